@@ -210,7 +210,9 @@ class BuildNative(setuptools.Command):
             return
         compile_small("", RELEASE + STRICT)
         if self.prefix:
-            compile_launchers(f"{self.prefix}/bin", RELEASE + STRICT)
+            prefix = os.path.abspath(self.prefix)
+            known = [f'-DINSTALLED_PREFIX="{prefix}"']
+            compile_launchers(f"{prefix}/bin", [*RELEASE, *STRICT, *known])
         extensions = self.get_finalized_command("build_ext")
         extensions.inplace = True
         extensions.force = True

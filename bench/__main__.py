@@ -1,4 +1,4 @@
-"""Measure what each command costs, in comparison with runc and crun: `./dev bench`."""
+"""Benchmark every command, in comparison with other runtimes and engines: `./dev bench`."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from bench.place import REPOSITORY, Failed, find_program, workplace
 from bench.runtimes import PEERS, Runtime, check_snapshots, chosen, prepare
 
 SUBJECTS = ("life", "scaling", "seccomp", "crowd", "profile", "pods")
-HERE_ONLY = {"profile", "pods"}  # the virtual machine has no perf, podman and containerd
+HERE_ONLY = {"profile", "pods"}  # the test VM has no perf, podman and containerd
 V2_ROUNDS, V2_CROWD = 8, 20
 PAGES = ("docs/performance.md", "docs/pods.md", "README.md")
 PICTURE = REPOSITORY / "docs" / "performance.svg"
 DESCRIPTION = """\
-Measure each command of a container's life beside other runtimes, which take
-turns. Subjects: life (with two configurations), scaling (with mounts, device
-rules, filters), seccomp (what a profile adds), crowd (many containers at once),
-profile (where create and exec spend it), pods (ocipod and ocictl beside podman
-and containerd). All of them by default.
+Benchmark ociruntime and other runtimes, which take turns. Subjects (default:
+all): life (each command of a container's lifecycle, with two configurations),
+scaling (time by number of mounts, device rules, seccomp rules), seccomp (the
+cost of a profile), crowd (many containers at once), profile (where create and
+exec spend their time), pods (ocipod and ocictl, podman and containerd).
 """
 
 
@@ -37,29 +37,36 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=", ".join(SUBJECTS))
     parser.add_argument("--runtime", action="append", type=Path, metavar="PATH",
-                        help="a runtime to measure (default: the one built here); again for one "
-                        "of another checkout, whose other programs lie beside it")  # fmt: skip
+                        help="ociruntime to measure (default: the one built here); may be "
+                        "repeated; its other programs are expected beside it")  # fmt: skip
     parser.add_argument("--peers", default=",".join(PEERS), metavar="NAME,...",
                         help="runtimes to compare with, names or paths "
                         "(default: %(default)s; empty for none)")  # fmt: skip
-    parser.add_argument("--rounds", type=int, default=20, metavar="N", help="default: %(default)s")
-    parser.add_argument("--warmup", type=int, default=3, metavar="N", help="rounds not counted")
-    parser.add_argument("--crowd", type=int, default=100, metavar="N", help="containers at once")
-    parser.add_argument("--idle", type=int, default=4, metavar="N", help="idle pods to weigh")
+    parser.add_argument("--rounds", type=int, default=20, metavar="N",
+                        help="rounds to measure (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--warmup", type=int, default=3, metavar="N",
+                        help="rounds before that (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--crowd", type=int, default=100, metavar="N",
+                        help="containers of subject crowd (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--idle", type=int, default=4, metavar="N",
+                        help="idle pods whose memory is measured "
+                        "(default: %(default)s)")  # fmt: skip
     parser.add_argument("--snapshot-only", action="store_true",
-                        help="leave out our columns without the snapshot")  # fmt: skip
+                        help="do not measure ociruntime without its snapshot")  # fmt: skip
     parser.add_argument("--v2", action="store_true",
-                        help="measure in a virtual machine with cgroup v2 instead")  # fmt: skip
+                        help="measure in the test VM, which has cgroup v2")  # fmt: skip
     parser.add_argument("--from", dest="saved", type=Path, metavar="FILE",
-                        help="take the results of an earlier --json, measure nothing")  # fmt: skip
+                        help="use the results of an earlier --json FILE")  # fmt: skip
     parser.add_argument("--note", metavar="TEXT",
-                        help="say this of the conditions, below the tables")  # fmt: skip
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results there")
-    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables there")
-    parser.add_argument("--svg", type=Path, metavar="FILE", help="write a chart there")
+                        help="add TEXT to the conditions below the tables")  # fmt: skip
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all results as JSON")
+    parser.add_argument("--markdown", type=Path, metavar="FILE",
+                        help="write the tables as Markdown")  # fmt: skip
+    parser.add_argument("--svg", type=Path, metavar="FILE",
+                        help="write a chart of subject life")  # fmt: skip
     parser.add_argument("--write-docs", action="store_true",
-                        help="measure here and with --v2, fill in the tables of README.md "
-                        "and docs/, draw docs/performance.svg")  # fmt: skip
+                        help="measure here and with --v2, and update the tables in README.md "
+                        "and docs/, and docs/performance.svg")  # fmt: skip
     options = parser.parse_args()
     unknown = [name for name in options.subjects if name not in SUBJECTS]
     if unknown:
@@ -69,7 +76,7 @@ def arguments() -> argparse.Namespace:
 
 
 def machine() -> str:
-    """Return what the times depend on."""
+    """Return the kernel, the number of cores and the cgroup version, on which times depend."""
     cores = os.cpu_count()
     cgroup = "v2" if Path("/sys/fs/cgroup/cgroup.controllers").exists() else "v1"
     plural = "" if cores == 1 else "s"
@@ -101,8 +108,8 @@ def measure(options: argparse.Namespace) -> Document:
 def measure_runtimes(
     options: argparse.Namespace, runtimes: list[Runtime], bundles: Bundles, found: Document
 ) -> None:
-    """Add what is measured of the runtimes."""
-    # A lifecycle with a thousand mounts, or of a hundred containers, is long enough to measure.
+    """Measure the subjects other than pods, and add the results to ``found``."""
+    # A lifecycle with a thousand mounts, or of a hundred containers, needs fewer rounds.
     few = max(3, options.rounds // 4)
     for subject in options.subjects:
         print(f"measuring: {subject}", file=sys.stderr)
@@ -122,7 +129,7 @@ def measure_runtimes(
 
 
 def measure_v2(options: argparse.Namespace) -> Document:
-    """Measure in the virtual machine: it is slow, and has one core."""
+    """Measure in the test VM, with fewer rounds because it is slow and has one core."""
     subjects = [name for name in options.subjects if name not in HERE_ONLY]
     words = [*subjects, f"--rounds={min(options.rounds, V2_ROUNDS)}", "--warmup=1"]
     words.append(f"--crowd={min(options.crowd, V2_CROWD)}")
@@ -140,11 +147,10 @@ def obtain(options: argparse.Namespace) -> Document:
         return measure_v2(options)
     if not options.write_docs:
         return measure(options)
-    # Run the virtual machine first: measure() makes this process adopt orphans, and the VM leaves
-    # some.
-    in_box = measure_v2(options)
+    # Before measure(), which makes this process a subreaper: the VM leaves orphans.
+    in_vm = measure_v2(options)
     found = measure(options)
-    found["v2"] = in_box
+    found["v2"] = in_vm
     return found
 
 
@@ -165,7 +171,7 @@ def write(options: argparse.Namespace, document: Document) -> None:
 def main() -> None:
     options = arguments()
     if options.svg and "life" not in options.subjects:
-        sys.exit("--svg: needs the subject life")
+        sys.exit("--svg requires the subject life")
     try:
         document = obtain(options)
     except Failed as error:

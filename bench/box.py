@@ -1,4 +1,4 @@
-"""Run the same measurements on cgroup v2, in the test VM."""
+"""Run the benchmarks on cgroup v2, in the test VM."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from bench.document import Document
 from bench.place import Failed
 from tests.v2box import machine
 
-SECONDS = 1500
+SECONDS = 1500  # timeout of the benchmarks in the VM
 REPORT = "bench.json"
 PEERS = "peers"
 
 
 def measure(options: list[str], peers: list[Path]) -> Document:
-    """Boot the machine, run the bench there with these options, and return its document.
+    """Boot the test VM, run the benchmarks there with these options, and return the document.
 
-    The project is installed there with the machine's own interpreter. ``peers`` of this host are
-    copied; the machine has a crun of its own. Raises Failed without such a machine.
+    ociruntime is installed there with the VM's own interpreter. ``peers`` are this host's runtimes
+    to copy; the VM has a crun of its own. Raises Failed if there is no test VM.
     """
     try:
         machine.built()
     except machine.NoBox as reason:
         raise Failed(str(reason)) from None
     with tempfile.TemporaryDirectory(prefix="ociruntime-bench-", dir="/var/tmp") as name:
-        place = Path(name)
-        box = machine.installed(place)
-        # The one directory that the machine shares with this host and may write to.
+        box = machine.installed(Path(name))
+        # The only directory of this host that the VM can write to.
         copied = box.reports / PEERS
         copied.mkdir()
         for peer in peers:
@@ -44,6 +43,7 @@ def measure(options: list[str], peers: list[Path]) -> Document:
             seconds=SECONDS,
         )
         if result.status != 0:
-            raise Failed(f"the bench in the virtual machine: {result.out[-2000:]}{result.err}")
+            output = f"{result.out[-2000:]}{result.err}"
+            raise Failed(f"bench in the test VM: exit status {result.status}: {output}")
         found: Document = json.loads((box.reports / REPORT).read_text())
         return found

@@ -14,17 +14,18 @@ from tests.support import rootfs
 GOLDEN = REPOSITORY / "tests" / "golden" / "docker" / "config.json"
 PROFILE = REPOSITORY / "tests" / "data" / "seccomp_profile.json"
 PLAIN, DOCKER = "plain", "docker"
-WAITS = ["sleep", "1000"]
-TARGETS = 2000  # directories in the root, to mount on
+SLEEP = ["sleep", "1000"]
+TARGETS = 2000  # directories in the root filesystem, as mount points
 Config = dict[str, Any]
 
 
 class Bundles:
-    """Bundles that share one root file system with busybox."""
+    """Bundles that share a root filesystem with busybox."""
 
     def __init__(self, place: Path, specification: Path) -> None:
-        """Make the bundles; ``specification`` is a runtime whose ``spec`` writes the plain
-        configuration.
+        """Create the root filesystem, and the configurations ``plain`` and ``docker``.
+
+        ``specification`` is a runtime, whose command ``spec`` writes the plain configuration.
         """
         self._place = place
         self.root = place / "rootfs"
@@ -38,7 +39,7 @@ class Bundles:
         )
 
     def write(self, name: str, config: Config) -> Path:
-        """Write a bundle, or write it anew; on one line, as engines do."""
+        """Write or replace a bundle, with the config on one line as engines do; return its path."""
         bundle = self._place / "bundles" / name
         bundle.mkdir(parents=True, exist_ok=True)
         (bundle / "config.json").write_text(json.dumps(config))
@@ -46,16 +47,19 @@ class Bundles:
 
 
 def plain(config: Config, root: Path) -> Config:
-    """Return what ``spec`` writes, with a program that waits."""
-    config["ociVersion"] = "1.0.2"  # older versions of crun take no other
+    """Change a config from ``spec`` to use ``root`` and to run ``sleep``."""
+    config["ociVersion"] = "1.0.2"  # older versions of crun accept no other
     config["process"]["terminal"] = False
-    config["process"]["args"] = WAITS
+    config["process"]["args"] = SLEEP
     config["root"]["path"] = str(root)
     return config
 
 
 def docker(config: Config, golden: Config, profile: Config) -> Config:
-    """Return the configuration with the restrictions of Docker's default profile."""
+    """Return a copy with the mounts and restrictions that Docker sets by default.
+
+    ``golden`` is a config from Docker, ``profile`` the seccomp profile.
+    """
     found = copy.deepcopy(config)
     found["process"]["capabilities"] = golden["process"]["capabilities"]
     found["mounts"] = [mount for mount in golden["mounts"] if mount["type"] != "bind"]
@@ -66,25 +70,25 @@ def docker(config: Config, golden: Config, profile: Config) -> Config:
 
 
 def that_ends(config: Config) -> Config:
-    """Return it with a program that ends at once."""
+    """Return a copy with a program that exits at once."""
     found = copy.deepcopy(config)
     found["process"]["args"] = ["true"]
     return found
 
 
 def with_bind_mounts(config: Config, count: int, source: Path) -> Config:
-    """Return it with ``count`` bind mounts of a directory of the host."""
+    """Return a copy with ``count`` bind mounts of the host's directory ``source``."""
     return _with_mounts(config, count, "bind", str(source), ["rbind", "ro"])
 
 
 def with_tmpfs(config: Config, count: int) -> Config:
-    """Return it with ``count`` file systems in memory."""
+    """Return a copy with ``count`` tmpfs mounts."""
     return _with_mounts(config, count, "tmpfs", "tmpfs", ["nosuid", "nodev", "size=64k"])
 
 
 def _with_mounts(config: Config, count: int, kind: str, source: str, options: list[str]) -> Config:
     found = copy.deepcopy(config)
-    # Some hold a descriptor for each mount, under the container's limit already.
+    # Some runtimes keep a descriptor for each mount after they have set the container's rlimits.
     found["process"].pop("rlimits", None)
     found["mounts"] += [
         {"destination": f"/m/{number}", "type": kind, "source": source, "options": options}
@@ -94,7 +98,7 @@ def _with_mounts(config: Config, count: int, kind: str, source: str, options: li
 
 
 def with_devices(config: Config, count: int) -> Config:
-    """Return it with ``count`` rules for devices, each about another one."""
+    """Return a copy with ``count`` device rules, each for a different device."""
     found = copy.deepcopy(config)
     rules = found["linux"].setdefault("resources", {}).setdefault("devices", [])
     rules += [
@@ -106,9 +110,9 @@ def with_devices(config: Config, count: int) -> Config:
 
 
 def with_seccomp(config: Config, count: int, seed: int) -> Config:
-    """Return it with a filter of ``count`` rules, each about another argument of one call.
+    """Return a copy with a seccomp filter of ``count`` rules for different argument values.
 
-    With another ``seed`` it is another filter.
+    Different seeds give different filters, which no runtime can have cached.
     """
     found = copy.deepcopy(config)
     found["linux"]["seccomp"] = {

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 WIDTH = 800
-LABEL = 70  # room for the commands' names
-VALUE = 60  # room for the numbers behind the bars
+LABEL = 70  # pixels for the commands' names
+VALUE = 60  # pixels for the numbers right of the bars
 TOP = 64
 BAR = 14
-GAP = 12  # between two commands
+GAP = 12  # pixels between two commands
 LEGEND_ITEM = 195
 COLOURS = ("#2f6fde", "#9db9ee", "#c2571a", "#6f8f2f", "#8a5fb0", "#777777")
 # These colours work on light and dark pages: text takes the page's colour, bars contrast with both.
@@ -28,7 +28,7 @@ def bars(
     groups: Sequence[str],
     unit: str = "ms",
 ) -> str:
-    """Return horizontal bars, a group for each of ``groups``, in it one bar for each of ``values``.
+    """Return an SVG chart of horizontal bars, one of each of ``values`` for each of ``groups``.
 
     A value that is missing has no bar.
     """

@@ -32,7 +32,7 @@ def measure(runtimes: list[Runtime], bundles: Bundles, count: int, rounds: int) 
 
 
 def _end(runtime: Runtime, made: list[Container], crowd: Crowd) -> int:
-    """Kill and delete them; return how many could not be deleted."""
+    """Kill and delete the containers; return the number of failures."""
     runtime.spawn.all([runtime.words("kill", container.name, "KILL") for container in made])
     for container in made:
         await_child(container.pid)

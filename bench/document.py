@@ -9,13 +9,13 @@ from typing import TypedDict
 
 # The commands of a container's lifecycle, in this order; ``run`` is a whole lifecycle itself.
 COMMANDS = ("create", "start", "state", "exec", "kill", "delete", "run")
-# The commands that an engine calls for each container.
+# The name of their sum in tables, and the commands that an engine calls for each container.
 WHOLE = "whole"
 WHOLE_COMMANDS = ("create", "start", "state", "kill", "delete")
 
 
 class RuntimeFacts(TypedDict):
-    """A column: one program, with or without the interpreter's snapshot."""
+    """A measured runtime; ``own``: it is ociruntime."""
 
     name: str
     path: str
@@ -33,7 +33,7 @@ class Costs(TypedDict):
 
 
 class Waiting(TypedDict):
-    """A created container: memory of its first process, and the CPU time that this has had."""
+    """The init of a created container: its memory, and its CPU time after create and in total."""
 
     pss: list[int]
     rss: list[int]
@@ -42,7 +42,7 @@ class Waiting(TypedDict):
 
 
 class Crowd(TypedDict):
-    """Containers made all at once."""
+    """Containers created and deleted concurrently; ``failures`` of all rounds."""
 
     count: int
     create: list[float]
@@ -51,7 +51,7 @@ class Crowd(TypedDict):
 
 
 class Pods(TypedDict):
-    """Engines of pods and containers, by name."""
+    """Times (``first_line``, ``end``) and memory of idle pods (``idle_...``) by engine."""
 
     first_line: dict[str, list[float]]
     end: dict[str, list[float]]
@@ -61,7 +61,7 @@ class Pods(TypedDict):
 
 
 class Profile(TypedDict):
-    """Milliseconds of `create` and `exec` by what they were spent on."""
+    """Milliseconds that `create` and `exec` spend, by activity."""
 
     phases: dict[str, float]  # of the runtime in `create`, wall time
     operations: dict[str, float]  # of the executor in `create`, wall time
@@ -70,14 +70,14 @@ class Profile(TypedDict):
 
 
 class Document(TypedDict, total=False):
-    """One run on one machine; a subject that was left out is missing."""
+    """The results of one run on one machine; subjects that were not measured are missing."""
 
     machine: str
     note: str  # further remarks on the conditions
     rounds: int
     runtimes: list[RuntimeFacts]
     life: dict[str, dict[str, dict[str, Costs]]]  # bundle, runtime, command
-    floor: dict[str, Costs]  # what commands cost that do little but start
+    floor: dict[str, Costs]  # commands that do little besides starting
     waiting: dict[str, Waiting]
     scaling: dict[str, dict[str, dict[str, list[float]]]]  # kind, runtime, count
     seccomp: dict[str, dict[str, list[float]]]  # runtime, kind

@@ -71,14 +71,14 @@ def _frame(line: str) -> tuple[str, str]:
 
 
 def process_of(sample: Sample) -> str:
-    """Return whether the runtime, the executor or the container's program ran."""
+    """Return "runtime", "executor" or "program" (the container's)."""
     if sample.comm in EXECUTORS:
         return "executor"
     return "runtime" if sample.comm.startswith("ociruntime") else "program"
 
 
 def activity(sample: Sample) -> str:
-    """Return what it did: a page fault, a system call, or the code of what."""
+    """Return what the sample shows: "page faults", a system call, or whose code ran."""
     functions = [function for function, _ in sample.frames]
     for index in range(len(functions) - 1, -1, -1):
         if functions[index] == FAULT:
@@ -87,7 +87,7 @@ def activity(sample: Sample) -> str:
             return f"{_system_call(functions[index - 1])}()"
     file = sample.frames[0][1] if sample.frames else ""
     if file == KERNEL:
-        return "kernel, else"
+        return "kernel, other"
     return next((name for part, name in CODE.items() if part in file), "its own code")
 
 
@@ -123,7 +123,7 @@ def spans(trace: dict[str, list[dict[str, object]]]) -> tuple[dict[str, float], 
 
 
 def medians(rounds: list[dict[str, float]]) -> dict[str, float]:
-    """Return the median of each name; in a round without it, it took nothing."""
+    """Return the median of each name over all rounds; a missing name counts as 0."""
     names = dict.fromkeys(name for found in rounds for name in found)
     return {name: median(found.get(name, 0.0) for found in rounds) for name in names}
 
@@ -158,14 +158,14 @@ def measure(runtime: Runtime, bundles: Bundles) -> Profile:
 
 
 def middle(rounds: list[dict[str, float]]) -> list[dict[str, float]]:
-    """Leave out the quarter of the rounds that took longest, and the one that took least."""
+    """Drop the slowest and the fastest quarter of the rounds."""
     quarter = len(rounds) // 4
     ordered = sorted(rounds, key=lambda found: sum(found.values()))
     return ordered[quarter : len(rounds) - quarter]
 
 
 def means(rounds: list[dict[str, float]]) -> dict[str, float]:
-    """Return the mean of each name: a sample is too coarse for a median."""
+    """Return the mean of each name; samples are too coarse for medians."""
     total: dict[str, float] = defaultdict(float)
     for found in rounds:
         for name, value in found.items():
@@ -181,7 +181,7 @@ def _sampled(perf: str, runtime: Runtime, words: list[str], place: Path) -> dict
 
 
 def _run(command: list[str]) -> str:
-    """Return what it prints, by way of a file: a container would keep a pipe open."""
+    """Run a command and return its output, through a file: a container would keep a pipe open."""
     with tempfile.TemporaryFile("w+", errors="replace") as out:
         done = subprocess.run(
             command, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=out, stderr=out, check=False

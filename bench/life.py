@@ -24,7 +24,7 @@ def turns(runtimes: list[Runtime], rounds: int, warmup: int) -> Iterator[tuple[R
 
 
 class Container:
-    """One container of a runtime, by the commands that are measured."""
+    """A container of a runtime, and the runtime's commands for it."""
 
     def __init__(self, runtime: Runtime, bundle: Path, name: str = NAME) -> None:
         self.runtime = runtime
@@ -59,7 +59,7 @@ class Container:
 
 
 def memory_of(pid: int) -> tuple[int, int]:
-    """PSS and RSS of a process in KiB."""
+    """Return PSS and RSS of a process in KiB."""
     found = {"Pss": 0, "Rss": 0}
     with open(f"/proc/{pid}/smaps_rollup", encoding="utf-8") as file:
         for line in file:
@@ -70,7 +70,7 @@ def memory_of(pid: int) -> tuple[int, int]:
 
 
 def processor_time(pid: int) -> float:
-    """Milliseconds that the first thread of a process has run, 0 if the kernel does not count."""
+    """Return the CPU time in milliseconds of a process's main thread, 0 if not available."""
     try:
         text = Path(f"/proc/{pid}/schedstat").read_text()
     except OSError:
@@ -81,7 +81,8 @@ def processor_time(pid: int) -> float:
 def live(container: Container, ending: Path, waiting: Waiting) -> dict[str, Cost]:
     """Take a container from create to delete, as an engine does; return the costs by command.
 
-    An engine is the parent of the container's first process, and deletes when that has ended.
+    Like an engine, this process reaps the container's init, and then calls delete. ``ending`` is
+    the bundle for ``run``. Results about the created container are appended to ``waiting``.
     """
     found = {"create": container.create()}
     pid = container.pid
@@ -100,14 +101,17 @@ def live(container: Container, ending: Path, waiting: Waiting) -> dict[str, Cost
 
 
 def no_waiting() -> Waiting:
-    """Return lists to fill."""
+    """Return a result without values."""
     return {"pss": [], "rss": [], "cpu_created": [], "cpu_ended": []}
 
 
 def measure(
     runtimes: list[Runtime], bundles: Bundles, rounds: int, warmup: int
 ) -> tuple[dict[str, dict[str, dict[str, Costs]]], dict[str, Waiting]]:
-    """Measure the life with both configurations, and the waiting process with the plain one."""
+    """Measure lifecycles with both configurations, and created containers with the plain one.
+
+    Return bundle -> runtime -> command -> costs, and runtime -> results of created containers.
+    """
     costs: dict[str, dict[str, dict[str, Costs]]] = {}
     waiting: dict[str, dict[str, Waiting]] = {}
     for kind, config in ((PLAIN, bundles.plain), (DOCKER, bundles.docker)):
@@ -134,9 +138,9 @@ def _add(costs: Costs, cost: Cost) -> None:
 
 
 def floor(runtimes: list[Runtime], rounds: int) -> dict[str, Costs]:
-    """Measure the least that a command costs here: a static program that does nothing.
+    """Measure the minimum that a command costs: ``busybox true``, a static program.
 
-    Then `list` without any container, where each runtime does little but start.
+    Then each runtime's `list` without containers, which does little besides starting.
     """
     busybox = os.path.realpath("/bin/busybox")
     commands = {"busybox true": (runtimes[0], [busybox, "true"])}

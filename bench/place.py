@@ -20,7 +20,7 @@ from tests.support import cgroupfs, isolation, processes, static_program
 REPOSITORY = Path(__file__).resolve().parent.parent
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ENVIRONMENT = {"PATH": PATH}
-# The name of containers and their cgroups; other benchmarks use other names.
+# The prefix of the names of containers and cgroups, unique for concurrent benchmarks.
 NAME = f"bench{os.getpid()}"
 SPAWNER = Path(__file__).with_name("spawner.c")
 DESCRIPTORS = 65536
@@ -29,27 +29,27 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Failed(Exception):
-    """A command that has to work did not."""
+    """A command or a precondition of a benchmark failed."""
 
 
 def find_program(name: str) -> str:
-    """Return the path of an installed program, "" and a line on standard error without one."""
-    found = shutil.which(name, path=f"{PATH}:{os.environ.get('PATH', '')}") or ""
-    if not found:
-        print(f"not installed, left out: {name}", file=sys.stderr)
-    return found
+    """Return the path of an installed program; else print a note and return ""."""
+    path = shutil.which(name, path=f"{PATH}:{os.environ.get('PATH', '')}") or ""
+    if not path:
+        print(f"skipping {name}: not installed", file=sys.stderr)
+    return path
 
 
 class Namespace:
-    """A mount namespace, entered for a while."""
+    """A mount namespace that this process can enter temporarily."""
 
     def __init__(self) -> None:
-        """Be the present one."""
+        """Refer to the current mount namespace."""
         self._fd = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """Be in it; the working directory is / afterwards."""
+        """Enter the namespace; afterwards return to the previous one, with / as directory."""
         back = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         try:
             _set_namespace(self._fd)
@@ -66,7 +66,7 @@ def _set_namespace(fd: int) -> None:
 
 
 def own_namespace() -> Namespace:
-    """Make a namespace with an empty /run, where the interpreter's snapshot is our own."""
+    """Create a namespace with an empty /run, and so with its own interpreter snapshot."""
     with Namespace().entered():
         _unshare()
         isolation.mount("tmpfs", "/run", "tmpfs", data="mode=755")
@@ -76,13 +76,13 @@ def own_namespace() -> Namespace:
 def _unshare() -> None:
     if _libc.unshare(isolation.CLONE_NEWNS) != 0:
         error = ctypes.get_errno()
-        raise OSError(error, f"make a mount namespace: {os.strerror(error)}")
+        raise OSError(error, f"create a mount namespace: {os.strerror(error)}")
     isolation.mount("none", "/", "", isolation.MS_REC | isolation.MS_PRIVATE)
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of a command: ``wall`` and ``cpu`` in milliseconds, ``memory`` in KiB."""
+    """The cost of a command: times in milliseconds, page faults, and peak ``memory`` in KiB."""
 
     status: int
     began: float
@@ -97,7 +97,10 @@ class Cost:
 
 
 class Spawner:
-    """The small program that starts commands and measures them, in a namespace."""
+    """A running spawner (spawner.c), the program that starts and measures commands.
+
+    ``output`` is the file for their output; they run in ``namespace``.
+    """
 
     def __init__(self, program: Path, output: Path, namespace: Namespace | None = None) -> None:
         self.output = output
@@ -114,11 +117,12 @@ class Spawner:
         """Run one command to its end; raises Failed unless its status is 0."""
         (cost,) = self.all([[str(word) for word in words]])
         if cost.status != 0:
-            raise Failed(f"{' '.join(map(str, words))}: status {cost.status}: {self.said()}")
+            command = " ".join(map(str, words))
+            raise Failed(f"{command}: exit status {cost.status}: {self.last_output()}")
         return cost
 
     def all(self, commands: Sequence[Sequence[str]]) -> list[Cost]:
-        """Start them all at once and wait for them; their statuses are the caller's business."""
+        """Start all commands at once and wait for them; their statuses are not checked."""
         os.truncate(self.output, 0)
         blocks = [b"".join(word.encode() + b"\0" for word in words) for words in commands]
         request = struct.pack("=I", len(blocks))
@@ -130,31 +134,34 @@ class Spawner:
         sender.flush()
         answer = receiver.read(_COST.size * len(blocks))
         if len(answer) != _COST.size * len(blocks):
-            raise Failed(f"the spawner ended: status {self._process.wait()}")
+            raise Failed(f"the spawner exited with status {self._process.wait()}")
         return [
             Cost(status, began / 1e6, ended / 1e6, cpu / 1e3, faults, memory)
             for status, began, ended, cpu, faults, memory in _COST.iter_unpack(answer)
         ]
 
-    def said(self) -> str:
-        """Return the output of the last commands."""
+    def last_output(self) -> str:
+        """Return the end of the output of the last commands."""
         return self.output.read_text(errors="replace")[-2000:]
 
     def close(self) -> None:
-        """End it."""
+        """End the spawner."""
         self._process.communicate()
 
 
-def build_spawner(place: Path) -> Path:
-    """Compile it into ``place``."""
-    return static_program.build(place / "spawner", SPAWNER)
+def build_spawner(directory: Path) -> Path:
+    """Compile the spawner; return its path in ``directory``."""
+    return static_program.build(directory / "spawner", SPAWNER)
 
 
 @contextmanager
 def workplace(*, with_crun: bool = False) -> Iterator[Path]:
-    """A directory, in an own mount namespace; orphans come to this process."""
+    """Move to a new mount namespace, become a subreaper, and yield a temporary directory.
+
+    At the end all containers are removed. ``with_crun``: mount what crun requires.
+    """
     if os.geteuid() != 0:
-        sys.exit("needs root")
+        sys.exit("bench: needs root")
     _unshare()
     isolation.mount("tmpfs", "/run", "tmpfs", data="mode=755")
     isolation.adopt_orphans()
@@ -167,29 +174,29 @@ def workplace(*, with_crun: bool = False) -> Iterator[Path]:
         _remove_containers()
         if hugetlb is not None:
             isolation.unmount(str(hugetlb))
-            # A namespace of a runtime's may still have it mounted there.
+            # It may still be mounted in the namespace of a runtime.
             with suppress(OSError):
                 hugetlb.rmdir()
 
 
 def _remove_containers() -> None:
-    """End all that was started here: a failure leaves containers behind."""
+    """Kill all descendants and remove their cgroups, which a failed benchmark leaves behind."""
     processes.end(processes.descendants())
     processes.reap_orphans()
     cgroupfs.remove(cgroupfs.named(NAME))
 
 
 def _raise_descriptors() -> None:
-    """Allow as many descriptors as engines do: a thousand mounts are as many for some."""
+    """Raise the limit of descriptors, as engines do; some runtimes keep one for each mount."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, DESCRIPTORS), hard))
 
 
 def _hugetlb_as_v1() -> Path | None:
-    """Mount hugetlb as a v1 hierarchy if crun would refuse to work without; return where.
+    """Mount hugetlb as a v1 hierarchy on a hybrid host, where crun requires it; return its path.
 
-    On cgroup v1 beside a v2 hierarchy crun insists on it. The directory alone means nothing: a
-    peer may have made it, in search of the hierarchy.
+    Return None if that is not needed. The directory may exist without being a mount point: some
+    runtimes create it by mistake.
     """
     path = Path("/sys/fs/cgroup/hugetlb")
     if path.is_mount() or not Path("/sys/fs/cgroup/unified").is_mount():
@@ -199,11 +206,12 @@ def _hugetlb_as_v1() -> Path | None:
         isolation.mount("cgroup", str(path), "cgroup", data="hugetlb")
     except OSError as error:
         path.rmdir()
-        sys.exit(f"cannot give crun a v1 hierarchy: {error} (remove the cgroups below unified/)")
+        hint = "remove the cgroups below /sys/fs/cgroup/unified"
+        sys.exit(f"bench: mount the hugetlb controller for crun: {error} ({hint})")
     return path
 
 
 def await_child(pid: int) -> float:
-    """Wait for an adopted process; return the milliseconds of CPU time that it has had."""
+    """Reap a child (or adopted orphan); return its CPU time in milliseconds."""
     _, _, usage = os.wait4(pid, 0)
     return (usage.ru_utime + usage.ru_stime) * 1e3

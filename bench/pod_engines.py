@@ -19,16 +19,16 @@ from tests.support import processes, rootfs
 
 MARK = "the-first-line"
 PROGRAM = ("/bin/sh", "-c", f"echo {MARK}")
-# A process that waits for nothing, in a place where others have theirs of C.
+# Stands in for CRI's pause container in containerd's idle pods.
 IDLE = ("/bin/sleep", "100000")
 
 
 class Engine:
-    """One way to run an app.
+    """A pod or container engine to measure, in the mount namespace ``namespace``.
 
-    ``commands`` are what is timed: the last of them prints MARK. ``clear`` removes what they
-    left. ``idle`` starts a pod in which nothing happens, ``await_rest`` waits until it needs as
-    little memory as it will. Everything happens in ``namespace``.
+    ``commands`` returns the command lines to time, the last of which prints MARK. ``clear`` removes
+    their container. ``idle`` starts pod ``number`` without activity; ``await_rest`` waits until
+    idle pods have reached their lowest memory use.
     """
 
     name: str
@@ -47,14 +47,14 @@ class Engine:
         raise NotImplementedError
 
     def await_rest(self, pids: set[int]) -> None:
-        """``pids``: those of the idle pods."""
+        """Wait until the processes ``pids`` of idle pods have settled."""
 
 
 class Ocipod(Engine):
     """``ocipod`` of an installation, with pods and images in a directory of its own."""
 
     def __init__(self, name: str, programs: Path, layout: Path, place: Path) -> None:
-        """``programs``: the directory that has ``ocipod``, ``ociruntime`` and the others."""
+        """Fetch the image ``layout``; ``programs`` is the directory with ``ocipod`` and others."""
         self.name = name
         self.env = ENVIRONMENT
         self.place = place
@@ -83,13 +83,13 @@ class Ocipod(Engine):
         self.run("app", "sandbox", "--detach", "--net=none")
 
     def await_rest(self, pids: set[int]) -> None:
-        def sleeps() -> bool:
-            # A process made of a snapshot still has the launcher for its program.
+        def hibernate() -> bool:
+            # A process started from a snapshot has the launcher as its /proc/PID/exe.
             programs = {Path(os.readlink(f"/proc/{pid}/exe")).name for pid in pids}
             return not any(name.startswith(("python", "ocipod")) for name in programs)
 
-        if not processes.until(sleeps, 60):
-            raise Failed("the monitors do not sleep")
+        if not processes.until(hibernate, 60):
+            raise Failed("the monitors of idle pods did not hibernate within 60 s")
 
     def end(self) -> None:
         """Stop and remove all pods."""
@@ -105,10 +105,10 @@ class Ocipod(Engine):
 class Ocictl(Engine):
     """``ocictl run --rm``, with the daemon of the same installation."""
 
-    measures_memory = False  # its pods are those of ocipod
+    measures_memory = False  # its pods are like those of ocipod
 
     def __init__(self, name: str, programs: Path, layout: Path, pods: Ocipod) -> None:
-        """Start the daemon in the namespace of ``pods``, with directories beside its own."""
+        """Start the daemon in the namespace of ``pods``, with its own data directories."""
         self.name = name
         self.env = ENVIRONMENT
         self.namespace = pods.namespace
@@ -137,10 +137,10 @@ class Ocictl(Engine):
         return [[*self.base, "run", "--rm", "--network=none", self.image, *PROGRAM]]
 
     def clear(self) -> None:
-        """Do nothing: ``--rm`` has removed it."""
+        """Do nothing: ``--rm`` has removed the container."""
 
     def stop(self) -> None:
-        """End the daemon."""
+        """Stop the daemon."""
         self.daemon.terminate()
         self.daemon.wait()
 
@@ -149,7 +149,7 @@ class PodmanRun(Engine):
     """``podman run``: a container without a pod."""
 
     name = "podman run"
-    measures_memory = False  # it has no idle pod
+    measures_memory = False  # it has no pods
 
     def __init__(self, podman: Podman) -> None:
         self.podman = podman
@@ -164,7 +164,7 @@ class PodmanRun(Engine):
 
 
 class PodmanPod(Engine):
-    """``podman pod create``, and ``podman run`` in it."""
+    """``podman pod create``, and ``podman run`` in that pod."""
 
     name = "podman pod"
 
@@ -190,7 +190,7 @@ class PodmanPod(Engine):
 
 
 class Ctr(Engine):
-    """A task of containerd: its shim, and a program that sleeps where CRI has its pause."""
+    """A task of containerd: its shim, and a sleeping program in place of CRI's pause."""
 
     name = "containerd"
     measures_time = False  # ctr is for debugging: its speed is not containerd's
@@ -205,7 +205,7 @@ class Ctr(Engine):
 
 
 def make_image(place: Path) -> Image:
-    """Make busybox an image of one layer, as a layout and an archive for the engines."""
+    """Create a busybox image of one layer, as an OCI layout and as an archive."""
     tree = place / "tree"
     rootfs.build(tree, {"bin/busybox": rootfs.BUSYBOX})
     image = Image(tree)
@@ -243,7 +243,10 @@ def our_engines(
 def engines(
     programs: list[Path], theirs: str, place: Path, *, without: bool
 ) -> Iterator[list[Engine]]:
-    """Our engines of each installation, then their peers with the runtime ``theirs``."""
+    """Yield ocipod and ocictl of each installation, then podman and containerd.
+
+    ``theirs`` is the runtime that the latter use.
+    """
     make_image(place)
     overlay = host.has_overlay(place / "overlay")
     with host.parent_cgroup(f"bench{os.getpid()}") as cgroup, ExitStack() as stack:

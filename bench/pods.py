@@ -31,17 +31,17 @@ WARMUP = 2
 
 @dataclass
 class Times:
-    """Milliseconds of one engine, round by round."""
+    """Milliseconds of one engine until the app's first line and until the end, by round."""
 
     first_line: list[float] = field(default_factory=list)
     end: list[float] = field(default_factory=list)
 
 
 def timed(command: list[str], env: dict[str, str], output: Path) -> tuple[float, float]:
-    """Return the milliseconds to the line MARK on standard output, and to the exit.
+    """Run a command; return the milliseconds to the line MARK on standard output, and to the exit.
 
-    A command that fails ends the program with the command's output. The first number is 0 if the
-    line is never printed.
+    The first number is 0 if the line is never printed. Raises Failed with the command's standard
+    error (in the file ``output``) if it fails.
     """
     reading, writing = os.pipe()
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -53,49 +53,49 @@ def timed(command: list[str], env: dict[str, str], output: Path) -> tuple[float,
     began = time.perf_counter_ns()
     pid = os.posix_spawn(command[0], command, env, file_actions=actions)
     os.close(writing)
-    text, said = b"", began
-    while said == began and (part := os.read(reading, 65536)):
+    text, printed = b"", began
+    while printed == began and (part := os.read(reading, 65536)):
         text += part
         if f"{MARK}\n".encode() in text:
-            said = time.perf_counter_ns()
+            printed = time.perf_counter_ns()
     await_end(pid)
     ended = time.perf_counter_ns()
     _, status = os.waitpid(pid, 0)
     os.close(reading)
     if status != 0:
-        raise Failed(f"failed: {' '.join(command)}\n{output.read_text()}")
-    return (said - began) / 1e6, (ended - began) / 1e6
+        raise Failed(f"{' '.join(command)}: failed:\n{output.read_text()}")
+    return (printed - began) / 1e6, (ended - began) / 1e6
 
 
 def life(engine: Engine, output: Path) -> tuple[float, float]:
-    """Run one pod and remove it; return both times from its first command on."""
+    """Run one pod and remove it; return both times, from the start of its first command."""
     before = 0.0
     with engine.namespace.entered():
         *preparing, last = engine.commands()
         for command in preparing:
             before += timed(command, engine.env, output)[1]
-        said, ended = timed(last, engine.env, output)
-    if not said:
-        raise Failed(f"no output: {' '.join(last)}\n{output.read_text()}")
+        printed, ended = timed(last, engine.env, output)
+    if not printed:
+        raise Failed(f"{' '.join(last)}: did not print {MARK}:\n{output.read_text()}")
     engine.clear()
-    return before + said, before + ended
+    return before + printed, before + ended
 
 
 def measure_time(found: list[Engine], rounds: int, output: Path) -> list[Times]:
-    """Return the times of each engine; another one begins each round."""
+    """Return the times of each engine; each round starts with a different one."""
     times = [Times() for _ in found]
     for number in range(-WARMUP, rounds):
         for step in range(len(found)):
             at = (number + step) % len(found)
-            said, ended = life(found[at], output)
+            printed, ended = life(found[at], output)
             if number >= 0:
-                times[at].first_line.append(said)
+                times[at].first_line.append(printed)
                 times[at].end.append(ended)
     return times
 
 
 def proportional_kib(pid: int) -> int:
-    """Return the PSS of a process, 0 if it has ended or is the kernel's."""
+    """Return the PSS of a process in KiB, 0 if it has exited or is a kernel thread."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -104,7 +104,7 @@ def proportional_kib(pid: int) -> int:
 
 
 def program_of(pid: int) -> str:
-    """Return the name that the kernel has for it."""
+    """Return a process's name (comm), "" if it has exited."""
     try:
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
@@ -112,7 +112,7 @@ def program_of(pid: int) -> str:
 
 
 def settled(before: set[int]) -> set[int]:
-    """Return the processes that are new and stay: the same twice, a while apart."""
+    """Return the new descendants once they are the same for half a second, at most 10 seconds."""
     last: set[int] = set()
     for _ in range(20):
         processes.reap_orphans()
@@ -126,7 +126,7 @@ def settled(before: set[int]) -> set[int]:
 
 @dataclass
 class Weight:
-    """KiB of PSS for each idle pod: at first, then, and the programs that make up the latter."""
+    """PSS in KiB per idle pod: after its start, once settled, and the latter by program."""
 
     first: float
     later: float
@@ -134,7 +134,7 @@ class Weight:
 
 
 def measure_memory(engine: Engine, count: int) -> Weight:
-    """Start ``count`` idle pods and weigh them; they go on."""
+    """Start ``count`` idle pods, which keep running, and measure their memory."""
     processes.reap_orphans()
     before = processes.descendants()
     for number in range(count):
@@ -152,9 +152,10 @@ def measure_memory(engine: Engine, count: int) -> Weight:
 def measure(
     programs: list[Path], theirs: str, place: Path, rounds: int, count: int, *, without: bool
 ) -> Pods:
-    """Time and weigh the pods of each installation beside those of podman and containerd.
+    """Measure times and idle memory of each installation, and of podman and containerd.
 
-    ``count`` idle pods of each are weighed; those that start from a snapshot become the same.
+    ``programs`` are the directories of the installations, ``theirs`` the runtime for the others,
+    ``count`` the number of idle pods, ``without``: measure also without the snapshot.
     """
     with engines(programs, theirs, place, without=without) as found:
         timed_ones = [engine for engine in found if engine.measures_time]

@@ -1,4 +1,4 @@
-"""Format a run's results as sections of tables: for the terminal, a page, or between its marks."""
+"""Format results as tables for the terminal or Markdown, and update marked blocks in pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BLOCK = re.compile(r"(<!-- bench: ([\w-]+) -->\n).*?(<!-- bench: end -->)", re.D
 
 
 def sections(document: Document) -> dict[str, list[Table]]:
-    """Return the tables by the name of their block; what was not measured has none."""
+    """Return name of a block -> tables, for the subjects that were measured."""
     found: dict[str, list[Table]] = {}
     for bundle in document.get("life", {}):
         prefix = "" if bundle == PLAIN else f"{bundle}-"
@@ -59,7 +59,7 @@ def conditions(document: Document) -> str:
 
 
 def blocks(document: Document) -> dict[str, str]:
-    """Return the text of each block of a page, with those of cgroup v2 as ``v2-NAME``."""
+    """Return name of a block -> its Markdown; names of results from the test VM start with v2-."""
     found = _blocks(document)
     if "v2" in document:
         found |= {f"v2-{name}": text for name, text in _blocks(document["v2"]).items()}
@@ -84,7 +84,7 @@ def as_text(document: Document) -> str:
 
 
 def as_markdown(document: Document) -> str:
-    """Return the tables of a container's life for a page, with the conditions below."""
+    """Return the tables of subject life as Markdown, with the conditions below."""
     found = blocks(document)
     return "\n\n".join(text for name, text in found.items() if name != "conditions") + (
         f"\n\n{found['conditions']}\n"
@@ -92,7 +92,7 @@ def as_markdown(document: Document) -> str:
 
 
 def picture(document: Document) -> str:
-    """Return the chart of the plain life's medians."""
+    """Return an SVG chart of the medians of subject life with the plain configuration."""
     bundle = PLAIN if PLAIN in document["life"] else DOCKER
     title = "Median time of each command, milliseconds (shorter is better)"
     return chart.bars(title, tables.medians(document, bundle), [*COMMANDS, WHOLE])

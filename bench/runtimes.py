@@ -1,4 +1,4 @@
-"""The runtimes compared: their programs, versions, and how they start."""
+"""The runtimes to compare: their programs, versions, namespaces, and snapshots."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STATE_ROOT = Path("/run/bench")
 
 @dataclass
 class Runtime:
-    """One program in a mount namespace of its own, with a state root of its own."""
+    """A runtime with its own mount namespace and state root; ``own``: it is ociruntime."""
 
     name: str
     version: str
@@ -42,11 +42,11 @@ class Runtime:
     spawn: Spawner
 
     def words(self, *words: str | Path) -> list[str]:
-        """Return the command line of one of its commands."""
+        """Return the command line for a command of the runtime."""
         return [str(self.path), "--root", str(self.root), *map(str, words)]
 
     def empty_root(self) -> None:
-        """Make the state root anew."""
+        """Replace the state root by an empty one."""
         with self.namespace.entered():
             shutil.rmtree(self.root, ignore_errors=True)
             self.root.mkdir(mode=0o700)
@@ -62,9 +62,9 @@ class Runtime:
 
 
 def chosen(ours: list[Path] | None, peers: str) -> list[Path]:
-    """Return the programs: ``ours`` (default: of the build, else installed), then the peers.
+    """Return the paths of ``ours`` (default: the one built here, else installed) and the peers.
 
-    A peer that is not installed is left out.
+    ``peers`` are names or paths, separated by commas; those not installed are skipped.
     """
     own = REPOSITORY / ".venv" / "bin" / OURS
     if not ours:
@@ -75,13 +75,13 @@ def chosen(ours: list[Path] | None, peers: str) -> list[Path]:
 
 
 def version_of(path: Path) -> str:
-    """Return the first line of ``--version``, as "runc 1.1.5"."""
+    """Return name and version from ``--version``, such as "runc 1.1.5"."""
     done = subprocess.run([path, "--version"], capture_output=True, text=True, check=True)
     return done.stdout.splitlines()[0].replace(" version ", " ")
 
 
 def column_names(versions: list[str], paths: list[Path]) -> list[str]:
-    """Return a name for each: its version, and a part of its path where another has the same."""
+    """Return a unique name for each program: its version, with a part of its path if needed."""
     found = []
     for version, path in zip(versions, paths, strict=True):
         same = [other for number, other in zip(versions, paths, strict=True) if number == version]
@@ -91,7 +91,7 @@ def column_names(versions: list[str], paths: list[Path]) -> list[str]:
 
 
 def distinction(path: Path, paths: list[Path]) -> str:
-    """Return what of a path is not common to all: "new" of /a/new/bin/x and /a/old/bin/x."""
+    """Return the part in which a path differs: "new" for /a/new/bin/x beside /a/old/bin/x."""
     all_parts = [each.parts for each in paths]
     before = _common(all_parts)
     after = _common([tuple(reversed(parts)) for parts in all_parts])
@@ -100,7 +100,7 @@ def distinction(path: Path, paths: list[Path]) -> str:
 
 
 def _common(all_parts: list[tuple[str, ...]]) -> int:
-    """Return how many parts all begin with."""
+    """Return the length of the common prefix."""
     count = 0
     for parts in zip(*all_parts, strict=False):
         if len(set(parts)) > 1:
@@ -110,9 +110,9 @@ def _common(all_parts: list[tuple[str, ...]]) -> int:
 
 
 def prepare(paths: list[Path], place: Path, *, without: bool = True) -> list[Runtime]:
-    """Return a runtime for each program, ours a second time ``without`` the snapshot.
+    """Return a runtime for each program.
 
-    Where no snapshot can be made, there is no second time.
+    ``without`` adds each ociruntime a second time without its snapshot, if it can create one.
     """
     spawner = build_spawner(place)
     versions = [version_of(path) for path in paths]
@@ -135,9 +135,9 @@ def prepare(paths: list[Path], place: Path, *, without: bool = True) -> list[Run
 
 
 def make_snapshot(path: Path, namespace: Namespace) -> bool:
-    """Make the snapshot of the interpreter now; return whether commands will start from it.
+    """Create the snapshot of the interpreter; return whether commands will start from it.
 
-    An old ociruntime knows none, and some hosts allow none.
+    An old ociruntime has no snapshots, and some hosts do not support them.
     """
     command = [str(path), "snapshot", "make", "ociruntime"]
     with namespace.entered():
@@ -146,11 +146,11 @@ def make_snapshot(path: Path, namespace: Namespace) -> bool:
 
 
 def forbid_snapshot(namespace: Namespace) -> None:
-    """Have commands start the interpreter: an empty file is a snapshot that could not be made."""
+    """Disable snapshots by empty files, which mark that a snapshot could not be created."""
     with namespace.entered():
         directory = Path(SNAPSHOT).parent
         directory.mkdir(mode=0o700, exist_ok=True)
-        while list(directory.glob(".snapshot*.new")):  # a first command has begun to make its own
+        while list(directory.glob(".snapshot*.new")):  # a first command is creating its own
             time.sleep(0.05)
         for program in PROGRAMS:
             snapshot = directory / file_name(program)
@@ -159,9 +159,9 @@ def forbid_snapshot(namespace: Namespace) -> None:
 
 
 def check_snapshots(runtimes: list[Runtime]) -> None:
-    """Raise Failed if a runtime that was to have no snapshot has made one meanwhile."""
+    """Raise Failed if a runtime measured without snapshot has created one meanwhile."""
     for runtime in runtimes:
         if runtime.name.endswith(WITHOUT):
             with runtime.namespace.entered():
                 if Path(SNAPSHOT).stat().st_size:
-                    raise Failed(f"{runtime.path} has made a snapshot where it was to have none")
+                    raise Failed(f"{runtime.path} has created a snapshot; its results are invalid")

@@ -6,13 +6,13 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-# Within these bounds of one another, two costs of one more element count as the same.
+# Two slopes whose ratio is within these bounds count as equal.
 STEEPER, FLATTER = 1.5, 0.67
 
 
 @dataclass(frozen=True)
 class Spread:
-    """The median of some values, the quartiles around it, and the minimum."""
+    """Median, quartiles and minimum of some values."""
 
     median: float
     low: float
@@ -21,7 +21,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Return what describes at least one value."""
+    """Return the summary of a non-empty list of values."""
     if len(values) == 1:
         return Spread(values[0], values[0], values[0], values[0])
     low, median, high = statistics.quantiles(values, n=4, method="inclusive")
@@ -29,13 +29,13 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def ratio(own: float, peer: float) -> float | None:
-    """Return how many times the peer's value ours is, None if the peer's is 0."""
+    """Return the ratio of our value to the peer's, None if the peer's is 0."""
     return own / peer if peer else None
 
 
 @dataclass(frozen=True)
 class Growth:
-    """The cost of one more element: up to the last count but one, and from there on."""
+    """Milliseconds per additional element: between the third and second last count, and after."""
 
     early: float
     late: float

@@ -19,7 +19,7 @@ _seeds = count(1)  # no filter of this run is like another one
 
 
 def kinds(bundles: Bundles, source: Path) -> dict[str, Callable[[int], Config]]:
-    """Return what grows: a configuration for a number of elements, by title."""
+    """Return title -> function that returns a config for a number of elements (mounts, rules)."""
     plain = bundles.plain
     return {
         "bind mounts": lambda number: make.with_bind_mounts(plain, number, source),
@@ -35,7 +35,7 @@ def measure(
 ) -> dict[str, dict[str, dict[str, list[float]]]]:
     """Return milliseconds of create and delete by kind, runtime and number of elements.
 
-    A runtime that cannot make such a container has no times there.
+    There are no times where the runtime failed to create the container.
     """
     source = bundles.root.parent / "source"
     source.mkdir(exist_ok=True)
@@ -61,7 +61,10 @@ def measure(
 
 
 def create_and_delete(runtime: Runtime, bundle: Path) -> float:
-    """Return milliseconds of both; raises Failed, and leaves no container."""
+    """Create and delete a container; return the milliseconds of both together.
+
+    Raises Failed, but leaves no container behind.
+    """
     container = Container(runtime, bundle)
     try:
         created = container.create()

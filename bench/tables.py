@@ -12,15 +12,15 @@ from bench.samples import Spread, growth, ratio, spread
 Row = list[str]
 Table = list[Row]
 UNABLE = "failed"
-# Milliseconds that one more element may cost and still be noise.
+# Milliseconds per additional element that count as noise.
 NOISE = 0.005
-# The members of Costs, how a table names them, and the digits behind the point.
+# The members of Costs, with their name in tables and the number of decimals.
 MEASURES = {
     "cpu": ("user + system CPU, ms", 1),
     "faults": ("minor page faults", 0),
     "memory": ("peak memory, MiB", 1),
 }
-SMALL = 0.1  # milliseconds
+SMALL = 0.1  # milliseconds; smaller parts of a profile are added up
 KIB = 1024
 
 
@@ -43,14 +43,14 @@ def as_markdown(rows: Table) -> str:
 
 
 def names(document: Document) -> list[str]:
-    """Return the columns' names, ours first."""
+    """Return the names of the runtimes, which are the columns, ours first."""
     return [runtime["name"] for runtime in document["runtimes"]]
 
 
 def peers(document: Document) -> list[str]:
-    """Return the names of what the first runtime is compared with.
+    """Return the names of the runtimes to compare the first one with.
 
-    A program that is measured with the snapshot and without it is compared as it usually runs.
+    An ociruntime is compared with its snapshot, not without.
     """
     first, *others = document["runtimes"]
     seen = {first["path"]}
@@ -78,7 +78,7 @@ def medians(document: Document, bundle: str) -> dict[str, dict[str, float]]:
 
 
 def life(document: Document, bundle: str) -> Table:
-    """Return the medians, then how ours compares with each peer."""
+    """Return a table of the medians, and the ratios of ours to each peer's."""
     columns = [*COMMANDS, WHOLE]
     found = medians(document, bundle)
     rows = [["median ms", *columns]]
@@ -120,7 +120,7 @@ def _cost(found: Costs, measure: str, digits: int) -> str:
 
 
 def floor(document: Document) -> Table:
-    """Return what it costs to start and do nothing."""
+    """Return the costs of commands that do little besides starting."""
     rows = [["medians", "wall, ms", *(title for title, _ in MEASURES.values())]]
     for name, found in document["floor"].items():
         cells = [_cost(found, measure, digits) for measure, (_, digits) in MEASURES.items()]
@@ -129,7 +129,7 @@ def floor(document: Document) -> Table:
 
 
 def waiting(document: Document) -> Table:
-    """Return what the first process of a created container holds, and what it costs."""
+    """Return memory and CPU time of the init of a created container."""
     head = ["container's first process", "PSS, KiB", "RSS, KiB", "CPU until created, ms", "in all"]
     rows = [head]
     for name in names(document):
@@ -141,9 +141,9 @@ def waiting(document: Document) -> Table:
 
 
 def scaling(document: Document, kind: str) -> Table:
-    """Return the least times by number of elements, what one more costs, and its shape.
+    """Return the minimum times by number of elements, the slopes, and the curve's shape.
 
-    The least and not the median: a difference of two noisy values is noisier than both.
+    Minima and not medians, because the difference of two noisy values is noisier than both.
     """
     counts = _counts(document, kind)
     pairs = list(pairwise(counts))[-2:]
@@ -168,7 +168,7 @@ def _counts(document: Document, kind: str) -> list[int]:
 
 
 def seccomp(document: Document) -> Table:
-    """Return create and start with the profile the first time, again, and without."""
+    """Return the times of create and start with a new profile, with a known one, and without."""
     rows = [["create + start, median ms", "first", "again", "none", "+ first", "+ again"]]
     for name in names(document):
         found = document["seccomp"][name]
@@ -195,7 +195,7 @@ def crowd(document: Document) -> Table:
 
 
 def pods(document: Document) -> Table:
-    """Return the times of engines to the app's first line and to the end, ours first."""
+    """Return the engines' times to the app's first line and to the end, ours first."""
     found = document["pods"]
     rows = [["median ms (quartiles) minimum", "first line", "end"]]
     for name, times in found["first_line"].items():
@@ -215,7 +215,7 @@ def idle(document: Document) -> Table:
 
 
 def profile(title: str, values: Mapping[str, float], unit: str) -> Table:
-    """Return what the time was spent on, the parts below SMALL together."""
+    """Return the activities that took time, the largest first; those below SMALL are added up."""
     total = sum(values.values())
     rows = [[title, unit, "share"]]
     small = 0.0

@@ -1,4 +1,4 @@
-"""``python3 -m conformance`` is ``oci-conformance``."""
+"""Entry point of ``python3 -m conformance``, the same as the command ``oci-conformance``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bundles created at run time: a config that a case edits, and a root file system."""
+"""Bundles for test cases: a config that the case edits, and a root filesystem with the probe."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ __all__ = ["ABSENT", "Bundle", "Json", "mount_entry", "words_of"]
 
 
 def words_of(actions: Sequence[str]) -> list[str]:
-    """``["touch /out/x", "exit 3"]`` -> ``["touch", "/out/x", "--", "exit", "3"]``."""
+    """Return the probe's arguments for several actions, separated by ``--``.
+
+    ``["touch /out/x", "exit 3"]`` becomes ``["touch", "/out/x", "--", "exit", "3"]``.
+    """
     words: list[str] = []
     for action in actions:
         words += ["--"] if words else []
@@ -25,9 +28,9 @@ def words_of(actions: Sequence[str]) -> list[str]:
 
 
 class Bundle:
-    """A directory with ``config.json``, written out by ``save`` (every create does it).
+    """A bundle directory; ``config`` is written to config.json by ``save``, before each create.
 
-    ``log`` is a host directory that hooks of all namespaces may write to.
+    ``log`` is a directory of the host for the records of hooks, writable for every user.
     """
 
     def __init__(self, path: Path, probe: Path, config: Json) -> None:
@@ -53,7 +56,7 @@ class Bundle:
 
     @property
     def resources(self) -> Any:
-        """``linux.resources``, made when it is not there."""
+        """``linux.resources`` of the config, created if missing."""
         return self.linux.setdefault("resources", {})
 
     @property
@@ -62,7 +65,7 @@ class Bundle:
         return self.config["mounts"]
 
     def change(self, **changes: Any) -> Bundle:
-        """Lay changes over the config; a member that is ABSENT is removed."""
+        """Merge changes into the config; a member with the value ABSENT is removed."""
         template.merge(self.config, changes)
         return self
 
@@ -72,7 +75,7 @@ class Bundle:
         return self
 
     def does(self, *actions: str) -> Bundle:
-        """Have the container do these actions of the probe, one after the other."""
+        """Set ``process.args`` to the probe with these actions, which it runs in order."""
         return self.args(PROBE, *words_of(actions))
 
     def mount(
@@ -83,24 +86,24 @@ class Bundle:
         return self
 
     def bind(self, source: Path | str, destination: str, *options: str) -> Bundle:
-        """Append a bind mount; ``bind`` is added unless the options contain it."""
-        said = () if {"bind", "rbind"} & set(options) else ("bind",)
-        return self.mount(destination, "bind", str(source), *said, *options)
+        """Append a bind mount; add the option ``bind`` unless there is ``bind`` or ``rbind``."""
+        implied = () if {"bind", "rbind"} & set(options) else ("bind",)
+        return self.mount(destination, "bind", str(source), *implied, *options)
 
     def namespace(self, kind: str, path: Path | str | None = None) -> Bundle:
-        """Have a namespace of that kind, new or by path; replaces an earlier entry."""
+        """Set the entry of ``linux.namespaces`` of that type: a new one, or one to join by path."""
         self.without_namespace(kind)
         entry = {"type": kind} if path is None else {"type": kind, "path": str(path)}
         self.linux["namespaces"].append(entry)
         return self
 
     def without_namespace(self, kind: str) -> Bundle:
-        """Remove the entry of that kind."""
+        """Remove the entry of ``linux.namespaces`` of that type."""
         self.linux["namespaces"] = [n for n in self.linux["namespaces"] if n["type"] != kind]
         return self
 
     def capabilities(self, *names: str, ambient: Sequence[str] = ()) -> Bundle:
-        """Set bounding, effective and permitted; inheritable too where ambient requires it."""
+        """Set bounding, effective, permitted to ``names``, inheritable, ambient to ``ambient``."""
         sets = {kind: list(names) for kind in ("bounding", "effective", "permitted")}
         self.process["capabilities"] = sets | {
             "inheritable": list(ambient),
@@ -109,7 +112,7 @@ class Bundle:
         return self
 
     def user_namespace(self, host_id: int = 100000, size: int = 65536) -> Bundle:
-        """A user namespace with one range of ids; the root file system is given to it."""
+        """Add a user namespace with one id mapping; chown the root filesystem to its root."""
         self.namespace("user")
         mapping = {"containerID": 0, "hostID": host_id, "size": size}
         self.linux["uidMappings"] = [dict(mapping)]
@@ -127,11 +130,12 @@ class Bundle:
         then: Sequence[str] = (),
         **fields: Any,
     ) -> Bundle:
-        """Append a hook that notes what it was given; see ``hooked``.
+        """Append a hook that records how it was called; ``hooked`` returns the records.
 
-        It is the probe of the host, but for startContainer that of the container.  ``asks``:
-        ``stat=``, ``read=``, ``list=``, ``open=`` as for facts, with ``%p`` for the pid in the
-        state.  ``then``: further actions.  ``fields``: timeout, env...
+        The hook is the probe: the host's copy, for startContainer the container's.  ``asks`` are
+        ``stat=``, ``read=``, ``list=``, ``open=`` as for ``Context.probe``, with ``%p`` for the pid
+        in the state.  ``word`` identifies the record (default: the kind).  ``then``: further
+        actions.  ``fields``: further members of the entry, such as timeout and env.
         """
         inside = kind == "startContainer"
         file = "/out/hooks" if inside else str(self.log / "hooks")
@@ -142,29 +146,30 @@ class Bundle:
         return self.raw_hook(kind, entry)
 
     def raw_hook(self, kind: str, entry: Json) -> Bundle:
-        """Append a hook unchanged."""
+        """Append a hook entry unchanged."""
         self.config.setdefault("hooks", {}).setdefault(kind, []).append(entry)
         return self
 
     def hooked(self, word: str | None = None) -> list[Json]:
-        """Return the records of all hooks so far (of one word), the earliest first.
+        """Return the records of the hooks that ran so far, the earliest first.
 
-        Each has the facts of the hook's process, with ``word`` and ``stdin`` (text).
+        With ``word``, only those of that word.  A record has the probe's facts about the hook's
+        process, and ``word`` and ``stdin`` (text).
         """
-        notes: list[Json] = []
+        records: list[Json] = []
         for file in (self.log / "hooks", self.rootfs / "out" / "hooks"):
             if file.exists():
                 lines = file.read_text(errors="surrogateescape").splitlines()
-                notes += [json.loads(line) for line in lines]
-        notes.sort(key=lambda note: int(note["realtime_ns"]))
-        return [note for note in notes if word in (None, note["word"])]
+                records += [json.loads(line) for line in lines]
+        records.sort(key=lambda record: int(record["realtime_ns"]))
+        return [record for record in records if word in (None, record["word"])]
 
     def words(self) -> list[str]:
         """Return the words of the hooks that ran so far, in order."""
-        return [str(note["word"]) for note in self.hooked()]
+        return [str(record["word"]) for record in self.hooked()]
 
     def raw(self, text: str | bytes) -> Bundle:
-        """Have exactly this in config.json."""
+        """Write this text to config.json instead of the config."""
         self._text = text.encode() if isinstance(text, str) else text
         return self
 

@@ -1,4 +1,4 @@
-"""A test case: a function that takes a context, and the clauses that it checks."""
+"""Test cases: functions that take a context, registered with the clauses that they check."""
 
 from __future__ import annotations
 
@@ -19,16 +19,20 @@ F = TypeVar("F", bound=Function)
 
 
 class Failed(Exception):
-    """The runtime does not do what the clause demands."""
+    """The runtime violates a clause; the message describes the violation."""
 
 
 class Skipped(Exception):
-    """The host cannot show it."""
+    """This host or runtime cannot be tested for the clause; the message is the reason."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """``section`` is the file's name; ``exclusive`` cases never run beside others."""
+    """A registered test case; ``text`` is its docstring's first line.
+
+    ``section`` is the name of its file.  ``exclusive`` cases never run in parallel with others.
+    ``timeout`` in seconds overrides the runner's.
+    """
 
     name: str
     section: str
@@ -40,12 +44,12 @@ class Case:
 
     @property
     def path(self) -> str:
-        """Return the name that ``--list`` shows and ``--filter`` matches."""
+        """The name that ``--list`` shows and ``--filter`` matches: SECTION::NAME."""
         return f"{self.section}::{self.name}"
 
     @property
     def since(self) -> str:
-        """The first release that has all of its clauses."""
+        """The first release of the specification that has all of its clauses."""
         known = clauses.registry()
         return max((known[id].since for id in self.clauses), key=clauses.version_key)
 
@@ -55,8 +59,8 @@ REGISTERED: list[Case] = []
 
 def _register(function: Function, ids: Sequence[str], options: dict[str, Any], row: Any) -> None:
     unknown = [id for id in ids if id not in clauses.registry()]
-    assert ids, f"{function.__name__} is about no clause"
-    assert not unknown, f"{function.__name__}: no clause {', '.join(unknown)}"
+    assert ids, f"{function.__name__} has no clause"
+    assert not unknown, f"{function.__name__}: unknown clause {', '.join(unknown)}"
     text = inspect.getdoc(function)
     assert text, f"{function.__name__} has no docstring"
     section = function.__module__.rpartition(".")[2]
@@ -74,10 +78,10 @@ def _register(function: Function, ids: Sequence[str], options: dict[str, Any], r
 
 
 def case(*ids: str, exclusive: bool = False, timeout: float | None = None) -> Callable[[F], F]:
-    """Make a function of one argument, the context, the case of these clauses.
+    """Register the decorated function, whose argument is the context, as the case of these clauses.
 
-    ``exclusive``: changes or counts something that all processes of the host share.
-    ``timeout``: seconds, where the runner's limit is not right.
+    ``exclusive``: it changes or counts something that all processes of the host share.
+    ``timeout``: seconds, instead of the runner's limit.
     """
 
     def register(function: F) -> F:
@@ -90,11 +94,12 @@ def case(*ids: str, exclusive: bool = False, timeout: float | None = None) -> Ca
 def table(
     *rows: Sequence[Any], ids: str | Sequence[str] = (), exclusive: bool = False
 ) -> Callable[[F], F]:
-    """Make one case of each row: its members are the function's arguments after the context.
+    """Register one case for each row, with its members as arguments after the context.
 
-    The first member becomes part of the name.  ``ids`` are the clauses of all rows, and may
-    hold ``{0}`` for the first member; without it a row's first member is its clause (or a
-    tuple of clauses) and is no argument.  The docstring may use the arguments: ``{0}``.
+    The first argument becomes part of the case's name.  ``ids`` are the clauses of all rows;
+    ``{0}`` in them stands for the row's first member.  Without ``ids``, a row's first member is its
+    clause or a tuple of clauses, and not an argument.  ``{0}`` in the docstring stands for the
+    first argument, and so on.
     """
     common = (ids,) if isinstance(ids, str) else tuple(ids)
 
@@ -116,5 +121,5 @@ def discover() -> list[Case]:
     package = importlib.import_module("conformance.cases")
     for module in pkgutil.iter_modules(package.__path__):
         importlib.import_module(f"conformance.cases.{module.name}")
-    order = {id: place for place, id in enumerate(clauses.registry())}
+    order = {id: position for position, id in enumerate(clauses.registry())}
     return sorted(REGISTERED, key=lambda one: (order[one.clauses[0]], one.path))

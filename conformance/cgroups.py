@@ -1,4 +1,4 @@
-"""The host's control groups."""
+"""The host's cgroup hierarchies, and the cgroups that a runtime has created in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from conformance import mounts
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """A mounted one; ``controllers`` of v2: those its root offers."""
+    """A mounted cgroup hierarchy; for v2, ``controllers`` are those available in its root."""
 
     point: Path
     version: int
@@ -36,7 +36,7 @@ def hierarchies() -> list[Hierarchy]:
 
 
 def mode() -> str:
-    """``v1``, ``hybrid`` (v1 with a v2 beside it), ``v2`` or ``none``."""
+    """Return ``v1``, ``v2``, ``hybrid`` (both are mounted) or ``none``."""
     versions = {one.version for one in hierarchies()}
     if not versions:
         return "none"
@@ -44,13 +44,15 @@ def mode() -> str:
 
 
 def version_of(controller: str) -> int:
-    """1 or 2: in which kind of hierarchy the controller is; 0 if in none."""
-    found = (one.version for one in hierarchies() if controller in one.controllers)
-    return next(found, 0)
+    """Return the cgroup version (1 or 2) that has the controller; 0 if none has."""
+    return next((one.version for one in hierarchies() if controller in one.controllers), 0)
 
 
 def has_file(controller: str, file: str, token: str) -> bool:
-    """Return true if a new cgroup of the v1 controller has that file; create one to check."""
+    """Return whether a new cgroup of the v1 controller has that file.
+
+    Creates and removes a cgroup with ``token`` in its name.
+    """
     for hierarchy in hierarchies():
         if hierarchy.version == 1 and controller in hierarchy.controllers:
             directory = hierarchy.point / f"{token}-look"
@@ -63,7 +65,7 @@ def has_file(controller: str, file: str, token: str) -> bool:
 
 
 def named(token: str) -> set[Path]:
-    """Return all cgroups with that text in their own name."""
+    """Return the directories of all cgroups with ``token`` in their own name."""
     found = set()
     for hierarchy in hierarchies():
         for place, directories, _ in os.walk(hierarchy.point):
@@ -72,7 +74,10 @@ def named(token: str) -> set[Path]:
 
 
 def of(pid: int | str) -> dict[str, Path]:
-    """Controller (``""`` for v2, a v1 hierarchy's name for a named one) -> directory."""
+    """Return the cgroups of a process as controller -> directory.
+
+    The key is "" for v2, and the name for a named v1 hierarchy.
+    """
     paths: dict[str, str] = {}
     for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
         _, names, path = line.split(":", 2)
@@ -88,7 +93,7 @@ def of(pid: int | str) -> dict[str, Path]:
 
 
 def processes(directory: Path) -> set[int]:
-    """Members; an absent cgroup has none."""
+    """Return the pids of a cgroup's processes; none if it does not exist."""
     try:
         return {int(line) for line in (directory / "cgroup.procs").read_text().split()}
     except OSError:
@@ -96,14 +101,14 @@ def processes(directory: Path) -> set[int]:
 
 
 def thaw(directory: Path) -> None:
-    """Thaw a cgroup, so that its processes can be killed."""
+    """Thaw a cgroup of either version, so that its processes can be killed."""
     for name, value in (("freezer.state", "THAWED"), ("cgroup.freeze", "0")):
         if (directory / name).exists():
             (directory / name).write_text(value)
 
 
 def remove(directories: set[Path]) -> None:
-    """Children first; tries for a while, since ended members take a moment to leave."""
+    """Remove cgroups, children first; retry for 2 seconds while they have exiting processes."""
     for directory in sorted(directories, key=lambda path: len(path.parts), reverse=True):
         for _ in range(100):
             try:

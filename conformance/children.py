@@ -1,7 +1,7 @@
-"""Child processes of a worker: each is reaped at once, as by an engine's monitor.
+"""Start child processes of a worker, and reap each one as soon as it exits.
 
-A runtime waits until its container's process is reaped, and that process becomes the worker's
-child. So no case may use ``subprocess``: its own waiting would miss exit statuses.
+The worker is the subreaper of its containers' processes, like an engine's monitor, and a runtime
+may wait until they are reaped.  Cases must not use ``subprocess``, which would lose exit statuses.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-_statuses: dict[int, int] = {}
+_statuses: dict[int, int] = {}  # pid -> exit status of reaped children, negative for a signal
 
 
 def install() -> None:
-    """Reap from now on."""
+    """Install the SIGCHLD handler that reaps children."""
     signal.signal(signal.SIGCHLD, _reap)
     _reap()
 
@@ -44,9 +44,9 @@ def spawn(
     pass_fds: Sequence[int] = (),
     before: Callable[[], None] | None = None,
 ) -> int:
-    """Start a program and give its pid; ``before`` is called in the child.
+    """Start a program by its absolute path; return its pid.
 
-    ``pass_fds`` keep their numbers.
+    ``before`` is called in the child before execve.  ``pass_fds`` stay open, with their numbers.
     """
     pid = os.fork()
     if pid:
@@ -77,7 +77,10 @@ def spawn(
 
 
 def wait(pid: int, seconds: float) -> int | None:
-    """Exit status (negative: the signal that ended it); None while it still runs then."""
+    """Wait for a process; return its exit status, negative for a signal.
+
+    None if it still runs after ``seconds``, or if this process did not reap it.
+    """
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -89,7 +92,7 @@ def wait(pid: int, seconds: float) -> int | None:
         os.close(pidfd)
         if not ended:
             return None
-    # The handler may come a moment later than the event.
+    # The SIGCHLD handler may run a moment after the pidfd becomes readable.
     for _ in range(100):
         _reap()
         if pid in _statuses:
@@ -101,12 +104,12 @@ def wait(pid: int, seconds: float) -> int | None:
 
 
 def status_of(pid: int) -> int | None:
-    """Exit status of a child that was reaped."""
+    """Return the exit status of a reaped child, None if it is not reaped."""
     return _statuses.get(pid)
 
 
 def descendants() -> set[int]:
-    """Pids of all living processes below this one; zombies do not count."""
+    """Return the pids of all descendants of this process, without zombies."""
     parents: dict[int, int] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -126,7 +129,7 @@ def descendants() -> set[int]:
 
 
 def describe(pid: int) -> str:
-    """Pid and command line, for people."""
+    """Return "PID (COMMAND LINE)" for messages."""
     try:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode().strip()
         return f"{pid} ({words or Path(f'/proc/{pid}/comm').read_text().strip()})"
@@ -135,7 +138,7 @@ def describe(pid: int) -> str:
 
 
 def own() -> set[int]:
-    """Pids of this process's direct children, zombies included."""
+    """Return the pids of this process's children, including zombies."""
     found = set()
     for entry in os.listdir("/proc"):
         if entry.isdigit():

@@ -15,9 +15,10 @@ BINDING = frozenset({"MUST", "MUST NOT", "REQUIRED"})
 
 @dataclass(frozen=True)
 class Clause:
-    """A requirement; ``source`` is FILE#SECTION, ``since`` the first release that has it.
+    """A requirement of the specification; ``source`` is FILE#SECTION of its text.
 
-    ``reason`` explains why it cannot be observed from outside, and is empty for all others.
+    ``since`` is the first release that has it.  ``reason`` explains why it cannot be observed from
+    outside; "" if it can.
     """
 
     id: str
@@ -29,21 +30,21 @@ class Clause:
 
     @property
     def binding(self) -> bool:
-        """Return true if a runtime that violates it is not compliant."""
+        """True if a runtime that violates it is not compliant (RFC 2119)."""
         return self.level in BINDING
 
     @property
     def link(self) -> str:
-        """The clause's section in the specification's release."""
+        """The URL of the clause's section in release 1.3.0 of the specification."""
         base = "https://github.com/opencontainers/runtime-spec/blob/v1.3.0/"
         return base + self.source
 
 
 @cache
 def registry() -> dict[str, Clause]:
-    """Return all clauses by id, in the order of the file.
+    """Return id -> clause in the order of ``clauses.toml``.
 
-    Raises ValueError for an incomplete entry.
+    Raises ValueError for an invalid entry.
     """
     with REGISTRY.open("rb") as file:
         tables = tomllib.load(file)
@@ -54,12 +55,13 @@ def registry() -> dict[str, Clause]:
         except TypeError as error:
             raise ValueError(f"{REGISTRY.name}: {id}: {error}") from None
         if clause.level not in LEVELS:
-            raise ValueError(f"{REGISTRY.name}: {id}: no level {clause.level!r}")
+            known = ", ".join(LEVELS)
+            raise ValueError(f"{REGISTRY.name}: {id}: unknown level {clause.level!r} ({known})")
         clauses[id] = clause
     return clauses
 
 
 def version_key(version: str) -> tuple[int, ...]:
-    """``1.0.2`` -> (1, 0, 2); pre-release and build parts do not count."""
+    """Return a sort key: ``1.0.2-rc1`` becomes (1, 0, 2), without pre-release and build."""
     plain = version.partition("+")[0].partition("-")[0]
     return tuple(int(part) if part.isdigit() else 0 for part in plain.split("."))

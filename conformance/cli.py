@@ -34,7 +34,7 @@ LEVELS = {
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of all options."""
+    """Return the argument parser."""
     made = argparse.ArgumentParser(
         prog="oci-conformance",
         description="Test OCI runtimes against the runtime specification 1.3, clause by clause.",
@@ -46,14 +46,14 @@ def parser() -> argparse.ArgumentParser:
         action="append",
         default=[],
         metavar="PATH",
-        help="program to test; may be given several times",
+        help="runtime to test, a path or a name in PATH; may be repeated",
     )
     add(
         "--option",
         action="append",
         default=[],
         metavar="OPTION",
-        help="global option for the runtimes, as --option=--systemd-cgroup",
+        help="global option to pass to the runtimes, for example --option=--systemd-cgroup",
     )
     _add_selection(made)
     add(
@@ -62,28 +62,45 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         type=formats.target,
         metavar="FORMAT=FILE",
-        help=f"write a report: {', '.join(sorted(formats.FORMATS))}; - is standard output",
+        help=f"write a report (formats: {', '.join(sorted(formats.FORMATS))}; FILE - is stdout)",
     )
     add(
         "--expected",
         metavar="FILE",
-        help="known deviations, instead of those that the kit has; none: expect a pass of all",
+        help="file of known deviations (default: the kit's own; none: expect every case to pass)",
     )
-    add("--write-expected", action="store_true", help="note what fails as known deviations")
-    add("--list", action="store_true", help="show the cases and do nothing")
+    add("--write-expected", action="store_true", help="record the failures as known deviations")
+    add("--list", action="store_true", help="list the cases and exit")
     add("-x", "--exitfirst", action="store_true", help="stop at the first failure")
-    add("-v", "--verbose", action="store_true", help="a line for each case")
-    add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="cases at a time")
-    add("--timeout", type=float, default=40, metavar="SECONDS", help="limit for a case")
+    add("-v", "--verbose", action="store_true", help="print a line for each case")
+    _add_limits(made)
+    add("--keep", action="store_true", help="keep bundles and outputs")
+    return made
+
+
+def _add_limits(made: argparse.ArgumentParser) -> None:
+    add = made.add_argument
+    add(
+        "--jobs",
+        type=int,
+        default=os.cpu_count() or 1,
+        metavar="N",
+        help="cases to run in parallel (default: %(default)s)",
+    )
+    add(
+        "--timeout",
+        type=float,
+        default=40,
+        metavar="SECONDS",
+        help="timeout of a case (default: %(default)s)",
+    )
     add(
         "--command-timeout",
         type=float,
         default=15,
         metavar="SECONDS",
-        help="limit for a single command of the runtime",
+        help="timeout of a single command of the runtime (default: %(default)s)",
     )
-    add("--keep", action="store_true", help="keep bundles and outputs")
-    return made
 
 
 def _add_selection(made: argparse.ArgumentParser) -> None:
@@ -93,14 +110,21 @@ def _add_selection(made: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TEXT",
-        help="only cases with that in section::name or with a clause that begins so",
+        help="run only cases whose SECTION::NAME contains TEXT or that have a clause starting "
+        "with it; may be repeated",
     )
     add(
         "--skipped-in",
         metavar="FILE",
-        help="only cases that the first runtime of that JSON report skipped, and those of --filter",
+        help="run the cases that the first runtime in that JSON report skipped, and those of "
+        "--filter",
     )
-    add("--level", choices=sorted(LEVELS), default="all", help="only clauses of that weight")
+    add(
+        "--level",
+        choices=sorted(LEVELS),
+        default="all",
+        help="run only cases with clauses of at least that level (default: %(default)s)",
+    )
 
 
 def selected(
@@ -108,15 +132,15 @@ def selected(
 ) -> list[Case]:
     """Return the cases of the level that match any filter or whose path is in ``more``."""
     levels = LEVELS[level]
-    found = []
+    matching = []
     for one in cases:
         if levels is not None and not any(registry()[id].level in levels for id in one.clauses):
             continue
-        wanted = one.path in more or any(_fits(one, word) for word in filters)
-        if (filters or more) and not wanted:
+        matches = one.path in more or any(_fits(one, word) for word in filters)
+        if (filters or more) and not matches:
             continue
-        found.append(one)
-    return found
+        matching.append(one)
+    return matching
 
 
 def _fits(case: Case, word: str) -> bool:
@@ -124,26 +148,32 @@ def _fits(case: Case, word: str) -> bool:
 
 
 def skipped_in(file: str) -> frozenset[str]:
-    """Paths of cases that the first runtime of a run skipped; raises SystemExit."""
+    """Return the paths of the cases that the first runtime in a JSON report skipped.
+
+    Raises SystemExit.
+    """
     try:
         run = document.load(Path(file))
     except (OSError, ValueError) as error:
-        raise SystemExit(f"oci-conformance: {file}: {error}") from None
+        raise SystemExit(f"oci-conformance: --skipped-in: read {file}: {error}") from None
     return frozenset(one.case for one in run.of(run.runtimes[0].label) if one.status == SKIP)
 
 
 def find_runtime(word: str, options: Sequence[str]) -> Runtime:
-    """A program by path or name; raises SystemExit."""
-    found = shutil.which(word, path=f"{os.environ.get('PATH', '')}:{PATH}")
-    if found is None:
-        raise SystemExit(f"oci-conformance: no program {word}")
-    path = Path(found).absolute()
+    """Return the runtime with that path or name; raises SystemExit if there is none."""
+    program = shutil.which(word, path=f"{os.environ.get('PATH', '')}:{PATH}")
+    if program is None:
+        raise SystemExit(f'oci-conformance: runtime "{word}": no such executable')
+    path = Path(program).absolute()
     done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
     return identify(path, done.stdout, options)
 
 
 def known_deviations(runtime: Runtime, file: str | None) -> deviations.Known | None:
-    """Return the runtime's known deviations; None if there is no such file. Raises SystemExit."""
+    """Return the runtime's known deviations; None if ``file`` is "none" or does not exist.
+
+    Without ``file``, the kit's own are loaded.  Raises SystemExit.
+    """
     if file == "none":
         return None
     path = Path(file) if file else deviations.file_for(runtime)
@@ -152,28 +182,31 @@ def known_deviations(runtime: Runtime, file: str | None) -> deviations.Known | N
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise SystemExit(f"oci-conformance: {path}: {error}") from None
+        raise SystemExit(f"oci-conformance: known deviations {path}: {error}") from None
 
 
 def write_expected(run: Run, file: str | None) -> None:
-    """Update the file of each runtime."""
+    """Update each runtime's file of known deviations by the outcomes."""
     for runtime in run.runtimes:
         path = Path(file) if file else deviations.file_for(runtime)
         known = known_deviations(runtime, file) or {}
-        found = deviations.updated(run.of(runtime.label), known, run.host["kind"])
-        path.write_text(deviations.dump(runtime.label, found), encoding="utf-8")
-        print(f"{path}: {len(found)} known deviations", file=sys.stderr)
+        updated = deviations.updated(run.of(runtime.label), known, run.host["kind"])
+        path.write_text(deviations.dump(runtime.label, updated), encoding="utf-8")
+        print(f"{path}: {len(updated)} known deviations", file=sys.stderr)
 
 
 def show(cases: Sequence[Case]) -> None:
-    """Name, clauses and text of each case."""
+    """Print the name, clauses and description of each case."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     for one in cases:
         print(f"{one.path}  {' '.join(one.clauses)}\n    {one.text}")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Exit status 0: nothing failed that was not known; 1: something did; 2: wrong usage."""
+    """Run the command; return 0 if no case differs from what is expected, else 1.
+
+    Exits with status 2 for wrong usage.
+    """
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["diff"]:
         from conformance.difference import command
@@ -186,9 +219,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         show(cases)
         return 0
     if not options.runtime:
-        parser().error("--runtime is needed")
+        parser().error("--runtime is required")
     if not cases:
-        raise SystemExit("oci-conformance: no case fits")
+        raise SystemExit("oci-conformance: no case matches --filter, --skipped-in and --level")
     runtimes = [find_runtime(word, options.option) for word in options.runtime]
     try:
         probe = probe_path()
@@ -213,20 +246,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def prepare(runtimes: Sequence[Runtime], settings: Settings, expected: str | None) -> Run:
-    """A run without outcomes."""
+    """Return a run without outcomes: the host, the runtimes, and their known deviations."""
     host = Host().describe(any(one.systemd for one in runtimes))
-    found = {one.label: known_deviations(one, expected) for one in runtimes}
+    loaded = {one.label: known_deviations(one, expected) for one in runtimes}
     made = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     known = {
         label: deviations.seen_on(one, host["kind"])
-        for label, one in found.items()
+        for label, one in loaded.items()
         if one is not None
     }
     return Run(accepted(runtimes, settings), [], known, host, made)
 
 
 def finish(run: Run, options: argparse.Namespace) -> int:
-    """Write what is wanted; the exit status."""
+    """Write the reports, and the summary unless a report is on standard output.
+
+    Return the exit status.
+    """
     for form, file in options.report:
         formats.write(run, form, file)
     if all(file != "-" for _, file in options.report):
@@ -244,7 +280,7 @@ def _stop(number: int, _frame: FrameType | None) -> NoReturn:
 def execute(
     cases: Sequence[Case], runtimes: Sequence[Runtime], settings: Settings, verbose: bool
 ) -> list[Outcome]:
-    """Run all with progress on standard error."""
+    """Run every case on every runtime, with progress on standard error."""
     pairs = [(case, runtime) for runtime in runtimes for case in cases]
     progress = text.Progress(len(pairs), verbose)
     signal.signal(signal.SIGTERM, _stop)

@@ -1,4 +1,4 @@
-"""The caller's end of a console socket."""
+"""A console socket as an engine provides it: receives a terminal's master from the runtime."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from conformance.case import Failed
 
 
 class ConsoleSocket:
-    """Listens at ``path``, which goes to create as ``--console-socket``."""
+    """A socket listening at ``path``, the value for ``--console-socket``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -22,12 +22,14 @@ class ConsoleSocket:
         self._listener.listen(4)
 
     def receive(self, seconds: float = 5) -> int:
-        """The master's descriptor; Failed if none comes or not exactly one."""
+        """Return the master's descriptor; raises Failed unless exactly one arrives."""
         self._listener.settimeout(seconds)
         try:
             connection, _ = self._listener.accept()
         except TimeoutError:
-            raise Failed("nobody connected to the console socket") from None
+            raise Failed(
+                f"the runtime did not connect to the console socket in {seconds:g} s"
+            ) from None
         with connection:
             connection.settimeout(seconds)
             _, ancillary, _, _ = connection.recvmsg(4096, socket.CMSG_SPACE(16 * 4))
@@ -36,17 +38,17 @@ class ConsoleSocket:
             if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
                 fds.frombytes(data[: len(data) // 4 * 4])
         if len(fds) != 1:
-            raise Failed(f"the console socket got {len(fds)} descriptors")
+            raise Failed(f"the console socket received {len(fds)} descriptors instead of 1")
         return fds[0]
 
 
 def read_all(master: int, until: bytes = b"\n", seconds: float = 5) -> bytes:
-    """Read from a terminal up to ``until``, its end, or the timeout."""
+    """Read from a terminal's master until ``until`` was read, EOF, or the timeout."""
     poll = select.poll()
     poll.register(master, select.POLLIN)
-    limit = time.monotonic() + seconds
-    found = b""
-    while until not in found and time.monotonic() < limit:
+    deadline = time.monotonic() + seconds
+    output = b""
+    while until not in output and time.monotonic() < deadline:
         if not poll.poll(100):
             continue
         try:
@@ -55,5 +57,5 @@ def read_all(master: int, until: bytes = b"\n", seconds: float = 5) -> bytes:
             break
         if not data:
             break
-        found += data
-    return found
+        output += data
+    return output

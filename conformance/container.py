@@ -1,4 +1,4 @@
-"""A container: the runtime's commands for it, and its state as the host sees it."""
+"""A container under test: the runtime's commands for it, and its state as seen from the host."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 
 class Container:
-    """``created``: what ``create`` gave.  Output files hold what runtime and container wrote."""
+    """A container of ``context``; ``created`` is the result of ``create``.
+
+    ``outputs`` are the files with standard output and error of ``create`` and the container.
+    """
 
     def __init__(self, context: Context, id: str, bundle: Bundle) -> None:
         self.context = context
@@ -37,145 +40,152 @@ class Container:
         self._offsets = (0, 0)
 
     def attempt(self, verb: str, *words: str, **options: Any) -> Result:
-        """Run ``RUNTIME VERB [-OPTION...] ID [WORD...]`` and return the result, success or not."""
+        """Run ``RUNTIME VERB [OPTION...] ID [WORD...]`` and return the result, even of a failure.
+
+        ``options`` are those of ``Shell.run``.
+        """
         before = [word for word in words if word.startswith("-")]
         after = [word for word in words if not word.startswith("-")]
         return self.context.call(verb, *before, self.id, *after, **options)
 
     def remember(self, result: Result, pid_file: Path) -> None:
-        """Note what ``create`` printed, so that ``out`` and ``err`` are the container's."""
+        """Record the result of ``create``; what it printed is not part of ``out`` and ``err``."""
         self.created = result
         if result.ok and pid_file.exists():
             self._pid = int(pid_file.read_text() or 0)
         self._offsets = (len(result.out.encode()), len(result.err.encode()))
 
     def start(self) -> Result:
-        """Must succeed."""
+        """Run ``start``, which must succeed (else raises Failed)."""
         return self._must(self.attempt("start"))
 
     def kill(self, signal: str = "KILL") -> Result:
-        """Must succeed."""
+        """Run ``kill``, which must succeed (else raises Failed)."""
         return self._must(self.attempt("kill", signal))
 
     def delete(self, *options: str) -> Result:
-        """Must succeed."""
+        """Run ``delete``, which must succeed (else raises Failed)."""
         result = self._must(self.attempt("delete", *options))
         self.deleted = True
         return result
 
     def state(self) -> Json:
-        """The state document; Failed when there is none."""
+        """Return the document that ``state`` prints; raises Failed if it fails."""
         state = self._must(self.attempt("state")).json()
         if not isinstance(state, dict):
-            raise Failed(f"state is no object: {state!r}")
+            raise Failed(f"state: not a JSON object: {state!r}")
         return state
 
     @property
     def status(self) -> str:
-        """``created``, ``running``, ``stopped``..."""
+        """The status that ``state`` reports: ``created``, ``running``, ``stopped`` ..."""
         return str(self.state().get("status"))
 
     @property
     def pid(self) -> int:
-        """Return the container's pid on the host, as ``state`` reports it."""
+        """The pid of the container's init on the host, as in the pid file or ``state``."""
         if not self._pid:
             pid = self.state().get("pid")
             if not isinstance(pid, int) or pid <= 0:
-                raise Failed(f"state has no pid: {pid!r}")
+                raise Failed(f"state: invalid pid: {pid!r}")
             self._pid = pid
         return self._pid
 
     def wait(self, seconds: float = 10) -> int | None:
-        """Wait for the process's end: its exit status, negative for a signal.
+        """Wait until the init exits; return its exit status, negative for a signal.
 
-        None if the runtime did not leave it to its caller's subreaper.
+        None if the init was not reparented to the caller's subreaper.  Raises Failed on timeout.
         """
         pid = self.pid
-        limit = time.monotonic() + seconds
+        deadline = time.monotonic() + seconds
         self.exit_status = children.wait(pid, seconds)
         while self.exit_status is None and Path(f"/proc/{pid}").exists():
-            if time.monotonic() > limit:
-                raise Failed(f"the container did not end within {seconds:g} s")
+            if time.monotonic() > deadline:
+                raise Failed(f"the container did not exit within {seconds:g} s")
             time.sleep(0.01)
         return self.exit_status
 
     def wait_for(self, status: str, seconds: float = 5) -> None:
-        """Wait until ``state`` reports that status."""
-        self.context.until(lambda: self.status == status, f"status never became {status}", seconds)
+        """Wait until ``state`` reports that status; raises Failed on timeout."""
+        message = f"the status did not become {status} within {seconds:g} s"
+        self.context.until(lambda: self.status == status, message, seconds)
 
     @property
     def out(self) -> str:
-        """Standard output since create."""
+        """The container's standard output so far."""
         return self.outputs[0].read_bytes()[self._offsets[0] :].decode(errors="surrogateescape")
 
     @property
     def err(self) -> str:
-        """Standard error since create."""
+        """The container's standard error so far."""
         return self.outputs[1].read_bytes()[self._offsets[1] :].decode(errors="surrogateescape")
 
     @property
     def reports(self) -> list[Json]:
-        """Return the probe's output so far, line by line."""
-        found: list[Json] = []
+        """The JSON reports that the probe printed so far, one a line; other lines are ignored."""
+        reports: list[Json] = []
         for line in self.out.splitlines():
             try:
-                found.append(json.loads(line))
+                reports.append(json.loads(line))
             except ValueError:
                 continue
-        return found
+        return reports
 
     def wait_for_reports(self, count: int = 1, seconds: float = 5) -> list[Json]:
-        """Wait until there are that many."""
-        self.context.until(
-            lambda: len(self.reports) >= count, "the program printed no report", seconds
-        )
+        """Wait until the probe has printed ``count`` reports; return them all."""
+        message = f"the probe did not print {count} reports within {seconds:g} s"
+        self.context.until(lambda: len(self.reports) >= count, message, seconds)
         return self.reports
 
     def file(self, path: str) -> Path:
-        """A file of the root file system, as the host sees it."""
+        """Return the host's path of a file in the root filesystem, without mounts."""
         return self.bundle.rootfs / path.lstrip("/")
 
     def proc(self, name: str) -> Path:
-        """``/proc/PID/NAME``."""
+        """Return the path ``/proc/PID/NAME`` for the init."""
         return Path(f"/proc/{self.pid}/{name}")
 
     @property
     def root(self) -> Path:
-        """The root directory that the process has, mounts included."""
+        """The init's root directory, with its mounts: ``/proc/PID/root``."""
         return self.proc("root")
 
     def namespace(self, kind: str) -> int:
-        """Inode; ``kind`` as in /proc: cgroup ipc mnt net pid time user uts.
+        """Return the inode of a namespace; ``kind`` as in /proc/PID/ns: mnt, net, pid ...
 
-        Skips where the kernel lets an ordinary user not look at a process that may not be traced.
+        Skips if the kernel denies it: an unprivileged user cannot inspect an untraceable process.
         """
         try:
             return self.proc(f"ns/{kind}").stat().st_ino
         except PermissionError as error:
-            raise Skipped(f"needs root to look at {error.filename}") from None
+            raise Skipped(f"needs root to read {error.filename}") from None
 
     def mountinfo(self) -> list[mounts.Mount]:
-        """Its mounts."""
+        """Return the mounts of the init."""
         return mounts.of(self.pid)
 
     def cgroups(self) -> dict[str, Path]:
-        """Controller (``""`` for v2) -> directory of the process."""
+        """Return the init's cgroups as controller ("" for v2) -> directory."""
         return cgroups.of(self.pid)
 
     def cgroup_file(self, controller: str, v1: str, v2: str) -> str:
-        """A control file's content without the last newline, by the version in use here."""
-        found = self.cgroups()
-        path = found[controller] / v1 if controller in found else found[""] / v2
+        """Return a control file's content without the last newline.
+
+        ``v1`` and ``v2`` are the file's names for the two cgroup versions.
+        """
+        directories = self.cgroups()
+        in_v1 = controller in directories
+        path = directories[controller] / v1 if in_v1 else directories[""] / v2
         try:
             return path.read_text().rstrip("\n")
         except OSError as error:
             raise Failed(f"cannot read {path}: {error.strerror}") from None
 
     def until(self, condition: Callable[[], object], message: str, seconds: float = 5) -> None:
-        """Wait until the condition holds; Failed with the message if it never does."""
+        """Wait until the condition holds; raises Failed with the message on timeout."""
         self.context.until(condition, message, seconds)
 
     def _must(self, result: Result) -> Result:
         if not result.ok:
-            raise Failed(f"{result.verb} failed ({result.status}): {result.complaint}")
+            raise Failed(f"{result.verb} failed with status {result.status}: {result.complaint}")
         return result

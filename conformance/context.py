@@ -1,4 +1,4 @@
-"""The context of a case: bundles, the runtime, the probe, assertions."""
+"""The context of a test case: bundles, calls of the runtime and the probe, assertions, cleanup."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from conformance.host import Host
 
 
 class Context:
-    """One case on one runtime.  ``directory`` is scratch space, ``token`` unique on the host.
+    """The context of one case on one runtime, in a scratch ``directory``.
 
-    ``undo`` is called at the end, the last first.
+    ``token`` is part of every name that the case uses on the host.  ``undo`` are functions called
+    at the end in reverse order.  ``left`` describes what the runtime has left behind.
     """
 
     def __init__(
@@ -45,21 +46,21 @@ class Context:
     # --- bundles and ids ---
 
     def id(self) -> str:
-        """A fresh container id."""
+        """Return a new container id."""
         self._count += 1
         return f"{self.token}-{self._count}"
 
     def cgroups_path(self, name: str) -> str | None:
-        """``linux.cgroupsPath`` for that name as this runtime is driven."""
+        """Return ``linux.cgroupsPath`` for a name, for cgroupfs or systemd; None without root."""
         if not self.host.root:
             return None
         return f":conformance:{name}" if self.runtime.systemd else f"/{name}"
 
     def bundle(self, *actions: str, **changes: Any) -> Bundle:
-        """A bundle on the plainest config, see ``template.config``.
+        """Return a new bundle with the minimal config of ``template.config``.
 
-        ``actions``: what the probe is to do, by default sleep.  ``changes`` are laid over the
-        config: objects member by member, lists replaced, ABSENT removes.
+        ``actions``: actions of the probe, by default sleep.  ``changes`` are merged into the
+        config: objects member by member; lists replace lists; ABSENT removes a member.
         """
         name = self.id()
         path = self.directory / name
@@ -73,9 +74,9 @@ class Context:
     # --- the runtime ---
 
     def call(self, *words: str, **options: Any) -> Result:
-        """Run ``RUNTIME --root ROOT WORDS...`` and return the result, success or not.
+        """Run ``RUNTIME --root ROOT WORDS...`` and return the result, even of a failure.
 
-        Options are those of Shell.run.
+        ``options`` are those of ``Shell.run``.
         """
         command = [str(self.runtime.path), "--root", str(self.root), *self.runtime.options]
         return self.shell.run([*command, *words], **options)
@@ -88,10 +89,10 @@ class Context:
         path: str | None = None,
         **more: Any,
     ) -> tuple[Container, Result]:
-        """Run ``create`` and return the result, success or not.
+        """Run ``create`` and return the container and the result, even of a failure.
 
-        ``options`` go before the id; ``path`` is the bundle argument if it is not the absolute
-        path; ``more`` are options of Shell.run.
+        ``options`` are options of ``create``; ``path`` is the value of ``--bundle`` if not the
+        absolute path; ``more`` are options of ``Shell.run``.
         """
         bundle = (bundle or self.bundle()).save()
         box = Container(self, bundle.path.name if id is None else id, bundle)
@@ -105,40 +106,42 @@ class Context:
     def create(
         self, bundle: Bundle | None = None, *options: str, id: str | None = None, **more: Any
     ) -> Container:
-        """Create; must succeed.  Containers need not be deleted: the context does it."""
+        """Create a container; raises Failed if that fails.  The context deletes it at the end."""
         box, result = self.attempt_create(bundle, *options, id=id, **more)
         if not result.ok:
-            self.fail(f"create failed ({result.status}): {result.complaint}")
+            self.fail(f"create failed with status {result.status}: {result.complaint}")
         return box
 
     def started(self, bundle: Bundle | None = None, *options: str, **more: Any) -> Container:
-        """Create and start; both must succeed."""
+        """Create and start a container; raises Failed if either fails."""
         box = self.create(bundle, *options, **more)
         box.start()
         return box
 
     def run(self, bundle: Bundle, *options: str, **more: Any) -> Container:
-        """Create, start and wait for the exit; see ``exit_status``, ``out`` and ``reports``."""
+        """Create and start a container, and wait until its init exits."""
         box = self.started(bundle, *options, **more)
         box.wait()
         return box
 
     def probe(self, bundle: Bundle | None = None, *asks: str, **more: Any) -> Json:
-        """Return facts about the program in a container, with the requested files.
+        """Run the probe in a container; return its facts (ids, namespaces, limits, mounts ...).
 
-        ``asks``: ``stat=PATH``, ``read=PATH``, ``list=PATH``, ``open=r:PATH`` (or w, b).
+        ``asks`` request facts about files: ``stat=PATH``, ``read=PATH``, ``list=PATH``,
+        ``open=MODE:PATH`` with MODE r, w or b (both).
         """
         bundle = bundle or self.bundle()
         bundle.args(template.PROBE, "facts", *asks)
         box = self.run(bundle, **more)
         if not box.reports:
-            self.fail(f"the program printed no facts (status {box.exit_status}): {box.err[-300:]}")
+            end = f"exit status {box.exit_status}, standard error: {box.err[-300:]}"
+            self.fail(f"the probe in the container printed no facts: {end}")
         return box.reports[0]
 
     def refused(self, bundle: Bundle, what: str, *, or_start: bool = False) -> Result:
-        """Create must fail and leave nothing; ``what`` is what should be refused.
+        """Require that create fails and leaves no container; ``what`` describes the fault.
 
-        ``or_start``: a failing start will do as well.
+        ``or_start``: a failure of start is accepted too.
         """
         box, result = self.attempt_create(bundle)
         if result.ok and or_start:
@@ -146,7 +149,7 @@ class Context:
             if not result.ok:
                 return result
         if result.ok:
-            self.fail(f"accepted: {what}")
+            self.fail(f"the runtime accepts an invalid config: {what}")
         box.deleted = True
         if box.attempt("state").ok:
             self.left.append(f"container of a failed create: {what}")
@@ -154,39 +157,37 @@ class Context:
         return result
 
     def refused_beside(self, sound: Bundle, bad: Bundle, what: str) -> Result:
-        """Require that create refuses ``bad``; skip if it refuses ``sound`` too, which proves
-        nothing.
-        """
+        """Require that create refuses ``bad``; skip if it also refuses the valid ``sound``."""
         result = self.refused(bad, what)
         box, other = self.attempt_create(sound)
         if not other.ok:
             box.deleted = True
-            self.skip(f"the same without fault is refused as well: {other.complaint}")
+            self.skip(f"the valid variant of the config is refused as well: {other.complaint}")
         return result
 
     def features(self) -> Json:
-        """Return the output of ``features``; skip for a runtime that does not offer it."""
+        """Return the document that ``features`` prints; skip if the runtime has no such command."""
         result = self.call("features")
         if not result.ok:
             self.skip("the runtime has no features command")
         document = result.json()
         if not isinstance(document, dict):
-            self.fail(f"features is no object: {document!r}")
+            self.fail(f"features: not a JSON object: {document!r}")
         return document
 
     def console(self) -> ConsoleSocket:
-        """A listening console socket."""
+        """Return a new listening console socket."""
         self._count += 1
         return ConsoleSocket(self.directory / f"tty{self._count}")
 
-    # --- judgements ---
+    # --- assertions ---
 
     def fail(self, message: str) -> NoReturn:
-        """The clause does not hold."""
+        """Fail the case: the runtime violates the clause."""
         raise Failed(message)
 
     def skip(self, reason: str) -> NoReturn:
-        """The host cannot show it."""
+        """Skip the case: the clause cannot be tested here."""
         raise Skipped(reason)
 
     def expect(self, condition: object, message: str) -> None:
@@ -194,29 +195,43 @@ class Context:
         if not condition:
             raise Failed(message)
 
-    def equal(self, actual: object, wanted: object, what: str) -> None:
-        """Fail unless both are the same."""
-        if actual != wanted:
-            raise Failed(f"{what}: {actual!r} instead of {wanted!r}")
+    def equal(self, actual: object, expected: object, what: str) -> None:
+        """Fail unless the values are equal."""
+        if actual != expected:
+            raise Failed(f"{what}: {actual!r} instead of {expected!r}")
 
     def failed(self, result: Result, what: str) -> Result:
         """Fail unless the command reported an error."""
         if result.ok:
-            raise Failed(f"{result.verb} reported no error: {what}")
+            raise Failed(f"{result.verb} succeeded, but must fail: {what}")
         return result
 
+    def need_sound(self) -> None:
+        """Fail unless the runtime makes a container in this case, if it has refused anything.
+
+        Whoever refuses everything meets no clause.
+        """
+        if all(one.ok for one in self.shell.history):
+            return
+        if any(box.created and box.created.ok for box in self.containers):
+            return
+        box, result = self.attempt_create()
+        if not result.ok:
+            box.deleted = True
+            self.fail(f"the runtime refuses a plain container as well: {result.complaint}")
+
     def until(self, condition: Callable[[], object], message: str, seconds: float = 5) -> None:
-        """Wait until the condition holds."""
-        limit = time.monotonic() + seconds
+        """Wait until the condition holds; raises Failed with the message on timeout."""
+        deadline = time.monotonic() + seconds
         while not condition():
-            if time.monotonic() > limit:
+            if time.monotonic() > deadline:
                 raise Failed(message)
             time.sleep(0.01)
 
-    # --- what the host must have ---
+    # --- requirements of the case: skip if the host does not meet them ---
 
     def need_root(self, why: str = "needs root") -> None:
-        """Skip for ordinary users."""
+        """Skip unless the kit runs as root."""
         if not self.host.root:
             self.skip(why)
 
@@ -226,72 +241,72 @@ class Context:
             self.skip(f"needs Linux {major}.{minor}")
 
     def need_controller(self, name: str, *modes: str) -> None:
-        """Skip without that cgroup controller, or if cgroups are in none of the modes."""
-        self.need_root("needs control groups to write to")
+        """Skip without that cgroup controller, or unless the cgroup mode is one of ``modes``."""
+        self.need_root("needs writable cgroups")
         if modes and self.host.cgroup_mode not in modes:
-            self.skip(f"needs control groups {' or '.join(modes)}")
+            self.skip(f"needs cgroup {' or '.join(modes)}")
         if name not in self.host.controllers:
             self.skip(f"the host has no {name} controller")
 
     def need_v2(self, *names: str) -> None:
-        """Skip unless these controllers are to be had on cgroup v2."""
-        self.need_root("needs control groups to write to")
+        """Skip unless these controllers are available on cgroup v2."""
+        self.need_root("needs writable cgroups")
         if 2 not in {one.version for one in cgroups.hierarchies()}:
-            self.skip("needs control groups v2")
+            self.skip("needs cgroup v2")
         for name in names:
             if cgroups.version_of(name) != 2:
-                self.skip(f"needs the {name} controller on control groups v2")
+                self.skip(f"needs the {name} controller on cgroup v2")
 
     def need_v1(self, name: str, file: str | None = None) -> None:
-        """Skip unless the controller is to be had on cgroup v1, with that control file."""
-        self.need_root("needs control groups to write to")
+        """Skip unless the controller is available on cgroup v1, with that control file."""
+        self.need_root("needs writable cgroups")
         if cgroups.version_of(name) != 1:
-            self.skip(f"needs the {name} controller on control groups v1")
+            self.skip(f"needs the {name} controller on cgroup v1")
         if file is not None and not cgroups.has_file(name, file, self.token):
-            self.skip(f"the kernel has no {file}")
+            self.skip(f"the kernel has no cgroup file {file}")
 
     def need_capability(self, number: int, name: str) -> None:
-        """Skip where the kit itself has not that capability."""
+        """Skip unless the kit itself has that capability."""
         if not self.host.capabilities >> number & 1:
-            self.skip(f"the host gives no {name}")
+            self.skip(f"needs {name}")
 
     # --- the host ---
 
     def tool(self, *words: str, stdin: bytes = b"", may_fail: bool = False) -> Result:
-        """Run a program of the host; skip if it is not there or fails."""
+        """Run a program of the host; skip if it is missing or, unless ``may_fail``, fails."""
         path = shutil.which(words[0], path="/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/bin")
         if path is None:
-            self.skip(f"needs {words[0]}")
+            self.skip(f"needs the program {words[0]}")
         result = self.shell.run([path, *words[1:]], stdin=stdin)
         if not result.ok and not may_fail:
             self.skip(f"cannot prepare the host: {' '.join(words)}: {result.complaint}")
         return result
 
     def probe_on_host(self, *actions: str, before: Callable[[], None] | None = None) -> Result:
-        """Run the probe outside of containers, in the namespaces that the runtime has."""
+        """Run the probe outside of containers, in the same namespaces as the runtime."""
         words = words_of(actions or ["facts"])
         return self.shell.run([str(self.probe_program), *words], before=before)
 
     def make_cgroups(self, name: str) -> str:
-        """Make a cgroup in all hierarchies, removed at the end; its path, made unique."""
-        self.need_root("needs control groups to write to")
+        """Create a cgroup in every hierarchy until the case's end; return its unique path."""
+        self.need_root("needs writable cgroups")
         path = f"{self.token}-{name}"
         for hierarchy in cgroups.hierarchies():
             made = hierarchy.point / path
             made.mkdir()
             self.made_cgroups.append(made)
-            # A new v1 cpuset is of no use until it has both.
+            # A new v1 cpuset accepts no process until it has both.
             for file in ("cpuset.cpus", "cpuset.mems"):
                 if hierarchy.version == 1 and (made / file).exists():
                     (made / file).write_text((hierarchy.point / file).read_text())
         return f"/{path}"
 
     def mount_tmpfs(self, path: str, *options: str) -> Path:
-        """Mount a tmpfs below ``directory`` for containers to bind, unmounted at the end.
+        """Mount a tmpfs at ``path`` in the scratch directory until the case's end; return its path.
 
-        ``options``: mount options, see ``host_mounts.make``.
+        ``options`` are mount options as for ``host_mounts.make``.
         """
-        self.need_root("needs mounts of its own")
+        self.need_root("needs to mount on the host")
         target = self.directory / path
         try:
             host_mounts.make(target, *options)
@@ -303,7 +318,10 @@ class Context:
     # --- the end ---
 
     def finish(self) -> list[str]:
-        """Delete what is there; gives what the runtime left behind, and clears it away."""
+        """Delete the containers and undo changes; return descriptions of what was left behind.
+
+        What the runtime has left behind is removed by force.
+        """
         for box in self.containers:
             if not box.deleted and self._knows(box):
                 try:
@@ -322,7 +340,7 @@ class Context:
         return self.left
 
     def clear(self) -> None:
-        """Remove by force what is new on the host."""
+        """Remove by force what is new on the host since the case began."""
         surroundings.clear(self.before, self.root, self.token)
 
     def _knows(self, box: Container) -> bool:

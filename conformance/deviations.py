@@ -1,4 +1,4 @@
-"""Known deviations of a runtime: which cases it fails, and why that is so.
+"""Known deviations of a runtime: the cases that it fails, and why.
 
 A file ``expected/NAME-VERSION.toml`` has a table for each case that fails::
 
@@ -8,9 +8,8 @@ A file ``expected/NAME-VERSION.toml`` has a table for each case that fails::
     on = ["v1"]
     sometimes = true
 
-``on``: the kinds of host on which it fails (``host.KINDS``); all if there is no such member.
-``sometimes``: whether it fails is a matter of luck.  Everything that is not listed must pass
-or be skipped; what differs from that has changed.
+``on``: the kinds of host on which it fails (``host.KINDS``), by default all.  ``sometimes``: the
+case is flaky.  Cases that are not listed are expected to pass or be skipped.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ from conformance.host import KINDS
 from conformance.runner.outcome import PASS, SKIP, Outcome
 
 DIRECTORY = Path(__file__).with_name("expected")
-LONGEST = 400  # characters of a message that is kept
+LONGEST = 400  # characters of a message to record as a reason
 UNEXPLAINED = "unexplained: "
 BETTER, WORSE = "passes, but a failure is expected", "fails, but is expected to pass"
 
 
 @dataclass(frozen=True)
 class Deviation:
-    """One case that is known to fail."""
+    """A case that is known to fail, and the reason; see above for the members."""
 
     case: str
     clauses: tuple[str, ...]
@@ -48,39 +47,37 @@ Known = Mapping[str, Deviation]
 
 
 def file_for(runtime: Runtime) -> Path:
-    """Return the path of the runtime's deviations; the file may not exist."""
+    """Return the path of the kit's file for a runtime and its version; it may not exist."""
     return DIRECTORY / f"{runtime.name}-{runtime.version}.toml"
 
 
 def load(path: Path) -> Known:
-    """Deviations by case.  Raises OSError, ValueError."""
+    """Load a file; return case -> deviation.  Raises OSError, ValueError."""
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    found = {}
+    known = {}
     for case, fields in tables.items():
         try:
-            found[case] = from_json({"case": case, **fields})
+            known[case] = from_json({"case": case, **fields})
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"{path.name}: {case}: {error}") from None
-    return found
+    return known
 
 
 def from_json(fields: Mapping[str, Any]) -> Deviation:
-    """One of plain values.  Raises KeyError, TypeError, ValueError."""
+    """Return the deviation with these members.  Raises KeyError, TypeError, ValueError."""
     on = tuple(fields.get("on", ()))
     if not KINDS.keys() >= set(on):
-        raise ValueError(f"on: {', '.join(on)} instead of {', '.join(KINDS)}")
+        raise ValueError(f"on: unknown kind of host in {', '.join(on)} ({', '.join(KINDS)})")
     return Deviation(**{**fields, "clauses": tuple(fields["clauses"]), "on": on})
 
 
 def seen_on(known: Known, kind: str) -> Known:
-    """Return the deviations on that kind of host."""
+    """Return the deviations that apply to that kind of host."""
     return {case: one for case, one in known.items() if not one.on or kind in one.on}
 
 
 def change(outcome: Outcome, known: Known | None) -> str:
-    """Describe how an outcome differs from the expected one; empty if it does not, or none is
-    known.
-    """
+    """Return BETTER or WORSE if an outcome is not the expected one, else ""; "" for known None."""
     if known is None:
         return ""
     deviation = known.get(outcome.case)
@@ -92,30 +89,30 @@ def change(outcome: Outcome, known: Known | None) -> str:
 
 
 def updated(outcomes: Iterable[Outcome], known: Known, kind: str) -> list[Deviation]:
-    """What is expected after these outcomes of one runtime on that kind of host.
+    """Return the known deviations updated by one runtime's outcomes on that kind of host.
 
-    Reasons stay, and what is known of other kinds; cases that did not run, or were skipped,
-    keep everything.
+    Reasons stay, and so does what is known for other kinds of host.  Cases that did not run or were
+    skipped keep their entry.
     """
-    found = dict(known)
+    result = dict(known)
     for one in outcomes:
-        old = found.get(one.case)
+        old = result.get(one.case)
         if one.bad and old is None:
             reason = UNEXPLAINED + plain(one.text)
-            found[one.case] = Deviation(one.case, one.clauses, reason, on=(kind,))
+            result[one.case] = Deviation(one.case, one.clauses, reason, on=(kind,))
         elif one.bad and old is not None:
             on = (*old.on, kind) if old.on and kind not in old.on else old.on
-            found[one.case] = replace(old, clauses=one.clauses, on=on)
+            result[one.case] = replace(old, clauses=one.clauses, on=on)
         elif old is not None and one.status != SKIP and not old.sometimes:
             others = tuple(word for word in old.on or KINDS if word != kind)
-            del found[one.case]
+            del result[one.case]
             if others:
-                found[one.case] = replace(old, on=others)
-    return sorted(found.values(), key=lambda deviation: deviation.case)
+                result[one.case] = replace(old, on=others)
+    return sorted(result.values(), key=lambda deviation: deviation.case)
 
 
 def dump(title: str, deviations: Iterable[Deviation]) -> str:
-    """The text of a file."""
+    """Return the text of a file of known deviations; ``title`` names the runtime."""
     lines = [
         f"# Known deviations of {title}: cases that fail, and why.",
         "# `oci-conformance --write-expected` updates the list and keeps the reasons.",
@@ -140,7 +137,7 @@ def _quoted(text: str) -> str:
 
 
 def plain(message: str) -> str:
-    """A message on one line, without what differs at each run: scratch directories, ids, times."""
+    """Return a message on one line, without scratch directories, ids and times of the run."""
     text = " ".join(message.split())
     text = re.sub(r"/tmp/oci-\w+/", "", text)
     text = re.sub(r"\boc[0-9a-f]{4}x\d+(-\d+)?", "ID", text)

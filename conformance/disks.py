@@ -1,4 +1,4 @@
-"""A block device for one case."""
+"""Create a block device for a case."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from conformance.context import Context
 
 
 def make(c: Context, scheduler: str) -> dict[str, int]:
-    """A loop device with that I/O scheduler: its numbers.  Goes with the case's process.
+    """Create a loop device with that I/O scheduler; return {"major": ..., "minor": ...}.
 
-    Skips where the host cannot have one.
+    It lives as long as the case's process.  Skips if the host cannot provide one.
     """
-    c.need_root("needs a block device of its own")
+    c.need_root("needs to create a loop device")
     file = c.directory / f"disk-{c.id()}"
     file.write_bytes(b"")
     os.truncate(file, 1 << 20)
@@ -27,6 +27,6 @@ def make(c: Context, scheduler: str) -> dict[str, int]:
         setting.write_text(scheduler)
         c.undo.append(lambda: setting.write_text(before))
     except OSError as error:
-        c.skip(f"the host has no I/O scheduler {scheduler}: {error.strerror}")
+        c.skip(f"cannot set the I/O scheduler {scheduler}: {error.strerror}")
     device = os.fstat(fd).st_rdev
     return {"major": os.major(device), "minor": os.minor(device)}

@@ -1,4 +1,4 @@
-"""Documents for which the specification has a JSON schema."""
+"""Check state documents against the specification's JSON schema, and version strings."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ SEMVER = re.compile(
 
 
 def state_faults(state: Any) -> list[str]:
-    """Return the violations of the state schema in a state document."""
+    """Return descriptions of the schema violations in a state document; [] for a valid one."""
     if not isinstance(state, dict):
-        return ["the state is no object"]
+        return ["the state is not a JSON object"]
     faults = [
         f"{key} is missing" for key in ("ociVersion", "id", "status", "bundle") if key not in state
     ]
     faults += [
-        f"{key} is no string: {state[key]!r}"
+        f"{key} is not a string: {state[key]!r}"
         for key in ("ociVersion", "id", "status", "bundle")
         if key in state and not isinstance(state[key], str)
     ]
     if isinstance(state.get("status"), str) and state["status"] not in STATUSES:
-        faults.append(f"status {state['status']!r} is not one of the four")
+        faults.append(f"status {state['status']!r} is not one of {', '.join(STATUSES)}")
     pid = state.get("pid", 0)
     if not isinstance(pid, int) or isinstance(pid, bool) or pid < 0:
-        faults.append(f"pid is no whole number: {pid!r}")
+        faults.append(f"pid is not a non-negative integer: {pid!r}")
     annotations = state.get("annotations", {})
     if not isinstance(annotations, dict):
-        faults.append(f"annotations is no object: {annotations!r}")
+        faults.append(f"annotations is not a JSON object: {annotations!r}")
     elif not all(isinstance(value, str) for value in annotations.values()):
-        faults.append("an annotation is no string")
+        faults.append(f"annotations has a value that is not a string: {annotations!r}")
     return faults
 
 
 def is_semver(text: object) -> bool:
-    """Return true for a version in the format of SemVer 2.0.0."""
+    """Return whether ``text`` is a version in the format of SemVer 2.0.0."""
     return isinstance(text, str) and SEMVER.fullmatch(text) is not None

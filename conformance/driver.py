@@ -1,7 +1,7 @@
-"""The runtime under test, driven by its command line as an engine does it.
+"""Run the runtime under test by its command line, as an engine does.
 
-Standard output and error are files, never pipes: a container keeps them open, and a pipe's
-reader would wait for the container's end instead of the command's.
+Standard output and error are files, never pipes: the container inherits them, so the reader of a
+pipe would wait for the container's exit instead of the command's.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 @dataclass(frozen=True)
 class Runtime:
-    """A program with the global options that it is always called with.
+    """A runtime under test: the program at ``path``, and its global options.
 
-    ``versions``: those of the specification that it takes in a config; empty if unknown.
+    ``versions``: those of the specification that it accepts as ``ociVersion``; () if unknown.
     """
 
     path: Path
@@ -38,23 +38,26 @@ class Runtime:
 
     @property
     def label(self) -> str:
-        """``runc 1.1.5``; for columns and file names."""
+        """Name and version, such as "runc 1.1.5"."""
         return f"{self.name} {self.version}"
 
     def config_version(self, since: str) -> str:
-        """The version for a config about something that is there ``since`` then."""
+        """Return the ``ociVersion`` to use for a feature of version ``since``.
+
+        It is the newest version up to ``since`` that the runtime accepts, else ``since``.
+        """
         older = [one for one in self.versions if version_key(one) <= version_key(since)]
         return max(older, key=version_key) if older else since
 
     @property
     def systemd(self) -> bool:
-        """Return true if the runtime was told to use systemd for the control groups."""
+        """True if the runtime is called with ``--systemd-cgroup``."""
         return "--systemd-cgroup" in self.options
 
 
 @dataclass(frozen=True)
 class Result:
-    """A command's result. ``status``: exit status, negative for a signal."""
+    """A command's result; ``status`` is the exit status, negative for a signal."""
 
     command: tuple[str, ...]
     status: int
@@ -64,32 +67,35 @@ class Result:
 
     @property
     def ok(self) -> bool:
-        """Return true if the command reports success."""
+        """True if the command succeeded."""
         return self.status == 0
 
     @property
     def complaint(self) -> str:
-        """The last line that it wrote on standard error, or else on standard output."""
+        """The last line of standard error, or of standard output if that is empty."""
         lines = [line for line in (self.err or self.out).splitlines() if line.strip()]
         return lines[-1].strip() if lines else "(no message)"
 
     def json(self) -> Any:
-        """Standard output as JSON; Failed if it is none."""
+        """Return standard output parsed as JSON; raises Failed if it is invalid."""
         try:
             return json.loads(self.out)
         except ValueError:
-            raise Failed(f"{self.verb} printed no JSON: {self.out[:200]!r}") from None
+            raise Failed(f"{self.verb} printed invalid JSON: {self.out[:200]!r}") from None
 
     @property
     def verb(self) -> str:
-        """``create``, ``start``...: what was called, for messages."""
+        """The runtime's command (``create``, ``start`` ...), for messages."""
         words = [word for word in self.command[1:] if not word.startswith("/")]
         return next((word for word in words if not word.startswith("-")), self.command[0])
 
 
 @dataclass
 class Shell:
-    """Runs programs for a case, and keeps what they were and did."""
+    """Run programs for a case in ``directory``, and record them in ``history``.
+
+    ``seconds`` is the default timeout of a command.
+    """
 
     directory: Path
     seconds: float
@@ -107,10 +113,10 @@ class Shell:
         before: Callable[[], None] | None = None,
         seconds: float | None = None,
     ) -> Result:
-        """Run to the end; Failed if that does not come within ``seconds``.
+        """Run a command to its end; kill it and raise Failed after ``seconds``.
 
-        ``stdin``: bytes, or a descriptor.  ``outputs``: files for standard output and error,
-        to be looked at after the command.  ``before``: called in the child before execve.
+        ``stdin``: bytes, or a descriptor.  ``outputs``: files to append standard output and error
+        to.  ``before`` is called in the child before execve.
         """
         number = len(self.history)
         out, err = outputs or (self.directory / f"{number}.out", self.directory / f"{number}.err")
@@ -156,7 +162,7 @@ def _file_of(content: bytes) -> int:
 
 
 def identify(path: Path, version_text: str, options: Sequence[str] = ()) -> Runtime:
-    """Name and version from what ``--version`` prints first."""
+    """Return the runtime with the name and version in ``version_text``, printed by --version."""
     match = re.search(r"(\S+) version:? (\d\S*)", version_text)
     match = match or re.search(r"(\S+)[ :]+v?(\d\S*)", version_text)
     name, version = (match[1], match[2]) if match else (path.name, "unknown")

@@ -1,4 +1,4 @@
-"""The document that ``features`` prints: its properties, their types and ages."""
+"""Check the document that ``features`` prints: its properties, their types and versions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 from conformance.clauses import version_key
 
-# Path -> type and the first release that has it; "words" is a list of strings, "map" an
-# object of strings.  From features.md, features-linux.md and their schema.
+# Path -> (type, first release that has it), from features.md, features-linux.md and their schema.
+# Types: "word": string; "words": list of strings; "truth": boolean; "map": object of strings.
 PROPERTIES = {
     "ociVersionMin": ("word", "1.1.0"),
     "ociVersionMax": ("word", "1.1.0"),
@@ -41,7 +41,7 @@ PROPERTIES = {
 
 
 def member(document: Any, path: str) -> Any:
-    """The value at ``linux.seccomp.actions``; None if it is null or not there."""
+    """Return the value at a path such as ``linux.seccomp.actions``; None if null or missing."""
     for name in path.split("."):
         if not isinstance(document, dict):
             return None
@@ -50,7 +50,7 @@ def member(document: Any, path: str) -> Any:
 
 
 def _leaves(value: Any, path: str = "") -> list[str]:
-    """Paths of all properties; what is a whole in PROPERTIES is not looked into."""
+    """Return the paths of all properties; those in PROPERTIES are not descended into."""
     if path in PROPERTIES or not isinstance(value, dict):
         return [path]
     found = []
@@ -70,9 +70,9 @@ def _fits(value: Any, kind: str) -> bool:
 
 
 def faults(document: Any) -> list[str]:
-    """Return the members whose type is wrong; null means unknown and is valid."""
+    """Return descriptions of the members with a wrong type; null means unknown and is valid."""
     found = [
-        f"{path} is {value!r}"
+        f"{path} has the wrong type: {value!r}"
         for path, (kind, _) in PROPERTIES.items()
         if (value := member(document, path)) is not None and not _fits(value, kind)
     ]
@@ -80,12 +80,12 @@ def faults(document: Any) -> list[str]:
     for path in sorted(parents | {"linux.mountExtensions"}):
         value = member(document, path)
         if value is not None and not isinstance(value, dict):
-            found.append(f"{path} is no object: {value!r}")
+            found.append(f"{path} is not a JSON object: {value!r}")
     return found
 
 
 def properties_after(document: Any, version: str) -> list[str]:
-    """Properties that this version of the specification does not define."""
+    """Return the paths of properties that this version of the specification does not define."""
     return [
         path
         for path in _leaves(document)

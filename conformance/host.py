@@ -1,4 +1,4 @@
-"""The host's capabilities: facts that decide which cases can run."""
+"""Facts of the host that decide which cases can run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from conformance import cgroups
 
-# Kinds of host that known deviations distinguish and reports name.
+# Kinds of host that files of known deviations and reports distinguish.
 KINDS = {
     "v1": "cgroup v1",
     "v2": "cgroup v2",
@@ -22,13 +22,13 @@ class Host:
 
     @cached_property
     def root(self) -> bool:
-        """Return true if the kit runs as root of the initial user namespace."""
+        """True if the kit runs as root of the initial user namespace."""
         first = Path("/proc/self/uid_map").read_text().split()
         return os.geteuid() == 0 and first[:2] == ["0", "0"] and int(first[2]) > 1 << 31
 
     @cached_property
     def kernel(self) -> tuple[int, int]:
-        """Major and minor."""
+        """The kernel's (major, minor) version."""
         major, minor = os.uname().release.split(".")[:2]
         return int(major), int("".join(filter(str.isdigit, minor)))
 
@@ -39,12 +39,12 @@ class Host:
 
     @cached_property
     def controllers(self) -> frozenset[str]:
-        """Return all mounted controllers, of both versions."""
+        """All mounted controllers, of both cgroup versions."""
         return frozenset().union(*(one.controllers for one in cgroups.hierarchies()))
 
     @cached_property
     def capabilities(self) -> int:
-        """The permitted set as a mask."""
+        """The kit's permitted capabilities as a bit mask."""
         for line in Path("/proc/self/status").read_text().splitlines():
             if line.startswith("CapPrm:"):
                 return int(line.split()[1], 16)
@@ -52,45 +52,45 @@ class Host:
 
     @cached_property
     def filesystems(self) -> frozenset[str]:
-        """Types that the kernel knows at the moment."""
+        """Filesystem types that the kernel has, without modules that are not loaded."""
         lines = Path("/proc/filesystems").read_text().splitlines()
         return frozenset(line.split()[-1] for line in lines)
 
     @cached_property
     def security_modules(self) -> frozenset[str]:
-        """``apparmor``, ``selinux``...; the latter only with a policy, which has the labels."""
+        """Active security modules: ``apparmor``, ``selinux`` (only with a policy loaded) ..."""
         try:
-            found = set(Path("/sys/kernel/security/lsm").read_text().split(","))
+            modules = set(Path("/sys/kernel/security/lsm").read_text().split(","))
         except OSError:
-            places = {
+            paths = {
                 "selinux": Path("/sys/fs/selinux/enforce"),
                 "apparmor": Path("/sys/kernel/security/apparmor/profiles"),
             }
-            found = {name for name, path in places.items() if path.exists()}
-        if "selinux" in found and ":" not in Path("/proc/self/attr/current").read_text():
-            found.remove("selinux")
-        return frozenset(found)
+            modules = {name for name, path in paths.items() if path.exists()}
+        if "selinux" in modules and ":" not in Path("/proc/self/attr/current").read_text():
+            modules.remove("selinux")
+        return frozenset(modules)
 
     @cached_property
     def resctrl(self) -> bool:
-        """Return true if the resctrl file system is mounted."""
+        """True if the resctrl filesystem is mounted."""
         return Path("/sys/fs/resctrl/schemata").exists()
 
     @cached_property
     def page_sizes(self) -> frozenset[str]:
-        """Huge page sizes as control groups name them: ``2MB``."""
+        """Huge page sizes in the form of cgroup file names, such as ``2MB``."""
         names = [path.name for path in Path("/sys/kernel/mm/hugepages").glob("hugepages-*kB")]
         sizes = [int(name.removeprefix("hugepages-").removesuffix("kB")) for name in names]
         return frozenset(_size_name(size) for size in sizes)
 
     @cached_property
     def nodes(self) -> frozenset[int]:
-        """NUMA nodes."""
+        """Numbers of the NUMA nodes."""
         names = [path.name for path in Path("/sys/devices/system/node").glob("node[0-9]*")]
         return frozenset(int(name.removeprefix("node")) for name in names)
 
     def kind(self, systemd: bool) -> str:
-        """One of KINDS; ``systemd``: whether the runtime has systemd make control groups."""
+        """Return a key of KINDS; ``systemd``: the runtime creates cgroups through systemd."""
         if not self.root:
             return "user"
         if systemd:

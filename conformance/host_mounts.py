@@ -1,4 +1,4 @@
-"""File systems that a case mounts for itself, as sources of the container's mounts."""
+"""Filesystems that a case mounts on the host, as sources of the container's mounts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 from conformance import isolation
 
-# Words of mount options -> what mount(2) takes.
+# Mount options -> flags of mount(2).
 FLAGS = {
     "ro": isolation.MS_RDONLY,
     "nosuid": 2,
@@ -26,10 +26,10 @@ PROPAGATION = {
 
 
 def make(target: Path, *options: str) -> None:
-    """Mount a tmpfs on a directory, made if it is not there; raises OSError.
+    """Mount a tmpfs on a directory, created if needed; raises OSError.
 
-    ``options``: words of FLAGS, which become flags of the mount alone, never of its file
-    system; then of PROPAGATION, in this order.
+    ``options`` are keys of FLAGS, set on the mount and not on its filesystem, and of PROPAGATION,
+    applied afterwards in the given order.
     """
     target.mkdir(parents=True, exist_ok=True)
     isolation.mount("tmpfs", str(target), "tmpfs", data="mode=755,size=4m")

@@ -26,40 +26,40 @@ def _check(result: int, what: str) -> None:
 
 
 def become_subreaper() -> None:
-    """Orphans below become this process's children."""
+    """Make this process the parent of its orphaned descendants."""
     _check(_LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "child subreaper")
 
 
 def tell_of_parents_end(signal: int) -> None:
-    """Have the kernel send this process a signal when its parent ends."""
+    """Have the kernel send this process a signal when its parent exits."""
     _check(_LIBC.prctl(_PR_SET_PDEATHSIG, signal, 0, 0, 0), "parent-death signal")
 
 
 def drop_from_bounding_set(capability: int) -> None:
-    """Drop the capability from the bounding set of this process and its children."""
+    """Drop a capability, by number, from the bounding set of this process and future children."""
     _check(_LIBC.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0), "bounding set")
 
 
 def unshare(flags: int) -> None:
-    """Leave namespaces; raises OSError."""
+    """Move this process to new namespaces, by CLONE_NEW* flags; raises OSError."""
     _check(_LIBC.unshare(flags), "unshare")
 
 
 def mount(
     source: str, target: str, fstype: str | None = None, flags: int = 0, data: str | None = None
 ) -> None:
-    """One mount call of the kernel; raises OSError."""
+    """Mount a filesystem by one system call; raises OSError."""
     words = [None if word is None else word.encode() for word in (source, target, fstype, data)]
     result = _LIBC.mount(words[0], words[1], words[2], ctypes.c_ulong(flags), words[3])
     _check(result, f"mount on {target}")
 
 
 def unmount(target: str) -> None:
-    """Detach; raises OSError."""
+    """Unmount lazily (MNT_DETACH); raises OSError."""
     _check(_LIBC.umount2(target.encode(), MNT_DETACH), f"unmount {target}")
 
 
 def separate() -> None:
-    """Own mount, network, host-name and IPC namespaces: what leaks ends with this process."""
+    """Move to new mount, network, UTS and IPC namespaces: leaks there end with this process."""
     unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWUTS | CLONE_NEWIPC)
     mount("none", "/", None, MS_REC | MS_PRIVATE)

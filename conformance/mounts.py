@@ -1,4 +1,4 @@
-"""``/proc/PID/mountinfo`` as records."""
+"""Parse ``/proc/PID/mountinfo``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Mount:
-    """One line; see proc_pid_mountinfo(5).  ``tags``: ``shared:1``, ``master:2``..."""
+    """A line of mountinfo (proc_pid_mountinfo(5)); ``tags`` are ``shared:1``, ``master:2`` ..."""
 
     id: int
     parent: int
@@ -24,7 +24,7 @@ class Mount:
 
     @property
     def propagation(self) -> set[str]:
-        """``shared``, ``master``, ``unbindable``, ``propagate_from`` without numbers."""
+        """The tags without peer group numbers: ``shared``, ``master``, ``unbindable`` ..."""
         return {tag.split(":")[0] for tag in self.tags}
 
 
@@ -33,7 +33,7 @@ def _plain(text: str) -> str:
 
 
 def parse(text: str) -> list[Mount]:
-    """Parse all mounts, in the kernel's order."""
+    """Parse the text of mountinfo; return the mounts in the kernel's order."""
     found = []
     for line in text.splitlines():
         before, _, after = line.partition(" - ")
@@ -56,10 +56,10 @@ def parse(text: str) -> list[Mount]:
 
 
 def of(pid: int | str = "self") -> list[Mount]:
-    """Mounts of a process; raises OSError when it is gone."""
+    """Return the mounts of a process; raises OSError if it has exited."""
     return parse(Path(f"/proc/{pid}/mountinfo").read_text(encoding="utf-8", errors="replace"))
 
 
 def at(point: str, mounts: list[Mount]) -> Mount | None:
-    """The topmost mount on a path."""
+    """Return the topmost mount on the mount point ``point``, None if there is none."""
     return next((one for one in reversed(mounts) if one.point == point), None)

@@ -1,4 +1,7 @@
-"""The probe: prebuilt in an installed package, else compiled once with the local compiler."""
+"""Find or compile the probe, the static program that runs inside the test containers.
+
+An installed package has it prebuilt; otherwise it is compiled once and cached.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +18,11 @@ FLAGS = ("-std=gnu11", "-O2", "-static", "-s", "-Wall", "-Wextra")
 
 
 class NoProbe(Exception):
-    """There is no probe and it cannot be made."""
+    """The probe is not prebuilt and cannot be compiled."""
 
 
 def compile_probe(target: Path) -> None:
-    """Compile the sources to ``target``; CC and CFLAGS are honoured.  Raises NoProbe."""
+    """Compile the probe to ``target``, with CC and CFLAGS of the environment.  Raises NoProbe."""
     compiler = shlex.split(os.environ.get("CC", "cc"))
     extra = shlex.split(os.environ.get("CFLAGS", ""))
     sources = sorted(map(str, SOURCES.glob("*.c")))
@@ -27,14 +30,16 @@ def compile_probe(target: Path) -> None:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
-        raise NoProbe(f"cannot run {compiler[0]}: {error.strerror}") from None
+        hint = "install a C compiler, or set CC"
+        message = f"cannot run {compiler[0]}: {error.strerror} ({hint})"
+        raise NoProbe(f"compile the probe: {message}") from None
     if done.returncode != 0:
-        raise NoProbe(f"cannot compile the probe:\n{done.stderr}")
+        raise NoProbe(f"compile the probe: {shlex.join(command)}:\n{done.stderr}")
 
 
 @cache
 def probe_path() -> Path:
-    """The static program; raises NoProbe."""
+    """Return the path of the probe, compiling it if needed; raises NoProbe."""
     if PREBUILT.is_file():
         return PREBUILT
     digest = hashlib.sha256(os.uname().machine.encode())

@@ -1,4 +1,7 @@
-"""Find out if a runtime supports a word of a config, even where the host cannot apply it."""
+"""Determine whether a runtime supports a keyword of the config that the host cannot apply.
+
+A keyword is, for example, a mount option or the name of a capability.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from conformance.driver import Result
 
 
 def _complaint(result: Result, word: str) -> str:
-    """Return the error without what varies between calls: the word, the time, the container."""
+    """Return the error message without the keyword, times and container ids."""
     text = result.complaint.replace(word, "WORD")
     return re.sub(r"\d+", "0", re.sub(r"\boc\w+x\w+(-\w+)?\b", "ID", text))
 
@@ -28,7 +31,10 @@ def _create(c: Context, bundle: Bundle) -> Result:
 def refused_among(
     c: Context, words: Sequence[str], make: Callable[[Sequence[str]], Bundle]
 ) -> list[str]:
-    """Return the words that cause a bundle to be refused, in few attempts if they are few."""
+    """Return the words whose presence makes create fail, by bisection.
+
+    ``make`` returns a bundle that uses the given words.
+    """
     if not words or _create(c, make(words)).ok:
         return []
     if len(words) == 1:
@@ -40,9 +46,9 @@ def refused_among(
 def unrecognized(
     c: Context, words: Sequence[str], bogus: str, make: Callable[[str], Bundle]
 ) -> list[str]:
-    """Return the words refused with the same error as a bogus one.
+    """Return the words that create refuses with the same error as ``bogus``, an invalid one.
 
-    A supported word may still be refused with another error: by the kernel, for example.
+    A supported word may still be refused with another error, for example by the kernel.
     """
     refusal = _create(c, make(bogus))
     found = []

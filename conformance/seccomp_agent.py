@@ -1,4 +1,4 @@
-"""A seccomp agent: takes container process states, and answers a filter's notifications."""
+"""A seccomp agent: receives container process states, and answers a filter's notifications."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any
 
 from conformance.case import Failed
 
-# seccomp_unotify(2); both structures begin with the cookie
+# struct seccomp_notif and seccomp_notif_resp, and their ioctls; see seccomp_unotify(2)
 _NOTIFICATION = struct.Struct("=QIIiIQ6Q")
 _RESPONSE = struct.Struct("=QqiI")
 _RECEIVE = 0xC0502100
@@ -26,7 +26,7 @@ _SEND = 0xC0182101
 
 @dataclass(frozen=True)
 class Chunk:
-    """The result of one receiving call."""
+    """The result of one recvmsg(2): data and the descriptors sent with it."""
 
     data: bytes
     fds: tuple[int, ...]
@@ -34,7 +34,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Connection:
-    """The data received over one connection; ``closed``: true once its end was seen."""
+    """Everything received over one connection; ``closed``: the peer has closed it."""
 
     chunks: tuple[Chunk, ...]
     closed: bool
@@ -46,37 +46,38 @@ class Connection:
 
     @property
     def fds(self) -> tuple[int, ...]:
-        """Return all descriptors, in their order."""
+        """All received descriptors, in order."""
         return tuple(fd for chunk in self.chunks for fd in chunk.fds)
 
     @property
     def state(self) -> dict[str, Any]:
-        """The container process state; Failed if the payload is not one JSON object."""
+        """The container process state; raises Failed if the payload is not one JSON object."""
         try:
-            found = json.loads(self.text)
+            state = json.loads(self.text)
         except ValueError as error:
-            raise Failed(f"the agent got no JSON ({error}): {self.text[:200]!r}") from None
-        if not isinstance(found, dict):
-            raise Failed(f"the agent got no object: {found!r}")
-        return found
+            text = repr(self.text[:200])
+            raise Failed(f"the seccomp agent received invalid JSON: {error}: {text}") from None
+        if not isinstance(state, dict):
+            raise Failed(f"the seccomp agent received a state that is not an object: {state!r}")
+        return state
 
     def filter_fd(self) -> int:
-        """The descriptor that ``fds`` names seccompFd."""
+        """Return the received descriptor that the state's ``fds`` calls seccompFd."""
         names = self.state.get("fds")
         if not isinstance(names, list) or names.count("seccompFd") != 1:
-            raise Failed(f"fds of the state names no seccompFd: {names!r}")
-        place = names.index("seccompFd")
-        if place >= len(self.fds):
-            raise Failed(f"{len(self.fds)} descriptors came, fds names {names!r}")
-        return self.fds[place]
+            raise Failed(f"fds of the container process state has no seccompFd: {names!r}")
+        index = names.index("seccompFd")
+        if index >= len(self.fds):
+            raise Failed(f"received {len(self.fds)} descriptors, but fds has {names!r}")
+        return self.fds[index]
 
 
 class Agent:
-    """Listens at ``path``, which goes into ``listenerPath``."""
+    """An agent listening at ``path``, the value for ``linux.seccomp.listenerPath``."""
 
     def __init__(self, path: Path, kind: int = socket.SOCK_STREAM) -> None:
         self.path = path
-        self._ahead: list[Connection] = []
+        self._background: list[Connection] = []
         self._thread: threading.Thread | None = None
         self._listener = socket.socket(socket.AF_UNIX, kind)
         self._listener.bind(str(path))
@@ -84,34 +85,34 @@ class Agent:
             self._listener.listen(8)
 
     def receive_ahead(self) -> None:
-        """Take the next connection in a thread, for ``received``."""
+        """Receive the next connection in a background thread; ``received`` returns it."""
 
         def take() -> None:
             with contextlib.suppress(Failed):
-                self._ahead.append(self.receive(30))
+                self._background.append(self.receive(30))
 
         self._thread = threading.Thread(target=take, daemon=True)
         self._thread.start()
 
     def received(self, seconds: float = 5) -> Connection:
-        """Return the data received; raises Failed if none came."""
+        """Return the connection of ``receive_ahead``; raises Failed if there was none."""
         if self._thread is not None:
             self._thread.join(seconds)
-        if not self._ahead:
-            raise Failed("nobody connected to the seccomp agent")
-        return self._ahead.pop()
+        if not self._background:
+            raise Failed("the runtime did not connect to the seccomp agent")
+        return self._background.pop()
 
     def pending(self) -> bool:
-        """Return true if a connection is waiting."""
+        """Return whether a connection can be accepted."""
         return bool(select.select([self._listener], [], [], 0)[0])
 
     def receive(self, seconds: float = 5) -> Connection:
-        """The next connection, read to its end; Failed if none comes."""
+        """Accept the next connection and read it to its end; raises Failed on timeout."""
         self._listener.settimeout(seconds)
         try:
             connection, _ = self._listener.accept()
         except TimeoutError:
-            raise Failed("nobody connected to the seccomp agent") from None
+            raise Failed("the runtime did not connect to the seccomp agent") from None
         chunks: list[Chunk] = []
         with connection:
             connection.settimeout(min(seconds, 3))
@@ -137,9 +138,9 @@ def _receive(connection: socket.socket) -> Chunk:
 
 
 def answer(fd: int, error: int, seconds: float = 5) -> int:
-    """Answer one notification with an error number; gives the number of the system call."""
+    """Answer one notification with an errno; return the number of the system call."""
     if not select.select([fd], [], [], seconds)[0]:
-        raise Failed("the filter's descriptor told of no system call")
+        raise Failed(f"no notification on seccompFd within {seconds:g} s")
     request = bytearray(_NOTIFICATION.size)
     try:
         fcntl.ioctl(fd, _RECEIVE, request)
@@ -147,5 +148,5 @@ def answer(fd: int, error: int, seconds: float = 5) -> int:
         fcntl.ioctl(fd, _SEND, _RESPONSE.pack(id, 0, -error, 0))
     except OSError as problem:
         reason = os.strerror(problem.errno or 0)
-        raise Failed(f"seccompFd is no filter's descriptor: {reason}") from None
+        raise Failed(f"seccompFd is not a seccomp listener: {reason}") from None
     return int(number)

@@ -1,6 +1,6 @@
-"""Builds the probe into the package, so that it can be used without a compiler.
+"""Build the package with the compiled probe, so that users need no compiler.
 
-pyproject.toml holds everything else.  CC and CFLAGS are honoured.
+All else is in pyproject.toml.  CC and CFLAGS of the environment are used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FLAGS = ["-std=gnu11", "-O2", "-static", "-s", "-Wall", "-Wextra"]
 
 
 class BuildPackage(build_py):
-    """Compile the probe where it can be; without it the kit does so at its first run."""
+    """Compile the probe if possible; otherwise the kit compiles it at its first run."""
 
     def find_package_modules(self, package: str, package_dir: str) -> list[tuple[str, str, str]]:
         """Return all modules but this file, which is in the package's directory."""
@@ -26,7 +26,7 @@ class BuildPackage(build_py):
         return [one for one in found if (package, one[1]) != ("conformance", "setup")]
 
     def run(self) -> None:
-        """Build."""
+        """Build the package, then the probe."""
         super().run()
         target = os.path.join(self.build_lib, "conformance", "probe", "probe")
         command = [
@@ -39,11 +39,11 @@ class BuildPackage(build_py):
         try:
             subprocess.run(command, check=True)
         except (OSError, subprocess.CalledProcessError) as error:
-            print(f"no prebuilt probe: {error}")
+            print(f"cannot compile the probe; the package will not contain it: {error}")
 
 
 class Wheel(bdist_wheel):
-    """The probe belongs to one kind of machine, but to no interpreter."""
+    """A wheel for one platform (because of the probe) and any Python 3."""
 
     def finalize_options(self) -> None:
         """Mark the wheel as platform-specific."""
@@ -51,7 +51,7 @@ class Wheel(bdist_wheel):
         self.root_is_pure = False
 
     def get_tag(self) -> tuple[str, str, str]:
-        """Any Python 3 on this platform."""
+        """Return the tag for any Python 3 on this platform."""
         return ("py3", "none", super().get_tag()[2])
 
 

@@ -1,4 +1,4 @@
-"""State that a case's runtime may leave behind on the host, and its removal."""
+"""Find and remove what a runtime leaves behind on the host after a case."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RESCTRL = Path("/sys/fs/resctrl")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The host's state at one moment; all names are formatted for messages."""
+    """The host's state at one moment; ``mounts`` are (mount id, description)."""
 
     processes: frozenset[int]
     cgroups: frozenset[Path]
@@ -28,10 +28,11 @@ class Snapshot:
 
 
 def snapshot(state_root: Path, token: str) -> Snapshot:
-    """Look around.
+    """Return the current state.
 
-    Mounts and interfaces are those of this process's namespaces, processes those below it;
-    cgroups and files are recognized by the token, which is part of each container's id.
+    Mounts and interfaces are those of this process's namespaces, processes its descendants.
+    Cgroups and files are those with ``token`` in their name, which is part of each container's id,
+    and those in ``state_root``.
     """
     return Snapshot(
         frozenset(children.descendants()),
@@ -47,16 +48,16 @@ def _entries(state_root: Path, token: str) -> set[Path]:
     found: set[Path] = set()
     if state_root.is_dir():
         found |= {path for path in state_root.iterdir() if not path.name.startswith(".")}
-    for place in (RUN, RUN / "user" / str(os.geteuid()), RESCTRL):
+    for directory in (RUN, RUN / "user" / str(os.geteuid()), RESCTRL):
         try:
-            found |= {path for path in place.iterdir() if token in path.name}
+            found |= {path for path in directory.iterdir() if token in path.name}
         except OSError:
             continue
     return found
 
 
 def difference(before: Snapshot, after: Snapshot) -> list[str]:
-    """One line for each thing that is new or gone."""
+    """Return a line for each thing that is new, and for missing mounts and interfaces."""
     new = after.processes - before.processes
     found = [f"process {children.describe(pid)}" for pid in new]
     found += [f"cgroup {path}" for path in after.cgroups - before.cgroups]
@@ -71,17 +72,17 @@ def difference(before: Snapshot, after: Snapshot) -> list[str]:
 def settled_difference(
     before: Snapshot, state_root: Path, token: str, seconds: float = 3
 ) -> list[str]:
-    """The difference that stays: ended processes and their cgroups take a moment."""
-    limit = time.monotonic() + seconds
+    """Return the difference that remains after ``seconds``; exiting processes take a moment."""
+    deadline = time.monotonic() + seconds
     while True:
         found = difference(before, snapshot(state_root, token))
-        if not found or time.monotonic() > limit:
+        if not found or time.monotonic() > deadline:
             return found
         time.sleep(0.02)
 
 
 def clear(before: Snapshot, state_root: Path, token: str) -> None:
-    """Remove by force what is new."""
+    """Remove by force what is new since ``before``: processes, mounts, cgroups, files."""
     for _ in range(20):
         extra = children.descendants() - before.processes
         for directory in cgroups.named(token) - before.cgroups:
@@ -103,7 +104,10 @@ def clear(before: Snapshot, state_root: Path, token: str) -> None:
 
 
 def clear_named(state_root: Path, token: str) -> None:
-    """Remove by force what is known by the token alone, for a case that cannot do it itself."""
+    """Remove by force the cgroups (with processes) and files with ``token`` in their name.
+
+    For a case whose own cleanup did not run.
+    """
     for _ in range(20):
         directories = cgroups.named(token)
         found: set[int] = set()
@@ -135,7 +139,7 @@ def _remove(paths: set[Path]) -> None:
 
 
 def _thaw(directory: Path) -> None:
-    """Thaw a container whose runtime was killed while it had paused it."""
+    """Thaw a cgroup, which a killed ``pause`` may have left frozen."""
     try:
         cgroups.thaw(directory)
     except OSError:

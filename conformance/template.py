@@ -1,4 +1,4 @@
-"""The minimal config.json that all runtimes accept."""
+"""The minimal config.json that all runtimes accept, and its root filesystem."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FILES = {
 
 
 def mount_entry(destination: str, fstype: str | None, source: str | None, *options: str) -> Json:
-    """One member of ``mounts``; what is None or empty has no key."""
+    """Return an entry of ``mounts``, without members for None and empty options."""
     entry: Json = {"destination": destination}
     if fstype is not None:
         entry["type"] = fstype
@@ -31,7 +31,11 @@ def mount_entry(destination: str, fstype: str | None, source: str | None, *optio
 
 
 def config(version: str, cgroup: str | None, rootless: bool) -> Json:
-    """A sleeping probe in its own namespaces, with /proc, /dev and /dev/pts."""
+    """Return a config with a sleeping probe in new namespaces, with /proc, /dev and /dev/pts.
+
+    ``version`` is its ``ociVersion``, ``cgroup`` its ``cgroupsPath``.  ``rootless`` adds a user
+    namespace.
+    """
     document: Json = {
         "ociVersion": version,
         "process": {
@@ -72,7 +76,7 @@ def config(version: str, cgroup: str | None, rootless: bool) -> Json:
 
 
 def lay_out(rootfs: Path, probe: Path) -> None:
-    """A root file system with nothing but the probe; /out and /tmp are for everybody."""
+    """Create a root filesystem that contains only the probe; /out and /tmp are world-writable."""
     for name in DIRECTORIES:
         (rootfs / name).mkdir(parents=True)
     for name in ("out", "tmp"):
@@ -87,9 +91,9 @@ def lay_out(rootfs: Path, probe: Path) -> None:
 
 
 def merge(target: Json, changes: Json) -> None:
-    """Lay ``changes`` over ``target``: objects member by member, all else replaced.
+    """Merge ``changes`` into ``target``: objects member by member, all else replaced.
 
-    A member that is ABSENT is removed.
+    A member with the value ABSENT is removed.
     """
     for key, value in changes.items():
         if value is ABSENT:

@@ -1,8 +1,8 @@
-"""Mount missing cgroup v1 controllers for one program and its children.
+"""Mount missing cgroup v1 controllers for this process and its children.
 
-Beside a v2 hierarchy crun refuses to work without hugetlb, and a controller that is not mounted
-cannot be compared. The mount points are in a tmpfs of the program's own mount namespace, and the
-controllers are given back to the unified hierarchy afterwards: the host ends as it was.
+On a hybrid host crun fails without hugetlb, and cases for controllers that are not mounted are
+skipped. The mount points are in a tmpfs in the caller's private mount namespace; afterwards the
+controllers return to the unified hierarchy, so the host is left unchanged.
 """
 
 from __future__ import annotations
@@ -22,51 +22,50 @@ TRIES, PAUSE = 10, 0.3
 
 
 def enabled(table: str) -> set[str]:
-    """Controllers that the kernel has, by /proc/cgroups."""
+    """Return the controllers enabled in the kernel; ``table`` is the content of /proc/cgroups."""
     rows = (line.split() for line in table.splitlines() if not line.startswith("#"))
     return {name for name, _, _, on in rows if on == "1"}
 
 
 @contextmanager
 def added(names: Sequence[str] = NAMES) -> Iterator[list[str]]:
-    """Mount those of ``names`` that are missing and return them; none unless this host is cgroup
-    v1.
+    """Mount those of ``names`` that are not mounted, and yield the ones that could be.
 
-    Call it in a private mount namespace.
+    Yields [] unless this is root on a host with cgroup v1. Call it in a private mount namespace.
     """
     here = os.geteuid() == 0 and os.path.ismount(CGROUPS / "memory")
     known = enabled(Path("/proc/cgroups").read_text()) if here else set()
-    wanted = [name for name in names if name in known and not os.path.ismount(CGROUPS / name)]
+    missing = [name for name in names if name in known and not os.path.ismount(CGROUPS / name)]
     mounted = []
     with ExitStack() as stack:
-        if wanted:
+        if missing:
             _own_tree()
             stack.enter_context(unified_as_before(CGROUPS / "unified/cgroup.subtree_control"))
-        for name in wanted:
+        for name in missing:
             if _mount(name):
                 mounted.append(name)
                 stack.callback(_run, "umount", str(CGROUPS / name))
             else:
-                say(f"the {name} controller is in use and not compared")
+                say(f"cannot mount the cgroup v1 controller {name}: in use by cgroup v2")
         yield mounted
 
 
 def _own_tree() -> None:
-    """A tmpfs in the place of the host's, with all that is mounted there."""
-    place = Path(tempfile.mkdtemp(prefix="cgroup-"))
-    _run("mount", "-t", "tmpfs", "-o", "mode=755", "cgroup", str(place))
+    """Mount a new tmpfs over /sys/fs/cgroup, and move the hierarchies mounted there to it."""
+    tmpfs = Path(tempfile.mkdtemp(prefix="cgroup-"))
+    _run("mount", "-t", "tmpfs", "-o", "mode=755", "cgroup", str(tmpfs))
     for entry in CGROUPS.iterdir():
         if entry.is_symlink():
-            (place / entry.name).symlink_to(entry.readlink())
+            (tmpfs / entry.name).symlink_to(entry.readlink())
         elif entry.is_mount():
-            (place / entry.name).mkdir()
-            _run("mount", "--move", str(entry), str(place / entry.name))
-    _run("mount", "--move", str(place), str(CGROUPS))
-    place.rmdir()
+            (tmpfs / entry.name).mkdir()
+            _run("mount", "--move", str(entry), str(tmpfs / entry.name))
+    _run("mount", "--move", str(tmpfs), str(CGROUPS))
+    tmpfs.rmdir()
 
 
 def _mount(name: str) -> bool:
-    """False if it is in use in the unified hierarchy."""
+    """Mount a controller; return False if the unified hierarchy keeps using it."""
     point = CGROUPS / name
     point.mkdir()
     command = ["mount", "-t", "cgroup", "-o", name, "cgroup", str(point)]
@@ -87,7 +86,7 @@ def _mount(name: str) -> bool:
 
 @contextmanager
 def unified_as_before(control: Path) -> Iterator[None]:
-    """Restore that cgroup.subtree_control at the end."""
+    """Restore the controllers in the cgroup.subtree_control file ``control`` at the end."""
     before = _words(control)
     try:
         yield
@@ -95,7 +94,8 @@ def unified_as_before(control: Path) -> Iterator[None]:
         # A controller comes back to the unified hierarchy a moment after it is unmounted.
         lost = before - _words(control)
         if not _repeated(lambda: all(_write(control, f"+{name}") for name in sorted(lost))):
-            say(f"not enabled again in {control}: {' '.join(sorted(before - _words(control)))}")
+            still_lost = " ".join(sorted(before - _words(control)))
+            say(f"cannot enable controllers again in {control}: {still_lost}")
 
 
 def _words(control: Path) -> set[str]:
@@ -123,5 +123,5 @@ def _run(*command: str) -> None:
 
 
 def say(text: str) -> None:
-    """Print a message to the user who waits for the result."""
+    """Print a message to standard error."""
     print(text, file=sys.stderr, flush=True)

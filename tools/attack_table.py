@@ -1,10 +1,9 @@
-"""Print which runtime withstands which attack.
+"""Print a table of attacks and whether each runtime withstands them.
 
     tools/attack_table.py ociruntime=REPORT.xml runc=REPORT.xml ...
 
-Reads the JUnit reports that pytest writes for tests/attacks, one a runtime; each test is a row.
-The first runtime is the one under development: exit status 1 unless it withstands every attack
-that could be tried on it.
+Reads the JUnit reports that pytest writes for tests/attacks, one per runtime; each test is a row.
+The exit status is 1 unless the first runtime withstands every attack that applies to it.
 """
 
 from __future__ import annotations
@@ -53,16 +52,16 @@ def verdict(case: ET.Element) -> str:
 
 def column(report: Path) -> Column:
     """Return attack -> verdict for one report; the worst verdict counts if a test has two."""
-    found: Column = {}
+    verdicts: Column = {}
     for case in ET.parse(report).iter("testcase"):
         name = attack_name(case)
-        if found.get(name, WITHSTOOD) == WITHSTOOD:
-            found[name] = verdict(case)
-    return found
+        if verdicts.get(name, WITHSTOOD) == WITHSTOOD:
+            verdicts[name] = verdict(case)
+    return verdicts
 
 
 def table(columns: dict[str, Column]) -> list[str]:
-    """Return the lines of the table, then counts of verdicts and notes; rows in tests' order."""
+    """Return the lines of the table with counts at the end, then the notes."""
     names = list(dict.fromkeys(name for one in columns.values() for name in one))
     notes: list[str] = []
     rows = [["attack", *columns]]
@@ -86,7 +85,7 @@ def table(columns: dict[str, Column]) -> list[str]:
 
 
 def shortened(verdict: str, notes: list[str]) -> str:
-    """Return what fits a cell: a reason becomes the number of a note, which is added to them."""
+    """Return the verdict for a cell; replace its reason by the number of a note in ``notes``."""
     words, _, reason = verdict.partition(": ")
     if not reason:
         return words
@@ -96,7 +95,7 @@ def shortened(verdict: str, notes: list[str]) -> str:
 
 
 def all_withstood(one: Column) -> bool:
-    """Return whether every attack that was tried failed, and any was tried."""
+    """Return whether the runtime withstood every attack that was tried, and any was tried."""
     tried = [found for found in one.values() if not found.startswith(("skipped", "not applicable"))]
     return bool(tried) and all(found == WITHSTOOD for found in tried)
 
@@ -106,7 +105,7 @@ def main() -> int:
     for word in sys.argv[1:]:
         name, _, path = word.partition("=")
         if not Path(path).exists():
-            print(f"attack_table: {name}: the test run broke off: no report")
+            print(f"attack_table: {name}: read {path}: no report; was the test run aborted?")
             return 1
         columns[name] = column(Path(path))
     if not columns:

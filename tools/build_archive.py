@@ -1,7 +1,8 @@
 """Write the archive of compiled modules: ``build_archive.py DIRECTORY [--installed]``.
 
-DIRECTORY is the package's. With --installed the sources' mtimes are left out, because an installer
-changes them. The format is described in ociruntime/startup/archive.py.
+DIRECTORY is the package ociruntime, where the archive is written. With --installed the sources'
+mtimes are omitted, because an installer changes them. The format is described in
+ociruntime/startup/archive.py.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ NAME = "modules.bin"
 WITHOUT_DOCSTRINGS = 2
 STRING_ANNOTATIONS = __future__.annotations.compiler_flag
 
-# Modules that each command imports at its start, and later for a plain container.
+# Modules (without "ociruntime.") that each command imports for a plain container.
 NEEDED = {
     "create": """
         runtime.cli.main runtime.cli.create runtime.spec.check runtime.spec.shape
@@ -37,17 +38,18 @@ NEEDED = {
     """,
     "ocipod monitor": "pods.cli.main pods.cli.monitor pods.supervisor.hibernated_state",
 }
-# Names of these modules and of all that they import, each behind those that it imports.
+# Program that prints the names of these modules and of all that they import, in the order in which
+# their execution completes: each after the modules that it imports.
 ORDER = """
 import sys
 from importlib import import_module
 from importlib.machinery import SourceFileLoader
 sys.path.insert(0, sys.argv[1])
 load, loaded = SourceFileLoader.exec_module, []
-def note(loader, module):
+def record(loader, module):
     load(loader, module)
     loaded.append(module.__name__)
-SourceFileLoader.exec_module = note
+SourceFileLoader.exec_module = record
 for name in sys.argv[2:]:
     import_module("ociruntime." + name)
 print(*(name for name in loaded if name.partition(".")[0] == "ociruntime"))
@@ -55,7 +57,7 @@ print(*(name for name in loaded if name.partition(".")[0] == "ociruntime"))
 
 
 def needed_by(command: str, directory: Path) -> list[str]:
-    """Return the modules that the command needs, by importing them without extension modules."""
+    """Return the names of all modules that the command needs, in the order to load them."""
     interpreter = [sys.executable, "-I", "-S", "-B", "-c", ORDER, str(directory.parent)]
     modules = NEEDED[command].split()
     done = subprocess.run([*interpreter, *modules], check=True, capture_output=True, text=True)
@@ -63,15 +65,15 @@ def needed_by(command: str, directory: Path) -> list[str]:
 
 
 def module_name(source: Path, directory: Path) -> str:
-    """``ociruntime.runtime.cli.main`` for .../ociruntime/runtime/cli/main.py."""
+    """Return a source's module name, such as ``ociruntime.runtime.cli.main``."""
     parts = [directory.name, *source.relative_to(directory).with_suffix("").parts]
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
 class ForRunning(ast.NodeTransformer):
-    """Leaves out what only a type checker reads: a tenth of the time that loading takes.
+    """A transformer that removes code for type checkers: a tenth of the time to load a module.
 
-    Annotations of classes stay, because dataclasses are made of them.
+    Annotations in classes stay, because dataclasses need them.
     """
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
@@ -84,20 +86,21 @@ class ForRunning(ast.NodeTransformer):
         return node
 
     def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
-        """``if TYPE_CHECKING:`` becomes what follows its ``else:``."""
+        """Replace ``if TYPE_CHECKING:`` by its ``else`` branch."""
         self.generic_visit(node)
         is_typing = isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
         return node.orelse if is_typing else node
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | None:
-        """Drop an import of ``__future__``, replaced by a compiler flag: Python would search for a
-        file.
+        """Remove imports of ``__future__``, which a compiler flag replaces.
+
+        At run time Python would search for that module's file.
         """
         return None if node.module == "__future__" else node
 
 
 def compile_module(source: bytes, shown: str) -> CodeType:
-    """The code of a module; ``shown`` is its file's name in a traceback."""
+    """Compile a module; ``shown`` is its file's name in tracebacks."""
     code: CodeType = compile(
         ForRunning().visit(ast.parse(source)),
         shown,
@@ -110,7 +113,7 @@ def compile_module(source: bytes, shown: str) -> CodeType:
 
 
 def build(directory: Path, installed: bool) -> bytes:
-    """The archive's bytes."""
+    """Return the content of the archive of the package ``directory``."""
     codes: list[bytes] = []
     entries = {}
     for source in sorted(directory.rglob("*.py")):
@@ -123,11 +126,11 @@ def build(directory: Path, installed: bool) -> bytes:
         codes.append(marshal.dumps(code))
     compiled = dict(zip(entries, codes, strict=True))
     for command in NEEDED:
-        ahead = [(name, marshal.loads(compiled[name])) for name in needed_by(command, directory)]
+        preload = [(name, marshal.loads(compiled[name])) for name in needed_by(command, directory)]
         entries[f":{command}"] = (False, 0, 0)
-        codes.append(marshal.dumps(ahead))
-    # Offsets depend on the index's length, and that on the offsets: numbers of fixed width
-    # (marshal writes an int below 2**31 in 5 bytes) make the first guess right.
+        codes.append(marshal.dumps(preload))
+    # The offsets depend on the index's length, but not the reverse: marshal writes every int below
+    # 2**31 in 5 bytes. So an index with wrong offsets has the right length.
     index = _index(entries, codes, 0)
     start = 24 + len(index)
     index = _index(entries, codes, start)
@@ -141,8 +144,7 @@ def _index(entries: dict[str, tuple[bool, int, int]], codes: list[bytes], start:
     for (name, (is_package, size, mtime)), code in zip(entries.items(), codes, strict=True):
         index[name] = (start, len(code), is_package, size, mtime)
         start += len(code)
-    # Version 2 of marshal has no references between equal objects, whose number could vary the
-    # length.
+    # Version 2 of marshal writes no references to equal objects, with which the length would vary.
     return marshal.dumps(index, 2)
 
 

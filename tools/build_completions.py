@@ -1,7 +1,7 @@
-"""Write the completions for bash, zsh and fish: ``build_completions.py DIRECTORY``.
+"""Write shell completions for bash, zsh and fish: ``build_completions.py DIRECTORY``.
 
-They are generated from each program's tables, below DIRECTORY in the shells' search paths:
-bash-completion/completions, zsh/site-functions, fish/vendor_completions.d.
+They are generated from each program's tables of commands and options. DIRECTORY (such as
+/usr/share) gets bash-completion/completions, zsh/site-functions and fish/vendor_completions.d.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ SHELLS = {
     "zsh": "zsh/site-functions/_{name}",
     "fish": "fish/vendor_completions.d/{name}.fish",
 }
-# Functions of the templates or the shells that complete each kind; other kinds list objects.
+# Kind of value -> function of the template or the shell that completes it. For other kinds, such as
+# "container", the program lists the objects.
 ZSH = {"directory": "_directories", "file": "_files", "": " "}
 FISH = {"directory": "(__fish_complete_directories)", "file": "(__fish_complete_path)"}
 
@@ -37,25 +38,26 @@ def shown(options: tuple[Option, ...]) -> list[Option]:
 
 
 def completed(program: Program, option: Option) -> str:
-    """Return the kind of the option's value: a key of ``COMPLETED_BY`` or ""."""
+    """Return the kind of the option's value ("file", "container" ...), "" if not completed."""
     return program.manual.COMPLETED_BY.get(option.value, "") if option.completed else ""
 
 
 def listed(program: Program, first: str) -> list[tuple[str, str]]:
-    """Return the kinds and the commands that list their objects; ``first`` is the shell's word for
-    the first argument.
+    """Return pairs of kind and the command that lists its objects.
+
+    ``first`` is the shell's expression for the first argument.
     """
     listed = program.manual.LISTED
     return [(kind, words.replace("ARGUMENT1", first)) for kind, words in listed.items()]
 
 
 def takes_a_word(option: Option) -> bool:
-    """Return true if the next word is the option's value; an optional value follows a "="."""
+    """Return whether the next word is the option's value (an optional value follows a "=")."""
     return option.kind not in ("flag", "optional", "joined")
 
 
 def spellings(option: Option) -> list[str]:
-    """``--bundle`` and ``-b``."""
+    """Return the long and the short form of an option, such as ``--bundle`` and ``-b``."""
     return [f"--{option.name}", *([f"-{option.short}"] if option.short else [])]
 
 
@@ -65,7 +67,7 @@ def signals() -> str:
 
 
 def tables(program: Program) -> list[tuple[str, tuple[Option, ...]]]:
-    """The options before a command, as of the command "", and those of each command."""
+    """Return pairs of a command's name and its options; "" has the program's global options."""
     return [
         ("", program.options),
         *((command.name, command.options) for command in program.commands),
@@ -73,7 +75,7 @@ def tables(program: Program) -> list[tuple[str, tuple[Option, ...]]]:
 
 
 def template(program: Program, shell: str, **marks: str) -> str:
-    """tools/completions/SHELL for the program, with each @MARK@ replaced."""
+    """Return the template tools/completions/SHELL with each @MARK@ replaced."""
     text = (TEMPLATES / shell).read_text()
     for mark, replacement in (("NAME", program.name), ("ROOT", program.root), *marks.items()):
         text = text.replace(f"@{mark}@", replacement)
@@ -84,7 +86,7 @@ def template(program: Program, shell: str, **marks: str) -> str:
 
 
 def bash(program: Program) -> str:
-    """Return the tables, followed by tools/completions/bash, which interprets them."""
+    """Return the completion for bash: functions with the tables, then the template."""
     options: dict[str, list[str]] = {}
     for name, table in tables(program):
         words = " ".join(f"--{option.name}" for option in shown(table))
@@ -104,7 +106,7 @@ def bash(program: Program) -> str:
             f'_{program.name}_signals="{signals()}"',
             "",
             *bash_cases(program, "commands", "$1", commands),
-            "# Commands whose further words are another program's.",
+            "# Commands whose first argument begins another program's command line.",
             *bash_cases(program, "runs_another", "$1", {"yes": others} if others else {}),
             *bash_cases(program, "options", "$1", options),
             *bash_cases(program, "value", "$1 $2", values),
@@ -119,14 +121,17 @@ def bash(program: Program) -> str:
 
 
 def bash_value(program: Program, option: Option) -> str:
-    """Return the name by which the template calls its function."""
+    """Return the template's function for the option's value, with its arguments."""
     if option.kind == "choice":
         return f"words {option.value.replace('|', ' ')}"
     return completed(program, option) or "nothing"
 
 
 def bash_arguments(program: Program) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
-    """Kind -> the arguments that it completes, and then those at any further position."""
+    """Return two maps of kind to shell patterns "COMMAND POSITION".
+
+    The first is for numbered positions, the second for all further ones.
+    """
     parts: dict[str, list[str]] = {}
     further: dict[str, list[str]] = {}
     for command in program.commands:
@@ -140,7 +145,10 @@ def bash_arguments(program: Program) -> tuple[dict[str, list[str]], dict[str, li
 
 
 def bash_cases(program: Program, name: str, key: str, *tables: dict[str, list[str]]) -> list[str]:
-    """A function that prints for a command, and an option or a position, what there is."""
+    """Return a shell function that prints the text of the first pattern that ``key`` matches.
+
+    Each table maps a text to its patterns.
+    """
     lines = [f"_{program.name}_{name}() {{", f'    case "{key}" in']
     for cases in tables:
         for text, keys in cases.items():
@@ -152,7 +160,7 @@ def bash_cases(program: Program, name: str, key: str, *tables: dict[str, list[st
 
 
 def zsh(program: Program) -> str:
-    """Return tools/completions/zsh with the ``_arguments`` of each command filled in."""
+    """Return the completion for zsh: the template with a call of ``_arguments`` per command."""
     described = [f"''{zsh_commands([zsh_first(program, word) for word in program.first_words])}"]
     for first, members in program.members.items():
         entries = [(member.name.partition(" ")[2], member.summary) for member in members]
@@ -174,7 +182,7 @@ def zsh(program: Program) -> str:
 
 
 def zsh_first(program: Program, word: str) -> tuple[str, str]:
-    """Return a first word with its description: for a group of commands, their names."""
+    """Return a command's first word and its description; that of a group is its commands' names."""
     members = program.members.get(word)
     if members:
         return word, ", ".join(member.name.partition(" ")[2] for member in members)
@@ -182,13 +190,13 @@ def zsh_first(program: Program, word: str) -> tuple[str, str]:
 
 
 def zsh_commands(entries: list[tuple[str, str]]) -> str:
-    """The end of a case that sets ``commands``."""
+    """Return the rest of a shell case that sets ``commands`` to pairs of name and summary."""
     lines = "".join(f"\n        '{in_zsh(name)}:{in_zsh(text)}'" for name, text in entries)
     return f") commands=({lines}\n        ) ;;"
 
 
 def zsh_command(program: Program, command: Command) -> str:
-    """A case with the call of ``_arguments``."""
+    """Return the shell case of a command, which calls ``_arguments``."""
     words = [zsh_option(program, option) for option in shown(command.options)]
     kinds, rest = program.arguments(command)
     if program.runs_another(command):
@@ -202,12 +210,12 @@ def zsh_command(program: Program, command: Command) -> str:
 
 
 def zsh_kind(program: Program, kind: str) -> str:
-    """The function that completes it."""
+    """Return the function that completes values of a kind."""
     return ZSH.get(kind) or f"_{program.name}_{kind}s"
 
 
 def zsh_option(program: Program, option: Option) -> str:
-    """One specification of ``_arguments``, in the shell's quotes."""
+    """Return the option's specification for ``_arguments``, quoted."""
     name, short, kind, value = option.name, option.short, option.kind, option.value
     rest = f"[{in_zsh(option.help)}]"
     if kind == "choice":
@@ -225,7 +233,7 @@ def zsh_option(program: Program, option: Option) -> str:
 
 
 def in_zsh(text: str) -> str:
-    """Escape a description: brackets and colons are zsh's syntax, an apostrophe the quoting."""
+    """Escape a description for ``_arguments`` in single quotes."""
     for letter in "\\[]:":
         text = text.replace(letter, "\\" + letter)
     return text.replace("'", "'\\''")
@@ -235,7 +243,7 @@ def in_zsh(text: str) -> str:
 
 
 def fish(program: Program) -> str:
-    """tools/completions/fish, then a line for each command, option and argument."""
+    """Return the completion for fish: the template, then a line per command, option, argument."""
     valued = [
         in_fish(f"{name}:{spelling}")
         for name, options in tables(program)
@@ -262,17 +270,17 @@ def fish(program: Program) -> str:
     lines.append("")
     for command in program.commands:
         kinds, rest = program.arguments(command)
-        places = [(kind, f"{position}") for position, kind in enumerate(kinds, 1)]
-        for kind, place in [*places, (rest, f"{len(kinds) + 1} more")]:
+        positions = [(kind, f"{number}") for number, kind in enumerate(kinds, 1)]
+        for kind, position in [*positions, (rest, f"{len(kinds) + 1} more")]:
             if kind:
-                condition = in_fish(f'__{program.name}_at "{command.name}" {place}')
+                condition = in_fish(f'__{program.name}_at "{command.name}" {position}')
                 by = fish_kind(program, kind)
                 lines.append(f"complete -c {program.name} -n {condition} -a {by}")
     return template(program, "fish", LISTS=fish_lists(program)) + "\n".join(lines) + "\n"
 
 
 def fish_lists(program: Program) -> str:
-    """A function a kind of what can be listed."""
+    """Return a shell function for each kind of object that the program lists."""
     return "\n".join(
         f"function __{program.name}_{kind}s\n    __{program.name}_list {words}\nend"
         for kind, words in listed(program, f"$__{program.name}_first")
@@ -280,20 +288,20 @@ def fish_lists(program: Program) -> str:
 
 
 def fish_kind(program: Program, kind: str) -> str:
-    """Return the word that fish evaluates for the completion."""
+    """Return the argument for ``complete -a`` that completes values of a kind."""
     if kind == "signal":
         return f'"$__{program.name}_signals"'
     return in_fish(FISH.get(kind) or f"(__{program.name}_{kind}s)")
 
 
 def fish_word(program: Program, after: str, word: str, text: str) -> str:
-    """Return a line for the next word of a command's name."""
+    """Return the line that completes ``word`` of a command's name after the word ``after``."""
     condition = in_fish(f'__{program.name}_at "{after}"')
     return f"complete -c {program.name} -n {condition} -a {word} -d {in_fish(text)}"
 
 
 def fish_option(program: Program, command: str, option: Option) -> str:
-    """One line."""
+    """Return the line that completes an option of a command ("": a global option)."""
     # The words after the first argument may belong to another program.
     another = any(one.name == command and program.runs_another(one) for one in program.commands)
     condition = f'__{program.name}_at "{command}"{" 1" if another else ""}'
@@ -312,12 +320,12 @@ def fish_option(program: Program, command: str, option: Option) -> str:
 
 
 def in_fish(text: str) -> str:
-    """Quote a word literally."""
+    """Quote a word for fish."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def main(directory: Path) -> None:
-    """Write all three of each program."""
+    """Write the completions of every program."""
     for program in PROGRAMS:
         for text, shell in (
             (bash(program), "bash"),

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def main_page(program: Program) -> str:
-    """ociruntime(1), ocipod(1) ..."""
+    """Return a program's main page, such as ociruntime(1)."""
     lines = heading(program, program.name, program.summary)
     words = "[OPTION]... COMMAND [ARGUMENT]..." if program.commands else "[OPTION]..."
     lines += [*synopsis(program.name, words), ".SH DESCRIPTION"]
@@ -37,7 +37,7 @@ def main_page(program: Program) -> str:
             lines += term(reference(program.page(command.name)), sentence(command.summary))
     lines += [".SH OPTIONS"]
     if program.commands:
-        lines += ["These stand before the command, or among its options."]
+        lines += ["Global options can also be given after the command."]
     lines += options(program.options)
     for title, table in program.manual.SECTIONS:
         lines += definitions(title, table)
@@ -47,7 +47,7 @@ def main_page(program: Program) -> str:
 
 
 def command_page(program: Program, command: Command) -> str:
-    """ociruntime-COMMAND(1), ocipod-COMMAND(1) ..."""
+    """Return a command's page, such as ociruntime-create(1)."""
     name, summary = command.name, command.summary
     manual = program.manual
     lines = heading(program, program.page(name), summary.replace("`", ""))
@@ -70,7 +70,7 @@ def command_page(program: Program, command: Command) -> str:
 
 
 def heading(program: Program, name: str, what: str) -> list[str]:
-    """The first lines."""
+    """Return the lines up to the heading SYNOPSIS; ``what`` is the page's summary."""
     return [
         f'.\\" Made by tools/build_man_pages.py from the commands of {program.package}.',
         f'.TH {name.upper()} 1 "" "ociruntime {__version__}" "{program.name}"',
@@ -82,13 +82,13 @@ def heading(program: Program, name: str, what: str) -> list[str]:
 
 
 def synopsis(program: str, words: str) -> list[str]:
-    """The program bold, what stands for something else italic."""
+    """Return the synopsis with the program's name bold and placeholders italic."""
     text = re.sub(r"[A-Z]+", r"\\fI\g<0>\\fR", words.replace("-", "\\-"))
     return [f"\\fB{roff(program)}\\fR {text}".rstrip()]
 
 
 def options(table: tuple[Option, ...]) -> list[str]:
-    """Return the options that the help shows, each with its help line and its details."""
+    """Return the list of the options that the help shows, with their help and details."""
     lines = []
     for option in table:
         if not option.help:
@@ -111,7 +111,7 @@ def options(table: tuple[Option, ...]) -> list[str]:
 
 
 def definitions(title: str, table: tuple[tuple[str, str], ...]) -> list[str]:
-    """A section of terms."""
+    """Return a section that lists terms with their definitions."""
     lines = [f'.SH "{title}"']
     for name, text in table:
         lines += term(f"\\fB{roff(name)}\\fR", sentence(text))
@@ -119,7 +119,7 @@ def definitions(title: str, table: tuple[tuple[str, str], ...]) -> list[str]:
 
 
 def examples(table: tuple[tuple[str, str], ...]) -> list[str]:
-    """The section of examples, if there are any."""
+    """Return the section EXAMPLES of pairs (description, command line); [] without any."""
     lines = []
     for what, line in table:
         lines += [".PP", roff(f"{what}:"), ".PP", ".RS 4", ".nf", roff(line), ".fi", ".RE"]
@@ -127,43 +127,43 @@ def examples(table: tuple[tuple[str, str], ...]) -> list[str]:
 
 
 def page(lines: list[str], others: Iterable[str]) -> str:
-    """Return the whole page, with the SEE ALSO section."""
+    """Return the page's text: ``lines``, and SEE ALSO with the pages ``others``."""
     see = ",\n".join(reference(other) for other in others)
     return "\n".join([*lines, '.SH "SEE ALSO"', see]) + "\n"
 
 
 def term(head: str, text: str) -> list[str]:
-    """One entry of a list; ``head`` is roff, ``text`` is not."""
+    """Return a list entry; ``head`` is in roff syntax, ``text`` is plain."""
     return [".TP", head, roff(text)]
 
 
 def reference(name: str) -> str:
-    """A page of the same section."""
+    """Return a reference to a page of section 1."""
     return f"\\fB{roff(name)}\\fR(1)"
 
 
 def sentence(text: str) -> str:
-    """Capitalise the text and add a full stop."""
+    """Return the text as a sentence: capitalised, with a full stop."""
     return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
 
 
 def paragraphs(text: str) -> str:
-    """Format plain text with empty lines between paragraphs; indented paragraphs stay literal."""
+    """Convert plain text with empty lines between paragraphs; keep line breaks of indented ones."""
     blocks = text.split("\n\n")
     return "\n.PP\n".join(f".nf\n{roff(b)}\n.fi" if "\n " in f"\n{b}" else roff(b) for b in blocks)
 
 
 def roff(text: str) -> str:
-    """Plain text, in which `backquotes` mark a command; no line of it is taken for a request."""
+    """Escape plain text for roff; `backquoted` words become bold."""
     text = text.replace("\\", "\\e").replace("-", "\\-")
     text = re.sub(r"`([^`]+)`", r"\\fB\1\\fR", text)
-    # Put the end of a sentence at the end of a line: roff then sets the space after it.
+    # roff expects each sentence to end at the end of a line.
     text = re.sub(r"(?<=[A-Za-z)])\. (?=[A-Z])", ".\n", text)
     return re.sub(r"(?m)^(?=[.'])", r"\\&", text)
 
 
 def main(directory: Path) -> None:
-    """Write all of them."""
+    """Write the pages of all programs."""
     target = directory / "man1"
     target.mkdir(parents=True, exist_ok=True)
     for program in PROGRAMS:

@@ -1,4 +1,4 @@
-"""Generate the files derived from the table of operations: ``generate_plan.py [--check]``.
+"""Generate code and docs from the plan's table of operations: ``generate_plan.py [--check]``.
 
 With --check nothing is written; the exit status is 1 if a file is out of date.
 """
@@ -33,7 +33,7 @@ C_TYPES = {
 
 
 def constructors() -> str:
-    """runtime/plan/operations.py: a typed function for each operation."""
+    """Return runtime/plan/operations.py: a typed function for each operation."""
     lines = [
         '"""Typed constructors of the operations."""',
         "",
@@ -66,7 +66,7 @@ def constructors() -> str:
 
 
 def header() -> str:
-    """csrc/executor/plan_ops.h: structures, decoders and the dispatch list."""
+    """Return csrc/executor/plan_ops.h: structures, decoders and the dispatch list."""
     lines = [
         f"/* {NOTE} */",
         "#ifndef PLAN_OPS_H",
@@ -109,7 +109,7 @@ def header() -> str:
 
 
 def reference() -> str:
-    """docs/plan-reference.md."""
+    """Return docs/plan-reference.md."""
     lines = [
         "# The operations of a plan",
         "",
@@ -144,7 +144,7 @@ def main() -> int:
     for path, text in GENERATED.items():
         if check:
             if not path.exists() or path.read_text() != text():
-                print(f"{path.relative_to(ROOT)} is stale: run tools/generate_plan.py")
+                print(f"{path.relative_to(ROOT)} is out of date: run tools/generate_plan.py")
                 stale = 1
         else:
             path.parent.mkdir(parents=True, exist_ok=True)

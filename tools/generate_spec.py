@@ -33,40 +33,41 @@ Node = dict[str, Any]
 
 
 class Name(str):
-    """A name that appears in the generated tuple without quotes."""
+    """The name of a constant, which is generated without quotes."""
 
     __slots__ = ()
 
 
 class Schema:
-    """The definitions, with references followed."""
+    """The schema's definitions ($defs), with methods that follow references ($ref)."""
 
     def __init__(self, definitions: dict[str, Node]) -> None:
         self.definitions = definitions
-        self.words: dict[str, tuple[str, ...]] = {}  # long lists of words, by constant
+        self.words: dict[str, tuple[str, ...]] = {}  # constant -> members of a long enum
 
     def resolve(self, node: Node) -> tuple[str, Node]:
-        """Return the name of the definition (empty if written in place) and its content."""
+        """Return (name of the definition, its content); "" for a node without reference."""
         name = ""
         while "$ref" in node:
             if node.keys() - {"$ref", "description"}:
-                raise SystemExit(f"keywords beside $ref: {node}")
+                raise SystemExit(f"{SCHEMA.name}: unsupported keywords beside $ref: {node}")
             name = node["$ref"].removeprefix("#/$defs/")
             node = self.definitions[name]
         return name, node
 
     def kind(self, node: Node) -> str:
-        """Return the row of KEYWORDS that the node belongs to."""
+        """Return the key of KEYWORDS for the node's type."""
         kind = str(node["type"])
         if kind == "object" and "additionalProperties" in node:
             kind = "map"
         unknown = node.keys() - KEYWORDS[kind]
         if unknown:
-            raise SystemExit(f"the check knows no {sorted(unknown)} of {kind}: {node}")
+            words = ", ".join(sorted(unknown))
+            raise SystemExit(f"{SCHEMA.name}: unsupported keywords {words} of {kind}: {node}")
         return kind
 
     def objects(self) -> list[str]:
-        """Names of the definitions that become tables and classes, used ones first."""
+        """Return the names of object definitions, each after those that it refers to."""
         done: list[str] = []
 
         def visit(node: Node) -> None:
@@ -84,7 +85,10 @@ class Schema:
         return done
 
     def shape(self, node: Node, owner: str) -> tuple[object, ...]:
-        """(kind, what the check of this kind needs); ``owner`` is the object's member."""
+        """Return (kind, argument of its check), as described in the generated shape.py.
+
+        ``owner`` is the name of the member with this type.
+        """
         name, node = self.resolve(node)
         kind = self.kind(node)
         match kind:
@@ -108,12 +112,12 @@ class Schema:
                 return "enum", Name(constant(name or owner))
             case "string" if "pattern" in node:
                 if node["pattern"] != "^/":
-                    raise SystemExit(f"the check knows only the pattern ^/: {node}")
+                    raise SystemExit(f"{SCHEMA.name}: unsupported pattern, only ^/ is: {node}")
                 return "absolute", None
         return kind, None
 
     def annotation(self, node: Node) -> str:
-        """The node's type as mypy reads it."""
+        """Return the node's type as a Python annotation."""
         name, node = self.resolve(node)
         match self.kind(node):
             case "object":
@@ -130,13 +134,13 @@ class Schema:
 
 
 def constant(name: str) -> str:
-    """IdMapping -> ID_MAPPING."""
+    """Return a definition's name in constant case: IdMapping becomes ID_MAPPING."""
     words = "".join(f"_{letter}" if letter.isupper() else letter for letter in name)
     return words.replace("I_O", "IO").replace("__", "_").strip("_").upper()
 
 
 def pretty(value: object, indent: int, *, prefix: str = "", suffix: str = "") -> str:
-    """A literal in the formatter's layout: on one line if it fits, else one item a line."""
+    """Return a literal in the formatter's layout: one line if it fits, else one item a line."""
     flat = literal(value)
     line = prefix + flat + suffix
     if not isinstance(value, tuple) or indent + len(line) <= WIDTH:
@@ -147,7 +151,7 @@ def pretty(value: object, indent: int, *, prefix: str = "", suffix: str = "") ->
 
 
 def literal(value: object) -> str:
-    """A literal on one line."""
+    """Return a literal on one line."""
     if isinstance(value, Name):
         return str(value)
     if isinstance(value, tuple):
@@ -227,7 +231,7 @@ def summary(name: str) -> str:
 
 
 def main() -> int:
-    """Write or compare."""
+    """Write the generated files, or with --check compare them."""
     schema = Schema(json.loads(SCHEMA.read_text())["$defs"])
     modules = {"shape.py": shape_module(schema), "document.py": document_module(schema)}
     check = sys.argv[1:] == ["--check"]

@@ -1,4 +1,4 @@
-"""The programs that have manual pages and completions, with their tables."""
+"""The programs that have manual pages and completions, with their commands and options."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class Manual(Protocol):
-    """The contents of ``runtime/cli/manual.py`` and ``pods/cli/manual.py``, described there."""
+    """The texts of a module such as ``runtime/cli/manual.py``, which describes them."""
 
     @property
     def DESCRIPTION(self) -> str: ...  # noqa: N802
@@ -58,8 +58,8 @@ class Manual(Protocol):
 class Program:
     """A program with its commands.
 
-    ``groups`` are titles with the commands that the help shows. ``root`` is the option for the
-    directory with the objects that the program lists.
+    ``groups`` are (title, commands) as in the help. ``root`` is the option for the directory or
+    socket that determines which objects the program lists. ``package`` is a path, for comments.
     """
 
     name: str
@@ -77,29 +77,29 @@ class Program:
 
     @property
     def first_words(self) -> list[str]:
-        """Return commands of one word, and the first words of the others, each once."""
+        """The first words of all commands, each once."""
         return list(dict.fromkeys(command.name.partition(" ")[0] for command in self.commands))
 
     @property
     def members(self) -> dict[str, list[Command]]:
-        """Return a map of first words to the commands that have a second one."""
-        found: dict[str, list[Command]] = {}
+        """The commands of two words by their first word: ``image`` -> ``image list`` ..."""
+        members: dict[str, list[Command]] = {}
         for command in self.commands:
             first, blank, _ = command.name.partition(" ")
             if blank:
-                found.setdefault(first, []).append(command)
-        return found
+                members.setdefault(first, []).append(command)
+        return members
 
     def page(self, command: str) -> str:
-        """The name of a command's manual page: ``ocipod-image-list``."""
+        """Return the name of a command's manual page, such as ``ocipod-image-list``."""
         return f"{self.name}-{command.replace(' ', '-')}"
 
     def usage(self, command: Command) -> tuple[str, str]:
-        """``ocipod image list``, and what may follow."""
+        """Return the command with its program, ``ocipod image list``, and its arguments."""
         return usage(self.name, command)
 
     def option_sections(self, command: Command) -> list[tuple[str, tuple[Option, ...]]]:
-        """The command's options below the titles of its manual page."""
+        """Return the sections of options in the command's manual page: (title, options)."""
         of_app = tuple(option for option in command.options if option in APP_OPTIONS)
         if not command.parse or not of_app:
             return [("OPTIONS", command.options)]
@@ -107,16 +107,18 @@ class Program:
         return [("OPTIONS", others), ("OPTIONS OF AN APP", of_app)]
 
     def runs_another(self, command: Command) -> bool:
-        """Return true if the first argument ends the options because another program's arguments
-        follow.
+        """Return whether the command's arguments contain another program's command line.
+
+        Then the first argument ends the options.
         """
         another = re.search(r"\b(COMMAND|PROGRAM|ARG(UMENT)?)\b", command.synopsis) is not None
         return another and command.most == ANY and not command.parse
 
     def arguments(self, command: Command) -> tuple[list[str], str]:
-        """Return the kind that completes each argument, and any further ones; "" for none.
+        """Return the kind of completion for each argument, and for all further ones; "" for none.
 
-        Where images and their options alternate, each kind of argument may be repeated.
+        A command with its own parser (images alternate with their options) accepts its arguments in
+        any number, so each kind is listed once.
         """
         by = self.manual.COMPLETED_BY
         words = [word for word in command.synopsis.split() if not re.match(r"\W*-", word)]
@@ -131,7 +133,7 @@ class Program:
 
 
 def with_commands(definition: Definition, summary: str, root: str, manual: Manual) -> Program:
-    """Return a program that has commands."""
+    """Return a program with commands, from the definition that its own parser uses."""
     package = definition.package.replace(".", "/")
     groups = definition.shown_groups()
     return Program(definition.name, summary, package, root, definition.options, groups, manual)

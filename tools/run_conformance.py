@@ -3,13 +3,12 @@
     tools/run_conformance.py [OPTION...]
     tools/run_conformance.py diff [OPTION...]
 
-Hosts are this machine, where runc and crun are compared, and the test VM, without and with systemd,
-for what this machine cannot show. Options are passed to the kit on all of them. Reports are kept in
-build/conformance. ``diff`` searches on this machine for configs that the three runtimes interpret
-differently.
+The hosts are this machine, where ociruntime is compared with runc and crun, and the test VM,
+without and with systemd, for cases that this machine skips. Options are passed to the kit. Reports
+are written to build/conformance. ``diff`` searches on this machine for configs that the three
+runtimes interpret differently.
 
-On cgroup v1, missing controllers are mounted in a mount namespace of this program's own:
-added_controllers.py.
+On cgroup v1, missing controllers are mounted in a private mount namespace (added_controllers.py).
 """
 
 from __future__ import annotations
@@ -33,22 +32,22 @@ COVERAGE = ROOT / "docs" / "spec-coverage.md"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Cases that differ on cgroup v2, whether or not this machine can run them.
 ON_V2 = ("linux_cgroups_path::", "linux_resources_", "runtime_operations::")
-# The box has one processor and slow system calls.
+# The test VM has one processor and slow system calls.
 TIMEOUT = ("--timeout", "150", "--command-timeout", "60", "--jobs", "2")
-SECONDS = 1500
+SECONDS = 1500  # timeout of the kit in the test VM
 ALONE = "OCIRUNTIME_CONFORMANCE_ALONE"
 
 
 def runtimes() -> list[str]:
-    """Ours of the build environment first, then the peers that are installed."""
+    """Return the paths of the ociruntime in .venv, and of runc and crun if installed."""
     own = ROOT / ".venv" / "bin" / "ociruntime"
     search = f"{PATH}:{os.environ.get('PATH', '')}"
-    found = [shutil.which(name, path=search) for name in (str(own), "runc", "crun")]
-    return [path for path in found if path]
+    paths = [shutil.which(name, path=search) for name in (str(own), "runc", "crun")]
+    return [path for path in paths if path]
 
 
 def on_this_machine(report: Path, options: list[str]) -> int:
-    """The kit on all runtimes; its exit status."""
+    """Run the kit on all runtimes in a new mount namespace; return its exit status."""
     command = ["unshare", "--mount"] if os.geteuid() == 0 else []
     command += [sys.executable, __file__, "--on-this-machine", "--report", f"json={report}"]
     command += ["--report", f"html={HTML}", *options]
@@ -56,7 +55,7 @@ def on_this_machine(report: Path, options: list[str]) -> int:
 
 
 def differences(options: list[str]) -> int:
-    """The search for differences, in a mount namespace of its own; its exit status."""
+    """Run the kit's ``diff`` in a new mount namespace; return its exit status."""
     if os.geteuid() == 0 and not os.environ.get(ALONE):
         command = ["unshare", "--mount", sys.executable, __file__, "diff", *options]
         return subprocess.run(command, env={**os.environ, ALONE: "1"}, check=False).returncode
@@ -66,7 +65,7 @@ def differences(options: list[str]) -> int:
 
 
 def in_box(box: machine.Machine, report: str, systemd: bool, options: list[str]) -> int:
-    """The kit on ociruntime, for what the first report lacks; its exit status."""
+    """Run the kit in the test VM, for cases that v1.json skipped; return its exit status."""
     kit = [f"{box.place}/bin/python", "-m", "conformance", *TIMEOUT]
     kit += ["--runtime", f"{box.place}/bin/ociruntime"]
     kit += ["--skipped-in", f"{machine.REPORTS}/v1.json"]
@@ -83,21 +82,21 @@ def in_box(box: machine.Machine, report: str, systemd: bool, options: list[str])
 
 
 def boxes(options: list[str]) -> int:
-    """Run the test VM without and with systemd; return the worst exit status."""
+    """Run the kit in the test VM without and with systemd; return the highest exit status."""
     try:
         machine.built()
     except machine.NoBox as reason:
-        say(f"cgroup v2 is left out: {reason}")
+        say(f"skipping cgroup v2: no test VM: {reason}")
         return 0
     worst = 0
-    with tempfile.TemporaryDirectory(prefix="conformance-box-") as place:
-        box = machine.installed(Path(place))
+    with tempfile.TemporaryDirectory(prefix="conformance-box-") as directory:
+        box = machine.installed(Path(directory))
         shutil.copy(REPORTS / "v1.json", box.reports)
-        # The probe, while the compiler is quick.
+        # Compile the probe on this machine, which is faster than the VM.
         code = "from conformance.program import probe_path; probe_path()"
         box.chroot("env", "-C", machine.SOURCE, "HOME=/root", "python3", "-Bc", code).ok()
         for report, systemd in (("v2.json", False), ("systemd.json", True)):
-            say(f"in the box: {report.partition('.')[0]}")
+            say(f"in the test VM: {report.partition('.')[0]}")
             worst = max(worst, in_box(box, report, systemd, options))
             if (box.reports / report).exists():
                 shutil.copy(box.reports / report, REPORTS)

@@ -2,8 +2,8 @@
 
     tools/spec_coverage.py FILE REPORT...
 
-Each clause of the specification has its status over all hosts, and the cases that show it. Clauses
-that no host can show have tests of the project's own, named in spec_tests.toml.
+The page lists each clause of the specification with its status on all hosts and the cases that
+check it. Clauses that no host can check have tests of this project, listed in spec_tests.toml.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ BASE = "https://github.com/opencontainers/runtime-spec/tree/v1.3.0"
 
 @dataclass(frozen=True)
 class Row:
-    """A clause's status, the reason for it, and the cases or tests that show it."""
+    """A clause's status (a key of MEANINGS), the reason, and the cases or tests that check it."""
 
     state: str
     why: str = ""
@@ -73,30 +73,30 @@ class Row:
 
 @dataclass(frozen=True)
 class Apart:
-    """``tests`` as pytest names them, without parameters; ``why`` no host can show it."""
+    """Tests (pytest's names, without parameters) of a clause; ``why`` no host can check it."""
 
     why: str
     tests: tuple[str, ...]
 
 
 def tested_apart() -> dict[str, Apart]:
-    """Clauses that no host can show."""
+    """Return clause id -> tests for the clauses that no host can check."""
     tables = tomllib.loads(TESTS.read_text(encoding="utf-8"))
     return {id: Apart(one["why"], tuple(one["tests"])) for id, one in tables.items()}
 
 
 def host(run: Run) -> str:
-    """``cgroup v1``."""
+    """Return the description of a run's kind of host, such as "cgroup v1"."""
     return KINDS[run.host["kind"]]
 
 
 def own(run: Run) -> list[Outcome]:
-    """Outcomes of the runtime that the page is about."""
+    """Return the outcomes of the run's first runtime, which the page is about."""
     return run.of(run.runtimes[0].label)
 
 
 def judged(clause: Clause, runs: Sequence[Run], apart: Apart | None) -> Row:
-    """The state over all hosts."""
+    """Return a clause's row, from its verdicts on all hosts."""
     verdicts = [(host(run), run.verdicts[run.runtimes[0].label][clause.id]) for run in runs]
     states = {one.status for _, one in verdicts}
     if HIDDEN in states:
@@ -122,7 +122,7 @@ def _concerned(clause: Clause, run: Run) -> Iterator[Outcome]:
 
 
 def _failures(clause: Clause, runs: Sequence[Run]) -> Iterator[tuple[str, str]]:
-    """Host and reason."""
+    """Yield (host, reason) for each failure of a clause's cases."""
     for run in runs:
         for one in _concerned(clause, run):
             if one.bad:
@@ -136,19 +136,19 @@ def _obstacles(verdicts: Iterable[tuple[str, Verdict]]) -> Iterator[str]:
 
 
 def _shown_by(clause: Clause, runs: Sequence[Run]) -> Iterator[str]:
-    """Cases that did not skip on some host, with that host if it is not the first."""
-    places: dict[str, str] = {}
+    """Yield the cases that ran on any host, with that host unless it is the first."""
+    hosts: dict[str, str] = {}
     for run in runs:
         for one in _concerned(clause, run):
             if one.status != SKIP:
-                places.setdefault(one.case, host(run))
+                hosts.setdefault(one.case, host(run))
     first = host(runs[0])
-    for case, where in sorted(places.items(), key=lambda pair: pair[1] != first):
+    for case, where in sorted(hosts.items(), key=lambda pair: pair[1] != first):
         yield f"`{case}`" + ("" if where == first else f" ({where})")
 
 
 def page(runs: Sequence[Run]) -> str:
-    """The text; the first run's hosts need not be named."""
+    """Return the text of docs/spec-coverage.md; cases of the first run appear without host."""
     apart = tested_apart()
     rows = {id: judged(one, runs, apart.get(id)) for id, one in registry().items()}
     lines = [INTRODUCTION.format(label=runs[0].runtimes[0].label, base=BASE)]

@@ -2,8 +2,8 @@
 
     tools/test_summary.py REPORT.xml...
 
-Reads the JUnit reports that pytest writes, one for each part of the run. Exit status 1 if one is
-missing, which means that its part was aborted.
+Reads the JUnit reports that pytest writes, one for each part of the run. The exit status is 1 if a
+report is missing, which means that its part was aborted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,10 @@ OUTCOMES = {"failure": "failed", "error": "broken", "skipped": "skipped"}
 
 
 def outcome(case: ET.Element) -> tuple[str, str]:
-    """(``passed``, ``failed``, ``broken``, ``skipped`` or ``deviating``, the reason)."""
+    """Return (passed, failed, broken, skipped or deviating, reason or "") of a JUnit testcase.
+
+    ``broken`` is an error in a fixture, ``deviating`` an expected failure.
+    """
     for child in case:
         if child.tag == "skipped" and child.get("type") == "pytest.xfail":
             return "deviating", child.get("message", "")
@@ -27,14 +30,14 @@ def outcome(case: ET.Element) -> tuple[str, str]:
 
 
 def summary(cases: list[ET.Element]) -> list[str]:
-    """Lines to print."""
+    """Return the lines of the summary."""
     outcomes = [outcome(case) for case in cases]
     counts = Counter(kind for kind, _ in outcomes)
     ran = len(outcomes) - counts["skipped"]
     words = [f"{counts[kind]} {kind}" for kind in ("passed", "failed", "broken", "deviating")]
     lines = [f"{ran} tests ran: {', '.join(words)}; {counts['skipped']} skipped"]
     for kind in ("skipped", "deviating"):
-        reasons = Counter(reason or "no reason" for found, reason in outcomes if found == kind)
+        reasons = Counter(reason or "no reason" for one, reason in outcomes if one == kind)
         lines += [f"  {count:4d} {kind}: {reason}" for reason, count in reasons.most_common()]
     for case, (kind, _) in zip(cases, outcomes, strict=True):
         if kind in ("failed", "broken"):
@@ -53,7 +56,7 @@ def main() -> int:
     ]
     print()
     for report in missing:
-        print(f"the test run broke off: there is no report {report}")
+        print(f"the test run was aborted: no report {report}")
     print("\n".join(summary(cases)))
     return 1 if missing or not reports else 0
 

@@ -1,6 +1,6 @@
-"""Update the expected plans of tests/golden: ``update_golden.py [--check]``.
+"""Update the expected plans in tests/golden: ``update_golden.py [--check]``.
 
-With --check nothing is written; the exit status is 1 if a plan has changed.
+With --check only the differences are printed; the exit status is 1 if there are any.
 """
 
 from __future__ import annotations

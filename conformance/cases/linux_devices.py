@@ -205,10 +205,12 @@ def _denied(c: Context, *devices: Json) -> Bundle:
     return bundle
 
 
-@case("LNX-DEV-08")
-def out_of_reach(c: Context) -> None:
-    """With all devices denied, one that is not listed cannot be opened."""
+@table(("denied", True), ("unmentioned", False), ids="LNX-DEV-08")
+def out_of_reach(c: Context, _name: str, denied: bool) -> None:
+    """A device that is not listed cannot be opened, with all devices {0} by the rules."""
     bundle = _denied(c)
+    if not denied:
+        del bundle.resources["devices"]
     (bundle.rootfs / "opt").mkdir()
     _node(stat.S_IFCHR, *FUSE)(str(bundle.rootfs / "opt/fuse"))
     facts = c.probe(bundle, "open=b:/opt/fuse")

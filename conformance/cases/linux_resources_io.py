@@ -177,7 +177,7 @@ def huge_page_entry(c: Context, key: str) -> None:
 
 @case("LNX-HUGE-02")
 def huge_page_limit(c: Context) -> None:
-    """The limit holds for reservations where the kernel can do that, else for faults."""
+    """The limit holds for reservations where the kernel can do that."""
     c.need_controller("hugetlb")
     size = page_size(c)
     box = c.create(with_member(c, "hugepageLimits", [{"pageSize": size, "limit": 4 << 20}]))

@@ -121,6 +121,7 @@ def start_container_hook(c: Context) -> None:
     box = c.create(bundle)
     c.equal(bundle.words(), [], "hooks that ran during create")
     box.start()
+    c.until(bundle.words, "the hook did not run")
     c.equal(bundle.words(), ["startContainer"], "hooks that ran during start")
 
 

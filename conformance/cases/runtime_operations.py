@@ -48,8 +48,6 @@ def without_bundle(c: Context) -> None:
     ("empty", ""),
     ("dots", ".."),
     ("slash", "{0}/a"),
-    ("blank", "{0} a"),
-    ("long", LONG),
     ids=("RT-CREATE-02", "RT-CREATE-03"),
 )
 def bad_id(c: Context, _name: str, id: str) -> None:
@@ -60,6 +58,16 @@ def bad_id(c: Context, _name: str, id: str) -> None:
     if c.root.exists():
         entries = [path.name for path in c.root.iterdir() if not path.name.startswith(".")]
         c.equal(entries, [], "entries in the state directory")
+
+
+@table(("blank", "{0} a"), ("long", LONG), ids="RT-CREATE-02")
+def unusual_id(c: Context, _name: str, id: str) -> None:
+    """An id that a runtime need not take ({0}) is refused, or is that of the container."""
+    box, result = c.attempt_create(c.bundle(), id=id.format(c.token))
+    if result.ok:
+        c.equal(box.state()["id"], box.id, "id in the state")
+        return
+    box.deleted = True
 
 
 @case("RT-CREATE-02", "RT-CREATE-03")

@@ -1,1 +1,1 @@
-"""Find configs that runtimes interpret differently."""
+"""Search for configs that runtimes interpret differently (``oci-conformance diff``)."""

@@ -1,4 +1,4 @@
-"""``oci-conformance diff``: random configs under several runtimes, differences made small."""
+"""Run random configs under several runtimes, and reduce each difference to a minimal config."""
 
 from __future__ import annotations
 
@@ -29,19 +29,22 @@ from conformance.runner.versions import accepted
 from conformance.template import config
 
 Observed = dict[str, Facts]
-BATCH = 20  # configs that are run beside each other
+BATCH = 20  # configs to run in parallel
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The smallest edits that show it, and for each fact what every runtime has."""
+    """A difference: the minimal edits that show it, and fact -> runtime -> value.
+
+    ``number`` is that of the random config, 0 for the minimal config.
+    """
 
     number: int
     edits: Edits
     facts: dict[str, Facts]
 
     def as_json(self, version: str) -> Json:
-        """Return the difference as JSON, with the whole config."""
+        """Return the difference as a JSON object, with the whole config."""
         document = config(version, "/difference", rootless=os.geteuid() != 0)
         for edit in self.edits:
             edit.apply(document)
@@ -63,10 +66,10 @@ class Difference:
 
 
 def differing(observed: Observed) -> dict[str, Facts]:
-    """Facts that are not the same everywhere, with the value for each runtime.
+    """Return the facts that differ between runtimes, as fact -> runtime -> value.
 
-    ``result`` is one of them, with the reason of a refusal; all others are compared between
-    those runtimes that run the container.
+    The fact ``result`` includes the reason of a failure.  All others are compared only between
+    the runtimes that ran the container.
     """
     found: dict[str, Facts] = {}
     if len({facts["result"] for facts in observed.values()}) > 1:
@@ -87,7 +90,7 @@ def differing(observed: Observed) -> dict[str, Facts]:
 
 
 class Hunt:
-    """Compares ``runtimes`` with configs of one version that all of them take."""
+    """A search for differences between ``runtimes``, with configs of one ``ociVersion``."""
 
     def __init__(
         self,
@@ -103,7 +106,7 @@ class Hunt:
         self.seen: dict[Edits, Observed] = {}
 
     def observe(self, configs: Sequence[Edits]) -> list[dict[str, Facts]]:
-        """Differences of each config that are not known; runs only what has not been run yet."""
+        """Return each config's unknown differences; run only those that have not been run yet."""
         new = [one for one in dict.fromkeys(configs) if one not in self.seen]
         pairs = []
         for number, edits in enumerate(new):
@@ -127,7 +130,7 @@ class Hunt:
         ]
 
     def shrink(self, edits: Edits, fact: str) -> Edits:
-        """The smallest config that still shows a difference of that fact."""
+        """Return the smallest edits that still show a difference of that fact."""
         while True:
             candidates = list(smaller(edits))
             found = self.observe(candidates) if candidates else []
@@ -137,12 +140,15 @@ class Hunt:
             edits = fitting[0]
 
     def run(self, seed: int, count: int) -> Iterator[Difference]:
-        """Differences that are not those of the plain config or of an earlier one."""
+        """Try ``count`` random configs; yield each new difference.
+
+        Facts that differ for the minimal config are reported once, and then ignored.
+        """
         plain_facts = self.observe([()])[0]
         if plain_facts:
             yield Difference(0, (), plain_facts)
         everywhere = set(plain_facts)
-        told: set[Edits] = set()
+        reported: set[Edits] = set()
         configs = [generate(random.Random(f"{seed}/{number}")) for number in range(1, count + 1)]
         for number, edits in enumerate(configs, 1):
             if number % BATCH == 1:
@@ -154,21 +160,26 @@ class Hunt:
                 small = self.shrink(edits, fact)
                 shown = {k: v for k, v in self.observe([small])[0].items() if k not in everywhere}
                 open_facts = [one for one in open_facts if one not in shown]
-                if small not in told:
-                    told.add(small)
+                if small not in reported:
+                    reported.add(small)
                     yield Difference(number, small, shown)
 
 
 def parser() -> argparse.ArgumentParser:
-    """Return the parser of all options of ``diff``."""
+    """Return the argument parser of ``diff``."""
     made = argparse.ArgumentParser(prog="oci-conformance diff", description=__doc__)
     add = made.add_argument
-    add("--runtimes", required=True, metavar="A,B,...", help="two programs or more")
-    add("--seed", type=int, default=1, metavar="N", help="another seed makes other configs")
-    add("--count", type=int, default=50, metavar="N", help="configs to try")
-    add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help="containers at a time")
-    add("--known", type=Path, default=known.FILE, metavar="FILE", help="known differences")
-    add("--json", metavar="FILE", help="write the differences there")
+    words = "two or more runtimes to compare, paths or names"
+    add("--runtimes", required=True, metavar="A,B,...", help=words)
+    words = "seed of the random configs (default: %(default)s)"
+    add("--seed", type=int, default=1, metavar="N", help=words)
+    words = "configs to try (default: %(default)s)"
+    add("--count", type=int, default=50, metavar="N", help=words)
+    words = "containers to run in parallel (default: %(default)s)"
+    add("--jobs", type=int, default=os.cpu_count() or 1, metavar="N", help=words)
+    words = "file of known differences (default: the kit's own)"
+    add("--known", type=Path, default=known.FILE, metavar="FILE", help=words)
+    add("--json", metavar="FILE", help="write the differences as JSON")
     return made
 
 
@@ -179,15 +190,15 @@ def usable(runtimes: Sequence[Runtime], settings: Settings) -> tuple[list[Runtim
         if one.versions:
             found.append(one)
         else:
-            print(f"{one.label} takes no config on this host", file=sys.stderr)
+            print(f"skipping {one.label}: cannot create any container here", file=sys.stderr)
     common = set.intersection(*(set(one.versions) for one in found)) if found else set()
     if len(found) < 2 or not common:
-        raise SystemExit("oci-conformance: no two runtimes that take the same version")
+        raise SystemExit("oci-conformance: diff: no two runtimes accept the same ociVersion")
     return found, max(common, key=version_key)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Exit status 0: none found; 1: some; 2: wrong usage."""
+    """Run ``diff``; return 0 if no difference was found, else 1.  Exit with 2 for wrong usage."""
     from conformance.cli import find_runtime
 
     options = parser().parse_args(arguments)
@@ -197,7 +208,7 @@ def main(arguments: Sequence[str]) -> int:
         raise SystemExit(f"oci-conformance: {options.known}: {error}") from None
     runtimes = [find_runtime(word, ()) for word in options.runtimes.split(",") if word]
     if len({one.label for one in runtimes}) < 2:
-        parser().error("--runtimes: two different ones are needed")
+        parser().error("--runtimes: must have at least two different runtimes")
     try:
         settings = Settings(probe=probe_path(), jobs=max(1, options.jobs))
     except NoProbe as error:

@@ -1,4 +1,4 @@
-"""Random valid configs, as lists of edits of the plainest one, and smaller ones of them."""
+"""Generate random valid configs as edits of the minimal config, and smaller variants of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPTIONAL = frozenset(
 
 
 def generate(chance: random.Random) -> Edits:
-    """A valid config's edits; at most one for each place that is set."""
+    """Return random edits that give a valid config; none of them sets the same as another."""
     edits: dict[tuple[str, ...], Edit] = {}
     for make in chance.choices(MAKERS, k=chance.randint(2, 8)):
         made = make(chance)
@@ -42,9 +42,9 @@ def _key(one: Edit) -> tuple[str, ...]:
 
 
 def smaller(edits: Edits) -> Iterator[Edits]:
-    """Every config that is one step simpler."""
-    for place, one in enumerate(edits):
-        before, behind = edits[:place], edits[place + 1 :]
+    """Yield every variant with one edit less, or with one edit's value reduced."""
+    for index, one in enumerate(edits):
+        before, behind = edits[:index], edits[index + 1 :]
         yield before + behind
         for value in _smaller_values(one.value):
             yield (*before, replace(one, text=json.dumps(value)), *behind)
@@ -58,8 +58,8 @@ def _smaller_values(value: Any) -> Iterator[Any]:
             for less in _smaller_values(member):
                 yield value | {key: less}
     elif isinstance(value, list):
-        for place, member in enumerate(value):
+        for index, member in enumerate(value):
             if len(value) > 1 or isinstance(member, str):
-                yield value[:place] + value[place + 1 :]
+                yield value[:index] + value[index + 1 :]
             for less in _smaller_values(member):
-                yield [*value[:place], less, *value[place + 1 :]]
+                yield [*value[:index], less, *value[index + 1 :]]

@@ -1,4 +1,4 @@
-"""A config as a list of edits of the minimal one."""
+"""Edits of the minimal config, which describe a config."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ from conformance.bundle import Json
 
 @dataclass(frozen=True)
 class Edit:
-    """``action``: set the member at ``where``, append to the list there, or remove from a list
-    the entries that have all members of the value.  ``text``: the value as JSON."""
+    """An edit of the config's member at the path ``where``, with the JSON value ``text``.
+
+    ``action``: "set" the member, "append" the value to a list, or "remove" from a list the entries
+    that have all members of the value.
+    """
 
     where: tuple[str, ...]
     action: str
@@ -20,22 +23,22 @@ class Edit:
 
     @property
     def value(self) -> Any:
-        """A new copy each time."""
+        """The value, a new copy each time."""
         return json.loads(self.text)
 
     def apply(self, config: Json) -> None:
-        """Change the config."""
+        """Apply the edit to a config."""
         *parents, last = self.where
-        place = config
+        parent = config
         for key in parents:
-            place = place.setdefault(key, {})
+            parent = parent.setdefault(key, {})
         value = self.value
         if self.action == "set":
-            place[last] = value
+            parent[last] = value
         elif self.action == "append":
-            place.setdefault(last, []).append(value)
+            parent.setdefault(last, []).append(value)
         else:
-            place[last] = [one for one in place[last] if not value.items() <= one.items()]
+            parent[last] = [one for one in parent[last] if not value.items() <= one.items()]
 
     def __str__(self) -> str:
         sign = {"set": "=", "append": "+=", "remove": "-="}[self.action]
@@ -43,7 +46,7 @@ class Edit:
 
 
 def edit(where: str, action: str, value: Any) -> Edit:
-    """``where``: members with dots between."""
+    """Return an edit; ``where`` is a path such as ``process.env``."""
     return Edit(tuple(where.split(".")), action, json.dumps(value))
 
 

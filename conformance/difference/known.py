@@ -1,4 +1,4 @@
-r"""Differences that are known: what a runtime does otherwise than the others, and why.
+r"""Known differences: facts in which a runtime differs from the others, and why.
 
 ``expected/differences.toml`` has a table for each::
 
@@ -8,10 +8,11 @@ r"""Differences that are known: what a runtime does otherwise than the others, a
     edits = 'linux\.rootfsPropagation'
     reason = "..."
 
-All but the reason are regular expressions: the whole name of a fact, the whole label of a
-runtime, something in one of the config's edits, and, by ``says``, something in the value.
-``edits`` can be a list, of which each finds an edit; ``(?P=place)`` in it is what ``facts`` has
-found as ``(?P<place>...)``.  A difference is known if the runtimes that no table speaks of agree.
+All but the reason are regular expressions.  ``facts`` and ``runtimes`` match a fact's whole name
+and a runtime's whole label.  ``edits`` is searched in the config's edits; of a list, each must
+match some edit.  ``(?P=NAME)`` in it is the text of the group ``(?P<NAME>...)`` in ``facts``.
+``says`` is searched in the fact's value.  A difference is known if all runtimes without a matching
+table agree.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ FILE = Path(__file__).parent.parent / "expected" / "differences.toml"
 
 @dataclass(frozen=True)
 class Known:
-    """One table."""
+    """A known difference; see above for the members."""
 
     facts: str
     runtimes: str
@@ -39,29 +40,29 @@ class Known:
     says: str = ""
 
     def excuses(self, fact: str, runtime: str, value: object, edits: Edits) -> bool:
-        """Return true if it explains that value of that runtime."""
-        found = re.fullmatch(self.facts, fact)
+        """Return whether it explains the runtime's value of a fact."""
+        match = re.fullmatch(self.facts, fact)
         return (
-            found is not None
+            match is not None
             and re.fullmatch(self.runtimes, runtime) is not None
-            and all(_fits(pattern, found, edits) for pattern in self.patterns)
+            and all(_fits(pattern, match, edits) for pattern in self.patterns)
             and re.search(self.says, str(value)) is not None
         )
 
     @property
     def patterns(self) -> list[str]:
-        """Return patterns, each of which must match one of the edits."""
+        """The patterns in ``edits``, each of which must match one of the config's edits."""
         return [self.edits] if isinstance(self.edits, str) else self.edits
 
 
-def _fits(pattern: str, found: re.Match[str], edits: Edits) -> bool:
-    for name, text in found.groupdict().items():
+def _fits(pattern: str, match: re.Match[str], edits: Edits) -> bool:
+    for name, text in match.groupdict().items():
         pattern = pattern.replace(f"(?P={name})", re.escape(text))
     return not pattern or any(re.search(pattern, str(one)) for one in edits)
 
 
 def load(path: Path = FILE) -> list[Known]:
-    """Load all tables. Raises OSError, ValueError, TypeError."""
+    """Load a file of known differences.  Raises OSError, ValueError, TypeError."""
     tables = tomllib.loads(path.read_text(encoding="utf-8"))
     return [Known(**table) for table in tables.get("difference", [])]
 
@@ -69,8 +70,8 @@ def load(path: Path = FILE) -> list[Known]:
 def unexplained(
     facts: Mapping[str, Mapping[str, Any]], edits: Edits, known: list[Known]
 ) -> dict[str, Any]:
-    """The differing facts (values by runtime) that are not known of a config."""
-    found = {}
+    """Return the differing facts of a config (fact -> runtime -> value) that are not known."""
+    unknown = {}
     for fact, values in facts.items():
         others = {
             _outcome(value) if fact == "result" else str(value)
@@ -78,10 +79,10 @@ def unexplained(
             if not any(one.excuses(fact, runtime, value, edits) for one in known)
         }
         if len(others) > 1:
-            found[fact] = values
-    return found
+            unknown[fact] = values
+    return unknown
 
 
 def _outcome(value: object) -> str:
-    """``runs``, ``create fails``: the reasons of two refusals are never the same."""
+    """Return "runs", "create fails" ... without the reason, which differs between runtimes."""
     return " ".join(str(value).split()[:2])

@@ -1,6 +1,4 @@
-"""Building blocks of random configs: for each field or group of fields a function that makes an
-edit.
-"""
+"""Building blocks of random configs: functions that return a random edit of one or more fields."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ CAPABILITIES = """
     CAP_SYS_CHROOT CAP_MKNOD CAP_AUDIT_WRITE CAP_SETFCAP
 """.split()
 SETS = ("bounding", "effective", "permitted", "inheritable", "ambient")
-# Limits of which a small value would kill the probe have a large one.
+# LARGE_LIMITS get large values, because small ones would kill the probe.
 LIMITS = """
     RLIMIT_CORE RLIMIT_NOFILE RLIMIT_NPROC RLIMIT_MSGQUEUE RLIMIT_LOCKS RLIMIT_MEMLOCK
     RLIMIT_SIGPENDING RLIMIT_RTPRIO RLIMIT_NICE
@@ -101,7 +99,7 @@ RESOURCES: dict[str, tuple[Any, ...]] = {
 MEMORY_POLICY = ({"mode": "MPOL_BIND", "nodes": "0"}, {"mode": "MPOL_LOCAL"})
 
 Random = random.Random
-# Several edits are of no use without each other.
+# A maker returns several edits if one requires another.
 Maker = Callable[[Random], Edit | tuple[Edit, ...]]
 
 

@@ -1,4 +1,4 @@
-"""Observe a container as flat facts that do not depend on the run."""
+"""Observe a container, as a flat map of facts that does not depend on the run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from conformance.difference.stage import prepare
 from conformance.template import PROBE
 
 Facts = dict[str, Any]
-# Another value at each run, or the kit's own doing.
+# Facts that differ at each run, or depend on the kit alone.
 FLEETING = frozenset(
     "pid ppid pgid sid keyring monotonic_ns boottime_ns realtime_ns argv root".split()
 )
@@ -80,7 +80,7 @@ HOUR = 3600 * 10**9
 
 
 def observe(c: Context, version: str, edits: Edits) -> None:
-    """The function of a case: facts come back as the reason of its being skipped."""
+    """Run a config and collect its facts; they are returned as JSON by raising Skipped."""
     bundle = c.bundle().change(ociVersion=version)
     for edit in edits:
         edit.apply(bundle.config)
@@ -148,7 +148,10 @@ def _of_hooks(bundle: Bundle, outside: Json) -> Facts:
 
 
 def normalised(facts: Json, outside: Json, others: dict[str, int]) -> Facts:
-    """One member for each fact: ``rlimits.RLIMIT_CORE``, ``mount /tmp.options``..."""
+    """Return the probe's facts by flat names: ``rlimits.RLIMIT_CORE``, ``mount /tmp.options`` ...
+
+    ``outside`` are the probe's facts on the host, ``others`` the inodes of namespaces to join.
+    """
     found: Facts = {"fds": sorted(facts["fds"] or [], key=int)}  # none may be opened to look
     for clock in ("monotonic_ns", "boottime_ns"):
         found[f"hours of {clock}"] = round((facts[clock] - outside[clock]) / HOUR)

@@ -1,7 +1,7 @@
-"""The environment that a config needs before a container can be created from it.
+"""Prepare what a random config refers to, before a container is created from it.
 
-Edits are data and know neither the bundle nor other containers: they use ``OTHER`` for another
-container's namespace, ``TREE`` for mounts of the host, and do not name a hook's program.
+Edits are plain data: ``OTHER`` stands for another container's namespace, ``TREE`` for a mount on
+the host, and hooks have no program yet.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ KINDS = {"network": "net"}
 
 
 def prepare(c: Context, bundle: Bundle) -> dict[str, int]:
-    """Fill in what the config only names; the inodes of the namespaces of others, by kind."""
+    """Replace the placeholders in the config; return kind -> inode of the namespaces to join."""
     config = bundle.config
     _hooks(bundle, config.pop("hooks", {}))
     for mount in config["mounts"]:

@@ -1,1 +1,1 @@
-"""Reports of outcomes, human-readable and machine-readable."""
+"""Reports of outcomes: text, HTML, JSON, JUnit and TAP."""

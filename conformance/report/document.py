@@ -1,4 +1,4 @@
-"""The complete result as JSON: writing and reading."""
+"""Write and read the complete results of a run as JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SPECIFICATION = "1.3.0"
 
 
 def document(run: Run) -> dict[str, Any]:
-    """Clauses with their state for each runtime, and everything that they follow from."""
+    """Return the report: each clause's status on each runtime, and all outcomes."""
     return {
         "format": FORMAT,
         "kit": __version__,
@@ -66,15 +66,15 @@ def _runtime(run: Run, runtime: Runtime) -> dict[str, Any]:
 
 
 def dump(run: Run) -> str:
-    """The file's text."""
+    """Return the report's text."""
     return json.dumps(document(run), indent=1, ensure_ascii=False) + "\n"
 
 
 def load(path: Path) -> Run:
-    """A run from such a file.  Raises OSError, ValueError."""
+    """Return the run from a JSON report.  Raises OSError, ValueError."""
     found = json.loads(path.read_text(encoding="utf-8"))
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise ValueError(f"{path}: no result of this kit")
+        raise ValueError(f"{path}: not a JSON report of oci-conformance with format {FORMAT}")
     runtimes = [
         Runtime(
             Path(one["path"]),

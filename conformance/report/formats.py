@@ -20,16 +20,16 @@ FORMATS: dict[str, Callable[[Run], str]] = {
 
 
 def target(word: str) -> tuple[str, str]:
-    """``json=FILE`` -> format and file; raises ArgumentTypeError."""
+    """Parse FORMAT=FILE to (format, file); raises ArgumentTypeError."""
     form, _, file = word.partition("=")
     if form not in FORMATS or not file:
         known = ", ".join(sorted(FORMATS))
-        raise argparse.ArgumentTypeError(f"{word!r} is no FORMAT=FILE; formats: {known}")
+        raise argparse.ArgumentTypeError(f"{word!r} is not FORMAT=FILE (formats: {known})")
     return form, file
 
 
 def write(run: Run, form: str, file: str) -> None:
-    """Raises SystemExit when the file cannot be written."""
+    """Write a report to a file, or to standard output for "-"; raises SystemExit on errors."""
     made = FORMATS[form](run)
     if file == "-":
         sys.stdout.write(made)
@@ -37,4 +37,4 @@ def write(run: Run, form: str, file: str) -> None:
     try:
         Path(file).write_text(made, encoding="utf-8", errors="backslashreplace")
     except OSError as error:
-        raise SystemExit(f"oci-conformance: {file}: {error.strerror}") from None
+        raise SystemExit(f"oci-conformance: write {file}: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""One HTML page: clauses as rows, runtimes as columns, messages on a click.
+"""Report as an HTML page: clauses as rows, runtimes as columns, messages on a click.
 
 It is self-contained and has no script: filters are radio buttons evaluated by CSS, and on narrow
 screens a row becomes a block.
@@ -35,7 +35,7 @@ FILTERS = (
 
 
 def dump(run: Run) -> str:
-    """The file's text."""
+    """Return the page's text."""
     labels = [one.label for one in run.runtimes]
     title = f"OCI runtime conformance: {', '.join(labels)}"
     head = (
@@ -68,7 +68,7 @@ def _introduction(run: Run) -> Iterator[str]:
     yield "</tbody></table>"
     yield (
         "<p class=note>A clause fails if one of its cases does. Hidden: cannot be observed from "
-        "outside. Skipped: this host cannot show it. A click on a result tells more.</p>"
+        "outside. Skipped: cannot be tested on this host. Click a result for details.</p>"
     )
 
 
@@ -119,11 +119,11 @@ def _row(run: Run, clause: Clause) -> Iterator[str]:
         *(["changed"] if changes else []),
     ]
     cases = sorted({case for one in verdicts.values() for case in one.cases})
-    told = _list(cases) or f"<p>{escape(clause.reason or 'no case ran')}</p>"
+    details = _list(cases) or f"<p>{escape(clause.reason or 'no case ran')}</p>"
     yield (
         f'<tr class="{" ".join(classes)}" id={clause.id}><td class=clause><details>'
         f"<summary><b>{clause.id}</b> <i>{clause.level}</i> {escape(clause.text)}</summary>"
-        f"{told}</details>"
+        f"{details}</details>"
     )
     for label, verdict in verdicts.items():
         yield _cell(label, verdict, changes.get(label, []), _reasons(run, clause, label))

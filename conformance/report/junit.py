@@ -1,4 +1,4 @@
-"""JUnit XML, one suite for each runtime; known deviations count as skipped."""
+"""Report as JUnit XML, with a suite for each runtime; known deviations count as skipped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNFIT = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def dump(run: Run) -> str:
-    """The file's text."""
+    """Return the report's text."""
     root = ET.Element("testsuites", name="oci-conformance")
     for runtime in run.runtimes:
         suite = ET.SubElement(root, "testsuite", name=runtime.label)

@@ -16,9 +16,10 @@ from conformance.runner.outcome import HIDDEN, UNTESTED, Outcome, Verdict, judge
 
 @dataclass
 class Run:
-    """``known``: deviations by the runtime's label; a runtime without any has no member.
+    """The results of a run.
 
-    ``made``: date and time of the start, UTC.  ``host``: as of ``Host.describe``.
+    ``known``: label of a runtime -> its known deviations; runtimes without a file have no member.
+    ``host``: as of ``Host.describe``.  ``made``: date and time of the start, in UTC.
     """
 
     runtimes: list[Runtime]
@@ -28,31 +29,31 @@ class Run:
     made: str = ""
 
     def of(self, label: str) -> list[Outcome]:
-        """Outcomes of one runtime."""
+        """Return the outcomes of the runtime with that label."""
         return [one for one in self.outcomes if one.runtime == label]
 
     @cached_property
     def verdicts(self) -> dict[str, dict[str, Verdict]]:
-        """Label -> clause -> verdict, in the order of the registry."""
+        """Label of a runtime -> id of a clause -> verdict, in the order of the registry."""
         return {one.label: _verdicts(self.of(one.label)) for one in self.runtimes}
 
     def change(self, outcome: Outcome) -> str:
-        """Describe how the outcome differs from the runtime's expected one."""
+        """Return how the outcome differs from the expected one; see ``deviations.change``."""
         return deviations.change(outcome, self.known.get(outcome.runtime))
 
     def reason(self, outcome: Outcome) -> str:
-        """Why a failure is expected; empty if it is not."""
+        """Return why a failure is expected; "" if it is not, or for other outcomes."""
         deviation = self.known.get(outcome.runtime, {}).get(outcome.case)
         return deviation.reason if deviation and outcome.bad else ""
 
     @cached_property
     def changed(self) -> dict[tuple[str, str], str]:
-        """(label, case) -> how it differs from what is expected."""
+        """(label of a runtime, case) -> how its outcome differs from the expected one."""
         found = {(one.runtime, one.case): self.change(one) for one in self.outcomes}
         return {key: how for key, how in found.items() if how}
 
     def counts(self, label: str, binding: bool = False) -> Counter[str]:
-        """Return the number of clauses (of MUST, MUST NOT, REQUIRED) with each status."""
+        """Return status -> number of clauses; with ``binding`` only MUST, MUST NOT, REQUIRED."""
         return Counter(
             verdict.status
             for id, verdict in self.verdicts[label].items()
@@ -61,7 +62,7 @@ class Run:
 
     @property
     def failed(self) -> bool:
-        """Return true if there is any failure that was not known."""
+        """True if any outcome differs from the expected one."""
         return bool(self.changed) or any(
             one.bad for one in self.outcomes if one.runtime not in self.known
         )

@@ -1,4 +1,4 @@
-"""Test Anything Protocol, version 14; known deviations are marked TODO."""
+"""Report in the Test Anything Protocol, version 14; known deviations are marked TODO."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from conformance.runner.outcome import SKIP
 
 
 def dump(run: Run) -> str:
-    """The file's text."""
+    """Return the report's text."""
     lines = ["TAP version 14", f"1..{len(run.outcomes)}"]
     for number, one in enumerate(run.outcomes, 1):
         mark = "not ok" if one.bad else "ok"

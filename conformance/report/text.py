@@ -1,4 +1,4 @@
-"""Plain text: progress while the cases run, and the summary at the end."""
+"""Report as plain text: progress while the cases run, and the summary at the end."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections import Counter
 from typing import TextIO
 
 from conformance.case import Case
+from conformance.clauses import registry
 from conformance.driver import Runtime
 from conformance.report.run import Run
 from conformance.runner.outcome import ERROR, FAIL, HIDDEN, PASS, SKIP, UNTESTED, Outcome
@@ -16,7 +17,10 @@ COLOURS = {"pass": "32", "fail": "31", "skip": "33", "error": "35"}
 
 
 class Progress:
-    """One line for each outcome that matters, and on a terminal a moving last line."""
+    """Progress output: a line for each failure (``verbose``: for each case).
+
+    On a terminal, a last line shows the counts and the current case.
+    """
 
     def __init__(self, total: int, verbose: bool, stream: TextIO = sys.stderr) -> None:
         self.total = total
@@ -28,12 +32,12 @@ class Progress:
         self.running: list[str] = []
 
     def begun(self, case: Case, runtime: Runtime) -> None:
-        """A case starts."""
+        """Show that a case has started."""
         self.running.append(f"{runtime.label} {case.path}")
         self._status()
 
     def ended(self, outcome: Outcome) -> None:
-        """A case is done."""
+        """Show the outcome of a case."""
         self.done += 1
         name = f"{outcome.runtime} {outcome.case}"
         if name in self.running:
@@ -46,16 +50,18 @@ class Progress:
         self._status()
 
     def line(self, outcome: Outcome, shown: str) -> str:
-        """``FAIL  runc 1.1.5  runtime::kill_reaches  (RT-KILL-04)`` and the message."""
+        """Return a line such as "FAIL  runc 1.1.5  runtime::kill  (RT-KILL-04)" and the message."""
         mark = f"{MARKS[shown]:5}"
         if self.terminal:
             mark = f"\033[{COLOURS[shown]}m{mark}\033[0m"
         lines = [f"{mark} {outcome.runtime}  {outcome.case}  ({' '.join(outcome.clauses)})"]
         lines += [f"      {line}" for line in outcome.text.splitlines()]
+        if shown in (FAIL, ERROR):
+            lines += clause_lines(outcome)
         return "\n".join(lines)
 
     def finish(self) -> None:
-        """Remove the moving line."""
+        """Remove the progress line."""
         self._clear()
 
     def _clear(self) -> None:
@@ -71,19 +77,27 @@ class Progress:
         self.stream.flush()
 
 
+def clause_lines(outcome: Outcome) -> list[str]:
+    """What the outcome's clauses say, with their levels: who reads it need not know the ids."""
+    clauses = [registry()[id] for id in outcome.clauses]
+    return [f"      {one.level}: {one.text} ({one.source})" for one in clauses]
+
+
 def dump(run: Run) -> str:
-    """The summary, after a line for each outcome."""
+    """Return the report: a line for each outcome, then the summary."""
     lines = []
     for one in run.outcomes:
         shown = FAIL if one.left and one.status == PASS else one.status
         lines.append(f"{MARKS[shown]:5} {one.runtime}  {one.case}  ({' '.join(one.clauses)})")
         lines += [f"      {line}" for line in one.text.splitlines()]
+        if shown in (FAIL, ERROR):
+            lines += clause_lines(one)
         lines += [f"      changed: {run.change(one)}"] if run.change(one) else []
     return "\n".join([*lines, summary(run), ""])
 
 
 def summary(run: Run) -> str:
-    """Summarise each runtime: numbers of cases and of clauses, the failed clauses, changes."""
+    """Return the summary: for each runtime the counts, the failed clauses, and changes."""
     lines = []
     for label, verdicts in run.verdicts.items():
         own = run.of(label)

@@ -1,1 +1,1 @@
-"""Run cases: selection, one process for each, outcomes."""
+"""Run cases in parallel, each in its own process, and collect their outcomes."""

@@ -14,11 +14,11 @@ UNTESTED, HIDDEN = "untested", "hidden"
 
 @dataclass
 class Outcome:
-    """``status``: pass, fail, skip, or error when the case itself is broken.
+    """The outcome of a case on a runtime: PASS, FAIL, SKIP, or ERROR if the case itself is broken.
 
-    ``left``: what the runtime left behind after this case, one line each; it counts against
-    ``blamed`` (RT-DELETE-04, or RT-ERR-01 where an operation failed), not against the clauses
-    that the case is about.  ``commands``: what was called, for people.
+    ``left``: what the runtime left behind after this case, one line each; it violates the clause
+    ``blamed`` (RT-DELETE-04, or RT-ERR-01 if an operation failed), not the clauses of the case.
+    ``commands``: the commands that were run, for reports.
     """
 
     runtime: str
@@ -33,33 +33,33 @@ class Outcome:
 
     @property
     def bad(self) -> bool:
-        """Return true if it shows a fault of the runtime (or the case)."""
+        """True if it shows a fault of the runtime or of the case."""
         return self.status in {FAIL, ERROR} or bool(self.left)
 
     @property
     def text(self) -> str:
-        """Message and what was left, one line each."""
+        """The message and what was left behind, one line each."""
         lines = [self.message] if self.message else []
         return "\n".join(lines + [f"left behind: {line}" for line in self.left])
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return the outcome as a JSON object."""
         return asdict(self)
 
 
 def from_json(document: dict[str, Any]) -> Outcome:
-    """The reverse of ``as_json``."""
+    """Return the outcome from a JSON object of ``as_json``."""
     return Outcome(**document | {"clauses": tuple(document["clauses"])})
 
 
 def broken(runtime: str, case: Case, message: str) -> Outcome:
-    """An outcome for a case that could not say anything itself."""
+    """Return an outcome ERROR for a case whose process did not report one."""
     return Outcome(runtime, case.path, case.clauses, ERROR, message)
 
 
 @dataclass
 class Verdict:
-    """A clause on one runtime: the worst of its cases, with the messages of the bad ones."""
+    """A clause's status on one runtime: that of the worst case, with the messages of failures."""
 
     status: str
     messages: list[str] = field(default_factory=list)
@@ -67,9 +67,9 @@ class Verdict:
 
 
 def judge(clause: str, outcomes: Iterable[Outcome]) -> Verdict:
-    """Sum up all outcomes of one runtime for a clause.
+    """Return a clause's verdict from all outcomes of one runtime.
 
-    Fails if one case fails; passes if one passes and none fails; is skipped if all are.
+    FAIL if a case fails, ERROR if one is broken, PASS if one passes, SKIP if all are skipped.
     """
     verdict = Verdict(UNTESTED)
     rank = {UNTESTED: 0, SKIP: 1, PASS: 2, ERROR: 3, FAIL: 4}

@@ -23,7 +23,10 @@ from conformance.runner.outcome import Outcome, broken, from_json
 
 @dataclass(frozen=True)
 class Settings:
-    """``timeout``: seconds for a case; ``command_timeout``: for one command of the runtime."""
+    """Settings of a run: ``timeout`` (of a case) and ``command_timeout`` are in seconds.
+
+    ``jobs`` cases run in parallel; ``keep`` the scratch directories.
+    """
 
     probe: Path
     jobs: int = 1
@@ -35,7 +38,7 @@ class Settings:
 
 @dataclass
 class Job:
-    """A running worker."""
+    """A running worker process; ``reply`` is the pipe from which its outcome is read."""
 
     case: Case
     runtime: Runtime
@@ -47,7 +50,7 @@ class Job:
 
 
 class Pool:
-    """Runs pairs of case and runtime; leaves nothing behind, even when stopped half-way."""
+    """A pool of worker processes that run cases; it cleans up even if it is interrupted."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -62,7 +65,10 @@ class Pool:
         pairs: Sequence[tuple[Case, Runtime]],
         begun: Callable[[Case, Runtime], None] = lambda _case, _runtime: None,
     ) -> Iterator[Outcome]:
-        """Outcomes in the order in which the cases end."""
+        """Run the pairs; yield outcomes in the order in which the cases end.
+
+        ``begun`` is called when a case starts.
+        """
         isolation.become_subreaper()
         waiting = sorted(pairs, key=lambda pair: pair[0].exclusive)
         stopped = False
@@ -85,7 +91,7 @@ class Pool:
 
     @property
     def directory(self) -> Path:
-        """Scratch space of all cases."""
+        """The scratch directory of all cases."""
         return self._base
 
     def _may_begin(self, case: Case) -> bool:
@@ -132,10 +138,10 @@ class Pool:
             document = json.loads(job.received)
             return from_json(document)
         except ValueError:
-            message = "the case ended without an outcome"
+            message = "the case's process exited without an outcome"
         except (KeyError, TypeError):
             message = document.get("broken", "no outcome")
-        # It may have lost its file system, for one, and could not put anything right.
+        # The worker may have been killed before its cleanup.
         surroundings.clear_named(job.directory / "state", job.directory.name)
         return broken(job.runtime.label, job.case, message)
 
@@ -150,7 +156,7 @@ class Pool:
                 continue
 
     def _end_all(self) -> None:
-        """Let each worker clean up: SIGALRM is its time's end."""
+        """End the workers by SIGALRM, their timeout signal, so that each cleans up."""
         for job in self.jobs.values():
             os.kill(job.pid, signal.SIGALRM)
         for job in self.jobs.values():

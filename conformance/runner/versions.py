@@ -1,8 +1,8 @@
-"""Which versions of the specification a runtime takes in a config at all.
+"""Determine which values of ``ociVersion`` a runtime accepts.
 
-A case's config says the version in which its clauses appeared.  A runtime that refuses
-configs of that version would fail all of them for this one reason, so it gets the highest
-version that it takes; CFG-VER-03 and FEAT-06 are about the refusal itself.
+A case's config normally has the version in which its clauses appeared.  A runtime that refuses
+that version would fail every such case, so the config gets the newest older version that it
+accepts; the refusal itself is checked by the cases of CFG-VER-03 and FEAT-06.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from conformance.runner.pool import Pool, Settings
 
 
 def known_versions() -> list[str]:
-    """Return all versions that clauses refer to, the earliest first."""
+    """Return all versions in which clauses appeared, the earliest first."""
     return sorted({clause.since for clause in registry().values()}, key=version_key)
 
 
@@ -35,8 +35,8 @@ def _try_all(c: Context) -> None:
 
 
 def accepted(runtimes: Sequence[Runtime], settings: Settings) -> list[Runtime]:
-    """The same runtimes, with the versions that they take."""
-    case = Case("versions", "", ("CFG-VER-03",), "which versions are taken", _try_all)
+    """Return the runtimes with ``versions`` set to those that they accept."""
+    case = Case("versions", "", ("CFG-VER-03",), "accepted versions", _try_all)
     outcomes = Pool(replace(settings, keep=False)).run([(case, one) for one in runtimes])
     taken = {one.runtime: one.message.split() for one in outcomes if one.status == SKIP}
     return [replace(one, versions=tuple(taken.get(one.label, ()))) for one in runtimes]

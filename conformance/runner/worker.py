@@ -1,4 +1,4 @@
-"""Run one case in a process of its own: isolated, with a timeout, cleaned up afterwards."""
+"""Run one case in its own process: isolated, with a timeout, and with cleanup afterwards."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from conformance import children, isolation
 from conformance.case import Case, Failed, Skipped
+from conformance.clauses import version_key
 from conformance.context import Context
 from conformance.driver import Result, Runtime
 from conformance.runner.outcome import ERROR, FAIL, PASS, SKIP, Outcome
@@ -24,7 +25,7 @@ OUTPUT_KEPT = 2000
 
 
 class TimeIsUp(BaseException):
-    """The case has had its time; cases do not catch this."""
+    """The case's timeout; a BaseException, so that cases do not catch it."""
 
 
 def _alarm(_number: int, _frame: FrameType | None) -> NoReturn:
@@ -32,7 +33,7 @@ def _alarm(_number: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _clear_up(context: Context) -> list[str]:
-    """Clean up; this takes its time even if the case was ordered to end meanwhile."""
+    """Clean up; a SIGALRM from the runner does not interrupt it before CLEANUP_SECONDS."""
     end = time.monotonic() + CLEANUP_SECONDS
 
     def alarm(_number: int, _frame: FrameType | None) -> None:
@@ -45,7 +46,7 @@ def _clear_up(context: Context) -> list[str]:
         return context.finish()
     except TimeIsUp:
         context.clear()
-        return [*context.left, "clearing up took too long"]
+        return [*context.left, f"the cleanup timed out after {CLEANUP_SECONDS:g} s"]
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
@@ -53,9 +54,9 @@ def _clear_up(context: Context) -> list[str]:
 def run(
     case: Case, runtime: Runtime, directory: Path, probe: Path, limits: tuple[float, float]
 ) -> Outcome:
-    """Run the case in this process, which is good for nothing else afterwards.
+    """Run the case in this process, which must exit afterwards (it changes its namespaces).
 
-    ``limits``: seconds for the case, seconds for one command of the runtime.
+    ``limits``: timeouts in seconds of the case, and of one command of the runtime.
     """
     outcome = Outcome(runtime.label, case.path, case.clauses, PASS)
     started = time.monotonic()
@@ -74,9 +75,13 @@ def run(
         signal.setitimer(signal.ITIMER_REAL, limits[0])
         _call(case, context, outcome)
     except TimeIsUp:
-        outcome.status, outcome.message = FAIL, f"not done within {limits[0]:g} s"
+        outcome.status, outcome.message = FAIL, f"the case timed out after {limits[0]:g} s"
     finally:
         outcome.left = _clear_up(context)
+    if outcome.status == FAIL and version_key(version) < version_key(case.since):
+        # The config says a version that knows nothing of what it asks for.
+        outcome.status = SKIP
+        outcome.message = f"the runtime refuses configs of version {case.since}; {outcome.message}"
     outcome.seconds = round(time.monotonic() - started, 3)
     if outcome.left:
         failed = any(not one.ok for one in context.shell.history)
@@ -89,15 +94,16 @@ def run(
 def _call(case: Case, context: Context, outcome: Outcome) -> None:
     try:
         case.function(context)
+        context.need_sound()
     except Failed as failure:
         outcome.status, outcome.message = FAIL, str(failure)
     except Skipped as reason:
         outcome.status, outcome.message = SKIP, str(reason)
     except Exception as error:  # noqa: BLE001  a broken case must not hide the others
         last = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{Path(last.filename).name}:{last.lineno}"
+        where = f"{Path(last.filename).name}:{last.lineno}"
         outcome.status = ERROR
-        outcome.message = f"{type(error).__name__}: {error} ({place})"
+        outcome.message = f"{type(error).__name__}: {error} ({where})"
 
 
 def _shortened(result: Result) -> dict[str, object]:
@@ -119,7 +125,7 @@ def main(
     reply: int,
     keep: bool,
 ) -> NoReturn:
-    """Run the forked process: run the case, write the outcome as JSON to ``reply``, exit."""
+    """Run the case in the forked process, write its outcome as JSON to ``reply``, and exit."""
     try:
         os.setsid()
         null = os.open("/dev/null", os.O_RDWR)

@@ -50,10 +50,6 @@ static const char *option_value(char *const **at, const char *name)
 	return (*at)[-1];
 }
 
-/*
- * The fast path logs nothing because it reports no errors; but an invalid log option must be
- * refused.
- */
 static bool read_global_option(char *const **at, struct request *request)
 {
 	const char *value;
@@ -68,8 +64,10 @@ static bool read_global_option(char *const **at, struct request *request)
 		return value[0] != '\0';
 	}
 	value = option_value(at, "--log");
-	if (value)
-		return strncmp(value, "journald:", 9) != 0 && strncmp(value, "syslog:", 7) != 0;
+	if (value) {
+		request->log = value[0] ? value : NULL;
+		return true;
+	}
 	value = option_value(at, "--log-format");
 	if (value)
 		return equal(value, "text") || equal(value, "json");

@@ -2,6 +2,8 @@
 #include "entry.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 static int answer_found(const struct request *request, struct container *container,
@@ -33,6 +35,25 @@ static int answer_request(const struct request *request, struct container *conta
 	return FALL_BACK;
 }
 
+/*
+ * The fast path logs nothing because it reports no errors; but a log that cannot be opened must be
+ * refused.  That of another scheme (journald:...) is no file.
+ */
+static bool has_log(const char *path)
+{
+	int fd;
+
+	if (!path || access(path, W_OK) == 0)
+		return true;
+	if (strchr(path, ':'))
+		return false;
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644);
+	if (fd < 0)
+		return false;
+	close(fd);
+	return true;
+}
+
 int answer(int argc, char *const argv[], int *failure_fd)
 {
 	static struct container container; /* too large for a stack */
@@ -40,7 +61,7 @@ int answer(int argc, char *const argv[], int *failure_fd)
 	int status;
 
 	container.root_fd = container.fd = -1;
-	if (!read_arguments(argc, argv, &request))
+	if (!read_arguments(argc, argv, &request) || !has_log(request.log))
 		return FALL_BACK;
 	status = open_root(&request, &container) ? answer_request(&request, &container, failure_fd)
 						 : FALL_BACK;

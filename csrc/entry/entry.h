@@ -24,6 +24,7 @@ enum verb { VERB_STATE, VERB_START, VERB_KILL, VERB_DELETE };
 struct request {
 	enum verb verb;
 	const char *root; /* NULL: the default */
+	const char *log;  /* NULL: none */
 	const char *id;
 	int signal;
 	bool force;

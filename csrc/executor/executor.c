@@ -89,6 +89,25 @@ static void run_plan(struct executor *x, struct plan *plan)
 	(void)fail(x, "read", "plan");
 }
 
+#define SIGACTION_RESTORER 0x04000000ul
+
+/* As the system call takes it: on x86-64 a handler is not entered without a restorer. */
+struct kernel_sigaction {
+	void (*handler)(int number);
+	unsigned long flags;
+	void (*restorer)(void);
+	uint64_t mask;
+};
+
+static void end_by_signal(int number)
+{
+	_exit(128 + number);
+}
+
+static void never_called(void)
+{
+}
+
 /*
  * Reset signals: Python ignores SIGPIPE and SIGXFSZ, callers block or ignore others, and execve(2)
  * keeps both.  The raw call, because sigaction(3) hides the two signals that the C library uses
@@ -96,11 +115,21 @@ static void run_plan(struct executor *x, struct plan *plan)
  */
 static void reset_signals(void)
 {
-	static const uint64_t by_default[8]; /* struct sigaction of the kernel: all zero */
+	static const struct kernel_sigaction by_default;
+	/*
+	 * The kernel keeps signals without a handler from PID 1 of a pid namespace: without this one
+	 * SIGTERM would not end a container that waits for `start`.
+	 */
+	static const struct kernel_sigaction ending = {
+		.handler = end_by_signal,
+		.flags = SIGACTION_RESTORER,
+		.restorer = never_called,
+	};
 	static const uint64_t none;
 
 	for (int number = 1; number <= LAST_SIGNAL; number++)
-		(void)syscall(SYS_rt_sigaction, number, by_default, NULL, sizeof(none));
+		(void)syscall(SYS_rt_sigaction, number, &by_default, NULL, sizeof(none));
+	(void)syscall(SYS_rt_sigaction, SIGTERM, &ending, NULL, sizeof(none));
 	(void)syscall(SYS_rt_sigprocmask, SIG_SETMASK, &none, NULL, sizeof(none));
 }
 
@@ -155,7 +184,7 @@ int main(int argc, char **argv)
 	x->sync_fd = (int)sync_fd;
 	x->init_fd = (int)init_fd;
 	x->report_fd = x->sync_fd;
-	x->root_fd = x->proc_fd = x->null_fd = x->pid_fd = -1;
+	x->root_fd = x->proc_fd = x->null_fd = x->pid_fd = x->mask_fd = -1;
 	memset(x->slots, 0xff, sizeof(x->slots));
 	reset_signals();
 	umask(0);

@@ -57,6 +57,7 @@ struct executor {
 	int proc_fd;	  /* the host's /proc, verified */
 	int null_fd;	  /* the host's /dev/null, verified */
 	int pid_fd;	  /* pid namespace to join, which is entered by a fork at the end; or -1 */
+	int mask_fd;	  /* the empty filesystem on masked directories, which share it; or -1 */
 	int preserve_fds; /* descriptors from 3 upwards that the program keeps */
 	int slots[SLOTS]; /* namespace files, id maps and detached trees */
 	bool own_mounts;  /* the mount namespace is not shared with any other process yet */
@@ -150,6 +151,7 @@ int open_null(struct executor *x);
 int copy_null(struct executor *x, const char *name);
 
 /* ops_restrictions.c */
+/* Mount an empty read-only directory and return its descriptor. */
 int cover_directory(struct executor *x, int target, const char *name, const char *context);
 
 /* mount_calls.c; `name` is for messages */

@@ -54,6 +54,8 @@ static void become_hook(struct executor *x, struct op_hook *op, int state, int o
 {
 	int error;
 
+	if (op->with_home && x->has_home)
+		op->env.items[op->env.count] = x->home; /* the list has room */
 	umask(022); /* our umask is 0, for the modes that config.json sets */
 	hide_preserved(x);
 	if (setpgid(0, 0) == 0 && (!x->entered || chdir("/") == 0) && dup2(state, 0) == 0 &&

@@ -34,7 +34,7 @@ int cover_directory(struct executor *x, int target, const char *name, const char
 			      MOUNT_ATTR_NOEXEC,
 		.id_map = NO_SLOT,
 	};
-	int tree, result;
+	int tree;
 
 	text_add(&word, "context=");
 	text_add(&word, context);
@@ -42,9 +42,28 @@ int cover_directory(struct executor *x, int target, const char *name, const char
 	if (!word.whole)
 		return fail(x, "mount", "context");
 	tree = make_filesystem(x, &empty, target);
+	if (tree < 0 || attach_tree(x, tree, target, name) == 0)
+		return tree;
+	close(tree);
+	return -1;
+}
+
+/* All masked directories have one superblock. */
+static int mask_directory(struct executor *x, int target, const struct op_mask *op)
+{
+	int tree, result;
+
+	if (x->mask_fd < 0 || !x->has_mount_api) {
+		tree = cover_directory(x, target, op->target, op->context);
+		if (x->mask_fd >= 0)
+			close(x->mask_fd);
+		x->mask_fd = tree;
+		return tree < 0 ? -1 : 0;
+	}
+	tree = copy_mounts(x, x->mask_fd, false, op->target);
 	if (tree < 0)
 		return -1;
-	result = attach_tree(x, tree, target, name);
+	result = attach_tree(x, tree, target, op->target);
 	close(tree);
 	return result;
 }
@@ -64,7 +83,7 @@ int run_mask(struct executor *x, struct op_mask *op)
 	if (fstat(target, &node) < 0)
 		result = fail(x, "stat", op->target);
 	else if (S_ISDIR(node.st_mode))
-		result = cover_directory(x, target, op->target, op->context);
+		result = mask_directory(x, target, op);
 	else
 		result = cover_file(x, target, op->target);
 	close(target);

@@ -48,16 +48,19 @@ static int enter_by_chroot(struct executor *x)
  */
 static int hide_kernel_mount(struct executor *x, const char *path)
 {
-	int fd, result;
+	int fd, cover;
 
 	if (sys_umount(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0 || errno == ENOENT)
 		return 0;
 	fd = open(path, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT || errno == ENOTDIR ? 0 : fail(x, "open", path);
-	result = cover_directory(x, fd, path, "");
+	cover = cover_directory(x, fd, path, "");
 	close(fd);
-	return result;
+	if (cover < 0)
+		return -1;
+	close(cover);
+	return 0;
 }
 
 /* The old root stays below the new one: a procfs from there would reveal the host's. */
@@ -95,6 +98,7 @@ int run_close_host(struct executor *x, struct op_close_host *op)
 	close_kept(&x->proc_fd);
 	close_kept(&x->null_fd);
 	close_kept(&x->pid_fd);
+	close_kept(&x->mask_fd);
 	close_kept(&x->root_fd);
 	for (unsigned int i = 0; i < SLOTS; i++)
 		close_kept(&x->slots[i]);

@@ -456,6 +456,7 @@ struct op_hook {
 	const char *source;
 	struct plan_strs args;
 	struct plan_strs env;
+	uint32_t with_home;
 	uint32_t timeout;
 	const char *state_before;
 	const char *state_after;
@@ -466,6 +467,7 @@ static inline bool read_hook(struct plan_reader *r, struct op_hook *op)
 	return plan_str(r, &op->source) &&
 	       plan_strs(r, &op->args) &&
 	       plan_strs(r, &op->env) &&
+	       plan_u32(r, &op->with_home) &&
 	       plan_u32(r, &op->timeout) &&
 	       plan_str(r, &op->state_before) &&
 	       plan_str(r, &op->state_after);
@@ -568,7 +570,7 @@ static inline bool read_personality(struct plan_reader *r, struct op_personality
 	return plan_u32(r, &op->domain);
 }
 
-/* run on these CPUs only */
+/* run on these CPUs only; without any, on all that the cpuset allows */
 struct op_affinity {
 	struct plan_bytes cpus;
 };

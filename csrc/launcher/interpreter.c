@@ -27,6 +27,11 @@
 #define INTERPRETER_DIR "/usr/bin"
 #endif
 
+/* Where a build knows that its programs will be (setup.py build_native). */
+#ifndef INSTALLED_PREFIX
+#define INSTALLED_PREFIX "/usr/local"
+#endif
+
 /* If an administrator creates this file, every command starts the interpreter anew. */
 #define SNAPSHOT_SWITCH "/etc/ociruntime/no-snapshot"
 
@@ -177,13 +182,10 @@ static bool find_for_version(const char *prefix, const char *bin, const char *ve
 		find_interpreter(INTERPRETER_DIR, version, place->interpreter));
 }
 
-static bool find_place(const char *file, struct place *place)
+static bool find_in(const char *prefix, const char *bin, const char *file, struct place *place)
 {
-	char prefix[PATH_MAX], bin[PATH_MAX], version[16];
+	char version[16];
 
-	if (!read_link("/proc/self/exe", bin) || !cut_last_name(bin) ||
-	    !cut_last_name(strcpy(prefix, bin)))
-		return false;
 	for (uint32_t minor = OLDEST_MINOR; minor <= NEWEST_MINOR; minor++) {
 		struct text text = text_in(version, sizeof(version));
 
@@ -194,6 +196,22 @@ static bool find_place(const char *file, struct place *place)
 	}
 	/* a distribution's package serves all its interpreters */
 	return find_for_version(prefix, bin, "3", file, place);
+}
+
+/* Beside the program itself; for a copy of it elsewhere, where it was installed. */
+static bool find_place(const char *file, struct place *place)
+{
+	static const char *const installed[] = { INSTALLED_PREFIX, "/usr/local", "/usr" };
+	char prefix[PATH_MAX], bin[PATH_MAX];
+
+	if (read_link("/proc/self/exe", bin) && cut_last_name(bin) &&
+	    cut_last_name(strcpy(prefix, bin)) && find_in(prefix, bin, file, place))
+		return true;
+	for (size_t i = 0; i < sizeof(installed) / sizeof(*installed); i++)
+		if (text_join(bin, sizeof(bin), installed[i], "/bin", NULL) &&
+		    find_in(installed[i], bin, file, place))
+			return true;
+	return false;
 }
 
 /* Each user has one directory, whatever --root says (ociruntime/startup/snapshot.py makes it). */
@@ -233,8 +251,9 @@ int become_interpreter(const struct program *program, int argc, char *argv[], in
 	const char *line[sizeof(head) / sizeof(*head) + (size_t)argc + 3];
 
 	if (!find_place(program->file, &place))
-		return fail(program, "its Python package or interpreter is not where it was "
-				     "installed (is /proc mounted?)");
+		return fail(program, "cannot find its Python package: not beside this program, in "
+				     "/usr/local or in /usr (install it there, or make a symbolic "
+				     "link to the installed program)");
 	memcpy(line, head, sizeof(head));
 	for (int i = 1; i < argc; i++)
 		line[used++] = argv[i];

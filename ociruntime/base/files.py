@@ -43,7 +43,7 @@ def write_new(
             left = left[posix.write(fd, left) :]
         if lasting:
             posix.fsync(fd)
-    except OSError:
+    except BaseException:  # a signal's exception too
         remove_file(path, within)
         raise
     finally:
@@ -71,7 +71,7 @@ def replace_file(
     write_new(temporary, data, mode, lasting=lasting, within=within)
     try:
         posix.rename(temporary, path, src_dir_fd=within, dst_dir_fd=within)
-    except OSError:
+    except BaseException:
         remove_file(temporary, within)
         raise
 

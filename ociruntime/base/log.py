@@ -23,6 +23,7 @@ from errno import ELOOP
 from ociruntime.base.errors import HostError
 
 STDERR = 2
+FILE_TYPES, REGULAR = 0o170000, 0o100000  # S_IFMT, S_IFREG
 
 _BARE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._/@^+")
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -32,8 +33,8 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', **_SHORT}
 class Log:
     """Writes lines to ``target`` (a path; "" is standard error) as ``text`` or ``json``.
 
-    ``debug`` lets everything through, ``warnings`` shows warnings also on standard error.
-    Nothing is opened before the first line is written.  No method raises.
+    ``debug`` lets everything through, ``warnings`` lets warnings through.  No method raises, except
+    ``open``.
     """
 
     __slots__ = ("_held", "debugging", "format", "target", "warnings")
@@ -46,6 +47,17 @@ class Log:
         self.debugging = debug
         self.warnings = warnings
         self._held: list[str] = []
+
+    def open(self) -> None:
+        """Create the file if there is none.  Raises OSError, ValueError, HostError."""
+        if not self.target:
+            return
+        try:
+            if posix.stat(self.target).st_mode & FILE_TYPES != REGULAR:
+                return  # closing a FIFO would end its reader
+        except FileNotFoundError:
+            pass
+        posix.close(_open_log(self.target))
 
     def error(self, message: str) -> None:
         """The one reason why the call fails; warnings still held are dropped."""
@@ -63,7 +75,7 @@ class Log:
         line = self._line("warning", message)
         if self.debugging:
             self._emit(line)
-        elif self.target or self.warnings:
+        elif self.warnings:
             self._held.append(line)
 
     def debug(self, message: str) -> None:

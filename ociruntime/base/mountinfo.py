@@ -54,7 +54,10 @@ def parse_mountinfo(text: str) -> list[Mount]:
         left, separator, right = line.partition(" - ")
         if not separator:
             continue
-        mount_id, _, device, root, target, options, *_ = left.split(" ")
+        fields = left.split(" ")
+        if len(fields) < 6 or not fields[0].isdecimal():
+            continue
+        mount_id, _, device, root, target, options, *_ = fields
         fstype, _, rest = right.partition(" ")
         mounts.append(
             Mount(

@@ -50,7 +50,7 @@ def host_address(value: bytes) -> bytes:
     raise UsageError(
         f'NOTIFY_SOCKET="{value.decode(errors="replace")}" is neither an absolute path nor an'
         " abstract name, which begins with @",
-        "unset it if no service manager is to be told",
+        "unset it if no service manager expects notifications",
     )
 
 
@@ -158,7 +158,7 @@ def _connect(address: bytes) -> _socket.socket:
         raise HostError(
             f'connect to NOTIFY_SOCKET "{path}"',
             error,
-            "unset it if no service manager is to be told",
+            "unset it if no service manager expects notifications",
         ) from None
     return sock
 

@@ -1,7 +1,9 @@
 """Processes of the host, told apart by pid and start time.
 
 A pid alone may have been reused for another process meanwhile; together with the time
-of its start, in clock ticks since boot (proc_pid_stat(5), field 22), it names one process.
+of its start, in clock ticks since boot (proc_pid_stat(5), field 22), it names one
+process: no pid is reused within a tick of a hundredth of a second, unless root asks for
+that very pid (ns_last_pid, clone3).
 """
 
 from __future__ import annotations

@@ -28,10 +28,13 @@ def own_launcher(name: str) -> str:
     return path if posix.access(path, posix.X_OK) else ""
 
 
-def find_program(name: str) -> str:
-    """Return the path of a program that is executable: "" if there is none."""
-    path = posix.environ.get(b"PATH", b"").decode("utf-8", "surrogateescape")
-    for directory in (*DIRECTORIES, *path.split(":")):
+def find_program(name: str, callers_first: bool = False) -> str:
+    """Return the path of a program that is executable: "" if there is none.
+
+    With ``callers_first`` trusted directories of PATH precede the system's.
+    """
+    path = posix.environ.get(b"PATH", b"").decode("utf-8", "surrogateescape").split(":")
+    for directory in (*path, *DIRECTORIES) if callers_first else (*DIRECTORIES, *path):
         candidate = f"{directory}/{name}"
         if _is_program(candidate) and (directory in DIRECTORIES or _is_trusted(directory)):
             return candidate

@@ -94,7 +94,7 @@ class Program:
         if len(matches) == 1:
             return matches[0]
         if matches:
-            raise UsageError(f'"{word}" means several commands', " ".join(sorted(matches)))
+            raise UsageError(f'"{word}" is ambiguous', " ".join(sorted(matches)))
         from ociruntime.commandline.suggestions import closest
 
         close = closest(word, shown)

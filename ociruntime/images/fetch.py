@@ -36,8 +36,8 @@ def fetch(
     too, ``never`` uses the store only.  Local files are read with ``new`` and ``update``.
     ``insecure`` disables checks: "image" (signatures), "tls" (certificates), "http" (encryption).
     ``signature`` is an OpenPGP signature, detached or with content; it is checked if the image is
-    not in the store under this name. ``replace`` moves a name that the file claims from another
-    image to this one. ``warn`` is called for each claimed name that could not be given.
+    not in the store under this name.  An ACI contains its own name: ``replace`` takes that name
+    from another image; without it, ``warn`` is called if the name is in use.
     Raises HostError, ImageError, RegistryError; the store is then unchanged.
     """
     reference = parse(text)
@@ -48,9 +48,9 @@ def fetch(
         store.mark_used(image.id)
         return image
     if reference.kind == "path":
-        reference = _recognized(store, reference, settings)
+        reference = _detect_kind(store, reference, settings)
     permission.rule(reference.name)
-    if not _is_asked(reference, policy):
+    if not _reads_source(reference, policy):
         image = _by_name(store, reference, permission, policy)
         if image:
             return image
@@ -66,7 +66,7 @@ def fetch(
 
 
 def _by_id(store: Store, reference: Reference) -> Image | None:
-    """Find the image by id; None if it is not there and ``reference`` may be a name instead.
+    """Return the image with that id; None if ``reference`` is, or may also be, a name.
 
     Raises ImageError.
     """
@@ -83,9 +83,9 @@ def _by_id(store: Store, reference: Reference) -> Image | None:
 def _by_name(
     store: Store, reference: Reference, permission: Permission, policy: str
 ) -> Image | None:
-    """Find the image by name; None if it must be fetched, updated or verified.
+    """Return the stored image with that name; None if it must be fetched, updated or verified.
 
-    Raises ImageError if the policy forbids to fetch.
+    Raises ImageError if ``policy`` is ``never`` and the image is missing or not allowed.
     """
     try:
         image = store.find(reference.name, digest=reference.digest)
@@ -100,8 +100,8 @@ def _by_name(
     return image
 
 
-def _recognized(store: Store, reference: Reference, settings: Settings) -> Reference:
-    """Determine the kind of a path: from its files, or else from what the store has from there.
+def _detect_kind(store: Store, reference: Reference, settings: Settings) -> Reference:
+    """Replace kind ``path`` by the actual kind; if the file is gone, by that of a stored image.
 
     Raises HostError, ImageError.
     """
@@ -125,7 +125,7 @@ def _judge(
     signature: bytes | None,
     sources: Sources | None,
 ) -> Judge:
-    """Return the judge for the image; it accepts all if no signature is required."""
+    """Return the signature check for the image; it accepts all if none is required."""
     if signature is None and permission.rule(reference.name).kind == ACCEPT:
         from ociruntime.images.store.document import Judge
 
@@ -135,10 +135,10 @@ def _judge(
     return SignatureJudge(reference, permission, signature, sources)
 
 
-def _is_asked(reference: Reference, policy: str) -> bool:
-    """Return whether to ask the source even if the store has the image.
+def _reads_source(reference: Reference, policy: str) -> bool:
+    """Return whether to read the registry or file even if the store has the image.
 
-    Local files are always read: it is cheap, and a user who has rebuilt an image wants the new one.
+    Local files are read with ``new`` too: it is cheap, and the image may have been rebuilt.
     """
     return policy == "update" or (
         policy == "new" and reference.is_local and os.path.lexists(reference.path)
@@ -173,7 +173,7 @@ def _ignore(warning: str) -> None:
 
 
 def look_up(store: Store, text: str) -> Record:
-    """Return the image for ``text``: an id, a prefix of one, or a name in any form.
+    """Return the record of the image ``text``: an id, a prefix of one, or a name in any form.
 
     Raises ImageError if it is not in the store.
     """
@@ -190,7 +190,7 @@ def look_up(store: Store, text: str) -> Record:
 
 
 def _full_name(store: Store, text: str) -> str:
-    """Return the name as the store has it; "" if ``text`` is not a valid name."""
+    """Return the name in canonical form, as in the store; "" if ``text`` is not a valid name."""
     try:
         reference = parse(text)
         if reference.kind == "path":

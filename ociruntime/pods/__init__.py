@@ -1,1 +1,1 @@
-"""Pods as directories: phases, locks, garbage; what a pod is made of and how it is prepared."""
+"""Pods: prepare them from images, run them under a monitor, and remove them."""

@@ -64,7 +64,7 @@ Path = str | os.PathLike[str]
 
 
 class CreateSettings(TypedDict, total=False):
-    """What ``run`` hands on to ``create``."""
+    """Settings of ``run`` that it passes to ``create``."""
 
     config: Path
     stdin: Stream
@@ -95,7 +95,7 @@ class State:
 
 
 class Process:
-    """A process that is a child of this one: a container's first, or a further one.
+    """A child of this process: a container's init, or a process of ``exec``.
 
     ``pid`` is that of the host, ``pidfd`` becomes readable when it ends (for poll, selectors,
     asyncio).  ``close``, or the end of a ``with``, lets go of the descriptor and ends nothing;
@@ -108,7 +108,7 @@ class Process:
         self._status: int | None = None
 
     def wait(self, timeout: float | None = None) -> int:
-        """The exit status, 128+n if signal n ended it; again and again the same.
+        """Return the exit status, 128+n if signal n ended it; later calls return the same.
 
         Raises TimeoutError after ``timeout`` seconds, and ChildProcessError if something else
         in this program has taken the status (a ``wait`` for any child, an ignored SIGCHLD).
@@ -118,7 +118,9 @@ class Process:
             if found is not None:
                 self._status = found
         if self._status is None:
-            raise ChildProcessError(f"the status of process {self.pid} was taken by somebody else")
+            raise ChildProcessError(
+                f"the status of process {self.pid} was collected by another wait in this program"
+            )
         return self._status
 
     def close(self) -> None:
@@ -197,7 +199,7 @@ class Runtime:
         no_pivot: bool = False,
         new_keyring: bool = True,
     ) -> Process:
-        """Everything but the program itself: its init waits for ``start``.
+        """Create a container, whose init then waits for ``start``.
 
         ``config`` is taken instead of the bundle's ``config.json``.
         """
@@ -228,7 +230,7 @@ class Runtime:
         self._carry_out(lambda: start(self._context, id))
 
     def run(self, id: str, bundle: Path, **settings: Unpack[CreateSettings]) -> int:
-        """``create``, ``start``, wait for the end and ``delete``: the exit status.
+        """Create, start, wait and delete; return the exit status.
 
         Takes what ``create`` takes.  After an exception (also KeyboardInterrupt) the container
         is gone, too.
@@ -241,11 +243,11 @@ class Runtime:
                 self.delete(id, force=True)
 
     def state(self, id: str) -> State:
-        """What the container is and how it is now."""
+        """Return the container's state."""
         return _state(state(self._context, id))
 
     def list(self) -> tuple[State, ...]:
-        """All containers of this root, in the order of their ids."""
+        """Return all containers of this root, sorted by id."""
         if not os.path.exists(self.root):
             return ()  # the first `create` makes it
         return tuple(map(_state, list_containers(self._context)))
@@ -274,7 +276,7 @@ class Runtime:
         stdout: Stream = None,
         stderr: Stream = None,
     ) -> Process:
-        """A further process in a container that is created or running; it runs the program.
+        """Run a program in a created or running container; return its process.
 
         ``env`` is added to that of the container's process; ``user`` is ``UID`` or
         ``UID:GID``, by default the container's; so is ``cwd``.
@@ -304,7 +306,7 @@ class Runtime:
         return with_streams((stdin, stdout, stderr), act)
 
     def wait(self, id: str, timeout: float | None = None) -> int | None:
-        """Wait for the init's end: its exit status, 128+n if signal n ended it.
+        """Wait for the init's exit; return its exit status, 128+n if signal n ended it.
 
         Only the process that has created the container is told the status, and once; None is
         what others get.  Raises TimeoutError after ``timeout`` seconds.
@@ -320,7 +322,7 @@ class Runtime:
 
 
 class _LoggerLog(Log):
-    """A log that hands on to a logger; the error itself is raised, not logged."""
+    """A log that writes to a logger; the error of a call is raised, not logged."""
 
     __slots__ = ("_logger",)
 

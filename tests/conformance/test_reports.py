@@ -89,7 +89,7 @@ def test_json_round_trip(run: Run, tmp_path: Path) -> None:
 
 def test_not_a_result(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("[]")
-    with pytest.raises(ValueError, match="no result"):
+    with pytest.raises(ValueError, match="not a JSON report"):
         document.load(tmp_path / "x")
 
 

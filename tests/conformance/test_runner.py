@@ -36,8 +36,8 @@ def outcomes() -> Outcomes:
         ("bad", "fail", "one: 1 instead of 2"),
         ("skipped", "skip", "no such thing here"),
         ("faulty", "error", "KeyError: 'x'"),
-        ("hanging", "fail", "not done within 1.5 s"),
-        ("ending", "error", "the case ended without an outcome"),
+        ("hanging", "fail", "timed out after 1.5 s"),
+        ("ending", "error", "the case's process exited without an outcome"),
         ("hanging_command", "fail", "did not return within 0.5 s"),
         ("leaving_process", "pass", ""),
         ("leaving_file", "pass", ""),
@@ -79,7 +79,7 @@ def test_usage(capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit) as ended:
             cli.main(words)
         assert ended.value.code == 2
-    with pytest.raises(SystemExit, match="no program"):
+    with pytest.raises(SystemExit, match="no such executable"):
         cli.main(["--runtime", "/nowhere/runtime"])
     capsys.readouterr()
 

@@ -44,10 +44,9 @@ FILES: dict[str, tuple[object, str]] = {
 
 COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "nothing": ((), "exec args cannot be empty"),
-    "two-processes": (("--process=/dev/null", "true"), "exclude each other"),
+    "two-processes": (("--process=/dev/null", "true"), "cannot be combined"),
     "process-missing": (("--process=/nowhere/p.json",), "p.json not found in /nowhere"),
     "process-empty": (("--process=/dev/null",), "null"),
-    "unknown-capability": (("--cap=CAP_KIL", "true"), "did you mean CAP_KILL?"),
     "relative-cwd": (("--cwd=bin", "true"), "--cwd"),
     "env": (("--env=A", "true"), "A"),
     "gid": (("--additional-gids=wheel", "true"), "--additional-gids wheel"),

@@ -28,7 +28,8 @@ def mount(fstype: str, where: str = "mounts[2]") -> Operation:
 
 def hook(where: str = "hooks.createContainer[1]") -> Operation:
     return o.hook(
-        source="/bin/hook", args=["hook"], env=[], timeout=5, state_before="", state_after="",
+        source="/bin/hook", args=["hook"], env=[], with_home=0, timeout=5,
+        state_before="", state_after="",
         where=where,
     )  # fmt: skip
 

@@ -94,7 +94,7 @@ def id_map(lines: str, slot: int = 0) -> Operation:
 
 def hook(source: str, *args: str, timeout: int = 0) -> Operation:
     return o.hook(
-        source=source, args=[source, *args], env=[], timeout=timeout,
+        source=source, args=[source, *args], env=[], with_home=0, timeout=timeout,
         state_before="", state_after="",
     )  # fmt: skip
 

@@ -70,7 +70,7 @@ def test_preserved_descriptors(root: Path, work: Path, without_close_range: bool
     """The program keeps 3 and 4; a hook gets neither."""
     hook = o.hook(
         source="/bin/busybox", args=["sh", "-c", "ls /proc/self/fd > /seen"], env=["PATH=/bin"],
-        timeout=0, state_before="", state_after="",
+        with_home=0, timeout=0, state_before="", state_after="",
     )  # fmt: skip
     script = "cat /seen; cd /proc/self/fd; for fd in *; do test ! -e $fd || echo $fd; done"
     plan = plan_of(*entered(root, PROC), hook, shell(script), preserve_fds=2)

@@ -201,7 +201,15 @@ def test_label_of_a_root(root: Path) -> None:
     label = "system_u:object_r:container_file_t:s0:c1,c2"
     script = "import os, sys; print(os.getxattr(sys.argv[1], 'security.selinux').decode())"
     python = [sys.executable, "-c", f"{script}; sys.exit(3)", f"{root}/tmp"]
-    look = o.hook(source=python[0], args=python, env=[], timeout=0, state_before="", state_after="")
+    look = o.hook(
+        source=python[0],
+        args=python,
+        env=[],
+        with_home=0,
+        timeout=0,
+        state_before="",
+        state_after="",
+    )
     said = run(plan_of(*before(root), tmpfs("/tmp", label=label), look)).failure
     assert said is not None
     assert said.detail == f"{label}\n"
@@ -272,7 +280,8 @@ def test_hook(root: Path) -> None:
     script = "cat > /seen; umask >> /seen; pwd >> /seen; ls /proc/self/fd | wc -l >> /seen"
     steps = (
         o.hook(
-            source="/bin/busybox", args=["sh", "-c", script], env=["PATH=/bin"], timeout=10,
+            source="/bin/busybox", args=["sh", "-c", script], env=["PATH=/bin"],
+            with_home=0, timeout=10,
             state_before="<", state_after=">\n",
         ),
         shell("cat /seen"),

@@ -230,7 +230,7 @@ def test_nothing_of_a_damaged_plan_is_carried_out(tmp_path: Path) -> None:
     """What comes before the damage is not carried out either."""
     made = tmp_path / "made"
     hook = o.hook(
-        source="/bin/touch", args=["touch", str(made)], env=[], timeout=0,
+        source="/bin/touch", args=["touch", str(made)], env=[], with_home=0, timeout=0,
         state_before="", state_after="",
     )  # fmt: skip
     whole = encode(plan_of(hook, o.exec(args=["/bin/true"], env=[])))

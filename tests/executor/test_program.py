@@ -60,7 +60,7 @@ def test_limits_do_not_hinder_the_executor(root: Path) -> None:
     """The program may open and write nothing; its start gate and hooks still can."""
     hook = o.hook(
         source="/bin/busybox", args=["sh", "-c", "cat > /seen; ulimit -n >> /seen"],
-        env=["PATH=/bin"], timeout=10, state_before="<", state_after=">\n",
+        env=["PATH=/bin"], with_home=0, timeout=10, state_before="<", state_after=">\n",
     )  # fmt: skip
     steps = [
         *entered(root),

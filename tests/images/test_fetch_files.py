@@ -103,7 +103,7 @@ def test_several_images_in_one_layout(ocipod: Ocipod, work: Path) -> None:
     entries = [images.tagged(one.entry, "one"), images.tagged(two.entry, "two")]
     images.write_directory(work / "l", images.layout_files(one.blobs | two.blobs, entries))
     assert ocipod("fetch", "--full", f"oci:{work}/l:two").ok().out == f"{two.id}\n"
-    ocipod("fetch", f"oci:{work}/l").failed("index.json contains several images", "one, two")
+    ocipod("fetch", f"oci:{work}/l").failed("index.json has several images", "one, two")
 
 
 def test_an_index_in_a_layout(ocipod: Ocipod, built: images.BuiltImage, work: Path) -> None:
@@ -168,23 +168,23 @@ def test_what_is_no_image(ocipod: Ocipod, refused: Refused, work: Path) -> None:
     cases = {
         str(work / "nothing"): "no such file",
         f"oci:{work}/nothing": "no such file",
-        str(work / "fifo"): "fifo is not a regular file",
+        str(work / "fifo"): 'fifo": not a regular file',
         f"tar:{work}/fifo": "not a regular file",
         write("text.tar", b"hello" * 1000): "damaged",
-        f"tar:{work}/text.tar": "text.tar is not a tar archive",
-        "tar:/proc/self/mem": "/proc/self/mem cannot be read: input/output error",
+        f"tar:{work}/text.tar": "not a tar archive",
+        "tar:/proc/self/mem": "read /proc/self/mem: input/output error",
         write("short.tar.gz", packed[:-20]): "",
         write("other.tar.gz", packed[:-8] + bytes(8)): "other.tar.gz: the gzip data is damaged",
         write("broken.tar.gz", packed[:100] + b"x" * 9 + packed[109:]): "damaged",
         write("broken.tar.bz2", b"BZh9" + b"x" * 50): "broken.tar.bz2: the bzip2 data is damaged",
         write("broken.tar.xz", lzma.compress(b"x" * 3000)[:-8]): "",
-        f"oci:{work}/marks": "oci-layout is missing",
-        f"oci-archive:{write('empty.tar', images.pack({}))}": "oci-layout is missing",
-        f"docker-archive:{work}/empty.tar": "manifest.json is missing",
-        f"aci:{work}/empty.tar": "no manifest",
-        f"dir:{work}/marks": 'a file called "./.wh.x" cannot be in an image'.replace("./", ""),
+        f"oci:{work}/marks": "oci-layout: no such file",
+        f"oci-archive:{write('empty.tar', images.pack({}))}": "oci-layout: no such file",
+        f"docker-archive:{work}/empty.tar": "manifest.json: no such file",
+        f"aci:{work}/empty.tar": "no regular file manifest",
+        f"dir:{work}/marks": 'add ".wh.x" to a layer: reserved name',
         f"dir:{work}/text.tar": "not a directory",
-        f"aci:{write('other.aci', images.pack({'manifest': '{}'}))}": "App Container Image",
+        f"aci:{write('other.aci', images.pack({'manifest': '{}'}))}": "acKind must be",
     }
     for name, words in cases.items():
         refused(name, words)
@@ -203,9 +203,9 @@ def test_damaged_layouts(
         ({blob: files[blob][:-1] + b"x"}, "digest mismatch"),
         ({blob: files[blob][:-1]}, "ends after"),
         ({manifest: files[manifest] + b" "}, "digest mismatch"),
-        ({"oci-layout": b'{"imageLayoutVersion": "2.0.0"}'}, "unsupported layout version '2.0.0'"),
+        ({"oci-layout": b'{"imageLayoutVersion": "2.0.0"}'}, "imageLayoutVersion '2.0.0'"),
         ({"index.json": b"[]"}, "not a JSON object"),
-        ({"index.json": files[manifest]}, "index.json is not an index"),
+        ({"index.json": files[manifest]}, "index.json is not an image index"),
     ]
     for number, (change, words) in enumerate(changes):
         images.write_directory(work / str(number), files | change)
@@ -223,7 +223,7 @@ def test_links_in_a_layout_lead_nowhere_else(
     (work / "outside").write_bytes(files["index.json"])
     files["index.json"] = images.member(tarfile.SYMTYPE, linkname=f"{work}/outside")
     (work / "a.tar").write_bytes(images.pack(files))
-    refused(f"oci-archive:{work}/a.tar", "index.json is missing")
+    refused(f"oci-archive:{work}/a.tar", "index.json: no such file")
 
 
 # --- App Container Images ---
@@ -278,7 +278,7 @@ def test_dependencies_of_an_aci(ocipod: Ocipod, work: Path) -> None:
     base = {"imageName": "example.com/base", "labels": label}
     aci.write(work / "top.aci", aci.manifest("example.com/top", dependencies=[base]), {"b": "top"})
     ocipod("fetch", f"{work}/top.aci").failed(
-        'depends on another image: image "example.com/base:1.0"', "fetch that one first"
+        'dependency: image "example.com/base:1.0"', "ocipod fetch example.com/base:1.0"
     )
     id = aci.write(work / "base.aci", aci.manifest("example.com/base"), {"a": "base", "b": "base"})
     ocipod("fetch", f"{work}/base.aci", f"{work}/top.aci").ok()
@@ -290,7 +290,7 @@ def test_dependencies_of_an_aci(ocipod: Ocipod, work: Path) -> None:
         aci.write(work / "top.aci", aci.manifest("example.com/x", dependencies=[named]), {"b": ""})
         done = ocipod("fetch", f"{work}/top.aci")
         if given == other:
-            done.failed(f'top.aci depends on a different "example.com/base:1.0" ({other})')
+            done.failed('top.aci: dependency "example.com/base:1.0" has a different imageID')
         else:
             done.ok()
 
@@ -302,7 +302,7 @@ def test_dependencies_need_permission_too(ocipod: Ocipod, refused: Refused, work
     aci.write(work / "top.aci", aci.manifest("example.org/top", dependencies=[dependency]), {})
     ocipod("fetch", f"{work}/base.aci").ok()
     signed = {"signedBy": {"openpgp": True}}
-    for rule, words in (("reject", "is rejected"), (signed, "came into the store without")):
+    for rule, words in (("reject", "is rejected"), (signed, "was imported without")):
         policy = {"prefixes": {"example.com": rule}}
         (work / "config" / "policy.json").write_text(json.dumps(policy))
         refused(f"{work}/top.aci", f'image "example.com/base:latest" {words}')
@@ -330,8 +330,12 @@ def test_acis_that_are_refused(ocipod: Ocipod, refused: Refused, work: Path) -> 
             {},
             'unsupported os "darwin"',
         ),
-        (aci.manifest(name, labels=[{"name": "arch", "value": "pdp"}]), {}, "unknown architecture"),
-        (aci.manifest(name, labels=aci.version("1/2")), {}, 'the version "1/2" is not a valid tag'),
+        (aci.manifest(name, labels=[{"name": "arch", "value": "pdp"}]), {}, "unsupported arch"),
+        (
+            aci.manifest(name, labels=aci.version("1/2")),
+            {},
+            'version "1/2" is not a valid tag',
+        ),
         (aci.manifest(name, app={"eventHandlers": [{}]}), {}, "is not supported"),
         (aci.manifest(name, app=["x"]), {}, "app must be an object"),
         (
@@ -344,7 +348,7 @@ def test_acis_that_are_refused(ocipod: Ocipod, refused: Refused, work: Path) -> 
         (aci.manifest(name, app={"ports": [{"port": 1, "protocol": "x"}]}), {}, "ports"),
         (aci.manifest(name, app={"mountPoints": [{"name": "x"}]}), {}, "mountPoints"),
         (aci.manifest(name, dependencies=[{"imageName": "?"}]), {}, "dependencies"),
-        (aci.manifest(name), {"../x": ""}, "neither the manifest nor below rootfs"),
+        (aci.manifest(name), {"../x": ""}, "only manifest and rootfs/..."),
         (aci.manifest(name), {".wh.x": ""}, ".wh.x"),
         (
             aci.manifest(name),

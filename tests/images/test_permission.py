@@ -20,7 +20,7 @@ from tests.support.ocipod import Ocipod
 from tests.support.registry import Registry
 from tests.support.simple_signing import cosign, payload, public_pem, set_rule
 
-UNSIGNED = "came into the store without a good signature"
+UNSIGNED = "was imported without a valid signature"
 
 
 class Reader:
@@ -87,7 +87,7 @@ def test_what_was_taken_unchecked_is_not_run_where_signatures_are_wanted(
         take.refused(by, f'image "{name}" {UNSIGNED}')
         assert take(by, "never", "image") == built.id
     for policy in ("new", "update"):
-        take.refused(name, "is not signed: ", policy)
+        take.refused(name, "is not signed as ", policy)
     cosign(registry, "web", built.id, name, key)
     take.refused(name, UNSIGNED)
     assert take(name, "new") == built.id
@@ -142,7 +142,7 @@ def test_keys_that_are_not_trusted_any_more(
     cosign(registry, "web", built.id, name, newer)
     assert take(name, "new") == take(built.id) == built.id
     (work / "config/newer.pub").unlink()
-    with pytest.raises(Exception, match=r"read .*/newer\.pub: no such file"):
+    with pytest.raises(Exception, match=r'read .*/newer\.pub": no such file'):
         take(name)
 
 

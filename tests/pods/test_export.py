@@ -186,7 +186,7 @@ def test_a_pod_that_is_being_removed(ocipod: Ocipod, work: Path) -> None:
     assert processes.until(lambda: processes.state(process.pid) == "T")
     target = work / "new.tar"
     hint = "it is being removed"
-    ocipod("export", uuid, str(target)).failed(f"pod {uuid} is exited deleting ({hint})")
+    ocipod("export", uuid, str(target)).failed(f"pod {uuid}: it is exited deleting ({hint})")
     process.send_signal(signal.SIGCONT)
     assert process.wait(60) == 0
     assert not target.exists()
@@ -197,8 +197,8 @@ def test_a_pod_whose_tree_is_gone(ocipod: Ocipod, work: Path) -> None:
     (uuid,) = ocipod.pods()
     shutil.rmtree(ocipod.directory / "cas" / "tree")
     target = work / "new.tar"
-    said = "read the app's files: no such file or directory"
-    ocipod("export", "--squash", uuid, str(target)).failed(said)
+    message = 'read the files of app "a": no such file or directory'
+    ocipod("export", "--squash", uuid, str(target)).failed(message)
     assert not target.exists()
 
 
@@ -210,6 +210,6 @@ def test_an_app_whose_files_are_gone(ocipod: Ocipod, work: Path) -> None:
     ocipod(*words).failed(f'pack app "a" of pod {uuid}: no such file or directory')
     shutil.rmtree(ocipod.directory / "cas" / "blobs" / "sha256")
     ocipod(*words).failed(
-        "the app's image is no longer in the store", "(--squash needs only the rendered files)"
+        "the app's image is no longer in the store", "(--squash does not need it)"
     )
     assert not (work / "new.tar").exists()

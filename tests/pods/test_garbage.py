@@ -104,14 +104,14 @@ def test_rm(ocipod: Ocipod) -> None:
     result = ocipod("rm", done, busy, waiting)
     assert result.status == 254
     assert result.out == f'"{done}"\n"{waiting}"\n'
-    assert f"pod {busy} is running (stop it first)" in result.err
+    assert f"remove pod {busy}: it is running (stop it first)" in result.err
     assert ocipod.pods() == [busy]
     stubs.finish(ocipod, process).ok()
     file = ocipod.directory / "uuid"
     file.write_text(f"{busy}\n")
     assert ocipod("rm", f"--uuid-file={file}").ok().out == f'"{busy}"\n'
     ocipod("rm", busy).failed("not found")
-    ocipod("rm").failed("which pod?")
+    ocipod("rm").failed("a pod is required")
     ocipod("rm", busy, f"--uuid-file={file}").failed("give either a UUID or")
 
 

@@ -206,13 +206,13 @@ def test_the_monitor_is_lost(vm: Ocipod, work: Path) -> None:
     ("words", "message"),
     [
         (("--net=host", "IMAGE"), "cannot have the host's network"),
-        (("--net=none", "--private-users", "IMAGE"), "has its own users"),
+        (("--net=none", "--private-users", "IMAGE"), "not supported by flavour kvm"),
         (("--net=none", "--kvm-kernel=/no/kernel", "IMAGE"), "/no/kernel: no such file"),
         (("--net=none", "IMAGE", "--stdout=tty"), "has no terminal"),
         (("--net=none", "--ipc=parent", "IMAGE"), "cannot share memory with the host"),
         (
             ("--net=none", "--pids=9", "IMAGE"),
-            "resource/pids: not supported for a virtual machine",
+            "resource/pids: not supported for a whole pod",
         ),
         (("--net=none", "--volume=v,kind=host,source=/etc/passwd", "IMAGE"), "directories only"),
     ],

@@ -60,7 +60,7 @@ def test_monitor_that_nobody_has_started(ocipod: Ocipod, image: str) -> None:
 
 def test_signature_that_is_not_there(ocipod: Ocipod, image: str) -> None:
     result = ocipod("prepare", image, "--signature=/no/file", *SLEEPS)
-    result.failed("read the signature /no/file: no such file or directory")
+    result.failed("--signature: read /no/file: no such file or directory")
     assert ocipod.pods() == []
 
 
@@ -98,7 +98,9 @@ def test_runtimes_that_are_none(ocipod: Ocipod, image: str) -> None:
     ocipod("run", "--net=none", "--hostname=-x", image, *SLEEPS).failed(
         '--hostname: invalid hostname "-x"'
     )
-    ocipod("app", "sandbox", "--interactive").failed("not possible for a pod without apps")
+    ocipod("app", "sandbox", "--interactive").failed(
+        "--interactive: not supported by `app sandbox`"
+    )
 
 
 def test_pod_whose_manifest_has_lost_its_apps(ocipod: Ocipod, image: str) -> None:

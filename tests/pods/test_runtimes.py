@@ -48,7 +48,7 @@ def test_the_first_failure_halts_the_others(pods: Ocipod, work: Path) -> None:
 
 
 def test_programs_that_cannot_be_executed(pods: Ocipod, work: Path) -> None:
-    for program, code in (("/nope", 127), ("/etc/passwd", 126)):
+    for program, code in (("/nope", 127), ("/etc/passwd", 126), ("/bin", 126)):
         done = pods("run", "--net=none", busybox(work), "--name=a", f"--exec={program}")
         assert done.status == code, done
         assert program in done.err

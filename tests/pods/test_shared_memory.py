@@ -81,7 +81,7 @@ def test_the_hosts(ocipod: Ocipod, work: Path, words: tuple[str, ...]) -> None:
     [
         (("--shm-size=12",), "--shm-size 12: too small (4096 bytes or more)"),
         (("--shm-size=much",), '--shm-size: invalid size "much"'),
-        (("--shm-size=1M", "--ipc=parent"), "with --ipc=parent, where /dev/shm is the host's"),
+        (("--shm-size=1M", "--ipc=parent"), "--shm-size and --ipc=parent are mutually exclusive"),
     ],
 )
 def test_refusals(ocipod: Ocipod, work: Path, words: tuple[str, ...], message: str) -> None:

@@ -74,7 +74,7 @@ def test_a_uuid_from_a_file(ocipod: Ocipod, work: Path) -> None:
     assert manifest.json["acKind"] == "PodManifest"
     assert manifest.out.count("\n") > 5
     assert ocipod("cat-manifest", uuid, "--pretty-print=false").ok().out.count("\n") == 1
-    ocipod("status").failed("which pod?")
+    ocipod("status").failed("a pod is required")
     ocipod("status", f"--uuid-file={work}/nothing").failed("no such file")
     ocipod("cat-manifest", "ffffffff").failed("no pod with UUID prefix")
     ocipod("status", uuid, "--wait=soon").failed('invalid duration "soon" for --wait')

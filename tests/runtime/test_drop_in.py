@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 from pathlib import Path
@@ -37,6 +38,24 @@ def test_starts_with_an_empty_environment(container: MakeContainer, runtime: Run
     result = execute(["/bin/sh", "-c", script, "sh", *words], cwd=path.parent, env={}).ok()
     assert json.loads(result.out)["status"] == "created"
     assert path.is_file()
+
+
+@pytest.mark.parametrize("how", ["copy", "link"])
+def test_a_copied_program_works(
+    container: MakeContainer, runtime: Runtime, work: Path, how: str
+) -> None:
+    """Engines' tests copy the runtime, and some installers do."""
+    other = work / "runtime"
+    if how == "copy" and not runtime.path.resolve().is_relative_to(ROOT):
+        pytest.skip("a wheel's program cannot know where it was installed")
+    if how == "copy":
+        shutil.copy2(runtime.path, other)
+    else:
+        other.symlink_to(runtime.path)
+    assert execute([str(other), "--version"]).ok().out.startswith("ociruntime version")
+    one = container()
+    one.runtime = Runtime(other, runtime.root)
+    one.started().exec("true").ok()
 
 
 def test_grammar(container: MakeContainer, runtime: Runtime) -> None:

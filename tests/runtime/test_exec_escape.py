@@ -10,6 +10,7 @@ import pytest
 
 from tests.support import processes
 from tests.support.container import Container
+from tests.support.peers import judge_by
 from tests.support.plugin import MakeBundle, MakeContainer, Probe
 from tests.support.runtime import Result, execute
 
@@ -102,6 +103,14 @@ def test_inheritable_capabilities_stay_empty(container: MakeContainer) -> None:
     sets = {line[3:6]: int(line[8:], 16) for line in status.splitlines() if line[:3] == "Cap"}
     granted = 1 << 5 | 1 << 13
     assert sets == {"Inh": 0, "Prm": granted, "Eff": granted, "Bnd": granted, "Amb": 0}
+
+
+@judge_by("ociruntime")
+def test_an_unknown_capability_is_left_out(container: MakeContainer) -> None:
+    """With a warning, as in config.json."""
+    done = container().started().exec("--cap=CAP_KIL", "true").ok()
+    assert "level=warning" in done.err
+    assert "did you mean" in done.err
 
 
 USERS = [

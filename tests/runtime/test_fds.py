@@ -12,6 +12,7 @@ import pytest
 from tests.support.activation import activated
 from tests.support.peers import deviates, judge_by
 from tests.support.plugin import MakeBundle, MakeContainer, Probe
+from tests.support.runtime import execute
 
 
 def test_leaked_descriptors_are_closed(probe: Probe, work: Path) -> None:
@@ -68,10 +69,18 @@ def test_preserved_descriptor_can_be_used(
     assert done.stdout == "through the descriptor\n"
 
 
-@deviates(crun="ignores a missing one")
-def test_missing_preserved_descriptor(container: MakeContainer, bundle: MakeBundle) -> None:
-    one = container(bundle("true"))
-    one.create("--preserve-fds", "7").failed()
+@deviates(runc="passes on descriptors of its own")
+def test_missing_preserved_descriptors(
+    container: MakeContainer, bundle: MakeBundle, work: Path
+) -> None:
+    """The program gets the open ones; no descriptor of the runtime takes the other numbers."""
+    (work / "words").write_text("")
+    one = container(bundle("probe"))
+    one.bundle.save()
+    run = one.runtime.command("run", "--preserve-fds=7", "--bundle", str(one.bundle.path), one.id)
+    script = f'exec "$0" "$@" 5<{work}/words'
+    facts = json.loads(execute(["/bin/sh", "-c", script, *run]).ok().out)
+    assert set(facts["fds"]) == {"0", "1", "2", "5"}
 
 
 @deviates(crun="does not set LISTEN_FDS")

@@ -85,7 +85,7 @@ def test_what_cannot_be_run_is_refused(
     (broken / "wasmtime").write_bytes(text)
     box.run(env=environment(broken)).failed("process.args[0]", "cannot be started on this host")
     made.args("sh")
-    box.run(env=environment(place)).failed("sh", "is no WebAssembly module")
+    box.run(env=environment(place)).failed("sh", "is not a WebAssembly module")
 
 
 def test_a_handler_that_is_not_there(bundle: MakeBundle, container: MakeContainer) -> None:

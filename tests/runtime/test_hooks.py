@@ -161,6 +161,22 @@ def test_start_container_is_resolved_inside(container: MakeContainer, bundle: Ma
     assert container(one).run().ok().out == "inside\n"
 
 
+def test_start_container_has_the_environment_of_the_process(
+    container: MakeContainer, bundle: MakeBundle
+) -> None:
+    """HOME of the user included; one that has variables of its own gets those alone."""
+    one = bundle("cat", "/none", "/own")
+    (one.rootfs / "etc").mkdir(exist_ok=True)
+    (one.rootfs / "etc/passwd").write_text("some:x:0:0::/home/some:/bin/sh\n")
+    one.process["env"] = ["PATH=/bin", "A=1"]
+    script = ["sh", "-c", "echo $A-$HOME- > /$0"]
+    one.hooks["startContainer"] = [
+        {"path": "/bin/sh", "args": [*script, "none"]},
+        {"path": "/bin/sh", "args": [*script, "own"], "env": ["B=2"]},
+    ]
+    assert container(one).run().ok().out == "1-/home/some-\n--\n"
+
+
 @pytest.mark.parametrize("kind", ["prestart", "createRuntime"])
 def test_environment_is_built_before(
     container: MakeContainer, bundle: MakeBundle, kind: str

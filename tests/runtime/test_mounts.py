@@ -201,6 +201,20 @@ def test_relative_destination(container: MakeContainer, bundle: MakeBundle) -> N
     assert seen(container, bundle().mount("data", "tmpfs", "t"), "/data").fstype == "tmpfs"
 
 
+@pytest.mark.parametrize("propagation", [None, "shared"])
+def test_a_source_below_the_root_shows_earlier_mounts(
+    container: MakeContainer, bundle: MakeBundle, propagation: str | None
+) -> None:
+    """The source's path on the host leads through the container's root."""
+    one = bundle().shell("echo x > /a/file; cat /b/file")
+    for name in ("a", "b"):
+        (one.rootfs / name).mkdir()
+    one.mount("/a", "tmpfs", "tmpfs").bind(one.rootfs / "a", "/b")
+    if propagation:
+        one.linux["rootfsPropagation"] = propagation
+    assert container(one).run().ok().out == "x\n"
+
+
 def test_read_only_root(container: MakeContainer, bundle: MakeBundle) -> None:
     one = bundle().shell("echo x > /new; echo y > /scratch/new && cat /scratch/new")
     one.mount("/scratch", "tmpfs", "t")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support import isolation, leaks, processes
-from tests.support.peers import deviates
+from tests.support.peers import deviates, judge_by
 from tests.support.plugin import MakeBundle, MakeContainer, Probe
 
 LINKS = {
@@ -239,6 +239,40 @@ def test_user_namespace_with_several_ranges(container: MakeContainer, bundle: Ma
     made = container(one).created()
     lines = Path(f"/proc/{made.pid}/uid_map").read_text().splitlines()
     assert [line.split() for line in lines] == [["0", "100000", "10"], ["1000", "300000", "5"]]
+
+
+@judge_by("ociruntime")
+@pytest.mark.parametrize("bound", [False, True], ids=["process", "file"])
+def test_mappings_of_a_joined_user_namespace(
+    container: MakeContainer, bundle: MakeBundle, work: Path, bound: bool
+) -> None:
+    """RT-CREATE-07: mappings that the namespace does not have are refused, its own are accepted."""
+    other = container(bundle().user_namespace(100000, 1000)).created()
+    path = Path(f"/proc/{other.pid}/ns/user")
+    if bound:
+        path = work / "namespace"
+        path.touch()
+        subprocess.run(["mount", "--bind", f"/proc/{other.pid}/ns/user", path], check=True)
+    try:
+        same = bundle("true").user_namespace(100000, 1000)
+        next(one for one in same.linux["namespaces"] if one["type"] == "user")["path"] = str(path)
+        first = {"containerID": 0, "hostID": 100000, "size": 400}
+        second = {"containerID": 400, "hostID": 100400, "size": 600}
+        same.linux["gidMappings"] = [second, first]
+        container(same).create().ok()
+        same.linux["gidMappings"] = [first]
+        container(same).create().failed("linux.gidMappings", "has other mappings: 0 100000 1000")
+    finally:
+        if bound:
+            subprocess.run(["umount", path], check=True)
+
+
+@judge_by("ociruntime")
+def test_domainname_given_twice(container: MakeContainer, bundle: MakeBundle) -> None:
+    made = bundle("true")
+    made.config["domainname"] = "one"
+    made.linux["sysctl"] = {"kernel/domainname": "two"}
+    container(made).create().failed("kernel/domainname", "is ambiguous beside domainname")
 
 
 def test_user_namespace_owns_the_others(container: MakeContainer, bundle: MakeBundle) -> None:

@@ -95,6 +95,24 @@ def test_container_mounts_do_not_reach_the_host(
     assert Path("/proc/self/mountinfo").read_text() == before
 
 
+@deviates(runc="1.1 lets them in")
+def test_host_mounts_below_the_root_stay_outside(
+    container: MakeContainer, bundle: MakeBundle, shared: Path
+) -> None:
+    """Without rootfsPropagation, with the root filesystem on a shared mount."""
+    one = bundle()
+    target = shared / "rootfs"
+    subprocess.run(["cp", "-a", one.rootfs, target], check=True)
+    (target / "below").mkdir()
+    one.config["root"]["path"] = str(target)
+    made = container(one).created()
+    isolation.mount("tmpfs", str(target / "below"), "tmpfs")
+    try:
+        assert "/below" not in mounts_of(made)
+    finally:
+        isolation.unmount(str(target / "below"))
+
+
 @pytest.mark.parametrize("given", ["shared", "rshared"])
 def test_a_shared_bind_carries_mounts_to_the_host(
     container: MakeContainer, bundle: MakeBundle, shared: Path, given: str

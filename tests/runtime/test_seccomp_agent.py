@@ -179,10 +179,10 @@ def test_agent_that_does_not_listen_to_the_end(
         one.hooks["startContainer"] = [{"path": "/bin/sleep", "args": ["sleep", "0.3"]}]
         box = container(asking(one, work / "rude", "getsid"))
         if how == "start":
-            box.created().start().failed("tell the seccomp agent", "broken pipe")
+            box.created().start().failed("send to the seccomp agent", "broken pipe")
             assert processes.until(lambda: box.status == "stopped")
         else:
-            box.run().failed("tell the seccomp agent", "broken pipe")
+            box.run().failed("send to the seccomp agent", "broken pipe")
         thread.join()
     assert not (one.rootfs / "tmp" / "ran").exists()
 

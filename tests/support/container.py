@@ -69,12 +69,14 @@ class Container:
         return Result(command, status, "" if status else text, text if status else "")
 
     def created(self, *flags: str) -> Container:
-        """``create`` that must succeed in silence."""
-        self.create(*flags).silent()
+        """``create`` that must succeed, with nothing but warnings."""
+        result = self.create(*flags).ok()
+        lines = (result.out + result.err).splitlines()
+        assert all("level=warning" in line for line in lines), result
         return self
 
     def started(self, *flags: str) -> Container:
-        """``create`` and ``start`` that must succeed in silence."""
+        """``create`` and ``start`` that must succeed, the latter in silence."""
         self.created(*flags)
         self.start().silent()
         return self

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 from pathlib import Path
 
 from tests.support import processes
 from tests.support.container import Container
 from tests.support.runtime import Result, Runtime, execute
 
-LEFT_TO_PYTHON = "not where it was installed"
+LEFT_TO_PYTHON = "left to the interpreter"
 # Understood by Python alone, and without effect.
 BY_PYTHON = "--log-level=error"
 
 
 class Alone:
-    """The program without its package.
+    """The program with a package beside it that only fails.
 
     Whatever it does, it does without Python; what it leaves to Python fails with a message of
     its own.
@@ -27,6 +28,10 @@ class Alone:
         self.root = runtime.root
         self.program.parent.mkdir()
         shutil.copy(runtime.path, self.program)
+        version = f"python3.{sys.version_info.minor}"
+        main = place / "lib" / version / "site-packages" / "ociruntime" / "__main__.py"
+        main.parent.mkdir(parents=True)
+        main.write_text(f"import sys\nsys.exit({LEFT_TO_PYTHON!r})\n")
 
     def __call__(self, *arguments: str) -> Result:
         return execute([str(self.program), "--root", str(self.root), *arguments])

@@ -1,1 +1,1 @@
-"""Images as files: layouts, docker archives, ACIs, plain trees."""
+"""Images in local files: OCI layouts, docker archives, ACIs, plain directories and tarballs."""

@@ -1,7 +1,7 @@
-"""App Container Images (appc, rkt's format): a tar of ``manifest`` and ``rootfs/``.
+"""Convert App Container Images (ACI, the format of appc and rkt) to OCI images.
 
-An ACI is converted to an OCI image: its root filesystem becomes a layer on top of the layers of its
-dependencies, which must be in the store.
+An ACI is a tar of ``manifest`` and ``rootfs/``.  Its root filesystem becomes a layer on top of the
+layers of its dependencies, which must be in the store.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from ociruntime.images.tar.layer_writer import LayerTar, Member
 from ociruntime.images.tar.streams import Readable
 from ociruntime.images.trust.permission import Permission
 
-ID = "appc.io/id"  # annotation of the manifest: appc's image id, sha512 of the uncompressed tar
+ID = "appc.io/id"  # annotation of the OCI manifest: appc's image id, sha512 of the uncompressed tar
 ROOTFS = "rootfs"
 
 
 class Hashing:
-    """A stream that hashes the bytes read from it."""
+    """A stream that computes the SHA-512 of the bytes read from it."""
 
     def __init__(self, stream: Readable) -> None:
         self.stream = stream
@@ -50,14 +50,14 @@ class Hashing:
 def add_aci(
     incoming: Incoming, store: Store, path: str, progress: Progress, permission: Permission
 ) -> tuple[Document, AciManifest]:
-    """Add the converted image; return its OCI manifest and the appc manifest.
+    """Add the ACI at ``path`` to the import; return its OCI manifest and the appc manifest.
 
     Raises HostError, ImageError.
     """
     manifest = read_manifest(path, incoming.budget)
     lower = _lower(incoming, store, manifest, path, permission)
     if lower and manifest.whitelist:
-        raise ImageError(f"{path}: a pathWhitelist together with dependencies is not supported")
+        raise ImageError(f"{path}: manifest: pathWhitelist with dependencies is not supported")
     about, app = config_of(manifest, path)
     budget = incoming.budget
     with open_file(path) as file, closing(plain(file, path, budget)) as stream:
@@ -71,7 +71,7 @@ def add_aci(
 
 
 def read_manifest(path: str, budget: Budget) -> AciManifest:
-    """Find and return the manifest in an archive.  Raises HostError, ImageError."""
+    """Return the parsed manifest of the ACI at ``path``.  Raises HostError, ImageError."""
     with open_file(path) as file, closing(plain(file, path, budget)) as stream:
         for member, content in members(stream, budget):
             if member_name(member.name) == "manifest":
@@ -81,11 +81,12 @@ def read_manifest(path: str, budget: Budget) -> AciManifest:
                 while more := content.read(LARGEST_DOCUMENT):
                     data += more
                 return read_aci_manifest(load_document(data, f"{path}: manifest"), path)
-    raise ImageError(f"{path} has no manifest", "an ACI is a tar of manifest and rootfs")
+    message = f"no regular file manifest of at most {LARGEST_DOCUMENT} bytes"
+    raise ImageError(f"{path}: {message}", "an ACI is a tar of manifest and rootfs")
 
 
 def root_members(stream: Reading, whitelist: frozenset[str], budget: Budget) -> Iterator[Member]:
-    """Yield the files below ``rootfs``; with a whitelist, directories and what it lists.
+    """Yield the files below ``rootfs``; with a whitelist, only directories and listed paths.
 
     Reads the stream to its end.  Raises ImageError.
     """
@@ -96,7 +97,7 @@ def root_members(stream: Reading, whitelist: frozenset[str], budget: Budget) -> 
             continue
         if top != ROOTFS or ".." in below.split("/"):
             raise ImageError(
-                f'{stream.what}: "{member.shown()}" is neither the manifest nor below rootfs'
+                f'{stream.what}: invalid member "{member.shown()}": only manifest and rootfs/...'
             )
         if whitelist and member.type != DIRECTORY and below not in whitelist:
             continue
@@ -107,7 +108,7 @@ def root_members(stream: Reading, whitelist: frozenset[str], budget: Budget) -> 
 
 
 def _tar_info(member: Header, name: str) -> tarfile.TarInfo:
-    """Convert a member's header to one in a layer, with the new ``name``."""
+    """Convert a member's header to one for a layer, with the new ``name``."""
     header = tarfile.TarInfo(name)
     header.type, header.mode, header.size = member.type, member.mode, member.size
     header.uid, header.gid = member.uid, member.gid
@@ -129,37 +130,38 @@ def _tar_info(member: Header, name: str) -> tarfile.TarInfo:
 
 
 def _inside(target: str, whitelist: frozenset[str], what: str) -> str:
+    """Return a hard link's target relative to ``rootfs``."""
     top, _, below = member_name(target).partition("/")
     if top != ROOTFS or not below or (whitelist and below not in whitelist):
-        raise ImageError(f'{what}: link target "{target}" is not in the image')
+        raise ImageError(f'{what}: hard link target "{target}" is not in the image')
     return below
 
 
 def _lower(
     incoming: Incoming, store: Store, manifest: AciManifest, what: str, permission: Permission
 ) -> list[StoredLayer]:
-    """Return the layers of the dependencies, those of the last one on top."""
+    """Return the layers of the dependencies, lowest first: the last dependency is on top."""
     layers: list[StoredLayer] = []
     for reference, id in manifest.dependencies:
         try:
             image = store.find(reference.name)
         except ImageError as error:
-            hint = "fetch that one first"
-            raise ImageError(f"{what} depends on another image: {error.message}", hint) from None
+            hint = f"ocipod fetch {reference.name}"
+            raise ImageError(f"{what}: dependency: {error.message}", hint) from None
         permission.require(image.id, reference.name)
         annotations = image.manifest.get("annotations") or {}
         if id and annotations.get(ID) != id:
-            raise ImageError(f'{what} depends on a different "{reference.name}"', id)
+            message = f'dependency "{reference.name}" has a different imageID in the store'
+            raise ImageError(f"{what}: {message}", f"required: {id}")
         for layer in image.layers:
             if not incoming.has(layer.digest):
-                raise ImageError(
-                    f"layer {layer.digest} of {reference.name} is missing from the store"
-                )
+                message = f'layer {layer.digest} of "{reference.name}" is missing from the store'
+                raise ImageError(f"{what}: dependency: {message}")
             layers.append(StoredLayer(layer.digest, layer.size, layer.diff_id, layer.compression))
     return layers
 
 
-# Convert the manifest of an App Container Image to the configuration of an OCI image; pure.
+# The rest converts the manifest of an ACI to the configuration of an OCI image; pure.
 #
 # Kept: exec, user, group, working directory, environment, ports, mount points, labels, annotations.
 # Refused, because the app would behave differently: event handlers.  Dropped, because an OCI
@@ -176,7 +178,8 @@ _MOST_PORTS = 1024
 class AciManifest:
     """A parsed appc manifest; ``reference`` is the image's name in the store.
 
-    ``dependencies`` are (reference in the store, id "sha512-..." or "").
+    ``dependencies`` are (name in the store, imageID "sha512-..." or "").  ``whitelist`` has paths
+    below ``rootfs`` without leading slash; empty means all.
     """
 
     name: str
@@ -189,12 +192,13 @@ class AciManifest:
 
 
 def read_aci_manifest(document: Json, what: str) -> AciManifest:
-    """Parse and validate an appc manifest.  Raises ImageError."""
+    """Parse and validate an appc manifest; ``what`` is the ACI's path.  Raises ImageError."""
     if document.get("acKind") != "ImageManifest":
-        raise ImageError(f"{what} is not the manifest of an App Container Image")
+        raise ImageError(f"{what}: manifest: acKind must be ImageManifest")
     name = document.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ImageError(f"{what}: invalid name {name!r}")
+        hint = "an appc identifier, for example example.com/web"
+        raise ImageError(f"{what}: manifest: invalid name {name!r}", hint)
     labels = _pairs(document, "labels", what)
     if labels.get("os", "linux") != "linux":
         raise ImageError(f'{what}: unsupported os "{labels["os"]}"', "supported: linux")
@@ -206,26 +210,29 @@ def read_aci_manifest(document: Json, what: str) -> AciManifest:
     paths = document.get("pathWhitelist") or []
     if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
         raise ImageError(f"{what}: pathWhitelist must be a list of paths")
-    found = _list(document, "dependencies", what)
+    dependencies = _list(document, "dependencies", what)
     return AciManifest(
         name,
         _reference(name, labels, what),
         labels,
         _pairs(document, "annotations", what),
         app,
-        tuple(_dependency(one, what) for one in found),
+        tuple(_dependency(one, what) for one in dependencies),
         frozenset(path.strip("/") for path in paths),
     )
 
 
 def config_of(manifest: AciManifest, what: str) -> tuple[Json, Json]:
-    """Return the OCI configuration as (platform and times, ``config``).  Raises ImageError."""
+    """Return two parts of the OCI configuration: (os, architecture, created), member ``config``.
+
+    Both are JSON objects.  Raises ImageError.
+    """
     app = manifest.app
     environment = _pairs(app, "environment", what)
     labels = {**manifest.labels, **manifest.annotations, "appc.io/name": manifest.name}
     mounts = [one.get("path") for one in _list(app, "mountPoints", what)]
     if not all(isinstance(path, str) and path.startswith("/") for path in mounts):
-        raise ImageError(f"{what}: app.mountPoints: path is missing")
+        raise ImageError(f"{what}: app.mountPoints: path must be an absolute path")
     command = app.get("exec") or []
     if not isinstance(command, list) or not all(isinstance(word, str) for word in command):
         raise ImageError(f"{what}: app.exec must be a list of strings")
@@ -247,7 +254,7 @@ def config_of(manifest: AciManifest, what: str) -> tuple[Json, Json]:
     if architecture:
         if architecture not in _ARCHITECTURES:
             accepted = ", ".join(sorted(_ARCHITECTURES))
-            raise ImageError(f'{what}: unknown architecture "{architecture}"', accepted)
+            raise ImageError(f'{what}: unsupported arch "{architecture}"', f"supported: {accepted}")
         about["architecture"] = _ARCHITECTURES[architecture]
     if manifest.annotations.get("created"):
         about["created"] = manifest.annotations["created"]
@@ -255,7 +262,8 @@ def config_of(manifest: AciManifest, what: str) -> tuple[Json, Json]:
 
 
 def _ports(app: Json, what: str) -> list[str]:
-    found = []
+    """Return the app's ports as PORT/PROTOCOL."""
+    ports = []
     for port in _list(app, "ports", what):
         number, count, protocol = port.get("port"), port.get("count", 1), port.get("protocol")
         if (
@@ -265,38 +273,38 @@ def _ports(app: Json, what: str) -> list[str]:
             or not 0 < number <= number + count - 1 < 65536
             or count > _MOST_PORTS
         ):
-            raise ImageError(
-                f"{what}: app.ports: invalid port {port!r}", "port, protocol tcp or udp"
-            )
-        found += [f"{number + offset}/{protocol}" for offset in range(count)]
-    return found
+            hint = f"port 1 to 65535, protocol tcp or udp, count at most {_MOST_PORTS}"
+            raise ImageError(f"{what}: app.ports: invalid port {port!r}", hint)
+        ports += [f"{number + offset}/{protocol}" for offset in range(count)]
+    return ports
 
 
 def _dependency(value: Json, what: str) -> tuple[Reference, str]:
     name, id = value.get("imageName"), value.get("imageID") or ""
     if not isinstance(name, str) or not _NAME.fullmatch(name) or not isinstance(id, str):
-        raise ImageError(f"{what}: dependencies: invalid name {name!r}")
+        raise ImageError(f"{what}: dependencies: invalid imageName {name!r} or imageID {id!r}")
     return _reference(name, _pairs(value, "labels", what), what), id
 
 
 def _reference(name: str, labels: dict[str, str], what: str) -> Reference:
-    """Return a reference with the version as tag; it must not contain a digest or a path."""
+    """Return the name in the store, with the label ``version`` as tag."""
     version = labels.get("version", "")
     if version and not is_tag(version):
-        raise ImageError(f'{what}: the version "{version}" is not a valid tag', TAGS)
+        raise ImageError(f'{what}: label version "{version}" is not a valid tag', TAGS)
     return parse(f"docker://{name}" + (f":{version}" if version else ""))
 
 
 def _pairs(document: Json, member: str, what: str) -> dict[str, str]:
-    found = _list(document, member, what)
-    pairs = [(one.get("name"), one.get("value")) for one in found]
+    """Return the member, a list of {"name", "value"}, as name -> value."""
+    pairs = [(one.get("name"), one.get("value")) for one in _list(document, member, what)]
     if not all(isinstance(text, str) for pair in pairs for text in pair):
-        raise ImageError(f"{what}: {member}: must be a list of objects with name and value")
+        raise ImageError(f"{what}: {member} must be a list of objects with name and value")
     return {str(name): str(value) for name, value in pairs}
 
 
 def _list(document: Json, member: str, what: str) -> list[Json]:
-    found = document.get(member) or []
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    """Return the member, a list of objects; [] if it is missing."""
+    value = document.get(member) or []
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
         raise ImageError(f"{what}: {member} must be a list of objects")
-    return found
+    return value

@@ -1,6 +1,8 @@
-"""Archives of ``docker save`` and ``podman save``: ``manifest.json`` and uncompressed layers.
+"""Import archives of ``docker save`` and ``podman save``: a tar of ``manifest.json`` and layers.
 
-[{"Config": "HEX.json", "RepoTags": ["busybox:1.36"], "Layers": ["HEX/layer.tar", ...]}, ...]
+``manifest.json`` lists the images, with names of members of the archive::
+
+    [{"Config": "HEX.json", "RepoTags": ["busybox:1.36"], "Layers": ["HEX/layer.tar", ...]}, ...]
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from ociruntime.images.tar.streams import compression_of
 
 
 def add_image(incoming: Incoming, files: ArchiveFiles, tag: str, progress: Progress) -> Document:
-    """Add the image called ``tag`` ("": the only one); return its manifest, which is added too.
+    """Add the image called ``tag`` ("" for the only image) to the import; return its manifest.
 
     Raises HostError, ImageError.
     """
@@ -31,17 +33,19 @@ def add_image(incoming: Incoming, files: ArchiveFiles, tag: str, progress: Progr
     diff_ids = rootfs.get("diff_ids") if isinstance(rootfs, dict) else None
     names = entry["Layers"]
     if not isinstance(diff_ids, list) or len(diff_ids) != len(names):
-        raise ImageError(f"{files}: {entry['Config']}: expected diff_ids of {len(names)} layers")
+        message = f"rootfs.diff_ids must have {len(names)} entries, one for each layer"
+        raise ImageError(f"{files}: {entry['Config']}: {message}")
     layers = []
     for number, (name, diff_id) in enumerate(zip(names, diff_ids, strict=True), 1):
         stream, size = files.open(name)
         with closing(stream):
             compression = compression_of(stream.peek())
             if compression in ("xz", "bzip2"):
-                raise ImageError(f"{files}: {name} is compressed with {compression}")
+                hint = "supported: gzip, zstd"
+                raise ImageError(f"{files}: {name}: unsupported compression {compression}", hint)
             kind = f"copying layer {number} of {len(names)}"
-            wanted = "" if compression else str(diff_id)
-            digest = incoming.add_blob(stream, wanted, size, progress, kind)
+            expected = "" if compression else str(diff_id)
+            digest = incoming.add_blob(stream, expected, size, progress, kind)
         layers.append(StoredLayer(digest, size, str(diff_id), compression))
     incoming.add_bytes(config)
     manifest = manifest_of(config, layers)
@@ -57,7 +61,7 @@ def listing(files: ArchiveFiles) -> list[Json]:
     except (ValueError, RecursionError) as error:
         raise ImageError(f"{what} is not JSON: {error}") from None
     if not isinstance(entries, list) or not entries or not all(map(_is_entry, entries)):
-        raise ImageError(f"{what} must be a list of objects with Config and Layers")
+        raise ImageError(f"{what} must be a non-empty list of objects with Config and Layers")
     return entries
 
 
@@ -73,17 +77,19 @@ def _is_entry(entry: object) -> bool:
 
 def chosen(entries: list[Json], tag: str, what: str) -> Json:
     """Return the entry called ``tag``, or the only entry if "".  Raises ImageError."""
-    there = [str(name) for entry in entries for name in entry.get("RepoTags") or []]
+    available = [str(name) for entry in entries for name in entry.get("RepoTags") or []]
     if not tag:
         if len(entries) == 1:
             return entries[0]
-        raise ImageError(f"{what} contains several images", f"name one of: {', '.join(there)}")
-    wanted = {tag, full_name(tag)}
+        hint = f"append :NAME, one of: {', '.join(available)}"
+        raise ImageError(f"{what} has several images", hint)
+    requested = {tag, full_name(tag)}
     for entry in entries:
         names = [str(name) for name in entry.get("RepoTags") or []]
-        if wanted & {*names, *map(full_name, names)} - {""}:
+        if requested & {*names, *map(full_name, names)} - {""}:
             return entry
-    raise ImageError(f'{what} has no image "{tag}"', f"available: {', '.join(there) or 'none'}")
+    hint = f"available: {', '.join(available) or 'none'}"
+    raise ImageError(f'{what} has no image "{tag}"', hint)
 
 
 def full_name(name: str) -> str:

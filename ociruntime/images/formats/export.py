@@ -21,13 +21,13 @@ from ociruntime.images.model.progress import Progress, silent
 from ociruntime.images.tar.streams import Readable
 
 REF_NAME = "org.opencontainers.image.ref.name"
-_NAME = "io.containerd.image.name"  # the full name, for docker and containerd
+_NAME = "io.containerd.image.name"  # annotation with the full name, for docker and containerd
 
 
 def write_layout(blobs: Blobs, image: Image, target: int, progress: Progress = silent) -> None:
-    """Write to the empty directory ``target`` (a descriptor), which others may also write to.
+    """Write to the empty directory ``target`` (a descriptor), never through links of others.
 
-    Raises ImageError for a damaged blob, HostError.
+    Raises ImageError for a damaged blob, HostError if a file exists or cannot be written.
     """
     sizes = blobs_of(blobs, image)
     made: dict[str, int] = {"": target}
@@ -36,28 +36,31 @@ def write_layout(blobs: Blobs, image: Image, target: int, progress: Progress = s
             with _new_file(target, name) as file:
                 file.write(content)
         for digest, size in sizes.items():
-            directory, _, name = _place(digest).rpartition("/")
+            directory, _, name = _path(digest).rpartition("/")
             with blobs.open(digest) as source, _new_file(_made(made, directory), name) as file:
                 checked = _Checked(source, digest, size, progress)
                 shutil.copyfileobj(checked, file, CHUNK)
                 checked.finish()
     except OSError as error:
-        raise HostError("write the OCI layout", error) from None
+        raise HostError(f"write the OCI layout of image {image.id}", error) from None
     finally:
         del made[""]
         for fd in made.values():
             os.close(fd)
 
 
-def _made(made: dict[str, int], place: str) -> int:
-    """Return the descriptor of the directory ``place``, creating it once.  Raises OSError."""
-    if place not in made:
-        above, _, name = place.rpartition("/")
+def _made(made: dict[str, int], path: str) -> int:
+    """Return a descriptor of the directory ``path``; create it unless ``made`` has it.
+
+    ``made`` maps paths relative to the layout to descriptors.  Raises OSError.
+    """
+    if path not in made:
+        above, _, name = path.rpartition("/")
         parent = _made(made, above)
         os.mkdir(name, dir_fd=parent)
         flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-        made[place] = os.open(name, flags, dir_fd=parent)
-    return made[place]
+        made[path] = os.open(name, flags, dir_fd=parent)
+    return made[path]
 
 
 def _new_file(directory: int, name: str) -> BinaryIO:
@@ -68,9 +71,9 @@ def _new_file(directory: int, name: str) -> BinaryIO:
 def write_archive(
     blobs: Blobs, image: Image, target: BinaryIO, progress: Progress = silent
 ) -> None:
-    """Write the layout as a reproducible tar archive.  Raises like ``write_layout``.
+    """Write the layout as a reproducible tar archive.  Raises ImageError, HostError.
 
-    ``index.json`` comes first, so that a reader of the stream can tell early what is missing.
+    ``index.json`` precedes the blobs, so that a reader of the stream knows early which follow.
     """
     sizes = blobs_of(blobs, image)
     try:
@@ -80,14 +83,14 @@ def write_archive(
             for digest, size in sizes.items():
                 with blobs.open(digest) as source:
                     checked = _Checked(source, digest, size, progress)
-                    archive.addfile(_member(_place(digest), size), checked)
+                    archive.addfile(_member(_path(digest), size), checked)
                     checked.finish()
     except OSError as error:
-        raise HostError("write the archive", error) from None
+        raise HostError(f"write the archive of image {image.id}", error) from None
 
 
 class _Checked:
-    """A blob of ``total`` bytes whose digest is verified at its end."""
+    """A stream of a blob of ``total`` bytes, with progress; ``finish`` verifies the digest."""
 
     def __init__(self, source: Readable, digest: str, total: int, progress: Progress) -> None:
         self.source = source
@@ -107,18 +110,18 @@ class _Checked:
     def finish(self) -> None:
         """Verify the digest.  Raises ImageError."""
         if self.hash.hexdigest() != self.digest.partition(":")[2]:
-            raise ImageError(f"blob {self.digest} is damaged", "run ocipod image verify")
+            raise ImageError(f"export blob {self.digest}: it is damaged", "run ocipod image verify")
 
 
 def blobs_of(blobs: Blobs, image: Image) -> dict[str, int]:
-    """Return digest -> size of manifest, configuration and layers, in this order."""
-    found = {image.id: blobs.size(image.id)}
-    found[image.config_digest] = int(image.manifest["config"]["size"])
-    return found | {layer.digest: layer.size for layer in image.layers}
+    """Return digest -> size in bytes of manifest, configuration and layers, in this order."""
+    sizes = {image.id: blobs.size(image.id)}
+    sizes[image.config_digest] = int(image.manifest["config"]["size"])
+    return sizes | {layer.digest: layer.size for layer in image.layers}
 
 
 def _documents(image: Image, manifest_size: int) -> dict[str, bytes]:
-    """Return the layout's files that are not blobs."""
+    """Return name -> content of the layout's files that are not blobs."""
     entry: Json = {
         "mediaType": image.manifest.get("mediaType", OCI_MANIFEST),
         "digest": image.id,
@@ -139,7 +142,7 @@ def _tag(name: str) -> str:
     return tag or "latest"
 
 
-def _place(digest: str) -> str:
+def _path(digest: str) -> str:
     return f"blobs/{digest.replace(':', '/')}"
 
 

@@ -1,4 +1,4 @@
-"""OCI image layouts (image-spec, image-layout.md), in a directory or a tar."""
+"""Read OCI image layouts (image-spec, image-layout.md), in a directory or a tar."""
 
 from __future__ import annotations
 
@@ -12,30 +12,31 @@ from ociruntime.images.model.platforms import Entry, choose, host, read_index
 from ociruntime.images.store.document import Document, way_to_image
 from ociruntime.images.tar.archives import Files, Reading, read_small
 
-# Annotations with an image's name, which depend on the tool that wrote the index.
+# Annotations with an image's name; the second is written by docker and containerd.
 _NAMES = ("org.opencontainers.image.ref.name", "io.containerd.image.name")
 
 
 class Layout:
-    """An image layout of version 1; raises ImageError for anything else."""
+    """An image layout of version 1; the constructor raises ImageError for other files."""
 
     def __init__(self, files: Files) -> None:
         self.files = files
         head = load_document(read_small(files, "oci-layout", 1 << 16), f"{files}: oci-layout")
         version = head.get("imageLayoutVersion")
         if not isinstance(version, str) or not version.startswith("1."):
-            raise ImageError(f"{files}: unsupported layout version {version!r}", "supported: 1.0.0")
+            message = f"unsupported imageLayoutVersion {version!r}"
+            raise ImageError(f"{files}: oci-layout: {message}", "supported: 1.0.0")
 
     def image(self, tag: str) -> list[Document]:
-        """Return the documents that lead to the image called ``tag``, or to the only one if "".
+        """Return the documents of ``way_to_image`` for the image called ``tag``.
 
-        Raises HostError, ImageError.
+        With "", the layout must have a single image.  Raises HostError, ImageError.
         """
         what = f"{self.files}: index.json"
         data = read_small(self.files, "index.json", LARGEST_DOCUMENT)
         entries = read_index(data, "", what)
         if entries is None:
-            raise ImageError(f"{what} is not an index")
+            raise ImageError(f"{what} is not an image index")
         chosen = _chosen(entries, tag, what)
         return way_to_image(self._document(chosen.digest), self._document)
 
@@ -50,7 +51,7 @@ class Layout:
 
 
 def is_layout(has: Callable[[str], bool]) -> bool:
-    """Return whether these files are a layout, judging by their names."""
+    """Return whether files are an image layout; ``has`` returns whether there is one of a name."""
     return has("oci-layout") and has("index.json")
 
 
@@ -59,19 +60,22 @@ def _path(digest: str) -> str:
 
 
 def _chosen(entries: list[Entry], tag: str, what: str) -> Descriptor:
+    """Return the entry called ``tag`` (a name or digest), of several the one for this machine."""
     named = [one for one in entries if not tag or tag in (*names_of(one), one.descriptor.digest)]
-    there = sorted({names_of(one)[0] for one in entries if names_of(one)})
+    available = sorted({names_of(one)[0] for one in entries if names_of(one)})
     if not named:
-        raise ImageError(f'{what} has no image "{tag}"', f"available: {', '.join(there) or 'none'}")
+        hint = f"available: {', '.join(available) or 'none'}"
+        raise ImageError(f'{what} has no image "{tag}"', hint)
     if len(named) == 1:
         return named[0].descriptor
-    called = {names_of(one)[0] if names_of(one) else "" for one in named}
-    if len(called) > 1:
-        raise ImageError(f"{what} contains several images", f"name one of: {', '.join(there)}")
+    names = {names_of(one)[0] if names_of(one) else "" for one in named}
+    if len(names) > 1:
+        hint = f"append :TAG, one of: {', '.join(available)}"
+        raise ImageError(f"{what} has several images", hint)
     return choose(named, host(), what)
 
 
 def names_of(entry: Entry) -> list[str]:
-    """Return the names of an entry of an index."""
-    found = [entry.annotations.get(key) for key in _NAMES]
-    return [name for name in found if isinstance(name, str) and name]
+    """Return the image names in the annotations of an entry of an index."""
+    values = [entry.annotations.get(key) for key in _NAMES]
+    return [name for name in values if isinstance(name, str) and name]

@@ -1,4 +1,4 @@
-"""Import images from local files: determine the kind of a path and add its image to the store."""
+"""Import images from local files: detect the format of a path and add its image to the store."""
 
 from __future__ import annotations
 
@@ -29,31 +29,34 @@ from ociruntime.images.tar.archives import (
 from ociruntime.images.trust.permission import Permission
 from ociruntime.images.trust.policy import ACCEPT, REJECT
 
-_TELLING = ("oci-layout", "index.json", "manifest.json", "manifest")
-_LOOKED_AT = 1000  # members to inspect in a compressed archive, which cannot be seeked
+_SIGNIFICANT = ("oci-layout", "index.json", "manifest.json", "manifest")
+_MOST_INSPECTED = 1000  # members of a compressed archive, in which reading cannot seek
 
 
 def recognized(reference: Reference, budget: Budget) -> Reference:
-    """Return a reference of kind path with the actual kind.  Raises HostError, ImageError."""
+    """Return a reference of kind ``path`` with the kind that its files have.
+
+    Raises HostError, ImageError.
+    """
     path = reference.path
     if os.path.isdir(path):
         kind = "oci" if is_layout(DirectoryFiles(path).has) else "dir"
         return replace(reference, kind=kind)
     with open_file(path) as file:
-        limit = _LOOKED_AT if compression_of_file(file, path) else budget.limits.files
+        limit = _MOST_INSPECTED if compression_of_file(file, path) else budget.limits.files
         names: set[str] = set()
         for count, (member, _) in enumerate(members(plain(file, path, budget), budget)):
             name = member_name(member.name)
             top = name.partition("/")[0]
-            # Collect only these few names, however many members there are.
-            names.add(name if name in _TELLING else "rootfs" if top == "rootfs" else "")
+            # An archive may have millions of members: collect only the names that matter.
+            names.add(name if name in _SIGNIFICANT else "rootfs" if top == "rootfs" else "")
             if count >= limit:
                 break
     return replace(reference, kind=kind_of_archive(names))
 
 
 def kind_of_archive(names: Set[str]) -> str:
-    """Return the kind of an archive with these members; irrelevant names may be ""."""
+    """Return the kind of an archive with members of these names; "" stands for any other name."""
     if is_layout(names.__contains__):
         return "oci-archive"
     if "manifest.json" in names:
@@ -65,10 +68,10 @@ def kind_of_archive(names: Set[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The rules for names that a file claims for its image.
+    """The rules for names that a file (an ACI) contains for its image.
 
-    A name is given if the policy requires nothing for it and no other image has it; ``replace``
-    takes it from another image.  ``warn`` is called for each name that is not given.
+    The image gets the name if the policy requires no signature for it and no other image has it;
+    ``replace`` takes it from another image.  Otherwise ``warn`` is called.
     """
 
     permission: Permission
@@ -82,14 +85,14 @@ class Claims:
         if rule.kind == REJECT:
             why = "images of that name are rejected"
         elif rule.kind != ACCEPT and not self.permission.unsigned:
-            why = "images of that name have to be signed"
+            why = "images of that name must be signed"
         else:
             other = store.claim_name(image.id, name, replace=self.replace)
             if not other:
                 return
-            why = f"the name belongs to another image, {other[:19]}"
+            why = f"image {other[:19]} has that name"
             hint = "ocipod fetch --replace gives it to this one"
-        self.warn(f'"{path}" calls itself "{name}": the name is not taken over: {why} ({hint})')
+        self.warn(f'import "{path}": cannot use the name "{name}" in its manifest: {why} ({hint})')
 
 
 def take_in(
@@ -100,9 +103,12 @@ def take_in(
     judge: Judge,
     budget: Budget,
 ) -> Image:
-    """Import the image under the name of ``reference``.  Raises HostError, ImageError."""
+    """Import the image at ``reference``, under that name, into the store; return it.
+
+    Raises HostError, ImageError.
+    """
     if not os.path.lexists(reference.path):
-        raise HostError(f"open {reference.path}", FileNotFoundError(2, os.strerror(2)))
+        raise HostError(f'open "{reference.path}"', FileNotFoundError(2, os.strerror(2)))
     if not os.path.isdir(reference.path):
         budget.source = os.path.getsize(reference.path)
     if reference.kind in ("oci", "oci-archive"):
@@ -124,7 +130,7 @@ def take_in(
 
 
 def _made(incoming: Incoming, reference: Reference, tmp: str, progress: Progress) -> Document:
-    """Add an image made from files that are not an OCI image; return its manifest."""
+    """Convert files of another format to an OCI image in the import; return its manifest."""
     path = reference.path
     if reference.kind == "docker-archive":
         from ociruntime.images.formats.docker_archive import add_image
@@ -157,7 +163,7 @@ def _from_layout(
 
 
 def _signer(store: Store, reference: Reference, way: list[Document], judge: Judge) -> str:
-    """Return the signer by the judge, who is asked only if the store does not know the image."""
+    """Return the signer, "" if the image needs no check or is stored and was checked before."""
     id = way[-1].digest
     try:
         if store.record(reference.name).id == id and judge.knows(id):

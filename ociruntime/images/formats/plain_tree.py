@@ -1,6 +1,6 @@
-"""Import root filesystems that are not images: a directory or a tarball becomes a single layer.
+"""Import a root filesystem, a directory or a tarball, as an image of a single layer.
 
-The image's configuration is empty; the command line says what to run.
+The image has no entrypoint or other defaults; the command line specifies what to run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from ociruntime.images.tar.streams import CHUNK, OF_LAYERS
 
 
 def add_directory(incoming: Incoming, path: str, progress: Progress) -> Document:
-    """Add an image of a directory; return its manifest.  Raises HostError, ImageError."""
+    """Add an image of the directory ``path`` to the import; return its manifest.
+
+    Raises HostError, ImageError.
+    """
     stream = LayerTar(of_directory(path, incoming.budget.fresh()))
     digest = incoming.add_blob(stream, progress=progress, kind=f"packing {path}")
     layer = StoredLayer(digest, stream.count, digest)
@@ -31,10 +34,10 @@ def add_directory(incoming: Incoming, path: str, progress: Progress) -> Document
 
 
 def add_tarball(incoming: Incoming, path: str, progress: Progress) -> Document:
-    """Add an image of a tar, plain or compressed with gzip, zstd, xz or bzip2.
+    """Add an image of a tar, plain or compressed with gzip, zstd, xz or bzip2; return its manifest.
 
-    gzip and zstd files are stored unchanged; others are decompressed, as layers do not support
-    them.
+    gzip and zstd files are stored unchanged; the others are decompressed, as the image
+    specification does not support them.  Raises HostError, ImageError.
     """
     with open_file(path) as file:
         budget = incoming.budget
@@ -53,7 +56,7 @@ def add_tarball(incoming: Incoming, path: str, progress: Progress) -> Document:
 
 
 def _measured(file: BinaryIO, path: str, budget: Budget) -> tuple[str, int]:
-    """Return digest and size of the uncompressed tar, and rewind the file.
+    """Return digest and size in bytes of the uncompressed tar, and rewind the file.
 
     Raises ImageError if it is not a tar.
     """
@@ -65,7 +68,7 @@ def _measured(file: BinaryIO, path: str, budget: Budget) -> tuple[str, int]:
             try:
                 tarfile.TarInfo.frombuf(first[: tarfile.BLOCKSIZE], "utf-8", "surrogateescape")
             except tarfile.HeaderError:
-                raise ImageError(f"{path} is not a tar archive") from None
+                raise ImageError(f'import "{path}": not a tar archive') from None
         hashed, size = hashlib.sha256(first), len(first)
         while data := stream.read(CHUNK):
             hashed.update(data)

@@ -1,1 +1,1 @@
-"""What an image is: references, digests, manifests, limits, settings."""
+"""The image model: references, digests, manifests, limits, settings."""

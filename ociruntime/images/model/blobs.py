@@ -1,4 +1,4 @@
-"""The blobs of the store: ``blobs/ALGORITHM/HEX``, as in an OCI image layout."""
+"""Blobs of the image store: ``blobs/ALGORITHM/HEX``, as in an OCI image layout."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from ociruntime.base.errors import HostError, ImageError
+from ociruntime.base.errors import HostError, ImageError, reason
 from ociruntime.base.files import sync_directory
 from ociruntime.images.model.digest import check_content, check_digest, hasher, is_digest
 
@@ -14,7 +14,10 @@ CHUNK = 1 << 20
 
 
 class Blobs:
-    """The blobs below ``path``; digests are validated before they become part of a path."""
+    """The blobs below the directory ``path``.
+
+    Every method raises ImageError for an invalid digest, which could otherwise escape ``path``.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -28,47 +31,48 @@ class Blobs:
         try:
             return open(self.path_of(digest), "rb")
         except OSError as error:
-            raise ImageError(f"blob {digest} is missing: {error.strerror}", _HINT) from None
+            raise self._unreadable(digest, error) from None
 
     def size(self, digest: str) -> int:
         """Return the size in bytes.  Raises ImageError if the blob is missing."""
         try:
             return os.lstat(self.path_of(digest)).st_size
         except OSError as error:
-            raise ImageError(f"blob {digest} is missing: {error.strerror}", _HINT) from None
+            raise self._unreadable(digest, error) from None
+
+    def _unreadable(self, digest: str, error: OSError) -> ImageError:
+        hint = "remove the image with ocipod image rm, and fetch it again"
+        return ImageError(f'open blob "{self.path_of(digest)}": {reason(error)}', hint)
 
     def drop(self, digest: str) -> None:
-        """Remove a damaged blob, so that it will be fetched again.
-
-        Raises HostError.
-        """
+        """Remove a damaged blob, so that it will be fetched again.  Raises HostError."""
         try:
             os.unlink(self.path_of(digest))
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise HostError(f"remove blob {digest}", error) from None
+            raise HostError(f'remove blob "{self.path_of(digest)}"', error) from None
 
     def read(self, digest: str) -> bytes:
         """Return the content of a small blob, verified.  Raises ImageError."""
         with self.open(digest) as blob:
             content = blob.read()
-        check_content(content, digest, "a blob of the store")
+        check_content(content, digest, f'blob "{self.path_of(digest)}"')
         return content
 
     def is_whole(self, digest: str) -> bool:
-        """Return whether the blob exists with the right digest; reads all of it."""
-        found = hasher(check_digest(digest))
+        """Return whether the blob exists and its content has that digest; reads all of it."""
+        hashed = hasher(check_digest(digest))
         try:
             with open(self.path_of(digest), "rb", buffering=0) as blob:
                 while chunk := blob.read(CHUNK):
-                    found.update(chunk)
+                    hashed.update(chunk)
         except OSError:
             return False
-        return found.hexdigest() == digest.partition(":")[2]
+        return hashed.hexdigest() == digest.partition(":")[2]
 
     def digests(self) -> Iterator[str]:
-        """Yield the digests of all blobs; other files are ignored."""
+        """Yield the digests of all blobs, ignoring other files.  Raises HostError."""
         try:
             for algorithm in os.listdir(self.path):
                 with os.scandir(f"{self.path}/{algorithm}") as entries:
@@ -79,13 +83,10 @@ class Blobs:
             raise HostError(f'read "{self.path}"', error) from None
 
     def take(self, file: str, digest: str) -> None:
-        """Make ``file``, verified and synced, the blob with that digest.  Raises OSError."""
+        """Move ``file`` here as a blob; it must be verified and synced already.  Raises OSError."""
         os.rename(file, self.path_of(digest))
 
     def sync(self) -> None:
         """Sync the directories, so that new names survive a power failure.  Raises OSError."""
         for algorithm in os.listdir(self.path):
             sync_directory(f"{self.path}/{algorithm}")
-
-
-_HINT = "remove the image, and fetch it again"

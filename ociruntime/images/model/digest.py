@@ -13,12 +13,14 @@ if TYPE_CHECKING:
 LENGTHS = {"sha256": 64, "sha512": 128}  # digits
 
 
-def check_digest(text: object) -> str:
-    """Return ``text`` if it is a digest, which is safe in a path.  Raises ImageError if not."""
+def check_digest(text: object, what: str = "") -> str:
+    """Return ``text`` if it is a valid digest, which is safe in a path; else raise ImageError.
+
+    ``what`` describes in the error where the digest comes from.
+    """
     if not isinstance(text, str) or not is_digest(text):
-        raise ImageError(
-            f'invalid digest "{text}"', "use sha256: or sha512: and hexadecimal digits"
-        )
+        hint = "sha256: and 64 hexadecimal digits, or sha512: and 128"
+        raise ImageError(f'{what}{": " * bool(what)}invalid digest "{text}"', hint)
     return text
 
 
@@ -34,20 +36,20 @@ def hasher(digest: str) -> _Hash:
 
 
 def digest_of(content: bytes, like: str = "sha256:") -> str:
-    """Return the digest of ``content``, with the algorithm of the digest ``like``."""
+    """Return the digest of ``content``, by the algorithm that the digest ``like`` starts with."""
     algorithm = like.partition(":")[0]
     return f"{algorithm}:{hashlib.new(algorithm, content).hexdigest()}"
 
 
 def check_content(content: bytes, digest: str, what: str) -> None:
-    """Check that ``content`` has this (valid) digest.  Raises ImageError."""
-    found = digest_of(content, digest)
-    if found != digest:
-        raise ImageError(f"digest mismatch of {what}: expected {digest}, got {found}")
+    """Check that ``content`` has this (valid) digest; ``what`` describes it in the ImageError."""
+    actual = digest_of(content, digest)
+    if actual != digest:
+        raise ImageError(f"{what}: digest mismatch: expected {digest}, got {actual}")
 
 
 def chain_id(diff_ids: list[str]) -> str:
-    """Return the chain id of layers applied in order (image-spec, config.md)."""
+    """Return the ChainID of layers, lowest first (image-spec, config.md)."""
     if not diff_ids:
         return digest_of(b"")
     chain = diff_ids[0]

@@ -1,4 +1,4 @@
-"""An image in the store."""
+"""Types for images: descriptors, layers, images and their records in the store."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ class Descriptor:
 
 @dataclass(frozen=True)
 class Layer:
-    """``diff_id`` is the digest of the uncompressed tar, ``compression`` "", "gzip" or "zstd"."""
+    """A layer as stored: ``digest`` and ``size`` (bytes) are those of the compressed blob.
+
+    ``diff_id`` is the digest of the uncompressed tar, ``compression`` "", "gzip" or "zstd".
+    """
 
     digest: str
     size: int
@@ -32,9 +35,10 @@ class Layer:
 class Image:
     """An image for a single platform.
 
-    ``id`` is the digest of its manifest.  ``name`` is the one it was found by, else its first name,
-    or empty.  ``size`` is the sum of its blobs in bytes.  ``imported`` and ``used`` are in seconds
-    since the epoch.  ``index`` is the digest of the index that it was chosen from, or empty.
+    ``id`` is the digest of its manifest.  ``name`` is the one it was looked up by, else its first
+    name, or "".  ``size`` is the total of its blobs in bytes.  ``imported`` and ``used`` (last use)
+    are in seconds since the epoch.  ``index`` is the digest of the index (manifest list) that it
+    was chosen from, or "".
     """
 
     id: str
@@ -59,15 +63,15 @@ class Image:
     @property
     def app(self) -> Json:
         """The image configuration's member ``config``: Env, Cmd, User and so on."""
-        found = self.config.get("config")
-        return found if isinstance(found, dict) else {}
+        app = self.config.get("config")
+        return app if isinstance(app, dict) else {}
 
 
 @dataclass(frozen=True)
 class Record:
-    """An image as the index describes it, even if its blobs are damaged; see ``Image``.
+    """An image as the store's database has it, even if its blobs are damaged; see ``Image``.
 
-    ``origins`` maps each name that it was imported under to its signer, "" if none was required.
+    ``origins`` are (name at import, signer verified then or "" if no signature was required).
     """
 
     id: str

@@ -1,4 +1,4 @@
-"""Limits of an image's resources: a few kilobytes of archive can decompress to terabytes.
+"""Limits on what an image may use: a few kilobytes of archive can decompress to terabytes.
 
 ``limits.json`` in the configuration directories changes them: {"bytes": 1099511627776}.
 """
@@ -17,22 +17,21 @@ GIB = 1 << 30
 FILE = "limits.json"
 _NAME_COST = 100  # bytes of memory for a name in a set or dict, besides its characters
 _MOST = 1 << 62
-# Code that walks a tree recurses once per directory level.
-_DEEPEST = 256
-_ROOM_STEP = 64 * MIB
-_RESERVED_PART = 100
+_DEEPEST = 256  # code that walks a tree recurses once per directory level
+_CHECK_INTERVAL = 64 * MIB  # bytes written between two looks at the free space
+_RESERVED_PART = 100  # of the filesystem: keep at most 1/100 free
 
 
 @dataclass(frozen=True)
 class Limits:
     """The limits of an image; the members of ``limits.json`` have the same names.
 
-    ``bytes``: written for it, as blobs, unpacked archives and files of its tree (including holes).
+    ``bytes``: written to disk: blobs, decompressed archives, files of its tree (including holes).
     ``files``: members of an archive; entries of the whole tree, including implied directories.
     ``depth``: maximum nesting of directories.
     ``names``: bytes of memory for the names of a layer or archive.
-    ``ratio``: maximum expansion of a stream of more than ``floor`` bytes, or of the holes of an
-    archive's sparse files once they exceed that.
+    ``ratio``: maximum decompressed bytes per compressed byte; applies above ``floor`` decompressed
+    bytes, and likewise to the holes of sparse files per byte of their archive.
     ``dictionary``: bytes of memory for the dictionary (window) of xz or zstd.
     ``reserve``: bytes to keep free on the filesystem, but at most 1 % of it.
     """
@@ -48,23 +47,23 @@ class Limits:
 
 
 def read_limits(document: dict[str, Any], path: str) -> dict[str, int]:
-    """Return the limits in a ``limits.json``, which is at ``path``.  Raises ImageError."""
+    """Return the checked content of the ``limits.json`` at ``path``.  Raises ImageError."""
     known = vars(Limits())
     for name, value in document.items():
         if name not in known:
             raise ImageError(f'{path}: unknown member "{name}"', ", ".join(known))
         least, most = int(name != "reserve"), _DEEPEST if name == "depth" else _MOST
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise ImageError(f"{path}: {name}: must be a number from {least} to {most}")
+            raise ImageError(f"{path}: {name}: must be an integer from {least} to {most}")
     return document
 
 
 class Budget:
-    """The remaining limits while an image is fetched or unpacked.
+    """The use of limited resources while one image is fetched or unpacked.
 
-    Everything that reads, unpacks or stores an image's content draws from a budget.  ``room``
-    returns the free bytes and inodes of the filesystem; it is called again during long writes,
-    because others write as well.  Every method raises ImageError if a limit is exceeded.
+    Everything that reads, unpacks or stores an image's content counts it here.  ``room`` returns
+    the free (bytes, inodes) of the filesystem; it is called again during long writes, because
+    other processes write as well.  Every method raises ImageError if a limit is exceeded.
     """
 
     def __init__(self, limits: Limits, room: Callable[[], tuple[int, int]]) -> None:
@@ -75,91 +74,93 @@ class Budget:
         self.names = 0
         self.holes = 0
         self.source = 0  # size in bytes of the archive being read
-        self._end = self._next_look = (
-            0  # byte counts: where the room ends, and when to check it again
-        )
+        # Values of ``bytes`` and ``files`` at which the filesystem is full, and of ``bytes`` at
+        # which to check again.
+        self._end = self._next_check = 0
         self._last_file = -1
 
     @classmethod
-    def at(cls, place: str | int, limits: Limits) -> Budget:
-        """Return the budget of an image for the file system at a path or a descriptor."""
-        return cls(limits, lambda: _room(place, limits.reserve))
+    def at(cls, path: str | int, limits: Limits) -> Budget:
+        """Return a new budget; ``path`` (or a descriptor) is on the filesystem to be written."""
+        return cls(limits, lambda: _room(path, limits.reserve))
 
     def fresh(self) -> Budget:
         """Return an unused budget with the same limits, to read the same archive again."""
         return Budget(self.limits, self.room)
 
     def check_bytes(self, count: int) -> None:
-        """Raise if ``count`` bytes would exceed the limit; call it before waiting for them."""
+        """Raise if writing ``count`` more bytes would exceed a limit; nothing is counted."""
         if self.bytes + count > self.limits.bytes:
             raise _exceeded(f"more than {self.limits.bytes} bytes of files", "bytes")
-        if self.bytes >= self._next_look:
-            self._look()
+        if self.bytes >= self._next_check:
+            self._check_room()
         if self.bytes + count > self._end:
             free = max(self._end - self.bytes, 0)
-            raise _exceeded(f"more bytes than the {free} that are free", "reserve")
+            raise _exceeded(f"more than the {free} bytes that are free on the disk", "reserve")
 
     def take_bytes(self, count: int) -> None:
-        """Draw bytes that are about to be written."""
+        """Count bytes that are about to be written."""
         self.check_bytes(count)
         self.bytes += count
 
     def take_file(self) -> None:
-        """Draw a member of an archive, or a file or directory about to be created."""
+        """Count a member of an archive, or a file or directory that is about to be created."""
         if self._last_file < 0:
-            self._look()
+            self._check_room()
         self.files += 1
         if self.files > self.limits.files:
             raise _exceeded(f"more than {self.limits.files} files", "files")
         if self.files > self._last_file:
-            raise _exceeded("more files than the file system has room for", "reserve")
+            raise _exceeded("more files than the filesystem has free inodes", "reserve")
 
     def check_depth(self, depth: int) -> None:
-        """Check the nesting of directories."""
+        """Check how deep a directory is nested; the root's children have depth 1."""
         if depth > self.limits.depth:
             raise _exceeded(f"directories nested more than {self.limits.depth} deep", "depth")
 
     def take_name(self, length: int) -> None:
-        """Draw a name of ``length`` bytes, which is kept in memory until ``forget_names``."""
+        """Count a name of ``length`` bytes that is kept in memory until ``forget_names``."""
         self.names += length + _NAME_COST
         if self.names > self.limits.names:
-            raise _exceeded(f"file names that take more than {self.limits.names} bytes", "names")
+            limit = self.limits.names
+            raise _exceeded(f"file names that take more than {limit} bytes of memory", "names")
 
     def forget_names(self) -> None:
-        """Return all drawn names at the end of a layer."""
+        """Reset the count of names, at the end of a layer."""
         self.names = 0
 
     def check_ratio(self, plain: int, stored: int, what: str = "a layer") -> None:
-        """Check that ``stored`` bytes of a stream may expand to ``plain`` bytes."""
+        """Check that ``stored`` bytes of the stream ``what`` may expand to ``plain`` bytes."""
         limits = self.limits
         if plain > limits.floor and plain > stored * limits.ratio:
-            hint = f'a decompression bomb? The limits "ratio" and "floor" are set in {FILE}'
-            raise ImageError(f"{what} decompresses {stored} bytes to {plain}", hint)
+            hint = f'possibly a decompression bomb; set "ratio" and "floor" in {FILE} to allow it'
+            raise ImageError(f"{what} expands from {stored} bytes to {plain}", hint)
 
     def take_hole(self, count: int) -> None:
-        """Draw zeros for a hole of a sparse file in the archive being read."""
+        """Count zero bytes for a hole of a sparse file in the archive being read."""
         self.holes += count
         self.check_ratio(self.holes, self.source, "a sparse file of the archive")
 
-    def _look(self) -> None:
-        """Check the room again; everything drawn so far has been written."""
+    def _check_room(self) -> None:
+        """Update the free space; everything counted so far has been written."""
         free, inodes = self.room()
         self._end = self.bytes + free
-        self._next_look = self.bytes + _ROOM_STEP
+        self._next_check = self.bytes + _CHECK_INTERVAL
         if self._last_file < 0:
             self._last_file = self.files + inodes
 
 
 def _exceeded(what: str, limit: str) -> ImageError:
-    return ImageError(f"the image has {what}", f'the limit "{limit}" is set in {FILE}')
+    return ImageError(f"the image has {what}", f'limited by "{limit}" in {FILE}')
 
 
-def _room(place: str | int, reserve: int) -> tuple[int, int]:
+def _room(path: str | int, reserve: int) -> tuple[int, int]:
     try:
-        found = os.statvfs(place)
+        facts = os.statvfs(path)
     except OSError as error:
-        raise HostError("read the free space of the filesystem", error) from None
-    kept = min(reserve, found.f_blocks * found.f_frsize // _RESERVED_PART)
+        where = f'"{path}"' if isinstance(path, str) else "the image's tree"
+        raise HostError(f"read the free space of the filesystem of {where}", error) from None
+    kept = min(reserve, facts.f_blocks * facts.f_frsize // _RESERVED_PART)
     # Some filesystems, such as btrfs, report no inodes.
-    inodes = found.f_ffree - found.f_files // _RESERVED_PART if found.f_files else _MOST
-    return max(found.f_bfree * found.f_frsize - kept, 0), max(inodes, 0)
+    inodes = facts.f_ffree - facts.f_files // _RESERVED_PART if facts.f_files else _MOST
+    return max(facts.f_bfree * facts.f_frsize - kept, 0), max(inodes, 0)

@@ -1,6 +1,7 @@
-"""Parse and validate the documents of an image; pure.
+"""Parse and validate an image's manifest and configuration; pure.
 
-Everything raises ImageError for a document that is malformed or of an unsupported kind.
+Every function raises ImageError for a malformed or unsupported document; ``what`` describes the
+document in the error, for example "manifest sha256:...".
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ MOST_LAYERS = 1000
 
 
 def load_document(data: bytes, what: str) -> Json:
-    """Parse ``data`` to a JSON object; ``what`` describes it in errors."""
+    """Parse ``data`` to a JSON object."""
     if len(data) > LARGEST_DOCUMENT:
-        raise ImageError(f"{what} is too large: {len(data)} bytes", f"up to {LARGEST_DOCUMENT}")
+        hint = f"at most {LARGEST_DOCUMENT} bytes"
+        raise ImageError(f"{what} is too large: {len(data)} bytes", hint)
     try:
         document = load(data)
     except (ValueError, RecursionError) as error:
@@ -31,63 +33,72 @@ def load_document(data: bytes, what: str) -> Json:
 
 
 def descriptor(value: object, what: str) -> Descriptor:
-    """Parse a complete descriptor; ``what`` describes its target in errors."""
+    """Parse a descriptor, which must have ``mediaType``, ``digest`` and ``size``."""
     if not isinstance(value, dict):
-        raise ImageError(f"the descriptor of {what} must be a JSON object")
+        raise ImageError(f"{what}: must be a descriptor, a JSON object")
     size = value.get("size")
     if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-        raise ImageError(f"{what} has no valid size")
+        raise ImageError(f"{what}: size must be a number of bytes")
     media_type = value.get("mediaType")
     if not isinstance(media_type, str):
-        raise ImageError(f"{what} has no media type")
-    return Descriptor(media_type, check_digest(value.get("digest")), size)
+        raise ImageError(f"{what}: mediaType must be a string")
+    return Descriptor(media_type, check_digest(value.get("digest"), what), size)
 
 
 def is_index(document: Json, media_type: str = "") -> bool:
-    """Return whether the document is an index; ``media_type`` is what the sender stated."""
+    """Return whether the document is an index; ``media_type`` is the Content-Type, if known."""
     given = document.get("mediaType", media_type)
     return given in media_types.INDEXES or ("manifests" in document and "layers" not in document)
 
 
-def parse_manifest(data: bytes) -> tuple[Json, Descriptor, list[Descriptor]]:
-    """Return the document, its configuration and its layers, lowest first."""
-    document = load_document(data, "the manifest")
+def parse_manifest(
+    data: bytes, what: str = "manifest"
+) -> tuple[Json, Descriptor, list[Descriptor]]:
+    """Return (document, descriptor of the configuration, those of the layers, lowest first)."""
+    document = load_document(data, what)
     if document.get("schemaVersion") != 2:
         version = document.get("schemaVersion")
-        raise ImageError(f"the manifest has schemaVersion {version}", "supported: 2")
+        raise ImageError(f"{what}: unsupported schemaVersion {version}", "supported: 2")
     if is_index(document):
-        raise ImageError("expected an image manifest, got an index")
+        raise ImageError(f"{what} is an index; expected the manifest of an image")
     media_type = document.get("mediaType", media_types.OCI_MANIFEST)
     if media_type not in media_types.MANIFESTS:
-        raise ImageError(f'unsupported media type of a manifest: "{media_type}"')
-    config = descriptor(document.get("config"), "the configuration")
+        hint = ", ".join(media_types.MANIFESTS)
+        raise ImageError(f'{what}: unsupported mediaType "{media_type}"', hint)
+    config = descriptor(document.get("config"), f"{what}: config")
     if config.media_type not in media_types.CONFIGS:
         hint = "the artifact may not be a container image"
-        raise ImageError(f'unsupported media type of a configuration: "{config.media_type}"', hint)
+        raise ImageError(f'{what}: config: unsupported mediaType "{config.media_type}"', hint)
     if config.size > LARGEST_DOCUMENT:
-        raise ImageError(f"the configuration is too large: {config.size} bytes")
+        hint = f"at most {LARGEST_DOCUMENT} bytes"
+        raise ImageError(f"{what}: config is too large: {config.size} bytes", hint)
     layers = document.get("layers")
     if not isinstance(layers, list) or len(layers) > MOST_LAYERS:
-        raise ImageError("the manifest has no list of layers", f"up to {MOST_LAYERS}")
-    found = [descriptor(layer, f"layer {number}") for number, layer in enumerate(layers, 1)]
-    for layer in found:
-        media_types.compression(layer.media_type)
-    return document, config, found
+        raise ImageError(f"{what}: layers must be a list of at most {MOST_LAYERS} descriptors")
+    descriptors = [descriptor(layer, f"{what}: layers[{at}]") for at, layer in enumerate(layers)]
+    for at, layer in enumerate(descriptors):
+        media_types.compression(layer.media_type, f"{what}: layers[{at}]")
+    return document, config, descriptors
 
 
-def parse_config(data: bytes, layers: list[Descriptor]) -> tuple[Json, tuple[Layer, ...]]:
-    """Return the configuration, and the layers with their diff_ids."""
-    document = load_document(data, "the configuration")
+def parse_config(
+    data: bytes, layers: list[Descriptor], what: str = "image configuration"
+) -> tuple[Json, tuple[Layer, ...]]:
+    """Return the configuration, and the layers combined with its diff_ids."""
+    document = load_document(data, what)
     rootfs = document.get("rootfs")
     diff_ids = rootfs.get("diff_ids") if isinstance(rootfs, dict) else None
     if not isinstance(diff_ids, list) or len(diff_ids) != len(layers):
         count = len(diff_ids) if isinstance(diff_ids, list) else 0
-        raise ImageError(f"the image has {len(layers)} layers and names {count} in rootfs.diff_ids")
+        raise ImageError(
+            f"{what}: rootfs.diff_ids has {count} entries, but the manifest {len(layers)} layers"
+        )
     if document.get("os", "linux") != "linux":
-        raise ImageError(f'the image is made for "{document["os"]}"', "only linux can be run")
-    _check_app(document.get("config"))
+        raise ImageError(f'{what}: unsupported os "{document["os"]}"', "supported: linux")
+    _check_app(document.get("config"), what)
+    where = f"{what}: rootfs.diff_ids"
     joined = zip(layers, diff_ids, strict=True)
-    return document, tuple([_layer(layer, check_digest(diff_id)) for layer, diff_id in joined])
+    return document, tuple([_layer(layer, check_digest(one, where)) for layer, one in joined])
 
 
 def _layer(of: Descriptor, diff_id: str) -> Layer:
@@ -95,21 +106,21 @@ def _layer(of: Descriptor, diff_id: str) -> Layer:
     return Layer(of.digest, of.size, of.media_type, diff_id, kind)
 
 
-def _check_app(app: object) -> None:
-    """Check the types of members that others rely on."""
+def _check_app(app: object, what: str) -> None:
+    """Check the types of the members of ``config`` that other modules use."""
     if app is None:
         return
     if not isinstance(app, dict):
-        raise ImageError("the configuration's member config is not a JSON object")
+        raise ImageError(f"{what}: config must be a JSON object")
     for key in ("Entrypoint", "Cmd", "Env"):
         if not _is_list_of_text(app.get(key)):
-            raise ImageError(f"config.{key} of the image is not a list of strings")
+            raise ImageError(f"{what}: config.{key} must be a list of strings")
     for key in ("User", "WorkingDir", "StopSignal"):
         if not isinstance(app.get(key), str | None):
-            raise ImageError(f"config.{key} of the image is not a string")
+            raise ImageError(f"{what}: config.{key} must be a string")
     for key in ("Volumes", "ExposedPorts", "Labels"):
         if not isinstance(app.get(key), dict | None):
-            raise ImageError(f"config.{key} of the image is not a JSON object")
+            raise ImageError(f"{what}: config.{key} must be a JSON object")
 
 
 def _is_list_of_text(value: Any) -> bool:  # noqa: ANN401

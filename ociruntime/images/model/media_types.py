@@ -1,4 +1,4 @@
-"""Media types of images: which ones are supported, and the compression of layers."""
+"""Supported media types of indexes, manifests, configurations and layers."""
 
 from __future__ import annotations
 
@@ -29,18 +29,22 @@ LAYERS = {
     DOCKER_LAYER: "gzip",
     f"{_DOCKER}.image.rootfs.diff.tar.zstd": "zstd",
 }
-# Foreign layers, whose licence forbids redistribution; they have to be fetched elsewhere.
+# Foreign layers: registries must not distribute them, so they have to be fetched elsewhere.
 _NOT_DISTRIBUTABLE = (
     f"{_OCI}.layer.nondistributable.v1.tar",
     f"{_DOCKER}.image.rootfs.foreign.diff.tar",
 )
 
 
-def compression(media_type: str) -> str:
-    """Return the compression of a layer's media type: "", gzip or zstd.  Raises ImageError."""
-    found = LAYERS.get(media_type)
-    if found is not None:
-        return found
+def compression(media_type: str, what: str = "layer") -> str:
+    """Return the compression of a layer's media type: "", "gzip" or "zstd".
+
+    Raises ImageError for other media types; ``what`` describes the layer in it.
+    """
+    kind = LAYERS.get(media_type)
+    if kind is not None:
+        return kind
     if media_type.startswith(_NOT_DISTRIBUTABLE):
-        raise ImageError("a layer of the image may not be distributed and has to be elsewhere")
-    raise ImageError(f'unknown media type of a layer: "{media_type}"', ", ".join(LAYERS))
+        hint = "non-distributable layers are not supported"
+        raise ImageError(f'{what}: unsupported mediaType "{media_type}"', hint)
+    raise ImageError(f'{what}: unsupported mediaType "{media_type}"', ", ".join(LAYERS))

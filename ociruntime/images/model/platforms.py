@@ -1,4 +1,4 @@
-"""Choose an index's image for this machine; pure, except ``host``."""
+"""Choose from an index (manifest list) the image for this machine; pure, except ``host``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LEVELS = (
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An image of an index; the platform's parts are "" if missing."""
+    """An entry of an index; ``os``, ``architecture`` and ``variant`` are "" if missing."""
 
     descriptor: Descriptor
     os: str
@@ -65,39 +65,43 @@ def host() -> list[Platform]:
 
 
 def runs(machine: str, flags: set[str]) -> list[Platform]:
-    """Return the platforms for a machine; ``flags`` of the processor matter on x86_64 only."""
+    """Return the platforms that a machine can run, best first.
+
+    ``machine`` is as in uname(2); ``flags`` are those of /proc/cpuinfo, used on x86_64 only.
+    """
     if machine != "x86_64":
         return _RUNS.get(machine, [(machine, "")])
-    found = [("amd64", "v1"), ("amd64", "")]
-    for level, wanted in _LEVELS:
-        if not wanted <= flags:
+    platforms = [("amd64", "v1"), ("amd64", "")]
+    for level, required in _LEVELS:
+        if not required <= flags:
             break
-        found.insert(0, ("amd64", level))
-    return [*found, ("386", "")]
+        platforms.insert(0, ("amd64", level))
+    return [*platforms, ("386", "")]
 
 
 def read_index(data: bytes, served_as: str, what: str) -> list[Entry] | None:
     """Parse an index; return its entries, or None if ``data`` is an image's manifest.
 
-    ``served_as`` is the media type that it came with, or "".  ``what`` describes it in errors.
+    ``served_as`` is the registry's Content-Type, or "".  ``what`` describes it in errors.
     Raises ImageError.
     """
     document = load_document(data, what)
     media_type = document.get("mediaType") or served_as.partition(";")[0].strip()
-    # Refuse: different programs could read it as different images, one of them unsigned.
+    # Ambiguous documents are refused (CVE-2021-41190): programs could run different images.
     if "manifests" in document and "layers" in document:
-        raise ImageError(f"{what} is an index and an image's manifest at once")
+        raise ImageError(f'{what}: ambiguous: has both "manifests" and "layers"')
     if document.get("schemaVersion") == 1:
-        raise ImageError(f"{what} is of schema 1", "push the image again to renew it")
+        hint = "push the image again with a current tool"
+        raise ImageError(f"{what}: schemaVersion 1 is not supported", hint)
     if "manifests" not in document:
         if media_type in media_types.INDEXES:
-            raise ImageError(f"{what} is not an index, in spite of its media type")
+            raise ImageError(f'{what}: has no "manifests", but the media type {media_type}')
         return None
     if media_type in media_types.MANIFESTS:
-        raise ImageError(f"{what} is an index, against its media type")
+        raise ImageError(f'{what}: has "manifests", but the media type {media_type}')
     entries = document["manifests"]
     if not isinstance(entries, list):
-        raise ImageError(f"{what}: manifests is not a list")
+        raise ImageError(f"{what}: manifests must be a list")
     return [_entry(entry, f"{what}: manifests[{at}]") for at, entry in enumerate(entries)]
 
 
@@ -105,15 +109,15 @@ def _entry(value: Json, what: str) -> Entry:
     of = descriptor(value, what)
     platform, annotations = (value.get(name) or {} for name in ("platform", "annotations"))
     if not isinstance(platform, dict) or not isinstance(annotations, dict):
-        raise ImageError(f"{what}: platform and annotations are not JSON objects")
+        raise ImageError(f"{what}: platform and annotations must be JSON objects")
     parts = [str(platform.get(name) or "") for name in ("os", "architecture", "variant")]
     return Entry(of, parts[0], parts[1], parts[2], annotations)
 
 
 def choose(entries: list[Entry], platforms: list[Platform], what: str) -> Descriptor:
-    """Return the entry for the best of ``platforms``; the first one if several match.
+    """Return the descriptor of the first entry for the best possible of ``platforms``.
 
-    An index with a single entry without a platform is accepted.  Raises ImageError.
+    A single entry without a platform is accepted.  ``what`` describes the index in the ImageError.
     """
     for architecture, variant in platforms:
         for entry in entries:
@@ -121,8 +125,7 @@ def choose(entries: list[Entry], platforms: list[Platform], what: str) -> Descri
                 return entry.descriptor
     if len(entries) == 1 and not entries[0].architecture:
         return entries[0].descriptor
-    there = sorted({str(entry) for entry in entries} - {"unknown/unknown"})
-    wanted = "/".join(("linux", *filter(None, platforms[0])))
-    raise ImageError(
-        f"{what} has no image for {wanted}", f"available: {', '.join(there) or 'none'}"
-    )
+    available = sorted({str(entry) for entry in entries} - {"unknown/unknown"})
+    best = "/".join(("linux", *filter(None, platforms[0])))
+    hint = f"available: {', '.join(available) or 'none'}"
+    raise ImageError(f"{what} has no image for {best}", hint)

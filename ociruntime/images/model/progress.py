@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-# (what is being done, for people: "unpacking layer 2 of 3"; units done; total units, 0 if
-# unknown).  It is called often, and decides itself what to show.
+# Called often with (label such as "unpacking layer 2 of 3", bytes done, total bytes or 0 if
+# unknown); the callback itself limits how often it prints.
 Progress = Callable[[str, int, int], None]
 
 
 def silent(kind: str, done: int, total: int) -> None:
-    """Show nothing."""
+    """Ignore progress."""
     del kind, done, total

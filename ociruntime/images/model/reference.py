@@ -1,14 +1,14 @@
-"""Parse references to images on a command line; pure, no access to disk or network.
+"""Parse references to images, as on the command line, without access to files or network.
 
-    sha256:0123abcd...            in the store, by its id or 7 or more digits of it
-    0123abcdef01                  the same, if the store has it; otherwise in a registry
-    docker://HOST/REPO[:TAG][@DIGEST], busybox, HOST:PORT/REPO, ...       in a registry
-    oci:DIR[:TAG]  oci-archive:FILE[:TAG]  docker-archive:FILE[:NAME]     an image's own formats
-    dir:DIR  tar:FILE  aci:FILE  a root tree, a tarball of one, an App Container Image
-    /DIR  ./FILE  ../FILE  FILE.aci  FILE.tar  FILE.tar.gz ...            whatever is found there
+    sha256:0123abcd...            an image in the store, by its id or 7 or more digits of it
+    0123abcdef01                  the same if the store has it, otherwise a name
+    docker://HOST/REPO[:TAG][@DIGEST]  busybox  HOST:PORT/REPO ...     an image in a registry
+    oci:DIR[:TAG]  oci-archive:FILE[:TAG]  docker-archive:FILE[:NAME]  an image in a local file
+    dir:DIR  tar:FILE  aci:FILE   a root filesystem, a tar of one, an App Container Image
+    /DIR  ./FILE  ../FILE  FILE.aci  FILE.tar  FILE.tar.gz ...         the kind is detected
 
-A word that could be both a path and a name is a name, whatever the working directory: paths start
-with a slash or a dot, or have an archive's extension.
+Paths start with a slash or a dot, or have an archive's extension; all else is a name, even if the
+working directory has a file of that name.
 """
 
 from __future__ import annotations
@@ -36,12 +36,11 @@ _LONGEST_REPOSITORY = 255
 class Reference:
     """A parsed reference to an image.
 
-    ``kind`` is ``id``, ``registry`` or one of LOCAL_KINDS.  ``registry`` has ``host`` (docker.io
-    for Docker Hub), ``repository``, ``tag`` (empty if there is only a digest) and ``digest`` (empty
-    or sha256:HEX).  Local kinds have ``path`` (absolute) and ``tag``, the image's name in the file
-    (empty
-    if not given).  ``id`` has ``digest``, sha256: and 7 to 64 digits.  A registry's name that could
-    also be an id has that in ``maybe_id``.
+    ``kind`` is ``id``, ``registry`` or one of LOCAL_KINDS; ``text`` is as typed.  Kind ``registry``
+    has ``host`` (docker.io for Docker Hub), ``repository``, ``tag`` ("" if there is only a digest)
+    and ``digest`` ("" or sha256:HEX).  Local kinds have ``path`` (absolute) and ``tag``, the
+    image's name in the file, or "".  Kind ``id`` has ``digest``, sha256: and 7 to 64 digits.
+    ``maybe_id`` is the same for a registry's name that could also be an id.
     """
 
     kind: str
@@ -65,17 +64,14 @@ class Reference:
 
     @property
     def is_local(self) -> bool:
-        """Return whether it refers to local files."""
+        """True if it refers to local files."""
         return self.kind in LOCAL_KINDS
 
 
 def parse(text: str) -> Reference:
-    """Parse ``text``.  Looks up nothing but the working directory, for relative paths.
-
-    Raises ImageError.
-    """
+    """Parse ``text``; relative paths become absolute.  Raises ImageError."""
     if not text or not text.isprintable() or text != text.strip():
-        raise ImageError(f"{text!r} names no image", FORMS)
+        raise ImageError(f"invalid image reference {text!r}", FORMS)
     scheme, colon, rest = text.partition(":")
     if colon and scheme in LOCAL_KINDS and scheme != "path":
         return _local(scheme, text, rest)
@@ -84,10 +80,12 @@ def parse(text: str) -> Reference:
         return Reference("path", text, path=_absolute(text, path))
     if text.startswith("sha256:"):
         if not is_id_digits(text.removeprefix("sha256:")):
-            raise ImageError(f'invalid image id "{text}"', "sha256: and 7 to 64 hexadecimal digits")
+            hint = "sha256: and 7 to 64 lower-case hexadecimal digits"
+            raise ImageError(f'invalid image id "{text}"', hint)
         return Reference("id", text, digest=text)
     if "://" in text and not text.startswith("docker://"):
-        raise ImageError(f'"{text}": images are not fetched from such addresses', FORMS)
+        scheme = text.partition("://")[0]
+        raise ImageError(f'image "{text}": unsupported URL scheme "{scheme}"', FORMS)
     if ":" not in text and _archive_suffix(text):
         return Reference("path", text, path=_absolute(text, text))
     return _registry(text)
@@ -103,7 +101,7 @@ def _local(kind: str, text: str, rest: str) -> Reference:
 
 def _absolute(text: str, path: str) -> str:
     if not path:
-        raise ImageError(f'"{text}" names no file', FORMS)
+        raise ImageError(f'image "{text}": missing path', FORMS)
     # POSIX gives a leading double slash a special meaning, and abspath preserves it.
     return "/" + os.path.abspath(path).lstrip("/")
 
@@ -112,15 +110,14 @@ def _registry(text: str) -> Reference:
     explicit = text.startswith("docker://")
     rest, at, digest = text.removeprefix("docker://").partition("@")
     if at and not (digest.startswith("sha256:") and is_digest(digest)):
-        raise ImageError(
-            f'"{text}": invalid digest "{digest}"', "sha256: and 64 hexadecimal digits"
-        )
+        hint = "sha256: and 64 lower-case hexadecimal digits"
+        raise ImageError(f'image "{text}": invalid digest "{digest}"', hint)
     # A colon after the last slash starts the tag; one before it starts the port.
     name, tag = rest, ""
     if ":" in rest.rpartition("/")[2]:
         name, _, tag = rest.rpartition(":")
         if not is_tag(tag):
-            raise ImageError(f'"{text}": invalid tag "{tag}"', TAGS)
+            raise ImageError(f'image "{text}": invalid tag "{tag}"', TAGS)
     host, repository = split_name(text, name)
     return Reference(
         "registry",
@@ -134,30 +131,30 @@ def _registry(text: str) -> Reference:
 
 
 def split_name(text: str, name: str) -> tuple[str, str]:
-    """Split a name without tag and digest to (host, repository); ``text`` is for errors.
+    """Split a name without tag and digest into (host, repository).
 
-    Raises ImageError.
+    Raises ImageError, which quotes ``text``, the name as typed.
     """
     first, slash, rest = name.partition("/")
     if slash and is_host_alone(first):
         host, repository = first, rest
         if not is_host(host):
-            raise ImageError(f'"{text}": invalid registry "{host}"', "HOST or HOST:PORT")
+            raise ImageError(f'image "{text}": invalid registry "{host}"', "HOST or HOST:PORT")
         host = registry_name(host)
     else:
         host, repository = DOCKER_HUB, name
     if host == DOCKER_HUB and "/" not in repository:
         repository = f"library/{repository}"
     if not is_repository(repository) or len(repository) > _LONGEST_REPOSITORY:
-        hint = "repositories are written in lower case" if repository != repository.lower() else ""
+        hint = "the repository must be lower case" if repository != repository.lower() else ""
         raise ImageError(f'invalid image name "{text}"', hint or FORMS)
     return host, repository
 
 
 def _archive_suffix(name: str) -> str:
-    """Return the extension if it is an archive's and not the whole name, else ""."""
-    found = [suffix for suffix in _ARCHIVES if name.endswith(suffix) and name != suffix]
-    return max(found, key=len, default="")
+    """Return the archive extension of a file name, for example ".tar.gz", or ""."""
+    suffixes = [suffix for suffix in _ARCHIVES if name.endswith(suffix) and name != suffix]
+    return max(suffixes, key=len, default="")
 
 
 LOWER = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -166,32 +163,32 @@ DIGITS = "0123456789"
 HEXADECIMAL = "0123456789abcdef"
 FEWEST_DIGITS, MOST_DIGITS = 7, 64  # of an image id
 DOCKER_HUB = "docker.io"
-TAGS = "letters, digits, _ . and -, 128 at most, not beginning with . or -"
+TAGS = "at most 128 letters, digits, _, . and -, not starting with . or -"
 # Aliases of Docker Hub, as a host or in credential files.
-_HUB_TOO = ("index.docker.io", "registry-1.docker.io", "registry.hub.docker.com")
-_USUAL_PORT = 443  # HTTPS
+_HUB_ALIASES = ("index.docker.io", "registry-1.docker.io", "registry.hub.docker.com")
+_HTTPS_PORT = 443
 _LONGEST_TAG = 128
 _LONGEST_PORT = 5
 
 
 def consists_of(text: str, characters: str) -> bool:
-    """Return whether ``text`` is not empty and has only these characters."""
+    """Return whether ``text`` has no other characters than ``characters``."""
     return not text.strip(characters)
 
 
 def is_id_digits(text: str) -> bool:
-    """Return whether ``text`` consists of the digits of an id or of a prefix of one."""
+    """Return whether ``text`` is 7 to 64 hexadecimal digits: an image id, or a prefix of one."""
     return FEWEST_DIGITS <= len(text) <= MOST_DIGITS and consists_of(text, HEXADECIMAL)
 
 
 def is_tag(text: str) -> bool:
-    """Return whether ``text`` has letters, digits, ``_`` and, not first, ``.`` and ``-``."""
+    """Return whether ``text`` is a valid tag, as described in TAGS."""
     fits = 0 < len(text) <= _LONGEST_TAG and text[0] not in ".-"
     return fits and consists_of(text, LETTERS + "_.-")
 
 
 def is_repository(text: str) -> bool:
-    """Return whether ``text`` has valid components separated by slashes."""
+    """Return whether ``text`` is a valid repository: components separated by slashes."""
     return all(_is_component(part) for part in text.split("/"))
 
 
@@ -211,23 +208,22 @@ def is_host(text: str) -> bool:
 def registry_name(host: str) -> str:
     """Normalise HOST or HOST:PORT to the registry's canonical name, for rules and credentials.
 
-    It is lower case, without the port 443, unless only that distinguishes the host from a
-    repository
-    (``hub:443/web``); aliases of Docker Hub become docker.io.
+    It is lower case; aliases of Docker Hub become docker.io.  Port 443 is removed, except from a
+    host that without a port would look like a repository (``hub:443/web``).
     """
     host = host.lower()
     name, colon, port = host.rpartition(":")
     if colon and _is_port(port):
         number = int(port)
-        left_out = number == _USUAL_PORT and is_host_alone(name)
+        left_out = number == _HTTPS_PORT and is_host_alone(name)
         host = name if left_out else f"{name}:{number}"
     if host.startswith("["):
-        host = _shortened(host)
-    return DOCKER_HUB if host in _HUB_TOO else host
+        host = _compressed(host)
+    return DOCKER_HUB if host in _HUB_ALIASES else host
 
 
-def _shortened(host: str) -> str:
-    """Shorten the IPv6 address in brackets that ``host`` starts with."""
+def _compressed(host: str) -> str:
+    """Write the IPv6 address in brackets that ``host`` starts with in its shortest form."""
     import ipaddress
 
     address, bracket, rest = host[1:].partition("]")
@@ -238,7 +234,7 @@ def _shortened(host: str) -> str:
 
 
 def is_host_alone(text: str) -> bool:
-    """Return whether the first component of a name is a host, and not part of a repository."""
+    """Return whether the first component of a name is a host: has a dot or port, or localhost."""
     return "." in text or ":" in text or text == "localhost"
 
 
@@ -259,7 +255,7 @@ def _is_label(text: str) -> bool:
 
 
 def _is_component(text: str) -> bool:
-    """Return whether ``text`` is lower-case words joined by ``.``, ``_``, ``__`` or dashes."""
+    """Return whether ``text`` is lower-case alphanumerics joined by ".", "_", "__" or dashes."""
     if text.strip("._-") != text or not text or not consists_of(text, LOWER + "._-"):
         return False
     between = "".join(letter if letter in "._-" else " " for letter in text).split()

@@ -1,4 +1,4 @@
-"""Configuration files for images, and how those of several directories are combined.
+"""Configuration files for images, merged from the configuration directories.
 
 ``registries.json``  {"mirrors": {"docker.io": ["localhost:5000", "mirror.example.org/hub"]}}
 ``auth.json``        credentials (registry/auth.py)
@@ -22,7 +22,10 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True)
 class Settings:
-    """The three configuration directories, as absolute paths; "" for one that does not exist."""
+    """The configuration directories, as absolute paths; "" for one that does not exist.
+
+    ``user`` has precedence over ``local``, and ``local`` over ``system``.
+    """
 
     system: str = ""
     local: str = ""
@@ -39,33 +42,35 @@ class Settings:
         Raises HostError, ImageError.
         """
         paths = [f"{directory}/{name}" for directory in self.directories]
-        found = [(path, read_object(path)) for path in paths]
-        return [(path, document) for path, document in found if document is not None]
+        read = [(path, read_object(path)) for path in paths]
+        return [(path, document) for path, document in read if document is not None]
 
     def mirrors(self) -> dict[str, list[str]]:
-        """Return registry -> mirrors to try before it; the list of the highest precedence wins.
+        """Return registry -> mirrors to try before it, as HOST[:PORT][/PATH].
 
+        If several files have a registry, the one of the highest precedence counts.
         Raises HostError, ImageError.
         """
         merged: dict[str, list[str]] = {}
         for path, document in reversed(self.documents("registries.json")):
             unknown = document.keys() - {"mirrors"}
             if unknown:
-                raise ImageError(f'{path}: unknown member "{min(unknown)}"', "mirrors")
+                raise ImageError(f'{path}: unknown member "{min(unknown)}"', "supported: mirrors")
             mirrors = document.get("mirrors", {})
             if not isinstance(mirrors, dict):
-                raise ImageError(f"{path}: mirrors: not an object")
-            for host, places in mirrors.items():
-                if not isinstance(places, list) or not all(
-                    isinstance(place, str) and place and "://" not in place for place in places
+                raise ImageError(f"{path}: mirrors must be a JSON object")
+            for host, addresses in mirrors.items():
+                if not isinstance(addresses, list) or not all(
+                    isinstance(one, str) and one and "://" not in one for one in addresses
                 ):
-                    hint = "a list of HOST[:PORT][/PATH]"
-                    raise ImageError(f'{path}: mirrors["{host}"] is wrong', hint)
-                merged[registry_name(host)] = [place.rstrip("/") for place in places]
+                    raise ImageError(
+                        f'{path}: mirrors["{host}"] must be a list of HOST[:PORT][/PATH]'
+                    )
+                merged[registry_name(host)] = [one.rstrip("/") for one in addresses]
         return merged
 
     def limits(self) -> Limits:
-        """Return the limits of an image; for each one the file of the highest precedence wins.
+        """Return the limits of an image from the ``limits.json`` files, merged member by member.
 
         Raises HostError, ImageError.
         """
@@ -88,9 +93,9 @@ def read_object(path: str) -> Json | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
-        raise HostError(f"read {path}", error) from None
+        raise HostError(f'read "{path}"', error) from None
     except (ValueError, RecursionError) as error:
-        raise ImageError(f"{path}: not JSON: {error}") from None
+        raise ImageError(f'parse "{path}": invalid JSON: {error}') from None
     if not isinstance(document, dict):
-        raise ImageError(f"{path}: not a JSON object")
+        raise ImageError(f'parse "{path}": must be a JSON object')
     return document

@@ -1,4 +1,4 @@
-"""Credentials for registries from files, and authentication challenges.
+"""Registry credentials from files, and authentication challenges in HTTP responses.
 
 The files have the format of ``auth.json`` of podman, skopeo and Docker::
 
@@ -6,7 +6,8 @@ The files have the format of ``auth.json`` of podman, skopeo and Docker::
                "registry.example.org/team": {"username": "...", "password": "..."},
                "docker.io": {"identitytoken": "..."}}}
 
-The entry with the longest matching path wins, in the first file that has one.
+The first file with a matching entry is used: our own ``auth.json``, then those of podman, skopeo
+and Docker.  In it, the entry with the longest matching path wins.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _SCHEME = re.compile(r"\s*([A-Za-z0-9-]+)(?:\s+|$)")
 class Credential:
     """Credentials; ``token`` is an identity token, used instead of the password.
 
-    repr hides all.
+    ``repr`` hides password and token.
     """
 
     user: str
@@ -41,21 +42,24 @@ class Credential:
 
     @property
     def basic(self) -> str:
-        """Return the value of an Authorization header for basic authentication."""
+        """The value of an Authorization header for basic authentication."""
         both = f"{self.user}:{self.password}".encode()
         return f"Basic {base64.b64encode(both).decode()}"
 
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """A challenge in a WWW-Authenticate header; ``scheme`` is in lower case."""
+    """A challenge in a WWW-Authenticate header; ``scheme`` and names are in lower case."""
 
     scheme: str
     parameters: dict[str, str]
 
 
 def credential(settings: Settings, host: str, repository: str) -> Credential | None:
-    """Return the credentials for a repository, or None.  Raises HostError, ImageError."""
+    """Return the credentials for a repository, None if there are none.
+
+    Raises HostError, ImageError for files that cannot be read or are malformed.
+    """
     for path, document in _documents(settings):
         entries = _entries(path, document)
         for key in keys(host, repository):
@@ -65,15 +69,15 @@ def credential(settings: Settings, host: str, repository: str) -> Credential | N
 
 
 def hosts(settings: Settings) -> dict[str, str]:
-    """Return registry (or prefix of a repository) -> file with its credentials.
+    """Return registry or HOST/PATH -> path of the file with its credentials.
 
     Raises HostError, ImageError.
     """
-    found: dict[str, str] = {}
+    files: dict[str, str] = {}
     for path, document in _documents(settings):
         for key in _entries(path, document):
-            found.setdefault(key, path)
-    return found
+            files.setdefault(key, path)
+    return files
 
 
 def keys(host: str, repository: str) -> list[str]:
@@ -84,8 +88,8 @@ def keys(host: str, repository: str) -> list[str]:
 
 
 def challenges(header: str) -> list[Challenge]:
-    """Parse the challenges in order; a malformed one ends the list."""
-    found: list[Challenge] = []
+    """Parse the challenges in a WWW-Authenticate header; stop at a malformed one."""
+    parsed: list[Challenge] = []
     at = 0
     while match := _SCHEME.match(header, at):
         at = match.end()
@@ -94,49 +98,49 @@ def challenges(header: str) -> list[Challenge]:
             quoted = pair[2] if pair[2] is not None else pair[3]
             parameters[pair[1].lower()] = re.sub(r"\\(.)", r"\1", quoted)
             at = pair.end()
-        found.append(Challenge(match[1].lower(), parameters))
-    return found
+        parsed.append(Challenge(match[1].lower(), parameters))
+    return parsed
 
 
 def _documents(settings: Settings) -> list[tuple[str, Json]]:
-    found = settings.documents("auth.json")
-    for path in _places_of_others():
+    documents = settings.documents("auth.json")
+    for path in _paths_of_other_tools():
         document = read_object(path)
         if document is not None:
-            found.append((path, document))
-    return found
+            documents.append((path, document))
+    return documents
 
 
-def _places_of_others() -> list[str]:
-    """Return the paths of podman's, skopeo's and Docker's files."""
+def _paths_of_other_tools() -> list[str]:
+    """Return where podman, skopeo and Docker keep credentials, highest precedence first."""
     environment = os.environ
     home = environment.get("HOME", "")
-    places = [environment.get("REGISTRY_AUTH_FILE", "")]
+    paths = [environment.get("REGISTRY_AUTH_FILE", "")]
     if run := environment.get("XDG_RUNTIME_DIR", ""):
-        places.append(f"{run}/containers/auth.json")
+        paths.append(f"{run}/containers/auth.json")
     configuration = environment.get("XDG_CONFIG_HOME", "") or (home and f"{home}/.config")
     if configuration:
-        places.append(f"{configuration}/containers/auth.json")
+        paths.append(f"{configuration}/containers/auth.json")
     docker = environment.get("DOCKER_CONFIG", "") or (home and f"{home}/.docker")
     if docker:
-        places.append(f"{docker}/config.json")
-    return [place for place in places if place]
+        paths.append(f"{docker}/config.json")
+    return [path for path in paths if path]
 
 
 def _entries(path: str, document: Json) -> dict[str, tuple[str, Json]]:
-    """Return a file's non-empty entries by canonical key, with the key as written.
+    """Return canonical key -> (key as written, entry) for a file's non-empty entries.
 
     If two keys mean the same registry, the canonical one wins, else the first.
     """
     auths = document.get("auths", {})
     if not isinstance(auths, dict) or not all(isinstance(one, dict) for one in auths.values()):
-        raise ImageError(f"{path}: auths: not an object of objects")
-    found: dict[str, tuple[str, Json]] = {}
+        raise ImageError(f"{path}: auths must be a JSON object of objects")
+    entries: dict[str, tuple[str, Json]] = {}
     for key, entry in auths.items():
         name = prefix_name(_plain_key(key))
-        if entry and (name not in found or key == name):
-            found[name] = (key, entry)
-    return found
+        if entry and (name not in entries or key == name):
+            entries[name] = (key, entry)
+    return entries
 
 
 def _plain_key(key: str) -> str:
@@ -156,17 +160,17 @@ def _credential(path: str, key: str, entry: Json) -> Credential:
     where = f'{path}: auths["{key}"]'
     texts = {name: entry.get(name, "") for name in ("username", "password", "identitytoken")}
     if not all(_is_text(value) for value in texts.values()):
-        raise ImageError(f"{where}: username, password and identitytoken are texts")
+        raise ImageError(f"{where}: username, password and identitytoken must be strings")
     user, password, token = texts.values()
     encoded = entry.get("auth", "")
     if encoded and not user:
         try:
             decoded = base64.b64decode(encoded, validate=True).decode()
         except (binascii.Error, ValueError, TypeError):
-            raise ImageError(f"{where}.auth: not base64") from None
+            raise ImageError(f"{where}.auth: invalid base64") from None
         user, colon, password = decoded.rstrip("\0").partition(":")
         if not colon:
-            raise ImageError(f"{where}.auth: no USER:PASSWORD in it")
+            raise ImageError(f"{where}.auth: must be the base64 of USER:PASSWORD")
     if not user and not token:
-        raise ImageError(f"{where}: neither auth nor username nor identitytoken")
+        raise ImageError(f"{where}: must have auth, username or identitytoken")
     return Credential(user, password, token)

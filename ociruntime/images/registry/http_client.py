@@ -22,18 +22,19 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 15.0
 SILENT_SECONDS = 60.0  # timeout without a byte received
 LONGEST_MESSAGE = 200  # maximum characters of a registry's message to quote
-_PAUSES = (0.2, 0.5, 1.0, 2.0)  # backoff in seconds before each retry
-_LONGEST_PAUSE = 60.0
+_BACKOFF = (0.2, 0.5, 1.0, 2.0)  # seconds before each retry
+_LONGEST_BACKOFF = 60.0  # a Retry-After beyond it is an error
 _MOST_REDIRECTS = 8
 _REDIRECTS = (301, 302, 303, 307, 308)
 _NO_PROXIES = {"http": "", "https": "", "all": ""}
-_NOT_PLAIN = frozenset('\\"<>^`{|} ')
+_AMBIGUOUS = frozenset('\\"<>^`{|} ')  # characters on which URL parsers disagree
 _TRANSIENT = (408, 429, 500, 502, 503, 504)
 
 
 class HttpClient:
-    """``insecure``: "tls" disables certificate checks, "http" allows plain HTTP for all hosts.
+    """An HTTP client for registries and their blob and token servers.
 
+    ``insecure``: "tls" disables certificate checks, "http" allows plain HTTP for all hosts.
     ``sleep`` is called with the backoff in seconds before a retry.
     """
 
@@ -48,18 +49,15 @@ class HttpClient:
             self._session.close()
 
     def url(self, host: str, path: str) -> str:
-        """Return the URL of ``path`` at a registry; HTTP if allowed and the host speaks no HTTPS.
-
-        Raises RegistryError.
-        """
+        """Return the URL of ``path`` at a registry; plain HTTP only if allowed and needed."""
         if host not in self._schemes:
             self._schemes[host] = "https"
-            if self.allows_http(host) and not self._speaks_tls(host):
+            if self.allows_http(host) and not self._supports_tls(host):
                 self._schemes[host] = "http"
         return f"{self._schemes[host]}://{host}{path}"
 
     def allows_http(self, host: str) -> bool:
-        """Return whether plain HTTP is allowed for HOST or HOST:PORT."""
+        """Return whether plain HTTP is allowed for HOST or HOST:PORT: always for loopback."""
         return "http" in self.insecure or is_loopback(host)
 
     def request(
@@ -69,14 +67,15 @@ class HttpClient:
         headers: Mapping[str, str],
         form: Mapping[str, str] | None = None,
     ) -> Response:
-        """Send a request, following redirects and retrying; return the final response.
+        """Send a request, with redirects and retries; return the final response of any status.
 
-        Its status may be an error.  The body is not read yet (``read_body`` or ``raw``); a caller
-        that does not read it must close it.  Raises RegistryError if there is no response.
+        ``form`` is sent as the body.  The response's body is not read yet (``read_body`` or
+        ``raw``); a caller that does not read it must close the response.  Raises RegistryError if
+        there is no response or a redirect is refused.
         """
         sent = dict(headers)
         for _ in range(_MOST_REDIRECTS):
-            response = self._patiently(method, url, sent, form)
+            response = self._with_retries(method, url, sent, form)
             target = response.headers.get("Location")
             if response.status_code not in _REDIRECTS or not target:
                 return response
@@ -86,13 +85,14 @@ class HttpClient:
                 leaves = _origin(following) != _origin(url)
             except ValueError:
                 raise RegistryError(
-                    f"refusing redirect from {_shown(url)} to the invalid URL {target!r}"
+                    f"refusing redirect from {_shown(url)} to invalid URL {target!r}"
                 ) from None
             self._check_redirect(url, following)
             if leaves:
                 if form is not None:  # never resend a form, which may contain a secret
                     raise RegistryError(
-                        f"refusing redirect from {_shown(url)} to {_shown(following)}"
+                        f"refusing redirect from {_shown(url)} to {_shown(following)}:"
+                        " it would send credentials to another host"
                     )
                 sent.pop("Authorization", None)
             url = following
@@ -101,7 +101,7 @@ class HttpClient:
     def _check_redirect(self, url: str, following: str) -> None:
         if not is_plain(following):
             raise RegistryError(
-                f"refusing redirect from {_shown(url)} to the ambiguous URL {_shown(following)!r}"
+                f"refusing redirect from {_shown(url)} to ambiguous URL {_shown(following)!r}"
             )
         old, new = urlsplit(url), urlsplit(following)
         plain = new.scheme == "http" and (
@@ -110,10 +110,10 @@ class HttpClient:
         if not new.hostname or (new.scheme != "https" and not plain):
             hint = "--insecure-options=http allows it" if new.scheme == "http" else ""
             raise RegistryError(
-                f"refusing redirect from {_shown(url)} to {_shown(following)}", hint
+                f"refusing redirect from {_shown(url)} to {_shown(following)}: not HTTPS", hint
             )
 
-    def _patiently(
+    def _with_retries(
         self,
         method: str,
         url: str,
@@ -122,19 +122,19 @@ class HttpClient:
     ) -> Response:
         from requests.exceptions import RequestException, SSLError
 
-        for attempt in range(len(_PAUSES) + 1):
-            last = attempt == len(_PAUSES)
-            pause = 0.0 if last else _PAUSES[attempt]
+        for attempt in range(len(_BACKOFF) + 1):
+            last = attempt == len(_BACKOFF)
+            pause = 0.0 if last else _BACKOFF[attempt]
             try:
                 response = self._once(method, url, headers, form)
             except RequestException as error:
                 if last or isinstance(error, SSLError) or _is_final(error):
-                    raise _unanswered(method, url, error) from None
+                    raise _request_error(method, url, error) from None
             else:
                 if last or response.status_code not in _TRANSIENT:
                     break
                 response.close()
-                pause = _wanted_pause(response, pause, url)
+                pause = _backoff(response, pause, url)
             self._sleep(pause)
         return response
 
@@ -145,7 +145,7 @@ class HttpClient:
         headers: dict[str, str],
         form: Mapping[str, str] | None,
     ) -> Response:
-        session = self._opened()
+        session = self._open_session()
         # A proxy from the environment cannot reach this machine's loopback.
         proxies = _NO_PROXIES if is_loopback(urlsplit(url).netloc) else None
         verify: bool | None = False if "tls" in self.insecure else None
@@ -161,13 +161,14 @@ class HttpClient:
             timeout=(CONNECT_SECONDS, SILENT_SECONDS),
         )
 
-    def _opened(self) -> Session:
+    def _open_session(self) -> Session:
         if self._session is None:
             try:
                 from requests import Session
             except ImportError:
                 hint = "pip install 'ociruntime[image]'"
-                raise RegistryError("registries need the package requests", hint) from None
+                message = "access to registries needs the Python package requests"
+                raise RegistryError(message, hint) from None
             if "tls" in self.insecure:
                 import warnings
 
@@ -176,12 +177,12 @@ class HttpClient:
 
             self._session = Session()
             self._session.headers["User-Agent"] = f"ocipod/{__version__}"
-            self._session.auth = _unchanged
+            self._session.auth = _no_auth
             # requests parses the target of a redirect even with allow_redirects=False.
-            self._session.resolve_redirects = _nowhere  # type: ignore[assignment]
+            self._session.resolve_redirects = _no_redirects  # type: ignore[assignment]
         return self._session
 
-    def _speaks_tls(self, host: str) -> bool:
+    def _supports_tls(self, host: str) -> bool:
         """Return False if the host answers a TLS handshake with something else."""
         import socket
         import ssl
@@ -194,7 +195,8 @@ class HttpClient:
         try:
             connection = socket.create_connection(address, CONNECT_SECONDS)
         except OSError:
-            # Nothing listens on 443; the request itself will report the error if 80 fails too.
+            # Without a port in the name, nothing listens on 443: try HTTP on port 80.  The request
+            # itself reports the error if that fails too.
             return split.port is not None
         try:
             context.wrap_socket(connection, server_hostname=split.hostname).close()
@@ -208,7 +210,7 @@ class HttpClient:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether HOST or HOST:PORT is the loopback, independent of name servers."""
+    """Return whether HOST or HOST:PORT is localhost or a loopback address, without using DNS."""
     try:
         name = urlsplit(f"//{host}").hostname or ""
         return name == "localhost" or ipaddress.ip_address(name).is_loopback
@@ -217,18 +219,20 @@ def is_loopback(host: str) -> bool:
 
 
 def is_plain(url: str) -> bool:
-    """Return whether all parsers agree on what an untrusted URL means.
+    r"""Return whether an untrusted URL is unambiguous: all parsers see the same host in it.
 
-    We check a URL with urlsplit, but requests follows urllib3's reading.  For urllib3 a backslash
-    ends the host, while for urlsplit an ``@`` after it still begins the host.  Raises ValueError
-    for an invalid URL.
+    We check a URL with urlsplit, but requests parses it with urllib3.  In ``http://a\@b`` the host
+    is ``a`` for urllib3 and ``b`` for urlsplit.  Raises ValueError for an invalid URL.
     """
-    odd = not url.isascii() or not url.isprintable() or not _NOT_PLAIN.isdisjoint(url)
+    odd = not url.isascii() or not url.isprintable() or not _AMBIGUOUS.isdisjoint(url)
     return not odd and "@" not in urlsplit(url).netloc
 
 
 def retry_after(value: str, now: float) -> float | None:
-    """Parse a Retry-After header to seconds; None if there is nothing to wait for."""
+    """Parse a Retry-After header, seconds or a date; return seconds, None if empty or invalid.
+
+    ``now`` is in seconds since the epoch.
+    """
     value = value.strip()
     if value.isascii() and value.isdigit():
         return float(value[:9])
@@ -243,72 +247,76 @@ def retry_after(value: str, now: float) -> float | None:
 
 
 def read_body(response: Response, longest: int) -> bytes:
-    """Read at most ``longest`` bytes of the body.  Raises RegistryError.
+    """Return the whole body, of at most ``longest`` bytes, and close the response.
 
-    The body is not decompressed: an unrequested encoding could be a decompression bomb.
+    Raises RegistryError if it is longer, or compressed: that was not requested, and could be a
+    decompression bomb.
     """
     body = b""
     try:
         encoding = response.headers.get("Content-Encoding", "") or "identity"
         if encoding.lower() != "identity":
-            hint = "a proxy on the way may do that"
-            raise RegistryError(f"{_shown(response.url)}: unasked, encoded by {encoding}", hint)
+            hint = "not requested; a proxy may have added it"
+            message = f"unsupported Content-Encoding {encoding}"
+            raise RegistryError(f"read {_shown(response.url)}: {message}", hint)
         while data := response.raw.read(longest + 1 - len(body), decode_content=False):
             body += data
         if len(body) > longest:
-            raise RegistryError(f"{_shown(response.url)}: longer than {longest} bytes")
+            message = f"the response is longer than {longest} bytes"
+            raise RegistryError(f"read {_shown(response.url)}: {message}")
     except Exception as error:
         if isinstance(error, RegistryError | MemoryError):
             raise
-        raise RegistryError(f"{_shown(response.url)}: the answer ended early: {error}") from None
+        message = f"the connection was interrupted: {error}"
+        raise RegistryError(f"read {_shown(response.url)}: {message}") from None
     finally:
         response.close()
     return body
 
 
 def refusal(method: str, response: Response, hint: str = "") -> RegistryError:
-    """Return an error with request, status, and the messages in the registry's JSON."""
+    """Return an error with the request, the status and the registry's own messages."""
     import json
 
-    said: list[str] = []
+    messages: list[str] = []
     try:
         for error in json.loads(read_body(response, 1 << 16))["errors"][:3]:
-            said.append(_shortened(str(error.get("message") or error.get("code") or "")))
+            messages.append(_truncated(str(error.get("message") or error.get("code") or "")))
     except (RegistryError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        said.clear()  # malformed: use none of it
-    words = _shortened(f"{response.status_code} {response.reason or ''}".strip().lower())
-    text = ": ".join([f"{method} {_shown(response.url)}", words, *filter(None, said)])
+        messages.clear()  # malformed: use none of it
+    status = _truncated(f"{response.status_code} {response.reason or ''}".strip().lower())
+    text = ": ".join([f"{method} {_shown(response.url)}", status, *filter(None, messages)])
     return RegistryError(text, hint)
 
 
-def _shortened(text: str) -> str:
+def _truncated(text: str) -> str:
     return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}..."
 
 
-def _wanted_pause(response: Response, pause: float, url: str) -> float:
-    wanted = retry_after(response.headers.get("Retry-After", ""), time.time())
-    if wanted is None:
+def _backoff(response: Response, pause: float, url: str) -> float:
+    """Return the seconds that the registry demands in Retry-After, by default ``pause``."""
+    demanded = retry_after(response.headers.get("Retry-After", ""), time.time())
+    if demanded is None:
         return pause
-    if wanted > _LONGEST_PAUSE:
+    if demanded > _LONGEST_BACKOFF:
         status = f"{response.status_code} {response.reason}".lower()
-        raise RegistryError(
-            f"{_shown(url)}: {status}: the registry demands a pause of {wanted:.0f} s"
-        )
-    return wanted
+        raise RegistryError(f"{_shown(url)}: {status}", f"retry after {demanded:.0f} s")
+    return demanded
 
 
-def _unchanged(request: PreparedRequest) -> PreparedRequest:
-    """Authentication that adds nothing; without one, requests would use .netrc."""
+def _no_auth(request: PreparedRequest) -> PreparedRequest:
+    """Add no credentials to the request; without this, requests would use .netrc."""
     return request
 
 
-def _nowhere(*arguments: object, **named: object) -> Iterator[Response]:
-    """Replacement for requests' own handling of redirects: yield none."""
+def _no_redirects(*arguments: object, **named: object) -> Iterator[Response]:
+    """Replace requests' own handling of redirects: follow none."""
     del arguments, named
     return iter(())
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
+    """Return (scheme, host, port)."""
     split = urlsplit(url)
     return split.scheme, split.hostname, split.port or {"http": 80, "https": 443}.get(split.scheme)
 
@@ -329,22 +337,22 @@ def _is_final(error: Exception) -> bool:
     return isinstance(error, ConnectTimeout) or "NameResolutionError" in text or "refused" in text
 
 
-def _unanswered(method: str, url: str, error: Exception) -> RegistryError:
+def _request_error(method: str, url: str, error: Exception) -> RegistryError:
     from requests.exceptions import SSLError, Timeout
 
     # requests quotes the URL; remove the query, which may be a secret.
     text = re.sub(r"(url: [^\s?]*)\?\S*", r"\1", str(error))
     host = urlsplit(url).netloc
     if isinstance(error, SSLError):
-        hint = "--insecure-options=tls leaves certificates unchecked"
+        hint = "--insecure-options=tls disables certificate checks"
         if "WRONG_VERSION_NUMBER" in text:
             hint = "it may speak plain HTTP, which --insecure-options=http allows"
-        words = text.partition("SSLError(")[2] or text
-        return RegistryError(f"{host}: no trusted connection: {words.strip('()')}", hint)
+        cause = text.partition("SSLError(")[2] or text
+        return RegistryError(f"connect to {host}: TLS: {cause.strip('()')}", hint)
     if isinstance(error, Timeout):
-        return RegistryError(f"{method} {_shown(url)}: no answer in time")
+        return RegistryError(f"{method} {_shown(url)}: timed out")
     if "NameResolutionError" in text:
-        return RegistryError(f"cannot resolve {host}")
+        return RegistryError(f"connect to {host}: cannot resolve the host name")
     if "refused" in text:
-        return RegistryError(f"{host}: connection refused")
+        return RegistryError(f"connect to {host}: connection refused")
     return RegistryError(f"{method} {_shown(url)}: {text}")

@@ -27,16 +27,16 @@ def update(
     Raises HostError, ImageError, RegistryError; the store is then unchanged.
     """
     name = reference.name
-    wanted = reference.digest or reference.tag
+    tag = reference.digest or reference.tag
     try:
         known = store.find(name, digest=reference.digest)
     except ImageError:
         known = None
     if known and not judge.knows(known.id):
         known = None
-    if known and (reference.digest or _is_still(known, sources.head_manifest(wanted))):
+    if known and (reference.digest or _is_current(known, sources.head_manifest(tag))):
         return known  # a digest is immutable
-    way = way_to_image(sources.manifest(wanted), sources.manifest)
+    way = way_to_image(sources.manifest(tag), sources.manifest)
     if known and known.id == way[-1].digest:
         return known
     signer = judge(way)
@@ -52,13 +52,13 @@ def update(
     return image
 
 
-def _is_still(known: Image, digest: str) -> bool:
-    """Return whether the registry's digest is that of the image, or of its index."""
+def _is_current(known: Image, digest: str) -> bool:
+    """Return whether the tag's ``digest`` in the registry is the stored image's or its index's."""
     return digest != "" and digest in (known.id, known.index)
 
 
 class Downloads:
-    """The downloads of an image's blobs into an import."""
+    """The downloads of one image's blobs, kept in ``directory`` until ``discard``."""
 
     def __init__(self, directory: str, sources: Sources, progress: Progress) -> None:
         self.directory = directory
@@ -67,10 +67,12 @@ class Downloads:
         self.blobs: list[Descriptor] = []
 
     def add(self, incoming: Incoming, blob: Descriptor, kind: str) -> None:
-        """Download a blob into the import.  Raises HostError, RegistryError, ImageError."""
+        """Download a blob into the import; ``kind`` is its label for progress.
+
+        Raises HostError, RegistryError, ImageError.
+        """
         self.blobs.append(blob)
-        # A download never exceeds the announced size.
-        incoming.budget.take_bytes(blob.size)
+        incoming.budget.take_bytes(blob.size)  # a download never exceeds the announced size
         while True:
             with Download(self.directory, self.sources, blob) as download:
                 # A concurrent download of the blob may have finished while we waited.
@@ -82,7 +84,7 @@ class Downloads:
                     raise
                 except ImageError:
                     download.discard()
-                    # The fault may be in an earlier attempt's data, or a mirror's: try again.
+                    # An earlier attempt or a mirror may have delivered wrong data: try again.
                     if not download.resumed and not self.sources.give_up():
                         raise
                 else:
@@ -90,7 +92,7 @@ class Downloads:
                     return
 
     def discard(self) -> None:
-        """Remove all downloads.  Raises HostError."""
+        """Remove the files of all downloads.  Raises HostError."""
         for blob in self.blobs:
             with Download(self.directory, self.sources, blob) as download:
                 download.discard()

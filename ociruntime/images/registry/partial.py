@@ -1,9 +1,9 @@
-"""Resumable downloads: received data is kept beside the store until the blob is complete.
+"""Resumable downloads of blobs.
 
-    $D/cas/partial/sha256-HEX    the first bytes of that blob, locked while it grows
+    $D/cas/partial/sha256-HEX    the first bytes of that blob, locked while it is downloaded
 
 The name is the digest, so a download can be resumed from any registry that has the blob.  A
-complete file is kept until its image is in the store, which then has a hard link to it.
+complete file is kept until its image is in the store, which links it.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ociruntime.images.registry.sources import Sources
 if TYPE_CHECKING:
     from requests import Response
 
-_ATTEMPTS = 5  # connections without receiving a byte
+_ATTEMPTS = 5  # successive connections that deliver no data
 _CHUNK = 1 << 18
 
 
 class Download:
-    """The download of a blob: the data of earlier attempts, then the registry's.
+    """The download of a blob to the file ``path``, resuming earlier attempts.
 
-    A context manager, in which other downloads of the same blob wait.  The file at ``path`` stays
-    until ``discard``.
+    A context manager that locks the file: other downloads of the same blob wait.  The file stays
+    until ``discard``, unless it is empty.
     """
 
     def __init__(self, directory: str, sources: Sources, blob: Descriptor) -> None:
@@ -40,19 +40,19 @@ class Download:
         self._sources = sources
         self._file = -1
         self._at = 0
-        self._kept = 0
+        self._size = 0
         self._response: Response | None = None
 
     def __enter__(self) -> Download:
         try:
             os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
             self._file = _open_locked(self.path, self.blob.size)
-            self._kept = os.fstat(self._file).st_size
-            if self._kept > self.blob.size:
-                self._forget()
+            self._size = os.fstat(self._file).st_size
+            if self._size > self.blob.size:
+                self._truncate()
         except OSError as error:
-            raise HostError(f"keep a download in {self.path}", error) from None
-        self.resumed = self._kept
+            raise HostError(f'open download "{self.path}"', error) from None
+        self.resumed = self._size
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -64,22 +64,22 @@ class Download:
             os.close(self._file)
 
     def complete(self, progress: Progress, kind: str) -> None:
-        """Download the rest and verify the digest.
+        """Download the rest and verify the digest; ``kind`` is the label for progress.
 
-        Raises HostError, RegistryError if the download fails, ImageError for the wrong content.
+        Raises HostError, RegistryError if the download fails, ImageError for wrong content.
         """
         digest, size = self.blob.digest, self.blob.size
-        found = hasher(digest)
+        hashed = hasher(digest)
         while data := self._next():
-            found.update(data)
+            hashed.update(data)
             progress(kind, self._at, size)
-        if f"{found.name}:{found.hexdigest()}" != digest:
-            came = f"{found.name}:{found.hexdigest()}"
-            raise ImageError(f"digest mismatch: expected {digest}, got {came}")
+        actual = f"{hashed.name}:{hashed.hexdigest()}"
+        if actual != digest:
+            raise ImageError(f"download blob: digest mismatch: expected {digest}, got {actual}")
         try:
             os.fsync(self._file)
         except OSError as error:
-            raise HostError(f"write {self.path}", error) from None
+            raise HostError(f'write "{self.path}"', error) from None
 
     def discard(self) -> None:
         """Remove the file: the image is in the store, or the content is wrong."""
@@ -88,36 +88,37 @@ class Download:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise HostError(f"remove {self.path}", error) from None
+            raise HostError(f'remove "{self.path}"', error) from None
 
     def _next(self) -> bytes:
-        """Return the next bytes, b"" at the end of the blob."""
-        wanted = min(_CHUNK, self.blob.size - self._at)
-        if wanted <= 0:
+        """Return the blob's next bytes, from the file or else the registry; b"" at its end."""
+        size = min(_CHUNK, self.blob.size - self._at)
+        if size <= 0:
             return b""
         try:
-            if self._at < self._kept:
-                data = os.pread(self._file, min(wanted, self._kept - self._at), self._at)
+            if self._at < self._size:
+                data = os.pread(self._file, min(size, self._size - self._at), self._at)
             else:
-                data = self._receive(wanted)
+                data = self._receive(size)
                 _write(self._file, data, self._at)
         except OSError as error:
-            raise HostError(f"keep a download in {self.path}", error) from None
+            raise HostError(f'read or write download "{self.path}"', error) from None
         self._at += len(data)
         return data
 
-    def _receive(self, wanted: int) -> bytes:
-        """Return some bytes from the registry, reconnecting after a cut connection."""
+    def _receive(self, size: int) -> bytes:
+        """Return up to ``size`` bytes from the registry, reconnecting if needed."""
         reason = ""
         for _ in range(_ATTEMPTS):
             if self._response is None:
                 self._connect()
-            data, reason = _read(self._response, wanted)
+            data, reason = _read(self._response, size)
             if data:
                 return data
             self._disconnect()
-        what = f"blob {self.blob.digest} after {self._at} of {self.blob.size} bytes"
-        raise RegistryError(f"the connection was cut: {what}: {reason}", "fetch again to go on")
+        message = f"interrupted after {self._at} of {self.blob.size} bytes: {reason}"
+        hint = "fetch again to resume the download"
+        raise RegistryError(f"download blob {self.blob.digest}: {message}", hint)
 
     def _connect(self) -> None:
         response, begin = self._sources.open_blob(self.blob.digest, self._at)
@@ -126,13 +127,15 @@ class Download:
         if length.isdigit() and begin + int(length) != self.blob.size:
             self._disconnect()
             total = begin + int(length)
-            words = f"blob {self.blob.digest}: size mismatch: expected {self.blob.size} bytes"
-            raise ImageError(f"{words}, got {total} from {response.url.partition('?')[0]}")
-        while begin < self._at:  # the registry ignores ranges: skip what we have
+            message = f"size mismatch: expected {self.blob.size} bytes, got {total}"
+            url = response.url.partition("?")[0]
+            raise ImageError(f"download blob {self.blob.digest}: {message} from {url}")
+        while begin < self._at:  # the registry does not support ranges: skip what we have
             data, reason = _read(response, min(_CHUNK, self._at - begin))
             if not data:
                 self._disconnect()
-                raise RegistryError(f"blob {self.blob.digest}: {reason}", "fetch again")
+                hint = "fetch again to resume the download"
+                raise RegistryError(f"download blob {self.blob.digest}: {reason}", hint)
             begin += len(data)
 
     def _disconnect(self) -> None:
@@ -140,15 +143,15 @@ class Download:
             self._response.close()
             self._response = None
 
-    def _forget(self) -> None:
+    def _truncate(self) -> None:
         os.ftruncate(self._file, 0)
-        self._kept = 0
+        self._size = 0
 
 
 def remove_stale(directory: str, age: float) -> tuple[int, int]:
-    """Remove downloads unchanged for ``age`` seconds; return the number of files and bytes.
+    """Remove downloads not written for ``age`` seconds, unless in progress.
 
-    Raises HostError.
+    Returns the number of removed files and of their bytes.  Raises HostError.
     """
     count = total = 0
     try:
@@ -156,7 +159,7 @@ def remove_stale(directory: str, age: float) -> tuple[int, int]:
     except FileNotFoundError:
         return 0, 0
     except OSError as error:
-        raise HostError(f"read {directory}", error) from None
+        raise HostError(f'read directory "{directory}"', error) from None
     for name in names:
         path = f"{directory}/{name}"
         try:
@@ -164,35 +167,36 @@ def remove_stale(directory: str, age: float) -> tuple[int, int]:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise HostError(f"open {path}", error) from None
+            raise HostError(f'open "{path}"', error) from None
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            found = os.fstat(file)
-            if _is_at(path, found) and time.time() - found.st_mtime >= age:
+            facts = os.fstat(file)
+            if _is_at(path, facts) and time.time() - facts.st_mtime >= age:
                 os.unlink(path)
-                count, total = count + 1, total + found.st_size
+                count, total = count + 1, total + facts.st_size
         except BlockingIOError:
             continue
         except OSError as error:
-            raise HostError(f"remove {path}", error) from None
+            raise HostError(f'remove "{path}"', error) from None
         finally:
             os.close(file)
     return count, total
 
 
 def _open_locked(path: str, size: int) -> int:
-    """Open and lock the file at ``path``; retry if its previous owner has removed it meanwhile.
+    """Open or create the file at ``path`` and lock it; return its descriptor.
 
-    A file that is also linked by an import or the store must not be written: use it if it has
-    ``size`` bytes, otherwise replace it.
+    A file that an import or the store has linked must not be written any more: use it if it has
+    ``size`` bytes (is complete), otherwise replace it.  Retry if the previous owner of the lock
+    has removed the file meanwhile.
     """
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX)
-            found = os.fstat(file)
-            if _is_at(path, found):
-                if found.st_nlink == 1 or found.st_size == size:
+            facts = os.fstat(file)
+            if _is_at(path, facts):
+                if facts.st_nlink == 1 or facts.st_size == size:
                     return file
                 os.unlink(path)
         except BaseException:
@@ -202,7 +206,7 @@ def _open_locked(path: str, size: int) -> int:
 
 
 def _is_at(path: str, file: os.stat_result) -> bool:
-    """Return whether ``path`` still refers to the file, which may have other names."""
+    """Return whether ``path`` still refers to the opened file."""
     try:
         return os.path.samestat(os.lstat(path), file)
     except FileNotFoundError:
@@ -217,12 +221,12 @@ def _write(file: int, data: bytes, at: int) -> None:
 
 
 def _read(response: Response | None, size: int) -> tuple[bytes, str]:
-    """Return the bytes read, and why there are none."""
+    """Return (up to ``size`` bytes, the reason if there are none)."""
     assert response is not None
     try:
         data: bytes = response.raw.read(size, decode_content=False)
     except MemoryError:
         raise
-    except Exception as error:  # noqa: BLE001 - errors of sockets, TLS, chunking: connection cut
+    except Exception as error:  # noqa: BLE001 - sockets, TLS, chunking: many types of errors
         return b"", " ".join(str(error).split()) or type(error).__name__
-    return data, "it ended early"
+    return data, "the registry closed the connection"

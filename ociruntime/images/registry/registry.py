@@ -1,8 +1,4 @@
-"""A client for a registry (distribution-spec 1.1): pull manifests and blobs of a repository.
-
-Registry("localhost:5000", "team/web", http, credential)
-
-"""
+"""Registry client (distribution-spec 1.1): pull manifests and blobs of a repository."""
 
 from __future__ import annotations
 
@@ -21,10 +17,9 @@ from ociruntime.images.store.document import Document
 if TYPE_CHECKING:
     from requests import Response
 
-# Docker Hub's API has a different host than its images' names.
-_ADDRESSES = {DOCKER_HUB: "registry-1.docker.io"}
+_ADDRESSES = {DOCKER_HUB: "registry-1.docker.io"}  # host in image names -> host of the API
 _ACCEPT = ", ".join(media_types.INDEXES + media_types.MANIFESTS)
-_LONGEST_TOKEN = 1 << 20
+_LONGEST_TOKEN = 1 << 20  # bytes of a token server's response
 
 
 class Registry:
@@ -44,7 +39,7 @@ class Registry:
         return f"{self.host}/{self.repository}"
 
     def head_manifest(self, tag: str) -> str:
-        """Return the digest of a tag (or digest) now, "" if the registry does not report it."""
+        """Return the digest that a tag has now, "" if the registry does not report it."""
         response = self._request("HEAD", f"/manifests/{tag}", {"Accept": _ACCEPT})
         response.close()
         if response.status_code != 200:
@@ -53,30 +48,33 @@ class Registry:
         return digest if is_digest(digest) else ""
 
     def manifest(self, tag: str) -> Document:
-        """Return the document for a tag or digest.  Raises ImageError for a digest mismatch."""
+        """Return the manifest or index for a tag or digest.
+
+        Raises ImageError for a digest mismatch.
+        """
         response = self._request("GET", f"/manifests/{tag}", {"Accept": _ACCEPT})
         if response.status_code != 200:
             raise self._refused("GET", response)
         data = read_body(response, LARGEST_DOCUMENT)
         digest = tag if is_digest(tag) else response.headers.get("Docker-Content-Digest", "")
         if is_digest(digest):
-            check_content(data, digest, f"the manifest {tag} from {self}")
+            check_content(data, digest, f'manifest "{tag}" from {self}')
         return Document(data, digest_of(data), response.headers.get("Content-Type", ""))
 
     def open_blob(self, digest: str, offset: int = 0) -> tuple[Response, int]:
-        """Return a response to read a blob from, and the offset at which it starts.
+        """Return a response to read a blob from, and the offset in bytes at which it starts.
 
-        The offset is 0 if the registry does not support ranges.
+        The offset is ``offset``, or 0 if the registry does not support ranges.
         """
-        wish = {"Range": f"bytes={offset}-"} if offset else {}
-        response = self._request("GET", f"/blobs/{digest}", wish)
+        headers = {"Range": f"bytes={offset}-"} if offset else {}
+        response = self._request("GET", f"/blobs/{digest}", headers)
         if response.status_code == 206:
             begin = response.headers.get("Content-Range", "").removeprefix("bytes ")
             if begin.partition("-")[0].strip() == str(offset):
                 return response, offset
             response.close()
             raise RegistryError(
-                f"{self}: blob {digest}: the response has a different range than requested"
+                f"download blob {digest} from {self}: the response has a wrong Content-Range"
             )
         if response.status_code == 416 and offset:
             response.close()
@@ -86,7 +84,7 @@ class Registry:
         return response, 0
 
     def _request(self, method: str, path: str, headers: dict[str, str]) -> Response:
-        """Send a request, answering authentication challenges, also when a token has expired."""
+        """Send a request; after status 401 authenticate and send it again."""
         url = self._http.url(self._address, f"/v2/{self.repository}{path}")
         for attempt in (1, 2):
             sent = {**headers, **self._sent_authorization()}
@@ -97,16 +95,16 @@ class Registry:
             if urlsplit(response.url).netloc != urlsplit(url).netloc:
                 break  # challenged by a host that we were redirected to: send it no credentials
             response.close()
-            self._authorization = self._answer(offered, url)
+            self._authorization = self._authenticate(offered, url)
             if not self._authorization:
-                raise RegistryError(f"{method} {url}: 401 unauthorized", self._advice())
+                raise RegistryError(f"{method} {url}: 401 unauthorized", self._hint())
         return response
 
     def _sent_authorization(self) -> dict[str, str]:
         return {"Authorization": self._authorization} if self._authorization else {}
 
-    def _answer(self, offered: list[Challenge], url: str) -> str:
-        """Return the value of an Authorization header, "" if no challenge can be answered."""
+    def _authenticate(self, offered: list[Challenge], url: str) -> str:
+        """Return the value of an Authorization header, "" if no challenge can be met."""
         for challenge in offered:
             if challenge.scheme == "bearer" and challenge.parameters.get("realm"):
                 return f"Bearer {self._token(challenge.parameters, url)}"
@@ -115,19 +113,21 @@ class Registry:
         return ""
 
     def _token(self, parameters: dict[str, str], url: str) -> str:
+        """Return a bearer token from the token server that the registry at ``url`` names."""
         realm = parameters["realm"]
+        what = f"{self.host}: refusing token server {realm!r}"
         try:
-            place, plain = urlsplit(realm), is_plain(realm)
+            server, plain = urlsplit(realm), is_plain(realm)
         except ValueError:
-            raise RegistryError(f"{self.host} wants its tokens asked for at {realm!r}") from None
+            raise RegistryError(f"{what}: invalid URL") from None
         if not plain:
-            words = f"{self.host} wants its tokens asked for at {realm!r}, no plain address"
-            raise RegistryError(words)
-        if place.scheme != "https" and not (
-            place.scheme == "http" and url.startswith("http:") and self._may_be_plain(place.netloc)
+            raise RegistryError(f"{what}: ambiguous URL")
+        if server.scheme != "https" and not (
+            server.scheme == "http"
+            and url.startswith("http:")
+            and self._http.allows_http(server.netloc)
         ):
-            hint = "--insecure-options=http allows it"
-            raise RegistryError(f"{self.host} wants its tokens asked for at {realm}", hint)
+            raise RegistryError(f"{what}: not HTTPS", "--insecure-options=http allows HTTP")
         query = {"scope": parameters.get("scope") or f"repository:{self.repository}:pull"}
         if parameters.get("service"):
             query["service"] = parameters["service"]
@@ -139,25 +139,22 @@ class Registry:
             method = "POST"
         else:
             headers = {"Authorization": known.basic} if known else {}
-            joint = "&" if place.query else "?"
+            joint = "&" if server.query else "?"
             response = self._http.request("GET", f"{realm}{joint}{urlencode(query)}", headers)
             method = "GET"
         if response.status_code != 200:
-            raise refusal(method, response, self._advice())
-        document = load_document(read_body(response, _LONGEST_TOKEN), f"the token of {realm}")
+            raise refusal(method, response, self._hint())
+        document = load_document(read_body(response, _LONGEST_TOKEN), f"{method} {realm}: response")
         token = document.get("token") or document.get("access_token")
         if not isinstance(token, str) or not token.isascii() or not token.isprintable():
-            raise RegistryError(f"{realm}: no token in the answer")
+            raise RegistryError(f"{method} {realm}: the response has no valid token")
         return token
-
-    def _may_be_plain(self, host: str) -> bool:
-        return self._http.allows_http(host)
 
     def _refused(self, method: str, response: Response) -> ImageError:
         unauthorized = response.status_code in (401, 403)
-        return refusal(method, response, self._advice() if unauthorized else "")
+        return refusal(method, response, self._hint() if unauthorized else "")
 
-    def _advice(self) -> str:
+    def _hint(self) -> str:
         if self._credential:
-            return f"the credentials for {self} were not accepted"
-        return f"credentials for {self.host} go into auth.json"
+            return f"the registry does not accept the credentials for {self}"
+        return f"put credentials for {self.host} into auth.json"

@@ -1,4 +1,4 @@
-"""Sources of an image: the mirrors of its registry in order, then the registry."""
+"""Sources of an image: the mirrors of its registry in configured order, then the registry."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Answer = TypeVar("Answer")
 
 
 class Sources:
-    """The registries to try in order; the last one that answered is tried first next time.
+    """Registries to try in order; the one that succeeded last is tried first next time.
 
-    If all fail, raises the registry's own error, with those of the mirrors appended.
+    If all fail, the methods raise a RegistryError with the messages of all.
     """
 
     def __init__(self, registries: list[Registry]) -> None:
@@ -32,38 +32,40 @@ class Sources:
     def of(cls, reference: Reference, settings: Settings, http: HttpClient) -> Sources:
         """Return the sources of an image.
 
-        Raises HostError, ImageError for faulty configuration.
+        Raises HostError, ImageError for unreadable or malformed configuration.
         """
-        places = [(reference.host, reference.repository)]
+        repositories = [(reference.host, reference.repository)]
         for mirror in reversed(settings.mirrors().get(reference.host, [])):
             host, _, path = prefix_name(mirror).partition("/")
-            places.insert(0, (host, f"{path}/{reference.repository}" if path else places[-1][1]))
-        return cls([Registry(*place, http, credential(settings, *place)) for place in places])
+            prefix = f"{path}/" if path else ""
+            repositories.insert(0, (host, f"{prefix}{reference.repository}"))
+        return cls([Registry(*one, http, credential(settings, *one)) for one in repositories])
 
     def head_manifest(self, tag: str) -> str:
-        """Return ``Registry.head_manifest`` of the first that has it."""
-        return self._ask(lambda registry: registry.head_manifest(tag))
+        """Call ``Registry.head_manifest`` on each source until one succeeds."""
+        return self._first(lambda registry: registry.head_manifest(tag))
 
     def manifest(self, tag: str) -> Document:
-        """Return ``Registry.manifest`` of the first that has it."""
-        return self._ask(lambda registry: registry.manifest(tag))
+        """Call ``Registry.manifest`` on each source until one succeeds."""
+        return self._first(lambda registry: registry.manifest(tag))
 
     def open_blob(self, digest: str, offset: int = 0) -> tuple[Response, int]:
-        """Return ``Registry.open_blob`` of the first that has it."""
-        return self._ask(lambda registry: registry.open_blob(digest, offset))
+        """Call ``Registry.open_blob`` on each source until one succeeds."""
+        return self._first(lambda registry: registry.open_blob(digest, offset))
 
     def give_up(self) -> bool:
-        """Drop the source that answered last; return whether another one is left."""
+        """Drop the source that succeeded last; return False, keeping it, if it is the only one."""
         if len(self.registries) == 1:
             return False
         del self.registries[0]
         return True
 
-    def _ask(self, question: Callable[[Registry], Answer]) -> Answer:
+    def _first(self, request: Callable[[Registry], Answer]) -> Answer:
+        """Return the result of ``request`` for the first source where it does not raise."""
         faults: list[ImageError] = []
         for registry in list(self.registries):
             try:
-                answer = question(registry)
+                answer = request(registry)
             except ImageError as error:
                 faults.append(error)
                 continue
@@ -73,5 +75,4 @@ class Sources:
             return answer
         if len(faults) == 1:
             raise faults[0]
-        told = "; ".join(fault.message for fault in faults)
-        raise RegistryError(told, faults[-1].hint)
+        raise RegistryError("; ".join(fault.message for fault in faults), faults[-1].hint)

@@ -1,4 +1,4 @@
-"""Decide what ``image gc`` removes, from references by pods and last use."""
+"""Decide what ``image gc`` removes, by the pods' references and the time of last use."""
 
 from __future__ import annotations
 
@@ -25,10 +25,11 @@ def rubbish(
     used_trees: Set[str],
     before: float,
 ) -> Rubbish:
-    """Return images that no pod refers to, last used before ``before`` (epoch seconds).
+    """Return the images and trees to remove.
 
-    A tree is removed if no pod refers to it, unless one of its images was used since: it would have
-    to be rendered again.  ``tree_of`` maps image ids to tree ids.
+    Images are removed if no pod refers to them and their last use is not after ``before`` (seconds
+    since the epoch).  Trees are removed if no pod refers to them, except rendered ones of images
+    used after ``before``.  ``tree_of`` maps image ids to tree ids.
     """
     records = list(records)
     images = [one for one in records if one.id not in used_images and one.used <= before]

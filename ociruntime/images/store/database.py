@@ -1,7 +1,7 @@
-"""The index of the image store: an SQLite database beside the blobs.
+"""The index of the image store: an SQLite database of images, their names and their blobs.
 
 Its write lock serialises imports and removals: files below ``blobs`` are only created or removed
-inside ``writing``.
+in a transaction (``writing``).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MIGRATIONS = (
     CREATE VIEW unused_blobs AS
         SELECT digest FROM blobs WHERE digest NOT IN (SELECT blob FROM image_blobs);
     """,
-    # Under which names an image came, and whose signature was good then: empty if none was asked.
+    # The names under which an image was imported, with the signer verified then, or "".
     """
     CREATE TABLE origins(
         image TEXT NOT NULL REFERENCES images(id) ON DELETE CASCADE,
@@ -63,9 +63,9 @@ def open_database(path: str) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None)
     except sqlite3.Error as error:
-        raise ImageError(f'cannot open the image index "{path}": {error}') from None
-    with explained(path):
-        _use_log(connection)
+        raise ImageError(f'open the image index "{path}": {error}') from None
+    with explained(f'open the image index "{path}"'):
+        _use_write_ahead_log(connection)
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         if _version(connection) != len(MIGRATIONS):
@@ -74,12 +74,12 @@ def open_database(path: str) -> sqlite3.Connection:
 
 
 class explained:  # noqa: N801 - as contextlib has them
-    """A context that converts SQLite's errors to ImageError."""
+    """A context that converts SQLite's errors to ImageError, starting with ``action``."""
 
-    __slots__ = ("path",)
+    __slots__ = ("action",)
 
-    def __init__(self, path: str = "the image index") -> None:
-        self.path = path
+    def __init__(self, action: str = "use the index of the image store") -> None:
+        self.action = action
 
     def __enter__(self) -> None:
         pass
@@ -91,13 +91,13 @@ class explained:  # noqa: N801 - as contextlib has them
         at: TracebackType | None,
     ) -> None:
         if isinstance(error, sqlite3.Error):
-            raise ImageError(f"{self.path}: {error}") from None
+            raise ImageError(f"{self.action}: {error}") from None
 
 
 class writing(explained):  # noqa: N801 - as contextlib has them
-    """A context for an exclusive write transaction, rolled back on an exception.
+    """A context for a write transaction, committed at its end or rolled back on an exception.
 
-    Raises ImageError if another process holds the lock for longer than TIMEOUT.
+    Raises ImageError if another process writes for longer than TIMEOUT.
     """
 
     __slots__ = ("connection",)
@@ -126,18 +126,18 @@ class writing(explained):  # noqa: N801 - as contextlib has them
         super().__exit__(kind, error, at)
 
 
-def _use_log(connection: sqlite3.Connection) -> None:
+def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
     """Switch the database to WAL mode, so that readers and a writer do not block each other.
 
-    If several processes open a new database at once, SQLite lets only one of them switch, and
-    ignores the busy timeout for the others; so retry.
+    If several processes open a new database at once, only one of them succeeds, and SQLite ignores
+    the busy timeout for the others; so retry.
     """
-    limit = time.monotonic() + TIMEOUT
+    deadline = time.monotonic() + TIMEOUT
     while True:
         try:
             connection.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > limit:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
         else:
@@ -153,8 +153,9 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
     with writing(connection):
         version = _version(connection)  # again under the lock: another process may have migrated
         if version > len(MIGRATIONS):
-            message = f'"{path}" has version {version}, and {len(MIGRATIONS)} is the newest known'
-            raise ImageError(message, "a newer ocipod has made it")
+            message = f"unsupported version {version}, newer than {len(MIGRATIONS)}"
+            hint = "created by a newer ocipod; upgrade this one"
+            raise ImageError(f'open the image index "{path}": {message}', hint)
         if 0 < version < len(MIGRATIONS):
             _back_up(path, version)
         for script in MIGRATIONS[version:]:
@@ -164,7 +165,10 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _back_up(path: str, version: int) -> None:
-    """Back up the index before a migration; in WAL mode this works during a transaction."""
+    """Copy the index to PATH.version-N before a migration.
+
+    In WAL mode this works during a transaction.
+    """
     copy = f"{path}.version-{version}"
     try:
         if os.path.exists(copy):
@@ -180,22 +184,24 @@ def _back_up(path: str, version: int) -> None:
         source.close()
 
 
-_LONGEST = 4200  # characters: a name may be the path of a file
+_LONGEST = 4200  # characters: names of local images contain a path
 
 
 def check_name(name: str) -> str:
-    """Return ``name`` if it is valid for an image.  Raises ImageError."""
+    """Return ``name`` if it is a valid image name; else raise ImageError."""
     printable = name.isprintable() and name == name.strip()
     if not 0 < len(name) <= _LONGEST or not printable or name[0] == "-" or is_digest(name):
         shown = name[:80].encode("unicode_escape").decode()
-        raise ImageError(f'no name for an image: "{shown}"', "not empty, not a digest, one line")
+        hint = f"1 to {_LONGEST} printable characters, not a digest, not starting with -"
+        raise ImageError(f'invalid image name "{shown}"', hint)
     return name
 
 
 def put_name(database: sqlite3.Connection, id: str, name: str, signer: str = "") -> None:
-    """Give the name to the image, taking it from any other; call it in a transaction.
+    """Make ``name`` refer to the image, and record that it was imported under that name.
 
-    ``signer`` is recorded for the name; "" keeps what is recorded.  Raises ImageError.
+    Another image loses the name.  ``signer`` is recorded with it; "" keeps an earlier signer.
+    Call it in a transaction.  Raises ImageError.
     """
     point_name(database, id, name)
     database.execute(
@@ -208,8 +214,8 @@ def put_name(database: sqlite3.Connection, id: str, name: str, signer: str = "")
 def point_name(database: sqlite3.Connection, id: str, name: str) -> None:
     """Make ``name`` refer to the image; call it in a transaction.
 
-    Unlike ``put_name`` it does not record that the image came under that name, which is what the
-    policy considers.  Raises ImageError.
+    Unlike ``put_name`` it does not record that the image was imported under that name, which
+    counts for the signature policy.  Raises ImageError.
     """
     database.execute(
         "INSERT INTO names VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET image = excluded.image",
@@ -218,9 +224,9 @@ def point_name(database: sqlite3.Connection, id: str, name: str) -> None:
 
 
 def claim_name(database: sqlite3.Connection, id: str, name: str, *, replace: bool) -> str:
-    """Point ``name`` at the image if it is free, or with ``replace``; call it in a transaction.
+    """Call ``point_name``, but take the name from another image only with ``replace``.
 
-    Returns the id of another image that keeps the name, or "".  Raises ImageError.
+    Returns the id of the other image that keeps the name, or "".  Raises ImageError.
     """
     query = "SELECT image FROM names WHERE name = ?"
     row = database.execute(query, (check_name(name),)).fetchone()

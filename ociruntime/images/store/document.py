@@ -1,4 +1,4 @@
-"""Manifests and indexes, and the resolution of an index to the image for this machine."""
+"""Resolve an index to the image for this machine, and import it into the store."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DEEPEST = 3  # maximum nesting of indexes
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """``digest`` is that of ``data``; ``media_type`` is as received, perhaps empty."""
+    """A manifest or index with the digest of ``data``; ``media_type`` is the Content-Type or ""."""
 
     data: bytes
     digest: str
@@ -26,35 +26,36 @@ class Document:
 
 
 class Judge:
-    """A judge of whether an image may be used under a name; this one accepts all."""
+    """A check of whether an image may be used under a name; this one accepts all images."""
 
     def knows(self, id: str) -> bool:
-        """Return whether the stored image need not be judged again for that name."""
+        """Return whether the stored image with this id may be used without a new check."""
         del id
         return True
 
     def __call__(self, documents: list[Document]) -> str:
-        """Return the signer of the image, "" if none is required.
+        """Check an image; return its signer, "" if no signature is required.
 
-        ``documents`` lead from the name to the image.  Raises ImageError if it must not be used.
+        ``documents`` are those from ``way_to_image``.  Raises ImageError if it is not allowed.
         """
         del documents
         return ""
 
 
 def way_to_image(first: Document, get: Callable[[str], Document]) -> list[Document]:
-    """Resolve ``first`` to the manifest for this machine; ``get`` fetches by digest.
+    """Resolve ``first``, an index or manifest, to the manifest of the image for this machine.
 
-    Returns all documents on the way.  Raises ImageError.
+    ``get`` returns a document by digest.  Returns ``first``, then any nested indexes, then the
+    manifest.  Raises ImageError.
     """
     way = [first]
     while True:
-        what = f"the manifest {way[-1].digest}"
+        what = f"manifest {way[-1].digest}"
         entries = read_index(way[-1].data, way[-1].media_type, what)
         if entries is None:
             return way
         if len(way) > _DEEPEST:
-            raise ImageError(f"{what}: indexes nested more than {_DEEPEST} deep")
+            raise ImageError(f"{what}: more than {_DEEPEST} nested indexes")
         way.append(get(choose(entries, host(), what).digest))
 
 
@@ -67,15 +68,16 @@ def take_in(
     signer: str,
     budget: Budget,
 ) -> Image:
-    """Import the image at the end of ``way`` under ``name``; ``add`` fetches a missing blob.
+    """Import the image at the end of ``way`` under ``name``.
 
-    ``add`` also gets a label for progress: ``verb`` and the layer's number.  Limited by
-    ``budget``.  Raises HostError, ImageError; the store is then unchanged.
+    ``add`` copies a missing blob into the import; its third argument is a label for progress,
+    ``verb`` and the layer's number.  ``signer`` is recorded with the name.
+    Raises HostError, ImageError; the store is then unchanged.
     """
     with Incoming(store, budget) as incoming:
         for document in way:
             incoming.add_bytes(document.data, document.digest)
-        _, config, layers = parse_manifest(way[-1].data)
+        _, config, layers = parse_manifest(way[-1].data, f"manifest {way[-1].digest}")
         for number, blob in enumerate((config, *layers)):
             what = f"layer {number} of {len(layers)}" if number else "the configuration"
             if not incoming.has(blob.digest):

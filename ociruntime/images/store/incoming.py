@@ -1,7 +1,6 @@
-"""Imports: blobs are collected beside the store and committed atomically.
+"""Imports: blobs are collected in a directory below ``cas/tmp`` and committed atomically.
 
-An import has its own directory below ``cas/tmp``, locked while the import runs.  The stale
-directory of a killed import is removed by the next ``sweep``.
+The directory is locked while the import runs; ``Store.sweep`` removes those of killed imports.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ if TYPE_CHECKING:
 
 
 class Incoming:
-    """An import, as a context manager; without ``commit`` nothing of it remains.
+    """An import, as a context manager; without ``commit`` it leaves nothing behind.
 
-    What is added counts against ``budget``, by default with the default limits.  Raises ImageError
-    for faults of the image, HostError for those of the filesystem.
+    ``budget`` limits what is added; without one, the default limits apply.  Methods raise
+    ImageError for faults of the image, HostError for those of the filesystem.
     """
 
     def __init__(self, store: Store, budget: Budget | None = None) -> None:
@@ -52,7 +51,7 @@ class Incoming:
     def has(self, digest: str) -> bool:
         """Return whether this import or the store has the blob.
 
-        A blob of the store stays available to this import, even if its image is removed.
+        A blob of the store is linked into the import: it stays even if its image is removed.
         """
         if os.path.exists(self._file(digest)):
             return True
@@ -61,16 +60,16 @@ class Incoming:
         except FileNotFoundError:
             return False
         except OSError as error:
-            raise HostError(f"link blob {digest}", error) from None
+            raise HostError(f'link blob {digest} into "{self.path}"', error) from None
         return True
 
     def read(self, digest: str) -> bytes:
-        """Return the content of a small blob of the import."""
+        """Return the content of a small blob of the import, which must exist."""
         with open(self._file(digest), "rb") as blob:
             return blob.read()
 
     def add_bytes(self, content: bytes, digest: str = "") -> str:
-        """Add a blob from memory; see ``add_blob``."""
+        """Add a blob from memory and return its digest; see ``add_blob``."""
         import io
 
         return self.add_blob(io.BytesIO(content), digest or digest_of(content), len(content))
@@ -85,11 +84,11 @@ class Incoming:
     ) -> str:
         """Copy a blob from a stream and return its digest.
 
-        ``digest`` and ``size`` (bytes) are verified if given, and no more than ``size`` is read.
-        ``progress`` is called with ``kind`` and the number of bytes.
+        ``digest`` and ``size`` (bytes) are verified if given; reading stops beyond ``size``.
+        ``kind`` is the label for ``progress``.
         """
         partial = f"{self.path}/.{secrets.token_hex(8)}"
-        found = hasher(check_digest(digest) if digest else "sha256:")
+        hashed = hasher(check_digest(digest) if digest else "sha256:")
         done = 0
         self.budget.check_bytes(max(size, 0))
         try:
@@ -99,37 +98,37 @@ class Incoming:
                     if 0 <= size < done:
                         break
                     self.budget.take_bytes(len(chunk))
-                    found.update(chunk)
+                    hashed.update(chunk)
                     _write(file.fileno(), chunk)
                     progress(kind, done, max(size, 0))
-                _check(found.name, found.hexdigest(), done, digest, size)
+                actual = f"{hashed.name}:{hashed.hexdigest()}"
+                _check(actual, done, digest, size)
                 os.fsync(file.fileno())
-            named = digest or f"sha256:{found.hexdigest()}"
-            os.rename(partial, self._file(named))
+            os.rename(partial, self._file(actual))
         except OSError as error:
-            raise HostError(f"write blob {digest or 'of unknown digest'}", error) from None
+            raise HostError(f"write blob {digest or partial}", error) from None
         finally:
             if os.path.lexists(partial):
                 os.unlink(partial)
-        return named
+        return actual
 
     def adopt(self, path: str, digest: str) -> None:
-        """Add a file beside the store, synced and verified against ``digest``, by a hard link.
+        """Add the file at ``path`` as a blob, by a hard link; the file itself stays.
 
-        The file must not change any more; its own name stays.
+        It must be synced, verified against ``digest`` and not change any more.
         """
         try:
             os.link(path, self._file(digest))
         except OSError as error:
-            raise HostError(f'take "{path}"', error) from None
+            raise HostError(f'link "{path}" into "{self.path}"', error) from None
 
     def commit(
         self, manifest_digest: str, name: str = "", index: str = "", signer: str = ""
     ) -> Image:
-        """Commit the image with that manifest to the store, under ``name`` if given.
+        """Move the image with that manifest into the store, under ``name`` if given.
 
-        ``index`` is the digest of the index that it was chosen from, if added too.  ``signer`` has
-        signed it for that name; see permission.py.
+        ``index`` is the digest of the index that it was chosen from, or "".  ``signer`` is recorded
+        with the name; see permission.py.
         """
         needed = self._complete(manifest_digest)
         if index and self.has(index):
@@ -143,7 +142,7 @@ class Incoming:
                     store.blobs.take(self._file(digest), digest)
                 store.blobs.sync()
             except OSError as error:
-                raise HostError(f'write to "{store.blobs.path}"', error) from None
+                raise HostError(f'move blobs to "{store.blobs.path}"', error) from None
             execute(
                 "INSERT INTO images VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET used = ?,"
                 " index_digest = CASE excluded.index_digest WHEN '' THEN index_digest"
@@ -160,31 +159,35 @@ class Incoming:
         return store.find(name or manifest_digest, use=False)
 
     def _complete(self, manifest_digest: str) -> dict[str, int]:
-        """Return digest -> size of all the image's blobs, after checking that they are there."""
+        """Return digest -> size in bytes of the image's blobs; check that none is missing."""
         if not self.has(manifest_digest):
-            raise ImageError(f"the manifest {manifest_digest} is missing")
+            raise ImageError(f"import image: manifest {manifest_digest} is missing")
         manifest = self.read(manifest_digest)
-        _, config, layers = parse_manifest(manifest)
+        _, config, layers = parse_manifest(manifest, f"manifest {manifest_digest}")
         needed = {manifest_digest: len(manifest)}
         for number, blob in enumerate((config, *layers)):
-            self._check_there(blob, f"layer {number}" if number else "the configuration")
+            what = f"layer {number}" if number else "configuration"
+            self._check_blob(blob, f"import image {manifest_digest}: {what} {blob.digest}")
             needed[blob.digest] = blob.size
-        parse_config(self.read(config.digest), layers)
+        parse_config(self.read(config.digest), layers, f"image configuration {config.digest}")
         return needed
 
-    def _check_there(self, blob: Descriptor, what: str) -> None:
+    def _check_blob(self, blob: Descriptor, what: str) -> None:
         if not self.has(blob.digest):
-            raise ImageError(f"{what} is missing: {blob.digest}")
+            raise ImageError(f"{what} is missing")
         size = os.path.getsize(self._file(blob.digest))
         if size != blob.size:
-            raise ImageError(f"{what} has {size} bytes instead of {blob.size}")
+            raise ImageError(f"{what}: size mismatch: expected {blob.size} bytes, got {size}")
 
     def _file(self, digest: str) -> str:
         return f"{self.path}/{check_digest(digest).replace(':', '-')}"
 
 
 def remove_stale(tmp: str) -> tuple[int, int]:
-    """Remove imports of dead processes; return the number of files and bytes.  Raises HostError."""
+    """Remove imports of dead processes; return the number of files and of their bytes.
+
+    Raises HostError.
+    """
     count = total = 0
     try:
         for name in os.listdir(tmp):
@@ -205,11 +208,11 @@ def remove_stale(tmp: str) -> tuple[int, int]:
                 os.close(lock)
         return count, total
     except OSError as error:
-        raise HostError(f'clear "{tmp}"', error) from None
+        raise HostError(f'remove stale imports in "{tmp}"', error) from None
 
 
 def _new_directory(tmp: str) -> tuple[str, int]:
-    """Create a directory; return it and the descriptor that holds its lock."""
+    """Create a directory for an import; return its path and the descriptor that locks it."""
     try:
         while True:
             path = f"{tmp}/{os.getpid()}-{secrets.token_hex(6)}"
@@ -225,7 +228,7 @@ def _new_directory(tmp: str) -> tuple[str, int]:
                 return path, lock
             os.close(lock)
     except OSError as error:
-        raise HostError(f'make a directory in "{tmp}"', error) from None
+        raise HostError(f'create a directory in "{tmp}"', error) from None
 
 
 def _write(fd: int, chunk: bytes) -> None:
@@ -234,11 +237,12 @@ def _write(fd: int, chunk: bytes) -> None:
         view = view[os.write(fd, view) :]
 
 
-def _check(algorithm: str, hexadecimal: str, done: int, digest: str, size: int) -> None:
-    what = f"blob {digest}" if digest else "a blob"
+def _check(actual: str, done: int, digest: str, size: int) -> None:
+    """Compare digest and size read (``actual``, ``done``) with the expected ones."""
+    what = f"import blob {digest}" if digest else "import blob"
     if 0 <= size < done:
-        raise ImageError(f"{what} is longer than the {size} bytes it should have")
+        raise ImageError(f"{what}: longer than the expected {size} bytes")
     if 0 <= size != done:
-        raise ImageError(f"{what} ends after {done} of {size} bytes")
-    if digest and digest != f"{algorithm}:{hexadecimal}":
-        raise ImageError(f"digest mismatch: expected {digest}, got {algorithm}:{hexadecimal}")
+        raise ImageError(f"{what}: ends after {done} of {size} bytes")
+    if digest and digest != actual:
+        raise ImageError(f"{what}: digest mismatch: expected {digest}, got {actual}")

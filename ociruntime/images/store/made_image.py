@@ -1,4 +1,4 @@
-"""Assemble images from layers and a configuration."""
+"""Create OCI configurations and manifests for images imported from other formats."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from ociruntime.images.store.incoming import Incoming
 
 @dataclass(frozen=True, slots=True)
 class StoredLayer:
-    """``digest`` and ``size`` (bytes) as stored; ``diff_id`` of the uncompressed tar."""
+    """A layer in the store: ``digest`` and ``size`` (bytes) of the blob, perhaps compressed.
+
+    ``diff_id`` is the digest of the uncompressed tar; ``compression`` is "", "gzip" or "zstd".
+    """
 
     digest: str
     size: int
@@ -24,9 +27,9 @@ class StoredLayer:
 
 
 def minimal_config(layers: list[StoredLayer], app: Json | None = None) -> Json:
-    """Return the configuration of an image for this machine.
+    """Return the configuration of an image for this machine; ``app`` is its member ``config``.
 
-    It has no timestamps, so that the same files make the same image.
+    It has no timestamps, so that the same files result in the same image id.
     """
     return {
         "architecture": host()[0][0],
@@ -42,7 +45,10 @@ def add_documents(
     layers: list[StoredLayer],
     annotations: dict[str, str] | None = None,
 ) -> Document:
-    """Add configuration and manifest; return the manifest.  Raises HostError."""
+    """Add the configuration and a manifest to the import; return the manifest.
+
+    Raises HostError, ImageError.
+    """
     data = to_bytes(config)
     incoming.add_bytes(data)
     manifest = manifest_of(data, layers, annotations)
@@ -53,7 +59,7 @@ def add_documents(
 def manifest_of(
     config: bytes, layers: list[StoredLayer], annotations: dict[str, str] | None = None
 ) -> Document:
-    """Return the manifest for a configuration and layers."""
+    """Return the manifest for a serialised configuration and layers, lowest first."""
     document: Json = {
         "schemaVersion": 2,
         "mediaType": media_types.OCI_MANIFEST,
@@ -74,7 +80,7 @@ def manifest_of(
 
 
 def to_bytes(document: Json) -> bytes:
-    """Serialise reproducibly."""
+    """Serialise to JSON reproducibly: sorted members, no blanks."""
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
 

@@ -25,9 +25,9 @@ from ociruntime.images.model.reference import is_id_digits
 
 
 class Store:
-    """The store below ``directory``, created if it does not exist.
+    """The image store below the data directory ``directory``, created if it does not exist.
 
-    A process may open it several times, and several processes may use it.  Raises HostError.
+    Several processes may use it at once.  The constructor raises HostError.
     """
 
     def __init__(self, directory: str) -> None:
@@ -63,28 +63,29 @@ class Store:
     # Look up
 
     def find(self, reference: str, *, use: bool = True, digest: str = "") -> Image:
-        """Return the image with a name, an id or a unique prefix of one.
+        """Return the image with a full name, an id or a unique prefix of one.
 
         ``use`` marks it as used now, which protects it from ``image gc`` for a while.  With
-        ``digest``, an image of another digest counts as not found.  Raises ImageError.
+        ``digest`` (of a manifest or index), another image of that name counts as not found.
+        Raises ImageError, HostError.
         """
         image = self.load(self.record(reference))
-        if digest and not self._is_of(image, digest):
-            hint = "the name belongs to another image"
+        if digest and not self._has_digest(image, digest):
+            hint = "the name belongs to an image with another digest"
             raise ImageError(f'image "{reference}" is not in the store', hint)
         if use:
             self.mark_used(image.id)
         return image
 
-    def _is_of(self, image: Image, digest: str) -> bool:
-        """Return whether the digest is that of its manifest, or of the index it was chosen from."""
+    def _has_digest(self, image: Image, digest: str) -> bool:
+        """Return whether ``digest`` is that of its manifest or of an index it was imported with."""
         if digest in (image.id, image.index):
             return True
         parts = {image.config_digest, *(layer.digest for layer in image.layers)}
         return digest not in parts and digest in self.digests(image.id)
 
     def record(self, reference: str) -> Record:
-        """Return the record, like ``find`` but from the index alone.  Raises ImageError."""
+        """Return the record, like ``find`` but without reading blobs.  Raises ImageError."""
         return _chosen(self.records(), reference)
 
     def records(self) -> list[Record]:
@@ -93,33 +94,35 @@ class Store:
 
         with explained():
             rows = self.database.execute("SELECT * FROM records ORDER BY imported, id").fetchall()
-            came = self.database.execute("SELECT * FROM origins ORDER BY name").fetchall()
+            signed = self.database.execute("SELECT * FROM origins ORDER BY name").fetchall()
         origins: dict[str, list[tuple[str, str]]] = {}
-        for id, name, signer in came:
+        for id, name, signer in signed:
             origins.setdefault(id, []).append((name, signer))
-        found = []
+        records = []
         for id, imported, used, index, joined, size in rows:
             names = tuple(sorted(joined.split("\n"))) if joined else ()
             name = names[0] if names else ""
             used = max(used, self._marked(id))  # noqa: PLW2901 - whichever was last
-            from_where = tuple(origins.get(id, ()))
-            found.append(Record(id, name, names, size or 0, imported, used, index, from_where))
-        return found
+            imports = tuple(origins.get(id, ()))
+            records.append(Record(id, name, names, size or 0, imported, used, index, imports))
+        return records
 
     def images(self) -> list[Image]:
-        """Return all images that can be read; ``records`` includes damaged ones."""
-        found = []
+        """Return all images except damaged ones, which only ``records`` includes."""
+        images = []
         for record in self.records():
             try:
-                found.append(self.load(record))
+                images.append(self.load(record))
             except ImageError:
                 continue
-        return found
+        return images
 
     def load(self, record: Record) -> Image:
-        """Read and validate manifest and configuration.  Raises ImageError."""
-        manifest, config, layers = parse_manifest(self.blobs.read(record.id))
-        document, joined = parse_config(self.blobs.read(config.digest), layers)
+        """Read and validate the manifest and configuration of a record.  Raises ImageError."""
+        data = self.blobs.read(record.id)
+        manifest, config, layers = parse_manifest(data, f"manifest {record.id}")
+        what = f"image configuration {config.digest}"
+        document, joined = parse_config(self.blobs.read(config.digest), layers, what)
         return Image(
             id=record.id,
             name=record.name,
@@ -136,7 +139,7 @@ class Store:
         )
 
     def digests(self, id: str) -> list[str]:
-        """Return the digests of all blobs that belong to the image."""
+        """Return the digests of all blobs of the image.  Raises ImageError."""
         from ociruntime.images.store.database import explained
 
         query = "SELECT blob FROM image_blobs WHERE image = ? ORDER BY blob"
@@ -144,7 +147,7 @@ class Store:
             return [digest for (digest,) in self.database.execute(query, (id,))]
 
     def origins(self, id: str) -> dict[str, str]:
-        """Return name at import -> signer, "" if none was required."""
+        """Return each name at import -> the signer verified then, "" if none was required."""
         return next((dict(one.origins) for one in self.records() if one.id == id), {})
 
     # Modify
@@ -154,10 +157,10 @@ class Store:
         self.claim_name(id, name, replace=True)
 
     def claim_name(self, id: str, name: str, *, replace: bool) -> str:
-        """Make the name refer to this image if it is free, or with ``replace``.
+        """Make the name refer to this image; take it from another image only with ``replace``.
 
-        Returns the id of another image that keeps the name, or "".  For the policy, the names under
-        which the image was imported still count.  Raises ImageError.
+        Returns the id of the other image that keeps the name, or "".  The signature policy still
+        considers the names under which the image was imported.  Raises ImageError.
         """
         from ociruntime.images.store.database import claim_name, writing
 
@@ -169,10 +172,13 @@ class Store:
         try:
             os.utime(self.blobs.path_of(id))
         except OSError as error:
-            raise HostError(f"mark the image {id} as used", error) from None
+            raise HostError(f"mark image {id} as used", error) from None
 
     def last_use(self, id: str) -> float:
-        """Return the time of the last use or import; 0 if the image is gone.  Raises ImageError."""
+        """Return the time of last use or import (seconds since the epoch), 0 if it is removed.
+
+        Raises ImageError.
+        """
         from ociruntime.images.store.database import explained
 
         with explained():
@@ -181,7 +187,7 @@ class Store:
         return max(row[0], self._marked(id)) if row else 0
 
     def _marked(self, id: str) -> float:
-        """Return the time of the last ``mark_used``; 0 if the manifest is gone."""
+        """Return the time of the last ``mark_used``; 0 if the manifest is missing."""
         try:
             return os.stat(self.blobs.path_of(id)).st_mtime
         except (OSError, ImageError):
@@ -190,8 +196,8 @@ class Store:
     def remove(self, ids: Iterable[str]) -> int:
         """Remove images, and blobs that no other image needs; return the number of freed bytes.
 
-        The index is updated first: a crash leaves stale files for ``sweep``, never an image without
-        its blobs.  Raises ImageError, HostError.
+        The database is updated first: a crash leaves stale blobs for ``sweep``, never an image
+        without its blobs.  Raises ImageError, HostError.
         """
         from ociruntime.images.store.database import writing
 
@@ -204,7 +210,7 @@ class Store:
         return self._unlink(digest for (digest,) in gone)[1]
 
     def sweep(self) -> tuple[int, int]:
-        """Remove unused blobs and stale imports; return the number of files and bytes.
+        """Remove unused blobs and stale imports; return the number of files and of their bytes.
 
         Raises ImageError, HostError.
         """
@@ -215,9 +221,9 @@ class Store:
         return stale[0] + unknown[0], stale[1] + unknown[1]
 
     def _unlink(self, digests: Iterable[str]) -> tuple[int, int]:
-        """Remove the blobs that the index does not know.
+        """Remove those blobs that no image in the database has.
 
-        Call it in a transaction, so that no import brings one of them back meanwhile.
+        A transaction prevents an import from adding one of them again meanwhile.
         """
         from ociruntime.images.store.database import writing
 
@@ -240,18 +246,18 @@ class Store:
 
 
 def _chosen(records: Iterable[Record], reference: str) -> Record:
-    """Return the image with a name, an id or a unique prefix of one.  Raises ImageError."""
+    """Return the record with a full name, an id or a unique prefix of one.  Raises ImageError."""
     digits = reference.removeprefix("sha256:")
-    beginning = f"sha256:{digits}" if is_id_digits(digits) else ""
-    found = []
+    prefix = f"sha256:{digits}" if is_id_digits(digits) else ""
+    matches = []
     for record in records:
         if reference in record.names:
             return replace(record, name=reference)
-        if beginning and record.id.startswith(beginning):
-            found.append(record)
-    if len(found) > 1:
-        ids = ", ".join(record.id[:19] for record in found)
-        raise ImageError(f'"{reference}" means several images', ids)
-    if not found:
+        if prefix and record.id.startswith(prefix):
+            matches.append(record)
+    if len(matches) > 1:
+        ids = ", ".join(record.id[:19] for record in matches)
+        raise ImageError(f'image ID "{reference}" is ambiguous', f"give more digits: {ids}")
+    if not matches:
         raise ImageError(f'image "{reference}" is not in the store')
-    return found[0]
+    return matches[0]

@@ -1,1 +1,1 @@
-"""Tar archives and compressed streams: reading them safely, writing layers."""
+"""Tar archives and compressed streams: safe reading, and writing of layers."""

@@ -1,6 +1,6 @@
-"""Read archives: decompress them, and read their members safely.
+"""Read image archives: decompress them, and read their members as streams.
 
-Nothing is extracted here; members are read as streams.
+Nothing is extracted to the filesystem here, except a decompressed copy of the whole archive.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _COMPRESSIONS = ("xz", "bzip2", "gzip", "zstd")
 
 
 class Reading:
-    """A stream that reports read errors as ImageError about the archive ``what``."""
+    """A stream of the archive ``what``, in which read errors are ImageError."""
 
     def __init__(self, stream: Readable, what: str) -> None:
         self.stream = stream
@@ -36,13 +36,13 @@ class Reading:
         if self._start:
             data, self._start = self._start[:size], self._start[size:]
             return data
-        with faults_of(self.what):
+        with read_errors_of(self.what):
             return self.stream.read(size)
 
     def peek(self) -> bytes:
         """Return the first bytes, enough for ``compression_of``; call it before ``read``."""
         while len(self._start) < MAGIC:
-            with faults_of(self.what):
+            with read_errors_of(self.what):
                 more = self.stream.read(MAGIC - len(self._start))
             if not more:
                 break
@@ -57,62 +57,66 @@ class Reading:
 
 
 @contextmanager
-def faults_of(what: str) -> Iterator[None]:
-    """Convert an OSError while reading ``what`` to ImageError."""
+def read_errors_of(what: str) -> Iterator[None]:
+    """Convert an OSError to an ImageError about reading ``what``."""
     try:
         yield
     except OSError as error:
-        raise ImageError(f"{what} cannot be read: {reason(error)}") from None
+        raise ImageError(f"read {what}: {reason(error)}") from None
 
 
 def open_file(path: str) -> BinaryIO:
-    """Open a regular file; never blocks on a FIFO.  Raises HostError, ImageError."""
+    """Open a regular file; refuse a FIFO without blocking.  Raises HostError, ImageError."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     except OSError as error:
-        raise HostError(f"open {path}", error) from None
+        raise HostError(f'open "{path}"', error) from None
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise ImageError(f"{path} is not a regular file")
+        raise ImageError(f'open "{path}": not a regular file')
     return os.fdopen(fd, "rb")
 
 
 def compression_of_file(file: BinaryIO, what: str) -> str:
-    """Detect the compression of an open file, keeping its position.  Raises ImageError."""
-    with faults_of(what):
+    """Return the compression of an open file, as ``compression_of``; keep the file's position.
+
+    Raises ImageError.
+    """
+    with read_errors_of(what):
         start = file.read(MAGIC)
         file.seek(-len(start), os.SEEK_CUR)
     return compression_of(start)
 
 
 def plain(file: BinaryIO, what: str, budget: Budget) -> Reading:
-    """Return the decompressed content of an archive.  Raises ImageError."""
-    with faults_of(what):
+    """Return a stream of the decompressed archive ``what``.  Raises ImageError."""
+    with read_errors_of(what):
         return Reading(decompressed(file, budget, what, _COMPRESSIONS), what)
 
 
 def members(stream: Reading, budget: Budget) -> Iterator[tuple[Header, Content]]:
-    """Yield each member of a tar, with its content, which is valid until the next one.
+    """Yield (header, content) of each member of a tar; a content is valid until the next member.
 
     Reads the stream to its end.  Raises ImageError.
     """
-    reader = TarReader(stream)
+    reader = TarReader(stream, stream.what)
     for header in _headers(reader, stream.what, budget.fresh()):
-        yield header, Content(reader, budget, header.stored, header.size, header.pieces)
+        pieces = header.pieces
+        yield header, Content(reader, budget, header.stored, header.size, pieces, stream.what)
     while stream.read(CHUNK):
         pass
 
 
 def _headers(reader: TarReader, what: str, budget: Budget) -> Iterator[Header]:
-    """Yield the headers of the archive ``what``, up to the limit of files of an image."""
+    """Yield the headers of the archive ``what``; ``budget`` limits their number."""
     headers = iter(reader)
     while True:
         try:
             header = next(headers, None)
         except ImageError as error:
-            if error.message.startswith(what):  # raised by the stream, which has added the name
+            if error.message.startswith(what):  # the stream's errors name the archive already
                 raise
-            raise ImageError(f"{what} is damaged: {error.message}", error.hint) from None
+            raise ImageError(f"{what}: damaged tar archive: {error.message}", error.hint) from None
         if header is None:
             return
         budget.take_file()
@@ -120,9 +124,10 @@ def _headers(reader: TarReader, what: str, budget: Budget) -> Iterator[Header]:
 
 
 class Content:
-    """The content of a file in an archive; ``stream`` has the stored bytes.
+    """The content of a file in an archive, as a stream, with the holes of a sparse file as zeros.
 
-    Holes are read as zeros and count against ``budget``.
+    ``stream`` delivers the ``stored`` bytes, ``size`` is that of the whole file, ``pieces`` are the
+    stored parts of a sparse file.  ``budget`` limits the holes.  ``what`` is for errors.
     """
 
     def __init__(
@@ -132,9 +137,11 @@ class Content:
         stored: int,
         size: int,
         pieces: list[Piece] | None,
+        what: str,
     ) -> None:
         self.stream = stream
         self.budget = budget
+        self.what = what
         self._parts = _parts(stored, size, pieces)
         self._left = 0
         self._is_hole = False
@@ -145,13 +152,13 @@ class Content:
             if part is None:
                 return b""
             self._left, self._is_hole = part
-        wanted = min(size, self._left, CHUNK)
+        count = min(size, self._left, CHUNK)
         if self._is_hole:
-            self.budget.take_hole(wanted)
-        data = bytes(wanted) if self._is_hole else self.stream.read(wanted)
+            self.budget.take_hole(count)
+        data = bytes(count) if self._is_hole else self.stream.read(count)
         self._left -= len(data)
         if not data:
-            raise ImageError("the archive ends in the middle of a file")
+            raise ImageError(f"{self.what} ends in the middle of a file")
         return data
 
 
@@ -169,7 +176,7 @@ def _parts(stored: int, size: int, pieces: list[Piece] | None) -> Iterator[tuple
 
 
 def member_name(name: str | bytes) -> str:
-    """Normalise ``./a/b/`` to ``a/b``; "" is the archive's root."""
+    """Normalise a member's name, ``./a/b/`` to ``a/b``; the archive's root becomes ""."""
     text = name if isinstance(name, str) else name.decode("utf-8", "surrogateescape")
     return "/".join(part for part in text.split("/") if part not in ("", "."))
 
@@ -189,16 +196,16 @@ class DirectoryFiles:
     def open(self, name: str) -> tuple[Reading, int]:
         """Open a file; return (stream, size in bytes).  Raises HostError, ImageError."""
         if not self.has(name):
-            raise ImageError(f"{self.path}: {name} is missing")
+            raise ImageError(f"open {self.path}: {name}: no such file")
         file = open_file(f"{self.path}/{name}")
         return Reading(file, f"{self.path}/{name}"), os.fstat(file.fileno()).st_size
 
     def close(self) -> None:
-        """Do nothing: no file stays open longer than its stream."""
+        """Do nothing: the streams own the open files."""
 
 
 class _File:
-    """A seekable file for ``TarReader``, which skips unread content instead of reading it."""
+    """A seekable file for ``TarReader``, which seeks over content that is not needed."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
@@ -218,7 +225,7 @@ class _File:
 
 
 class _Range:
-    """The bytes of a file from ``at`` on."""
+    """A stream of the bytes of a file from offset ``at`` on."""
 
     def __init__(self, file: BinaryIO, at: int) -> None:
         self.file = file
@@ -232,7 +239,7 @@ class _Range:
 
 @dataclass(frozen=True)
 class _Member:
-    """The offset of a file in an archive, or the target of a link."""
+    """A member of an archive: the offset ``at`` of a file's content, or the target ``link``."""
 
     type: bytes
     at: int
@@ -243,9 +250,9 @@ class _Member:
 
 
 class ArchiveFiles:
-    """The files in a tar, by name; a compressed tar is unpacked to an unlinked file in ``tmp``.
+    """The files in a tar, by name; a compressed tar is copied decompressed to a file in ``tmp``.
 
-    Raises HostError, ImageError.
+    That file is unlinked at once.  The constructor raises HostError, ImageError.
     """
 
     def __init__(self, path: str, tmp: str, budget: Budget) -> None:
@@ -256,8 +263,8 @@ class ArchiveFiles:
             if compression_of_file(file, path):
                 file = _spooled(file, path, tmp, budget)
             self._file = file
-            self._members: dict[str, _Member] = {}
-            with faults_of(path):
+            self._members: dict[str, _Member] = {}  # by normalised name
+            with read_errors_of(path):
                 self._read_members(_File(file), budget.fresh())
         except BaseException:
             file.close()
@@ -280,19 +287,22 @@ class ArchiveFiles:
         return member_name(name) in self._members
 
     def open(self, name: str) -> tuple[Reading, int]:
-        """Open a file, following links inside the archive; return (stream, size in bytes)."""
-        found = member_name(name)
+        """Open a file, following links inside the archive; return (stream, size in bytes).
+
+        Raises ImageError.
+        """
+        target = member_name(name)
         for _ in range(_MOST_LINKS):
-            member = self._members.get(found)
+            member = self._members.get(target)
             if member is None or member.type not in (SYMLINK, HARD_LINK):
                 break
-            beside = os.path.dirname(found) if member.type == SYMLINK else ""
-            found = member_name(os.path.normpath(os.path.join(beside, member.link)))
+            beside = os.path.dirname(target) if member.type == SYMLINK else ""
+            target = member_name(os.path.normpath(os.path.join(beside, member.link)))
         if member is None or member.type != REGULAR:
-            raise ImageError(f"{self.path}: {name} is missing")
+            raise ImageError(f"open {self.path}: {name}: no such file")
         pieces = None if member.pieces is None else list(member.pieces)
         stored = _Range(self._file, member.at)
-        content = Content(stored, self.budget, member.stored, member.size, pieces)
+        content = Content(stored, self.budget, member.stored, member.size, pieces, self.path)
         return Reading(content, f"{self.path}: {name}"), member.size
 
     def close(self) -> None:
@@ -303,11 +313,11 @@ Files = DirectoryFiles | ArchiveFiles
 
 
 def read_small(files: Files, name: str, longest: int) -> bytes:
-    """Return the whole content of a small file.  Raises HostError, ImageError."""
+    """Return the content of a file of at most ``longest`` bytes.  Raises HostError, ImageError."""
     stream, size = files.open(name)
     with closing(stream):
         if size > longest:
-            raise ImageError(f"{files}: {name} is longer than {longest} bytes")
+            raise ImageError(f"{files}: {name} is larger than {longest} bytes: {size}")
         data = b""
         while more := stream.read(longest + 1 - len(data)):
             data += more
@@ -315,7 +325,7 @@ def read_small(files: Files, name: str, longest: int) -> bytes:
 
 
 def _spooled(file: BinaryIO, path: str, tmp: str, budget: Budget) -> BinaryIO:
-    """Return an unlinked file with the decompressed content, limited by ``budget``."""
+    """Return an unlinked file in ``tmp`` with the decompressed content; close ``file``."""
     with file:
         stream = plain(file, path, budget)
         target = None
@@ -329,6 +339,6 @@ def _spooled(file: BinaryIO, path: str, tmp: str, budget: Budget) -> BinaryIO:
             if target:
                 target.close()
             if isinstance(error, OSError):
-                raise HostError(f"unpack {path} in {tmp}", error) from None
+                raise HostError(f'decompress "{path}" to a file in "{tmp}"', error) from None
             raise
     return target

@@ -1,4 +1,4 @@
-"""Set owner, mode, times and extended attributes of a file in a tree."""
+"""Set owner, mode, times and extended attributes of an unpacked file."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 
+from ociruntime.base.errors import reason
 from ociruntime.images.tar.header import Header
 
 _CAPABILITY = "security.capability"
@@ -14,46 +15,46 @@ _USER = "user."
 # overlayfs interprets these attributes, so an image could use them to change how it is mounted.
 _OVERLAY = ("user.overlay.", "trusted.overlay.")
 _MOST_NOTES = 100
-_NOT_HERE = (errno.EOPNOTSUPP, errno.EPERM)
+_UNSUPPORTED = (errno.EOPNOTSUPP, errno.EPERM)  # by the filesystem, or in a user namespace
 
 
 class Notes:
-    """Reports of what could not be unpacked, with one line per reason, not per file.
+    """Warnings about attributes that could not be set: one line per attribute and reason.
 
-    Attribute names come from the image and may be numerous: after a limit they are only counted.
+    An image can have any number of attribute names; beyond a limit they are only counted.
     """
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str], tuple[str, int]] = {}
+        self._files: dict[tuple[str, str], tuple[str, int]] = {}  # first file, number of files
 
     def add(self, what: str, why: str, name: str) -> None:
-        """Report that ``what`` was left out of the file ``name``."""
-        if len(self._found) >= _MOST_NOTES and (what, why) not in self._found:
+        """Record that the file ``name`` was unpacked without ``what``, and why."""
+        if len(self._files) >= _MOST_NOTES and (what, why) not in self._files:
             what, why = "further extended attributes", "too many to list"
-        example, count = self._found.get((what, why), (name, 0))
-        self._found[what, why] = (example, count + 1)
+        first, count = self._files.get((what, why), (name, 0))
+        self._files[what, why] = (first, count + 1)
 
     def lines(self) -> list[str]:
-        """Return the reports as lines for a log."""
+        """Return the warnings, one line each."""
         return [
-            f'left out {what} of "{example}"'
+            f'left out {what} of "{first}"'
             + (f" and {count - 1} others" if count > 1 else "")
             + f": {why}"
-            for (what, why), (example, count) in self._found.items()
+            for (what, why), (first, count) in self._files.items()
         ]
 
 
 def refusal(attribute: str) -> str:
-    """Return why an extended attribute is refused, "" if it is allowed."""
+    """Return why an image must not set an extended attribute, "" if it may."""
     if attribute.startswith(_OVERLAY):
-        return "it would change how the image is mounted"
+        return "overlayfs would interpret it"
     if attribute == _CAPABILITY or attribute in _ACL or attribute.startswith(_USER):
         return ""
-    return "the host gives it to files itself"
+    return "it is reserved for the host's own policy"
 
 
 def is_text(attribute: str) -> bool:
-    """Return whether the name is UTF-8; the kernel allows any bytes, but pax headers do not."""
+    """Return whether an attribute's name is valid UTF-8, as pax headers require."""
     try:
         attribute.encode()
     except UnicodeEncodeError:
@@ -62,7 +63,7 @@ def is_text(attribute: str) -> bool:
 
 
 def set_of_open(fd: int, header: Header, notes: Notes) -> None:
-    """Set everything except the times of a regular file or directory.  Raises OSError.
+    """Set everything except the times of an open regular file or directory.  Raises OSError.
 
     The order matters: chown(2) clears setuid bits and capabilities.
     """
@@ -72,7 +73,7 @@ def set_of_open(fd: int, header: Header, notes: Notes) -> None:
 
 
 def set_by_name(directory: int, name: bytes, header: Header, notes: Notes, *, link: bool) -> None:
-    """Set everything of a new device, FIFO or (``link``) symbolic link.
+    """Set everything, times included, of a new device, FIFO or (with ``link``) symbolic link.
 
     Raises OSError.
     """
@@ -85,7 +86,7 @@ def set_by_name(directory: int, name: bytes, header: Header, notes: Notes, *, li
 
 
 def _chmod(directory: int, name: bytes, mode: int) -> None:
-    """Change the mode of ``name`` without following links; no chmod(2) flag does that."""
+    """Change the mode of ``name`` without following links, which fchmodat(2) cannot do."""
     fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     try:
         if stat.S_ISLNK(os.fstat(fd).st_mode):
@@ -96,14 +97,14 @@ def _chmod(directory: int, name: bytes, mode: int) -> None:
 
 
 def set_time(directory: int, name: bytes, mtime: int) -> None:
-    """Set both times, in nanoseconds, of the file or link itself.  Raises OSError."""
+    """Set atime and mtime, in nanoseconds, of a file or of a link itself.  Raises OSError."""
     os.utime(name, ns=(mtime, mtime), dir_fd=directory, follow_symlinks=False)
 
 
 def _set_attributes(file: int | bytes, header: Header, notes: Notes) -> None:
-    """Set the header's extended attributes and remove all others that an image can have.
+    """Set the header's extended attributes; remove all others, except the host's own.
 
-    Others come from a lower layer's directory, or (ACLs) from the parent directory's default.
+    The others come from a directory of a lower layer, or from the parent's default ACL.
     """
     follow = isinstance(file, int)
     try:
@@ -121,8 +122,8 @@ def _set_attributes(file: int | bytes, header: Header, notes: Notes) -> None:
             try:
                 os.setxattr(file, name, value, follow_symlinks=follow)
             except OSError as error:
-                if error.errno not in _NOT_HERE:
+                if error.errno not in _UNSUPPORTED:
                     raise
-                why = f"{error.strerror} here"
+                why = reason(error)
         if why:
             notes.add(f"the extended attribute {name}", why, header.shown())

@@ -1,6 +1,7 @@
 """Parse tar headers and pax records; pure.
 
-Names are bytes, as in the archive.  Everything raises ImageError for damaged input.
+Names are bytes, as in the archive.  Every function raises ImageError for damaged input, without
+the archive's name, which the callers add.
 """
 
 from __future__ import annotations
@@ -24,21 +25,22 @@ GNU_LONG_NAME = b"L"
 GNU_LONG_LINK = b"K"
 GNU_SPARSE = b"S"
 
-_REGULAR_TOO = (b"\0", b"7")  # of V7 archives; "contiguous"
+_OTHER_REGULAR = (b"\0", b"7")  # V7 archives; "contiguous files"
 _SOLARIS_PAX = b"X"
 _XATTR = b"SCHILY.xattr."
 _LAST_ID = (1 << 32) - 2  # the next one, -1, means "leave unchanged" to chown(2)
-_LATEST = 1 << 40  # seconds; later times are errors, and beyond what the kernel accepts
+_LATEST = 1 << 40  # seconds since the epoch; times are limited to what the kernel accepts
 
 Record = tuple[bytes, bytes]
 
 
 @dataclass
 class Header:
-    """A file's header: ``size`` of the file, ``stored`` bytes of it in the archive.
+    """The header of a member, of type ``type`` (REGULAR, DIRECTORY ...).
 
-    ``user`` and ``group`` are names, ignored when a layer is unpacked.  ``mtime`` is in
-    nanoseconds. ``pieces`` of a sparse file are the (offset, length) of its stored parts.
+    ``size`` is that of the file, ``stored`` the bytes of it in the archive: fewer for a sparse
+    file, whose ``pieces`` are the (offset, length) of its stored parts.  ``link`` is the target of
+    a link.  ``mtime`` is in nanoseconds.  ``user`` and ``group`` are names; unpacking ignores them.
     """
 
     name: bytes
@@ -58,12 +60,12 @@ class Header:
     pieces: list[tuple[int, int]] | None = None
 
     def shown(self) -> str:
-        """Return the name for messages."""
+        """Return the name for messages, with invalid UTF-8 escaped."""
         return self.name.decode("utf-8", "backslashreplace")
 
 
 def parse_header(block: bytes) -> Header:
-    """Parse ``block``, of BLOCK bytes."""
+    """Parse a header block of BLOCK bytes; pax records are applied by ``apply_records``."""
     _check_sum(block)
     type = block[156:157]
     if type == _SOLARIS_PAX:
@@ -75,11 +77,11 @@ def parse_header(block: bytes) -> Header:
         prefix = _text(block[345:476] if block[508:512] == b"tar\0" else block[345:500])
         if prefix:
             name = prefix + b"/" + name
-    if type in _REGULAR_TOO:
+    if type in _OTHER_REGULAR:
         type = DIRECTORY if name.endswith(b"/") and type == b"\0" else REGULAR
     size = number(block[124:136])
     if size < 0:
-        raise ImageError("a file in the archive has a negative size")
+        raise ImageError(f"{quoted(name)}: negative size {size}")
     header = Header(
         name=name,
         type=type,
@@ -108,12 +110,12 @@ def number(digits: bytes) -> int:
     if not text:
         return 0
     if text.strip(b"01234567"):
-        raise ImageError("a number in the archive's tar header is damaged")
+        raise ImageError(f"invalid octal number {quoted(text)} in a tar header")
     return int(text, 8)
 
 
 def parse_records(data: bytes) -> list[Record]:
-    """Parse pax records, ``LENGTH KEY=VALUE`` with a newline each, in order."""
+    """Parse the records of a pax header, ``LENGTH KEY=VALUE`` with a newline each, in order."""
     records = []
     at = 0
     while at < len(data):
@@ -122,7 +124,7 @@ def parse_records(data: bytes) -> list[Record]:
         end = at + int(digits) if digits.isdigit() else 0
         record = data[blank + 1 : end - 1]
         if not blank < end <= len(data) or data[end - 1 : end] != b"\n" or b"=" not in record:
-            raise ImageError("an extended header of the archive is damaged")
+            raise ImageError(f"invalid record at offset {at} of a pax header")
         key, _, value = record.partition(b"=")
         records.append((key, value))
         at = end
@@ -130,15 +132,17 @@ def parse_records(data: bytes) -> list[Record]:
 
 
 def apply_records(header: Header, records: list[Record]) -> None:
-    """Override the header's values by pax records; the last of equal keys wins."""
+    """Override the header's values by pax records, in order."""
     for key, value in records:
         if key.startswith(_XATTR):
             name = key[len(_XATTR) :].decode("utf-8", "surrogateescape")
             if "\0" in name or not name:
-                raise ImageError("an extended attribute in the archive has no name")
+                raise ImageError(
+                    f'"{header.shown()}": invalid name of an extended attribute {name[:99]!r}'
+                )
             header.xattrs[name] = value
         elif not value:
-            continue  # an empty value revokes a global record, and we keep no others
+            continue  # an empty value only cancels a global record
         elif key == b"path":
             header.name = whole(value)
         elif key == b"linkpath":
@@ -158,7 +162,7 @@ def apply_records(header: Header, records: list[Record]) -> None:
 
 
 def check_values(header: Header) -> None:
-    """Refuse ids and device numbers that the kernel would refuse or misinterpret."""
+    """Refuse ids and device numbers that the kernel would refuse or misinterpret; limit mtime."""
     if not (0 <= header.uid <= _LAST_ID and 0 <= header.gid <= _LAST_ID):
         raise ImageError(f'"{header.shown()}": invalid owner {header.uid}:{header.gid}')
     if not (0 <= header.major < 1 << 12 and 0 <= header.minor < 1 << 20):
@@ -167,16 +171,18 @@ def check_values(header: Header) -> None:
 
 
 def _check_sum(block: bytes) -> None:
-    """Verify the sum of all bytes, its own field as blanks; some old tars sum signed bytes."""
+    """Verify the checksum: the sum of all bytes, with the checksum field itself as blanks.
+
+    Some old tars sum signed bytes.
+    """
     rest = block[:148] + block[156:]
-    found = sum(rest) + 8 * 0x20
+    actual = sum(rest) + 8 * 0x20
     try:
         expected = number(block[148:156])
     except ImageError:
         expected = -1
-    if expected != found and expected != found - 256 * sum(byte > 127 for byte in rest):
-        message = "no tar archive, or damaged: the checksum of a header is wrong"
-        raise ImageError(message)
+    if expected != actual and expected != actual - 256 * sum(byte > 127 for byte in rest):
+        raise ImageError("wrong checksum of a tar header", "perhaps not a tar archive")
 
 
 def _text(field: bytes) -> bytes:
@@ -184,23 +190,28 @@ def _text(field: bytes) -> bytes:
 
 
 def whole(value: bytes) -> bytes:
-    """Return the name in an extended header, whose length is known; must not contain NUL."""
+    """Return a name from a pax header; it must not contain NUL."""
     if b"\0" in value:
-        raise ImageError("a name in the archive has a NUL byte")
+        raise ImageError(f"NUL byte in the name {quoted(value)}")
     return value
+
+
+def quoted(value: bytes) -> str:
+    """Return a value from the archive for messages, quoted, escaped and shortened."""
+    return repr(value[:99])[1:]
 
 
 def _decimal(value: bytes) -> int:
     if not value.isdigit() or len(value) > 18:
-        raise ImageError("a number in an extended header of the archive is damaged")
+        raise ImageError(f"invalid number {quoted(value)} in a pax header")
     return int(value)
 
 
 def _nanoseconds(value: bytes) -> int:
-    """Convert decimal seconds with a fraction exactly."""
+    """Convert decimal seconds, perhaps negative or with a fraction, without rounding errors."""
     seconds, _, fraction = value.partition(b".")
     digits = seconds.removeprefix(b"-")
     if not digits.isdigit() or len(digits) > 18 or (fraction and not fraction.isdigit()):
-        raise ImageError("a time in an extended header of the archive is damaged")
+        raise ImageError(f"invalid time {quoted(value)} in a pax header")
     total = int(digits) * 1_000_000_000 + int(fraction[:9].ljust(9, b"0"))
     return -total if seconds.startswith(b"-") else total

@@ -1,7 +1,7 @@
-"""Stream a layer as a tar archive, without holding it in memory or on disk.
+"""Create a layer's tar archive as a stream, without a copy in memory or on disk.
 
-``Incoming.add_blob`` reads ``LayerTar(of_directory(PATH))``.  The archive is reproducible: names
-are sorted, owners are numeric, and the only times are the files' mtimes.
+``Incoming.add_blob(LayerTar(of_directory(PATH)))`` makes a layer of a directory.  The archive is
+reproducible: names are sorted, owners are numeric, and the only times are the files' mtimes.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ociruntime.images.tar.streams import CHUNK, Readable
 _END = b"\0" * (2 * tarfile.BLOCKSIZE)
 WHITEOUT = ".wh."
 
-# A header and, for a regular file with content, its reader; closed by whoever created it.
+# A header and, for a regular file, a stream of its content, which the iterator itself closes.
 Member = tuple[tarfile.TarInfo, Readable | None]
 
 
 class LayerTar:
-    """The bytes of a tar of ``members``, ``count`` of them read so far; raises what they raise."""
+    """A stream of a tar archive of ``members``; ``count`` is the number of bytes read so far."""
 
     def __init__(self, members: Iterator[Member]) -> None:
         self._pieces = _pieces(members)
@@ -46,8 +46,8 @@ class LayerTar:
 def _pieces(members: Iterator[Member]) -> Iterator[bytes]:
     for header, content in members:
         if os.path.basename(header.name).startswith(WHITEOUT):
-            hint = "in a layer, a name with this prefix removes another file"
-            raise ImageError(f'a file called "{header.name}" cannot be in an image', hint)
+            hint = f"in a layer, the prefix {WHITEOUT} marks a removed file"
+            raise ImageError(f'add "{header.name}" to a layer: reserved name', hint)
         yield header.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
         if content is None:
             continue
@@ -55,7 +55,7 @@ def _pieces(members: Iterator[Member]) -> Iterator[bytes]:
         while left:
             data = content.read(min(left, CHUNK))
             if not data:
-                raise ImageError(f'"{header.name}" became shorter while it was read')
+                raise ImageError(f'read "{header.name}": the file was truncated meanwhile')
             left -= len(data)
             yield data
         yield b"\0" * (-header.size % tarfile.BLOCKSIZE)
@@ -63,16 +63,16 @@ def _pieces(members: Iterator[Member]) -> Iterator[bytes]:
 
 
 def of_directory(top: str, budget: Budget) -> Iterator[Member]:
-    """Yield ``top`` and everything below, depth first, except sockets.
+    """Yield the directory ``top`` and everything below, depth first, except sockets.
 
-    Links are never followed.  Raises HostError; ImageError if the files or the depth exceed
-    ``budget``.
+    Symbolic links are not followed.  Raises HostError; ImageError if the number of files or the
+    depth exceeds ``budget``.
     """
-    seen: dict[tuple[int, int], str] = {}
+    seen: dict[tuple[int, int], str] = {}  # (device, inode) of files with several links -> path
     try:
         top_fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
-        raise HostError(f"open {top}", error) from None
+        raise HostError(f'open "{top}"', error) from None
     try:
         yield _header(os.fstat(top_fd), ".", _attributes(top_fd)), None
         yield from _below(top_fd, "", seen, 0, budget)
@@ -86,26 +86,26 @@ def _below(
     for name in _names(directory, budget):
         path = f"{prefix}{name}"
         try:
-            found = os.lstat(name, dir_fd=directory)
-            kind = stat.S_IFMT(found.st_mode)
+            facts = os.lstat(name, dir_fd=directory)
+            kind = stat.S_IFMT(facts.st_mode)
             if kind == stat.S_IFSOCK:
                 continue
-            key = (found.st_dev, found.st_ino)
-            if kind != stat.S_IFDIR and found.st_nlink > 1:
+            key = (facts.st_dev, facts.st_ino)
+            if kind != stat.S_IFDIR and facts.st_nlink > 1:
                 if key in seen:
-                    yield _link(found, path, seen[key]), None
+                    yield _link(facts, path, seen[key]), None
                     continue
                 budget.take_name(len(path))
                 seen[key] = path
             if kind == stat.S_IFLNK:
                 target = os.readlink(name, dir_fd=directory)
-                yield _header(found, path, {}, target), None
+                yield _header(facts, path, {}, target), None
             elif kind in (stat.S_IFDIR, stat.S_IFREG):
                 yield from _opened(directory, name, path, seen, depth, budget)
             else:
-                yield _header(found, path, {}), None
+                yield _header(facts, path, {}), None
         except OSError as error:
-            raise HostError(f"read {path}", error) from None
+            raise HostError(f'read "{path}"', error) from None
 
 
 def _names(directory: int, budget: Budget) -> list[str]:
@@ -125,17 +125,17 @@ def _opened(
     depth: int,
     budget: Budget,
 ) -> Iterator[Member]:
-    """Yield a directory with its content, or a file."""
+    """Yield a directory and everything below it, or a regular file, opened by ``name``."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     fd = os.open(name, flags, dir_fd=directory)
     try:
-        found = os.fstat(fd)  # of the opened file: it may have been replaced since it was listed
-        header = _header(found, path, _attributes(fd))
-        if stat.S_ISDIR(found.st_mode):
+        facts = os.fstat(fd)  # of the opened file: it may have been replaced since it was listed
+        header = _header(facts, path, _attributes(fd))
+        if stat.S_ISDIR(facts.st_mode):
             budget.check_depth(depth + 1)
             yield header, None
             yield from _below(fd, f"{path}/", seen, depth + 1, budget)
-        elif stat.S_ISREG(found.st_mode):
+        elif stat.S_ISREG(facts.st_mode):
             with os.fdopen(os.dup(fd), "rb", buffering=0) as file:
                 yield header, file
     finally:
@@ -143,14 +143,14 @@ def _opened(
 
 
 def _header(
-    found: os.stat_result, path: str, attributes: dict[str, str], target: str = ""
+    facts: os.stat_result, path: str, attributes: dict[str, str], target: str = ""
 ) -> tarfile.TarInfo:
     header = tarfile.TarInfo(path)
-    header.mode = stat.S_IMODE(found.st_mode)
-    header.uid, header.gid, header.mtime = found.st_uid, found.st_gid, int(found.st_mtime)
+    header.mode = stat.S_IMODE(facts.st_mode)
+    header.uid, header.gid, header.mtime = facts.st_uid, facts.st_gid, int(facts.st_mtime)
     header.pax_headers = attributes
     header.linkname = target
-    kind = stat.S_IFMT(found.st_mode)
+    kind = stat.S_IFMT(facts.st_mode)
     header.type = {
         stat.S_IFDIR: tarfile.DIRTYPE,
         stat.S_IFLNK: tarfile.SYMTYPE,
@@ -159,23 +159,24 @@ def _header(
         stat.S_IFIFO: tarfile.FIFOTYPE,
     }.get(kind, tarfile.REGTYPE)
     if kind == stat.S_IFREG:
-        header.size = found.st_size
+        header.size = facts.st_size
     elif kind in (stat.S_IFCHR, stat.S_IFBLK):
-        header.devmajor, header.devminor = os.major(found.st_rdev), os.minor(found.st_rdev)
+        header.devmajor, header.devminor = os.major(facts.st_rdev), os.minor(facts.st_rdev)
     return header
 
 
-def _link(found: os.stat_result, path: str, target: str) -> tarfile.TarInfo:
-    header = _header(found, path, {}, target)
+def _link(facts: os.stat_result, path: str, target: str) -> tarfile.TarInfo:
+    """Return the header of a hard link to the member ``target``."""
+    header = _header(facts, path, {}, target)
     header.type, header.size = tarfile.LNKTYPE, 0
     return header
 
 
 def _attributes(fd: int) -> dict[str, str]:
-    """Return extended attributes for pax headers, without those of the host's own policy."""
-    found = {}
+    """Return pax records of a file's extended attributes, without those of the host's policy."""
+    records = {}
     for name in os.listxattr(fd):
         if name.startswith(("user.", "security.capability", "trusted.")) and is_text(name):
             value = os.getxattr(fd, name)
-            found[f"SCHILY.xattr.{name}"] = value.decode("utf-8", "surrogateescape")
-    return found
+            records[f"SCHILY.xattr.{name}"] = value.decode("utf-8", "surrogateescape")
+    return records

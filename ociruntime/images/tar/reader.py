@@ -1,6 +1,6 @@
-"""Read a tar archive from a stream, in the formats ustar, pax and GNU; names are bytes.
+"""Read a tar archive from a stream, in the formats ustar, pax and GNU.
 
-The standard library's tarfile takes a damaged header for the end of the archive, and reads extended
+The standard library's tarfile takes a damaged header for the end of the archive, and reads pax
 headers of any size into memory; both are unacceptable for untrusted layers.
 """
 
@@ -24,11 +24,12 @@ from ociruntime.images.tar.header import (
     number,
     parse_header,
     parse_records,
+    quoted,
     whole,
 )
 from ociruntime.images.tar.streams import Readable
 
-LARGEST_EXTENSION = 1 << 20  # bytes of a file's extended headers (an attribute can have 64 kB)
+LARGEST_EXTENSION = 1 << 20  # bytes of a file's pax and GNU headers (an xattr can have 64 kB)
 _ZERO = bytes(BLOCK)
 _EXTENSIONS = (PAX, PAX_GLOBAL, GNU_LONG_NAME, GNU_LONG_LINK)
 _MOST_EXTENSIONS = 16  # for a single file
@@ -38,32 +39,34 @@ _MOST_GLOBALS = 100
 class TarReader:
     """An iterator over the headers of an archive; ``read`` reads the current file's content.
 
-    If ``stream`` has a method ``skip``, unread content is skipped with it.  Raises ImageError for
-    damaged, truncated or unsupported archives.
+    If ``stream`` has a method ``skip(count)``, unread content is skipped with it.  Raises
+    ImageError for damaged, truncated or unsupported archives; ``what`` is for errors of ``read``.
     """
 
-    def __init__(self, stream: Readable) -> None:
+    def __init__(self, stream: Readable, what: str = "the archive") -> None:
         self.stream = stream
-        self.left = 0  # stored bytes of the current file
-        self.padding = 0
-        self.globals: dict[bytes, bytes] = {}
+        self.what = what
+        self.left = 0  # stored bytes of the current file that are not read yet
+        self.padding = 0  # bytes that fill its last block
+        self.globals: dict[bytes, bytes] = {}  # records of global pax headers
 
     def __iter__(self) -> Iterator[Header]:
         while (header := self._next()) is not None:
             yield header
 
     def read(self, size: int) -> bytes:
-        """Return up to ``size`` stored bytes of the current file; none at its end."""
-        wanted = min(size, self.left)
-        if not wanted:
+        """Return up to ``size`` stored bytes of the current file, b"" at its end."""
+        size = min(size, self.left)
+        if not size:
             return b""
-        data = self.stream.read(wanted)
+        data = self.stream.read(size)
         if not data:
-            raise ImageError("the archive ends in the middle of a file")
+            raise ImageError(f"{self.what} ends in the middle of a file")
         self.left -= len(data)
         return data
 
     def _next(self) -> Header | None:
+        """Return the next member's header with its pax records applied; None at the end."""
         self._finish_file()
         records: list[Record] = []
         long_name = long_link = b""
@@ -82,13 +85,13 @@ class TarReader:
             elif header.type == PAX_GLOBAL:
                 self.globals |= dict(parse_records(content))
                 if len(self.globals) > _MOST_GLOBALS:
-                    raise ImageError("the archive has too many global headers")
+                    raise ImageError(f"more than {_MOST_GLOBALS} global pax records")
             elif header.type == GNU_LONG_NAME:
                 long_name = content.partition(b"\0")[0]
             else:
                 long_link = content.partition(b"\0")[0]
         else:
-            raise ImageError("a file in the archive has too many headers")
+            raise ImageError(f"more than {_MOST_EXTENSIONS} headers for one file")
         header.name = long_name or header.name
         header.link = long_link or header.link
         apply_records(header, [*self.globals.items(), *records])
@@ -99,15 +102,16 @@ class TarReader:
         return header
 
     def _set_content(self, header: Header) -> None:
-        """Set the content's length; only regular files have content, whatever the size field."""
+        """Ignore the size field of other types than regular files, which have no content."""
         if header.type not in (REGULAR, GNU_SPARSE):
             header.size = header.stored = 0
         self.padding = -header.stored % BLOCK
 
     def _extension(self, header: Header, room: int) -> bytes:
+        """Return the content of a pax or GNU header, of at most ``room`` bytes."""
         if header.size > room:
-            hint = f"a file's may have {LARGEST_EXTENSION}"
-            raise ImageError(f"the archive has an extended header of {header.size} bytes", hint)
+            hint = f"at most {LARGEST_EXTENSION} bytes for one file"
+            raise ImageError(f"pax or GNU header of {header.size} bytes", hint)
         content = self._exactly(header.size)
         self._exactly(-header.size % BLOCK)
         return content
@@ -123,23 +127,23 @@ class TarReader:
         self.padding = 0
 
     def _block(self, *, at_start: bool) -> bytes | None:
-        """Return the next header; None at the end, which is two zero blocks or EOF."""
+        """Return the next header block; None at the end: two zero blocks, or EOF."""
         block = self._up_to(BLOCK)
         if block == _ZERO:
             block = self._up_to(BLOCK)
             if block not in (_ZERO, b""):
-                raise ImageError("the archive has data after its end")
+                raise ImageError("data after the zero block that ends the archive")
             block = b""
         if not block and at_start:
             return None
         if len(block) < BLOCK:
-            raise ImageError("the archive ends in the middle of a header")
+            raise ImageError("the archive ends in the middle of a header block")
         return block
 
     def _exactly(self, size: int) -> bytes:
         data = self._up_to(size)
         if len(data) < size:
-            raise ImageError("the archive ends too early")
+            raise ImageError("the archive ends in the middle of a header or file")
         return data
 
     def _up_to(self, size: int) -> bytes:
@@ -164,10 +168,10 @@ ReadBlock = Callable[[], bytes]
 def make_sparse(
     header: Header, block: bytes, records: list[Record], read_block: ReadBlock
 ) -> Header:
-    """Return the header, with the pieces if the file is sparse.
+    """Set pieces and size of the header if the file is sparse; return the header.
 
-    ``block`` is the raw header, ``read_block`` returns the next block of the archive.
-    Raises ImageError.
+    ``block`` is the raw header, ``records`` are its pax records; ``read_block`` returns the next
+    block of the archive.  Raises ImageError.
     """
     if header.type == GNU_SPARSE:
         pieces, size = _of_gnu(block, read_block)
@@ -189,17 +193,22 @@ def _of_gnu(block: bytes, read_block: ReadBlock) -> tuple[list[Piece], int]:
         pieces += _table(extension, _IN_BLOCK)
         more = extension[504]
         if len(pieces) > MOST_PIECES:
-            raise ImageError(f"a sparse file in the archive has more than {MOST_PIECES} pieces")
+            raise _too_many()
     return pieces, number(block[483:495])
 
 
+def _too_many() -> ImageError:
+    return ImageError(f"a sparse file has more than {MOST_PIECES} pieces")
+
+
 def _table(data: bytes, count: int) -> list[Piece]:
-    found = []
+    """Parse up to ``count`` pieces of the old GNU format, 12 digits each for offset and length."""
+    pieces = []
     for at in range(0, count * 24, 24):
         if not data[at]:
             break
-        found.append((number(data[at : at + 12]), number(data[at + 12 : at + 24])))
-    return found
+        pieces.append((number(data[at : at + 12]), number(data[at + 12 : at + 24])))
+    return pieces
 
 
 def _of_pax(
@@ -220,35 +229,35 @@ def _of_pax(
 
 
 def _of_content(header: Header, read_block: ReadBlock) -> list[Piece]:
-    """Parse the map of version 1.0: decimal numbers, one a line, in blocks before the content."""
+    """Parse the map of pax format 1.0: blocks before the content with a decimal number a line."""
     lines: list[bytes] = []
     rest = b""
-    wanted = 1
-    while len(lines) < wanted:
+    expected = 1
+    while len(lines) < expected:
         if header.stored < BLOCK:
-            raise ImageError("the list of a sparse file's pieces ends too early")
+            raise ImageError(f'"{header.shown()}": the sparse file\'s map is truncated')
         if len(rest) > 20:
-            raise ImageError("the list of a sparse file's pieces is damaged")
+            raise ImageError(f'"{header.shown()}": the sparse file\'s map has a line too long')
         header.stored -= BLOCK
         *whole, rest = (rest + read_block()).split(b"\n")
         lines += whole
-        if lines and wanted == 1:
+        if lines and expected == 1:
             count = _number(lines[0])
             if count > MOST_PIECES:
-                raise ImageError(f"a sparse file in the archive has more than {MOST_PIECES} pieces")
-            wanted = 1 + 2 * count
-    return _paired([_number(line) for line in lines[1:wanted]])
+                raise _too_many()
+            expected = 1 + 2 * count
+    return _paired([_number(line) for line in lines[1:expected]])
 
 
 def _paired(numbers: list[int]) -> list[Piece]:
     if len(numbers) % 2:
-        raise ImageError("the list of a sparse file's pieces is damaged")
+        raise ImageError("a sparse file's map has an offset without a length")
     return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
 def _number(digits: bytes) -> int:
     if not digits.isdigit() or len(digits) > 18:
-        raise ImageError("a number in a sparse file's header is damaged")
+        raise ImageError(f"invalid number {quoted(digits)} in a sparse file's map")
     return int(digits)
 
 
@@ -257,7 +266,9 @@ def _check(pieces: list[Piece], size: int, header: Header) -> None:
     at = 0
     for offset, length in pieces:
         if offset < at or length < 0 or offset + length > size:
-            raise ImageError(f'the pieces of the sparse file "{header.shown()}" do not fit')
+            message = "a piece of the sparse file overlaps another one or the end of the file"
+            raise ImageError(f'"{header.shown()}": {message}')
         at = offset + length
     if sum(length for _, length in pieces) != header.stored or size < 0:
-        raise ImageError(f'the pieces of the sparse file "{header.shown()}" are not all there')
+        message = f"the pieces of the sparse file do not add up to {header.stored} bytes"
+        raise ImageError(f'"{header.shown()}": {message}')

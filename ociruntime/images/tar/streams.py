@@ -1,4 +1,4 @@
-"""Decompress streams of layers and archives incrementally."""
+"""Decompress gzip, zstd, xz and bzip2 streams incrementally, within the limits of a budget."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _LZMA_STATE = 1 << 20  # bytes of memory that liblzma needs besides the dictiona
 
 
 class Readable(Protocol):
-    """A stream of bytes; ``read`` may return fewer bytes than requested, none at the end."""
+    """A stream of bytes; ``read`` may return fewer bytes than requested, b"" at the end."""
 
     def read(self, size: int, /) -> bytes: ...
 
@@ -42,7 +42,7 @@ class Counted:
 
 
 class _Peeked:
-    """A stream with ``start`` put back in front."""
+    """A stream of the bytes ``start``, which have been read already, and then of ``stream``."""
 
     def __init__(self, start: bytes, stream: Readable) -> None:
         self.start = start
@@ -56,7 +56,7 @@ class _Peeked:
 
 
 class _Pieces:
-    """The compressed bytes in pieces: small ones at the start of a part, then larger ones."""
+    """The compressed bytes of ``stream``, in pieces that grow until the next part begins."""
 
     def __init__(self, stream: Readable) -> None:
         self.stream = stream
@@ -73,12 +73,12 @@ class _Pieces:
         return piece
 
     def put_back(self, count: int) -> None:
-        """Put back the last bytes of a piece, as the start of the next part."""
+        """Put back the last ``count`` bytes of a piece, as the start of the next part."""
         self.at -= count
         self.size = _FIRST_PIECE
 
     def skip_zeros(self) -> bool:
-        """Skip zeros, which pad a stream; return whether anything follows."""
+        """Skip zeros, which pad a stream; return whether other bytes follow."""
         while True:
             if self.at == len(self.data):
                 self.data, self.at = self.stream.read(CHUNK), 0
@@ -99,14 +99,14 @@ class _Pieces:
 
 
 class Parts:
-    """The decompressed bytes of gzip, xz or bzip2 data, which can have several parts.
+    """The decompressed bytes of gzip, xz or bzip2 data: one or more parts (members, streams).
 
     ``read`` raises ImageError for damaged or truncated data, and for more parts than an archive may
-    have files: programs that write many parts start one per file.
+    have files: programs that write many parts start one per file.  ``what`` is for errors.
     """
 
     kind = ""
-    magic = b""  # of a part; data without it after a part is ignored, as gzip and xz do
+    magic = b""  # start of a part; other data after a part is ignored, as gzip and xz do
 
     def __init__(self, stream: Readable, budget: Budget, what: str) -> None:
         self.pieces = _Pieces(stream)
@@ -116,6 +116,7 @@ class Parts:
         self.part = self.new()
 
     def new(self) -> Any:  # noqa: ANN401 - a decompressor of the standard library
+        """Return a decompressor for a part."""
         raise NotImplementedError
 
     def step(self, size: int) -> bytes:
@@ -124,13 +125,13 @@ class Parts:
         return data
 
     def _input(self) -> bytes:
-        """Return a piece if the decompressor needs input, else b""."""
+        """Return compressed bytes if the decompressor needs input, else b""."""
         return self._piece() if self.part.needs_input else b""
 
     def _piece(self) -> bytes:
         piece = self.pieces.next()
         if not piece:
-            raise ImageError(f"{self.what}: the {self.kind} data ends too early")
+            raise ImageError(f"{self.what}: the {self.kind} data is truncated")
         return piece
 
     def read(self, size: int, /) -> bytes:
@@ -151,10 +152,11 @@ class Parts:
                 return data
 
     def damage(self, error: Exception) -> ImageError:
+        """Convert an error of the decompressor."""
         return ImageError(f"{self.what}: the {self.kind} data is damaged: {error}")
 
     def _next_part(self) -> bool:
-        """Start the next part; return False at the end."""
+        """Start the next part; return False at the end of the data."""
         self.pieces.put_back(len(self.part.unused_data))
         if not self.pieces.skip_zeros():
             return False
@@ -164,7 +166,7 @@ class Parts:
         self.count += 1
         most = self.budget.limits.files
         if self.count > most:
-            hint = f'the limit "files" is set in {FILE}'
+            hint = f'limited by "files" in {FILE}'
             raise ImageError(f"{self.what}: the {self.kind} data has more than {most} parts", hint)
         self.part = self.new()
         return True
@@ -219,16 +221,17 @@ class Unbzip2(Parts):
 class Unzstd:
     """The decompressed bytes of a zstd stream with one or more frames.
 
-    ``read`` raises ImageError for damage; truncation is detected by the digest of the decompressed
-    bytes.
+    ``read`` raises ImageError for damaged data.  It does not detect truncation: callers compare the
+    digest of the decompressed bytes.
     """
 
     def __init__(self, stream: Readable, budget: Budget, what: str) -> None:
         try:
             import zstandard
         except ImportError:
-            hint = "pip install zstandard, or the package python3-zstandard"
-            raise ImageError(f"{what} is compressed with zstd: zstandard is needed", hint) from None
+            hint = "pip install zstandard, or install the package python3-zstandard"
+            message = "zstd compression needs the Python package zstandard"
+            raise ImageError(f"{what}: {message}", hint) from None
         self.error = zstandard.ZstdError
         self.budget = budget
         self.what = what
@@ -251,12 +254,12 @@ class Unzstd:
 
 def _dictionary(what: str, kind: str, budget: Budget) -> ImageError:
     most = budget.limits.dictionary
-    hint = f'the limit "dictionary" is set in {FILE}'
+    hint = f'limited by "dictionary" in {FILE}'
     return ImageError(f"{what}: the {kind} data needs a dictionary larger than {most} bytes", hint)
 
 
 class _Metered:
-    """Decompressed data, whose ratio to the compressed data is limited by the budget."""
+    """The stream ``plain`` of decompressed data, with its ratio to ``stored`` data limited."""
 
     def __init__(self, plain: Readable, stored: Counted, budget: Budget, what: str) -> None:
         self.plain = plain
@@ -268,7 +271,7 @@ class _Metered:
         self.at = 0
 
     def read(self, size: int, /) -> bytes:
-        """Read from a buffer, because headers are small and many."""
+        """Read from a buffer, because callers read many small headers."""
         if self.at == len(self.buffer):
             self.buffer, self.at = self.plain.read(CHUNK), 0
             self.count += len(self.buffer)
@@ -288,7 +291,7 @@ OF_LAYERS = ("gzip", "zstd")
 
 
 def compression_of(start: bytes) -> str:
-    """Detect ``gzip``, ``zstd``, ``xz``, ``bzip2`` or "" from the first MAGIC bytes of a stream."""
+    """Return "gzip", "zstd", "xz", "bzip2" or "" by the first MAGIC bytes of a stream."""
     for kind, magic, _ in _KINDS:
         if start.startswith(magic):
             return kind
@@ -303,19 +306,20 @@ def decompressed(
     what: str = "the layer",
     kinds: tuple[str, ...] = OF_LAYERS,
 ) -> Readable:
-    """Return the decompressed ``stream``; its first bytes tell the compression, if any.
+    """Return the decompressed ``stream``; its first bytes determine the compression.
 
     Media types are ignored, because some builders declare a plain layer as compressed; the content
-    is verified by its own digest anyway.  A compression not in ``kinds`` is left alone.  Reading
-    raises ImageError, also if a limit of ``budget`` is exceeded.
+    is verified by its digest anyway.  Data not compressed, or not with one of ``kinds``, is
+    returned unchanged.  Reading raises ImageError for damaged data, or if a limit of ``budget`` is
+    exceeded; ``what`` describes the stream in it.
     """
     start = b""
     while len(start) < MAGIC and (more := stream.read(MAGIC - len(start))):
         start += more
     whole = _Peeked(start, stream)
-    found = compression_of(start)
+    compression = compression_of(start)
     for kind, _, make in _KINDS:
-        if kind == found and kind in kinds:
+        if kind == compression and kind in kinds:
             stored = Counted(whole)
             return _Metered(make(stored, budget, what), stored, budget, what)
     return whole

@@ -1,1 +1,1 @@
-"""Which images are accepted: the policy, keys and signatures."""
+"""Image trust: the signature policy, keys and signatures."""

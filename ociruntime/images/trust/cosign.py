@@ -1,7 +1,7 @@
-"""cosign signatures with a fixed key: ECDSA on P-256 over a payload that names a digest.
+"""cosign signatures made with a key pair (not keyless): ECDSA P-256 over a JSON payload.
 
-They are stored in the image's repository as an image with the tag ``sha256-<digest>.sig``: each
-layer is a payload, and its annotation the signature.
+cosign stores them in the image's repository, as an image with the tag ``sha256-HEX.sig``: each
+layer is a payload, which names the signed digest, and an annotation of it is the signature.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 PAYLOAD = "application/vnd.dev.cosign.simplesigning.v1+json"
 ANNOTATION = "dev.cosignproject.cosign/signature"
-LONGEST_PAYLOAD = 1 << 20
+LONGEST_PAYLOAD = 1 << 20  # bytes
 _MOST_SIGNATURES = 100
 
 
@@ -30,13 +30,18 @@ def tag_of(digest: str) -> str:
     return f"{digest.replace(':', '-')}.sig"
 
 
-def signatures(manifest: bytes) -> Iterator[tuple[Descriptor, bytes]]:
-    """Yield (payload's descriptor, signature) from a signature image.  Raises ImageError."""
-    layers = load_document(manifest, "the cosign signatures").get("layers")
+def signatures(
+    manifest: bytes, what: str = "cosign signatures"
+) -> Iterator[tuple[Descriptor, bytes]]:
+    """Yield (payload's descriptor, signature) from a signature image; skip other layers.
+
+    ``what`` describes the manifest in the ImageError that a malformed one raises.
+    """
+    layers = load_document(manifest, what).get("layers")
     if not isinstance(layers, list):
-        raise ImageError("the cosign signatures are not an image")
+        raise ImageError(f"{what}: layers must be a list")
     for layer in layers[:_MOST_SIGNATURES]:
-        payload = descriptor(layer, "a cosign signature")
+        payload = descriptor(layer, f"{what}: layers")
         annotations = layer.get("annotations") or {}
         text = annotations.get(ANNOTATION) if isinstance(annotations, dict) else None
         if payload.media_type == PAYLOAD and payload.size <= LONGEST_PAYLOAD and text:
@@ -47,8 +52,9 @@ def signatures(manifest: bytes) -> Iterator[tuple[Descriptor, bytes]]:
 
 
 def load_keys(paths: tuple[str, ...]) -> dict[str, Callable[[bytes, bytes], bool]]:
-    """Load public keys; return signer name -> function (signature, payload) -> whether valid.
+    """Load public keys from PEM files; return name of the signer -> verifier.
 
+    A verifier takes (signature, payload) and returns whether the signature is valid.
     Raises HostError, ImageError.
     """
     try:
@@ -58,20 +64,21 @@ def load_keys(paths: tuple[str, ...]) -> dict[str, Callable[[bytes, bytes], bool
     except ImportError:
         hint = "pip install 'ociruntime[image]'"
         raise ImageError("cosign signatures need the Python package cryptography", hint) from None
-    found = {}
+    verifiers = {}
     for path in paths:
         try:
             with open(path, "rb") as file:
                 data = file.read()
             key = load_pem_public_key(data)
         except OSError as error:
-            raise HostError(f"read {path}", error) from None
+            raise HostError(f'read cosign key "{path}"', error) from None
         except (ValueError, UnsupportedAlgorithm) as error:
-            raise ImageError(f"{path}: not a public key in PEM form: {error}") from None
+            message = f"not a public key in PEM form: {error}"
+            raise ImageError(f'read cosign key "{path}": {message}') from None
         if not isinstance(key, ec.EllipticCurvePublicKey) or key.curve.name != "secp256r1":
-            raise ImageError(f"{path}: not an ECDSA key on P-256")
-        found[cosign_signer(data)] = _verifier(key)
-    return found
+            raise ImageError(f'read cosign key "{path}": not an ECDSA P-256 key')
+        verifiers[cosign_signer(data)] = _verifier(key)
+    return verifiers
 
 
 def _verifier(key: EllipticCurvePublicKey) -> Callable[[bytes, bytes], bool]:

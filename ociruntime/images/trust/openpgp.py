@@ -1,4 +1,4 @@
-"""OpenPGP (RFC 4880): identify keys here; verify signatures with ``gpgv``."""
+"""OpenPGP (RFC 4880): parse public keys, and verify signatures with ``gpgv``."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from ociruntime.base.programs import find_program
 from ociruntime.images.model.manifest import LARGEST_DOCUMENT
 
 TIMEOUT = 60.0  # seconds for gpgv
-_PUBLIC_KEY, _USER_ID, _SIGNATURE = 6, 13, 2
+_PUBLIC_KEY, _USER_ID, _SIGNATURE = 6, 13, 2  # packet tags
 _SECRET_KEYS = (5, 7)
 _ARMOR = re.compile(rb"-----BEGIN PGP ([A-Z ]+)-----\r?\n(.*?)-----END PGP \1-----", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A public key: ``data`` is the binary form, ``fingerprint`` has 40 digits."""
+    """A public key: ``data`` is its binary form, ``fingerprint`` 40 upper-case hex digits."""
 
     fingerprint: str
     user_ids: tuple[str, ...]
@@ -32,22 +32,26 @@ class Key:
 
 
 def read_keys(data: bytes, what: str) -> list[Key]:
-    """Return the public keys in ``data``, binary or ASCII-armored.  Raises ImageError."""
+    """Return the public keys in ``data``, binary or ASCII-armored.
+
+    Raises ImageError, in which ``what`` describes the data.
+    """
     binary = dearmored(data, what) if data.lstrip().startswith(b"-----") else data
-    found: list[tuple[bytes, list[tuple[int, bytes]], int, int]] = []
+    # For each key: its own packet, the (tag, body) of those that follow, begin and end offset.
+    keys: list[tuple[bytes, list[tuple[int, bytes]], int, int]] = []
     for tag, body, begin, end in _packets(binary, what):
         if tag in _SECRET_KEYS:
             raise ImageError(
                 f"{what}: contains a secret key", "export public keys with gpg --export"
             )
         if tag == _PUBLIC_KEY:
-            found.append((body, [], begin, end))
-        elif not found:
+            keys.append((body, [], begin, end))
+        elif not keys:
             raise ImageError(f"{what}: contains no public key")
         else:
-            first = found[-1]
-            found[-1] = (first[0], [*first[1], (tag, body)], first[2], end)
-    if not found:
+            first = keys[-1]
+            keys[-1] = (first[0], [*first[1], (tag, body)], first[2], end)
+    if not keys:
         raise ImageError(f"{what}: contains no public key")
     return [
         Key(
@@ -55,15 +59,15 @@ def read_keys(data: bytes, what: str) -> list[Key]:
             tuple(text.decode(errors="replace") for tag, text in others if tag == _USER_ID),
             binary[begin:end],
         )
-        for body, others, begin, end in found
+        for body, others, begin, end in keys
     ]
 
 
 def dearmored(data: bytes, what: str) -> bytes:
-    """Decode all ASCII-armored blocks to bytes.  Raises ImageError."""
+    """Decode and join all ASCII-armored blocks.  Raises ImageError."""
     blocks = [block[2] for block in _ARMOR.finditer(data)]
     if not blocks:
-        raise ImageError(f"{what}: ASCII armor is truncated")
+        raise ImageError(f"{what}: no complete ASCII-armored block")
     return b"".join(_block(block, what) for block in blocks)
 
 
@@ -111,7 +115,7 @@ def _header(data: bytes, at: int, first: int) -> tuple[int, int, int]:
 
 def _fingerprint(body: bytes, what: str) -> str:
     if body[:1] != b"\x04":
-        raise ImageError(f"{what}: unsupported key version (supported: 4)")
+        raise ImageError(f"{what}: unsupported OpenPGP key version", "supported: 4")
     framed = b"\x99" + len(body).to_bytes(2) + body
     return hashlib.sha1(framed, usedforsecurity=False).hexdigest().upper()
 
@@ -125,14 +129,14 @@ def is_detached(signature: bytes) -> bool:
 
 
 def verify(signature: bytes, content: bytes | None, keys: Iterable[Key]) -> tuple[str, bytes]:
-    """Return the fingerprint of the key that signed, and the signed content.
+    """Verify a signature; return (fingerprint of the signing key, signed content).
 
-    ``content`` is for a detached signature, None if ``signature`` contains it.
+    ``content`` is that of a detached signature, None if ``signature`` contains the content.
     Raises HostError, ImageError.
     """
     program = find_program("gpgv")
     if not program:
-        raise ImageError("OpenPGP signatures need the program gpgv", "install it")
+        raise ImageError("OpenPGP signatures need the program gpgv", "install the package gpgv")
     with tempfile.TemporaryDirectory(prefix="ocipod-gpgv-") as home:
         files = {"keys": b"".join(key.data for key in keys), "signature": signature}
         if content is not None:
@@ -150,15 +154,16 @@ def verify(signature: bytes, content: bytes | None, keys: Iterable[Key]) -> tupl
         if content is not None:
             return signer, content
         if not signed:
-            raise ImageError("the OpenPGP signature signs no content")
+            raise ImageError("verify the OpenPGP signature: it contains no signed content")
         return signer, signed
 
 
 def _run(command: list[str], status: str) -> tuple[str, int, bytes]:
-    """Run gpgv; return its status lines (via the file ``status``), exit status and output.
+    """Run gpgv; return (its status lines, exit status, output).
 
-    gpgv decompresses content before it verifies the signature, so the output is limited: a few
-    kilobytes can expand to gigabytes.  Raises HostError, ImageError.
+    The status lines go through the file ``status``.  The output is limited, because gpgv
+    decompresses content before it verifies the signature: a few kilobytes can expand to gigabytes.
+    Raises HostError, ImageError.
     """
     try:
         with (
@@ -181,32 +186,30 @@ def _run(command: list[str], status: str) -> tuple[str, int, bytes]:
         if late:
             raise TimeoutError(f"timed out after {TIMEOUT:.0f} s")
         if len(signed) > LARGEST_DOCUMENT:
-            message = (
-                f"the content of the OpenPGP signature is larger than {LARGEST_DOCUMENT} bytes"
-            )
-            raise ImageError(message)
+            message = f"its signed content is larger than {LARGEST_DOCUMENT} bytes"
+            raise ImageError(f"verify the OpenPGP signature: {message}")
         with open(status, "rb") as file:
-            words = file.read(LARGEST_DOCUMENT).decode(errors="replace")
-        return words, child.returncode, signed
+            lines = file.read(LARGEST_DOCUMENT).decode(errors="replace")
+        return lines, child.returncode, signed
     except OSError as error:
         raise HostError("run gpgv", error) from None
 
 
 def _signer(status: str, code: int) -> str:
-    """Return the fingerprint of the primary key if gpgv reports success for all checks."""
+    """Return the fingerprint of the primary key; raise ImageError unless the signature is good."""
     lines = [line.split() for line in status.split("\n") if line.startswith("[GNUPG:] ")]
-    words = {line[1]: line[2:] for line in lines if len(line) > 1}
-    if code == 0 and "GOODSIG" in words and words.get("VALIDSIG"):
-        return words["VALIDSIG"][-1]
-    explained = {
-        "BADSIG": "it is not about this, or was changed",
+    reports = {line[1]: line[2:] for line in lines if len(line) > 1}
+    if code == 0 and "GOODSIG" in reports and reports.get("VALIDSIG"):
+        return reports["VALIDSIG"][-1]
+    reasons = {
+        "BADSIG": "it does not match the content",
         "EXPSIG": "it has expired",
         "EXPKEYSIG": "its key has expired",
         "REVKEYSIG": "its key was revoked",
         "NO_PUBKEY": "its key is not trusted for this image",
-        "ERRSIG": "cannot be checked",
+        "ERRSIG": "it cannot be checked",
         "NODATA": "not an OpenPGP signature",
     }
-    reason = next((text for word, text in explained.items() if word in words), "gpgv refuses it")
-    by = words.get("NO_PUBKEY") or words.get("BADSIG") or []
-    raise ImageError(f"OpenPGP signature: {reason}" + (f": key {by[0]}" if by else ""))
+    reason = next((text for word, text in reasons.items() if word in reports), "gpgv rejects it")
+    by = reports.get("NO_PUBKEY") or reports.get("BADSIG") or []
+    raise ImageError(f"verify the OpenPGP signature: {reason}" + (f": key {by[0]}" if by else ""))

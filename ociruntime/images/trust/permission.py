@@ -1,7 +1,7 @@
-"""Check whether the current policy allows using an image of the store.
+"""Check whether the current policy allows an image that is in the store already.
 
 The store records the names under which an image was imported, with the signer verified then.  That
-key must still be allowed to sign images of that name.
+signer's key must still be allowed to sign images of that name.
 """
 
 from __future__ import annotations
@@ -16,19 +16,20 @@ from ociruntime.images.trust.policy import ACCEPT, REJECT, Rule, load_policy
 
 
 def openpgp_signer(fingerprint: str) -> str:
-    """Return the store's name for an OpenPGP key."""
+    """Return the signer to record in the store for an OpenPGP key."""
     return f"openpgp:{fingerprint}"
 
 
 def cosign_signer(key: bytes) -> str:
-    """Return the store's name for a cosign key, given the content of its file."""
+    """Return the signer to record in the store for a cosign key, given its file's content."""
     return f"cosign:{digest_of(key)}"
 
 
 class Permission:
-    """The policy of ``settings``, without the checks disabled by ``insecure``.
+    """The policy in ``settings`` applied to the images in ``store``.
 
-    Every method raises HostError, ImageError for faults in the configuration.
+    ``insecure`` with "image" disables checks of signatures.  Every method raises HostError,
+    ImageError for unreadable or malformed configuration.
     """
 
     def __init__(self, store: Store, settings: Settings, insecure: Set[str]) -> None:
@@ -41,24 +42,24 @@ class Permission:
         """Return the rule for images of that name.  Raises ImageError if they are rejected."""
         rule = self.policy.rule(name)
         if rule.kind == REJECT:
-            raise ImageError(f'image "{name}" is rejected', rule.where)
+            raise ImageError(f'image "{name}" is rejected by the policy', rule.where)
         return rule
 
     def has(self, id: str, name: str) -> bool:
         """Return whether the image may be used by that name without verifying it again.
 
-        If the image was not imported under that name (a file claims it, or an administrator gave
-        it), the policy must allow both that name and one under which it was imported.
+        If the image got the name after its import (from an ACI's manifest or an administrator), the
+        policy must allow both that name and one under which it was imported.
         """
         self.rule(name)
         return self.policy.accepts_all or not self._culprit(id, name)
 
     def require(self, id: str, name: str) -> None:
-        """Check ``has``.  Raises ImageError if it is false."""
+        """Raise ImageError if ``has`` returns False."""
         if not self.has(id, name):
             culprit = self._culprit(id, name)
             hint = f"{self.rule(culprit).where}; ocipod fetch {culprit} looks for one"
-            message = f'image "{culprit}" came into the store without a good signature'
+            message = f'image "{culprit}" was imported without a valid signature'
             raise ImageError(message, hint)
 
     def _culprit(self, id: str, name: str) -> str:
@@ -82,7 +83,7 @@ class Permission:
         return signer != "" and signer in self._signers(rule, name)
 
     def require_any(self, id: str) -> None:
-        """Check an image given by its id: one of its names, current or imported, must be allowed.
+        """Check an image given by its id: one of the names at import must be allowed.
 
         Raises ImageError.
         """
@@ -99,15 +100,15 @@ class Permission:
         raise refused[0]
 
     def _signers(self, rule: Rule, name: str) -> set[str]:
-        """Return all signers that are allowed for images of that name now."""
+        """Return all signers that the rule currently allows for images of that name."""
         from ociruntime.images.trust.trusted_keys import keys_for
 
         trusted = keys_for(name, self.settings) if rule.openpgp else []
-        found = {openpgp_signer(key.fingerprint) for key in trusted}
+        signers = {openpgp_signer(key.fingerprint) for key in trusted}
         for path in rule.cosign:
             try:
                 with open(path, "rb") as file:
-                    found.add(cosign_signer(file.read()))
+                    signers.add(cosign_signer(file.read()))
             except OSError as error:
-                raise HostError(f"read {path}", error) from None
-        return found
+                raise HostError(f'read cosign key "{path}"', error) from None
+        return signers

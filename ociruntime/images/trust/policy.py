@@ -1,4 +1,4 @@
-"""The policy for accepting images: ``policy.json``.
+"""The signature policy: which images ``policy.json`` accepts.
 
     {"default": "accept",
      "prefixes": {"docker.io/library": "accept",
@@ -7,9 +7,9 @@
                                                              "cosign": ["team.pub"]}},
                   "oci:/srv/images": "accept"}}
 
-The longest matching prefix of an image's name, in whole components, decides; without a match, the
-default.  One valid signature of any listed kind suffices.  Without the file everything is accepted.
-Only the file in the configuration directory of the highest precedence is used.
+The rule with the longest prefix of an image's name (in whole components) applies, else the default.
+One valid signature of any listed kind suffices.  Without the file everything is accepted.  Only the
+file in the configuration directory of the highest precedence is used.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from ociruntime.images.model.settings import Json, Settings
 ACCEPT = "accept"
 REJECT = "reject"
 SIGNED_BY = "signedBy"
-_WANTED = '"accept", "reject" or {"signedBy": {"openpgp": true, "cosign": ["FILE", ...]}}'
+_EXPECTED = '"accept", "reject" or {"signedBy": {"openpgp": true, "cosign": ["FILE", ...]}}'
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule of the policy; ``kind`` is accept, reject or signedBy.
+    """A rule of the policy; ``kind`` is ACCEPT, REJECT or SIGNED_BY.
 
-    signedBy has ``openpgp`` (the trusted keys of the image's prefix), files of ``cosign`` keys, or
-    both. ``where`` is for messages.
+    SIGNED_BY has ``openpgp`` (signed by a trusted key of trusted_keys.py), ``cosign`` (paths of
+    public keys), or both.  ``where`` is the rule's file and member, for errors.
     """
 
     kind: str
@@ -43,18 +43,18 @@ class Rule:
 
 @dataclass(frozen=True)
 class Policy:
-    """A mapping of prefixes to rules."""
+    """A parsed policy: the rules by prefix of image names, and the default rule."""
 
     default: Rule
     prefixes: dict[str, Rule]
 
     @property
     def accepts_all(self) -> bool:
-        """Return whether every image is accepted, whatever its name."""
+        """True if every image is accepted without a signature."""
         return all(rule.kind == ACCEPT for rule in (self.default, *self.prefixes.values()))
 
     def rule(self, name: str) -> Rule:
-        """Return the rule for an image with that name (Reference.name)."""
+        """Return the rule for an image with that full name (``Reference.name``)."""
         matching = [prefix for prefix in self.prefixes if covers(prefix, name)]
         return self.prefixes[max(matching, key=len)] if matching else self.default
 
@@ -67,35 +67,40 @@ def load_policy(settings: Settings) -> Policy:
 
 
 def read_policy(document: Json, path: str) -> Policy:
-    """Parse a policy; ``path`` is for errors and the directory of cosign keys.
+    """Parse the policy in the file ``path``; cosign keys are relative to its directory.
 
     Raises ImageError.
     """
     unknown = document.keys() - {"default", "prefixes"}
     if unknown:
-        raise ImageError(f'{path}: unknown member "{min(unknown)}"', "default, prefixes")
+        hint = "supported: default, prefixes"
+        raise ImageError(f'{path}: unknown member "{min(unknown)}"', hint)
     prefixes = document.get("prefixes", {})
     if not isinstance(prefixes, dict):
-        raise ImageError(f"{path}: prefixes: must be an object")
+        raise ImageError(f"{path}: prefixes must be a JSON object")
     rules: dict[str, Rule] = {}
     for written, value in prefixes.items():
         prefix = check_prefix(written, f"{path}: prefixes")
         where = f'{path}: prefixes["{written}"]'
         if prefix in rules:
-            raise ImageError(f"{where}: duplicate rule for {prefix}", rules[prefix].where)
+            hint = f"the same as {rules[prefix].where}"
+            raise ImageError(f"{where}: duplicate rule for {prefix}", hint)
         rules[prefix] = _rule(value, path, where)
     return Policy(_rule(document.get("default", ACCEPT), path, f"{path}: default"), rules)
 
 
 def shown(rule: Rule) -> object:
-    """Return the rule as in policy.json, with absolute paths of files."""
+    """Return the rule as a JSON value as in policy.json, with absolute paths of keys."""
     if rule.kind != SIGNED_BY:
         return rule.kind
     return {SIGNED_BY: {"openpgp": rule.openpgp, "cosign": list(rule.cosign)}}
 
 
 def check_prefix(prefix: str, where: str) -> str:
-    """Normalise ``prefix`` to how full names begin.  Raises ImageError if no name can."""
+    """Normalise ``prefix`` to a prefix of full names.
+
+    Raises ImageError if no name can have it; ``where`` describes its origin there.
+    """
     kind, colon, path = prefix.partition(":")
     if colon and kind in LOCAL_KINDS:
         return f"{kind}:/{path.lstrip('/')}" if path.startswith("//") else prefix
@@ -112,9 +117,9 @@ def check_prefix(prefix: str, where: str) -> str:
 
 
 def covers(prefix: str, name: str) -> bool:
-    """Return whether ``name`` begins with all components of ``prefix``.
+    """Return whether ``name`` starts with all components of ``prefix``.
 
-    A registry without a port does not cover the same host with another port.
+    A registry without a port does not cover the same host with a port.
     """
     if name == prefix:
         return True
@@ -127,16 +132,17 @@ def _rule(value: object, path: str, where: str) -> Rule:
     if value in (ACCEPT, REJECT):
         return Rule(str(value), where)
     if not isinstance(value, dict) or value.keys() != {SIGNED_BY}:
-        raise ImageError(f"{where}: unknown rule", _WANTED)
+        raise ImageError(f"{where}: invalid rule", _EXPECTED)
     keys = value[SIGNED_BY]
     if not isinstance(keys, dict) or keys.keys() - {"openpgp", "cosign"}:
-        raise ImageError(f"{where}.{SIGNED_BY}: unknown kind of key", _WANTED)
+        raise ImageError(f"{where}.{SIGNED_BY}: unknown kind of key", _EXPECTED)
     openpgp, cosign = keys.get("openpgp", False), keys.get("cosign", [])
     if not isinstance(openpgp, bool) or not isinstance(cosign, list):
-        raise ImageError(f"{where}.{SIGNED_BY}: invalid form", _WANTED)
+        message = "openpgp must be true or false, cosign a list of files"
+        raise ImageError(f"{where}.{SIGNED_BY}: {message}")
     if not all(isinstance(file, str) and file for file in cosign):
-        raise ImageError(f"{where}.{SIGNED_BY}.cosign: must be a list of files")
+        raise ImageError(f"{where}.{SIGNED_BY}.cosign must be a list of files")
     if not openpgp and not cosign:
-        raise ImageError(f"{where}.{SIGNED_BY}: names no key", _WANTED)
+        raise ImageError(f"{where}.{SIGNED_BY}: requires no key", _EXPECTED)
     beside = os.path.dirname(path)
     return Rule(SIGNED_BY, where, openpgp, tuple(os.path.join(beside, file) for file in cosign))

@@ -1,8 +1,8 @@
-"""Decide whether an image may be used: the policy's rule for its name, and its signatures.
+"""Check an image that is fetched: the policy's rule for its name, and its signatures.
 
-What is signed is a JSON document ("simple signing") that names a digest and an image; a detached
-OpenPGP signature may also be of the manifest itself.  An image counts as signed if its manifest is,
-or an index that leads to it.
+A signature covers a JSON document ("simple signing") that names a digest and an image; a detached
+OpenPGP signature may also cover the manifest itself.  An image counts as signed if its manifest or
+the index that it was chosen from is signed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _TYPES = ("atomic container signature", "cosign container image signature")
 
 
 class SignatureJudge(Judge):
-    """A judge by the policy's rule for a name.
+    """A check of an image by the policy's rule for its name.
 
-    ``signature`` is given by the user, and must then be valid whatever the policy says; ``sources``
-    is where cosign signatures are looked up.  The constructor refuses names that the policy
-    rejects.
+    ``signature`` comes from the user, and must be valid even if the policy requires none.
+    ``sources`` have the cosign signatures.  The constructor raises ImageError for a name that the
+    policy rejects.
     """
 
     def __init__(
@@ -58,20 +58,21 @@ class SignatureJudge(Judge):
             return signer
         faults: list[str] = []
         if self.rule.openpgp:
-            faults.append("no OpenPGP signature was given, as --signature=FILE does")
+            faults.append("no OpenPGP signature is given with --signature=FILE")
         if self.rule.cosign:
             signer = self._signer_by_cosign(documents, faults)
             if signer:
                 return signer
         name = self.reference.name
-        raise ImageError(f'image "{name}" is not signed: {"; ".join(faults)}', self.rule.where)
+        message = f'image "{name}" is not signed as the policy requires: {"; ".join(faults)}'
+        raise ImageError(message, self.rule.where)
 
     def _judge_given(self, signature: bytes, documents: list[Document]) -> str:
-        """Return the fingerprint of the key that made the given signature."""
+        """Verify the user's signature; return the fingerprint of its key."""
         name = self.reference.name
         keys = keys_for(name, self.permission.settings)
         if not keys:
-            hint = "ocipod trust --prefix=PREFIX FILE adds one"
+            hint = "add a key with ocipod trust --prefix=PREFIX FILE"
             raise ImageError(f'no OpenPGP key is trusted for image "{name}"', hint)
         if not openpgp.is_detached(signature):
             fingerprint, payload = openpgp.verify(signature, None, keys)
@@ -89,10 +90,10 @@ class SignatureJudge(Judge):
         raise last
 
     def _signer_by_cosign(self, documents: list[Document], faults: list[str]) -> str:
-        """Return the signer by cosign; "" if there is none, with the reasons in ``faults``."""
+        """Return the signer of a valid cosign signature, else "", adding reasons to ``faults``."""
         keys = cosign.load_keys(self.rule.cosign)
         if self.sources is None:
-            faults.append("files have no signatures of cosign")
+            faults.append("local files cannot have cosign signatures")
             return ""
         before = len(faults)
         for document in documents:
@@ -102,42 +103,42 @@ class SignatureJudge(Judge):
             except RegistryError as error:
                 faults.append(error.message)
                 continue
-            for blob, signature in cosign.signatures(manifest):
+            for blob, signature in cosign.signatures(manifest, f"cosign signatures {tag}"):
                 response, _ = self.sources.open_blob(blob.digest)
                 payload = read_body(response, cosign.LONGEST_PAYLOAD)
-                check_content(payload, blob.digest, f"a payload of {tag}")
+                check_content(payload, blob.digest, f"payload of cosign signature {tag}")
                 by = [key for key, signed in keys.items() if signed(signature, payload)]
-                fault = self._payload_fault(payload, [document]) if by else "by another key"
+                fault = self._payload_fault(payload, [document]) if by else "signed by another key"
                 if not fault:
                     return by[0]
                 faults.append(f"{tag}: {fault}")
         if len(faults) == before:
-            faults.append("no signature of cosign")
+            faults.append("no cosign signature")
         return ""
 
     def _payload_fault(self, payload: bytes, documents: list[Document]) -> str:
-        """Return how a signed document differs from this image; "" if it does not."""
-        said = load_document(payload, "what was signed").get("critical")
+        """Return why a signed document is not about this image; "" if it is."""
+        critical = load_document(payload, "signed document").get("critical")
         try:
-            if not isinstance(said, dict):
+            if not isinstance(critical, dict):
                 raise TypeError
-            kind = said["type"]
-            digest = said["image"]["docker-manifest-digest"]
-            name = said["identity"]["docker-reference"]
+            kind = critical["type"]
+            digest = critical["image"]["docker-manifest-digest"]
+            name = critical["identity"]["docker-reference"]
         except (KeyError, TypeError):
-            return "the document has not the form of simple signing"
+            return "the signed document is not in simple signing format"
         if kind not in _TYPES:
-            return f'the signature is a "{kind}"'
+            return f'unsupported type of signature "{kind}"'
         if digest not in [document.digest for document in documents]:
             return f"the signature is for {digest}"
         return identity_fault(name, self.reference)
 
 
 def identity_fault(signed: object, reference: Reference) -> str:
-    """Return why the signed identity ``signed`` does not match ``reference``; "" if it does.
+    """Return why the image name in a signature does not match ``reference``; "" if it does.
 
-    The repository must match, and the tag too if both have one and no digest was requested.  Local
-    files have no name of their own: there only the digest counts.
+    The repository must match, and the tag if the signature has one and no digest was requested.
+    Local files have no such name: there only the digest counts.
     """
     if reference.is_local:
         return ""
@@ -146,9 +147,9 @@ def identity_fault(signed: object, reference: Reference) -> str:
     try:
         other = parse(f"docker://{signed}")
     except ImageError:
-        return f'the signature is about "{signed}"'
+        return f'the signature is for "{signed}"'
     has_tag = ":" in signed.rpartition("/")[2]
     same = (other.host, other.repository) == (reference.host, reference.repository)
     if same and (not has_tag or reference.digest or other.tag == reference.tag):
         return ""
-    return f'the signature is about "{signed}"'
+    return f'the signature is for "{signed}"'

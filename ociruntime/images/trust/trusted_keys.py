@@ -3,8 +3,8 @@
     trustedkeys/root.d/FINGERPRINT                  for every image
     trustedkeys/prefix.d/PREFIX/FINGERPRINT         for images whose names start with PREFIX
 
-in each configuration directory; in PREFIX a comma stands for a slash.  An empty file masks the file
-of that name in directories of lower precedence.
+The files are in each configuration directory; in PREFIX a comma stands for a slash.  An empty file
+masks the file of that name in directories of lower precedence.
 """
 
 from __future__ import annotations
@@ -22,60 +22,61 @@ ROOT = "root.d"
 
 
 def place_of(prefix: str) -> str:
-    """Return the subdirectory of ``trustedkeys`` for a prefix; "" is for all images."""
+    """Return the subdirectory of ``trustedkeys`` for a prefix of image names; "" means all."""
     return f"prefix.d/{prefix.replace('/', ',')}" if prefix else ROOT
 
 
 def keys_for(name: str, settings: Settings) -> list[Key]:
     """Return the keys that may sign images of that name.  Raises HostError, ImageError."""
-    found: dict[str, Key] = {}
-    for place, path in _files(settings).items():
-        prefix = prefix_of(os.path.dirname(place))
+    keys: dict[str, Key] = {}
+    for relative, path in _files(settings).items():
+        prefix = prefix_of(os.path.dirname(relative))
         data = _read(path) if not prefix or covers(prefix, name) else b""
         if data:
-            found |= {key.fingerprint: key for key in read_keys(data, path)}
-    return list(found.values())
+            keys |= {key.fingerprint: key for key in read_keys(data, path)}
+    return list(keys.values())
 
 
 def overview(settings: Settings) -> dict[str, list[str]]:
-    """Return prefix ("" for all images) -> names of its key files that are not masked.
+    """Return prefix ("" for all images) -> names (fingerprints) of its key files, if not masked.
 
     Raises HostError.
     """
-    found: dict[str, list[str]] = {}
-    for place, path in sorted(_files(settings).items()):
+    names: dict[str, list[str]] = {}
+    for relative, path in sorted(_files(settings).items()):
         if _read(path):
-            found.setdefault(prefix_of(os.path.dirname(place)), []).append(os.path.basename(path))
-    return found
+            prefix = prefix_of(os.path.dirname(relative))
+            names.setdefault(prefix, []).append(os.path.basename(path))
+    return names
 
 
-def prefix_of(place: str) -> str:
-    """Return the prefix of a subdirectory, with the registry's canonical name; see ``place_of``."""
-    if place == ROOT:
+def prefix_of(directory: str) -> str:
+    """Return the prefix of a subdirectory from ``place_of``, with the registry's canonical name."""
+    if directory == ROOT:
         return ""
-    prefix = place.removeprefix("prefix.d/").replace(",", "/")
+    prefix = directory.removeprefix("prefix.d/").replace(",", "/")
     local = prefix.partition(":")[0] in LOCAL_KINDS
     return prefix if local else prefix_name(prefix)
 
 
 def _files(settings: Settings) -> dict[str, str]:
-    """Return name below ``trustedkeys`` -> file of the highest precedence."""
+    """Return path relative to ``trustedkeys`` -> path of the file of the highest precedence."""
     files: dict[str, str] = {}
     for directory in settings.directories:
         top = f"{directory}/trustedkeys"
-        for place in (ROOT, *(f"prefix.d/{escaped}" for escaped in _names(f"{top}/prefix.d"))):
-            for fingerprint in _names(f"{top}/{place}"):
-                files.setdefault(f"{place}/{fingerprint}", f"{top}/{place}/{fingerprint}")
+        for below in (ROOT, *(f"prefix.d/{escaped}" for escaped in _names(f"{top}/prefix.d"))):
+            for fingerprint in _names(f"{top}/{below}"):
+                files.setdefault(f"{below}/{fingerprint}", f"{top}/{below}/{fingerprint}")
     return files
 
 
 def add_key(directory: str, prefix: str, key: Key) -> str:
     """Add a trusted key to a configuration directory; return the file's path.  Raises HostError."""
-    place = f"{directory}/trustedkeys/{place_of(prefix)}"
-    path = f"{place}/{key.fingerprint}"
-    partial = f"{place}/.{secrets.token_hex(8)}"
+    parent = f"{directory}/trustedkeys/{place_of(prefix)}"
+    path = f"{parent}/{key.fingerprint}"
+    partial = f"{parent}/.{secrets.token_hex(8)}"
     try:
-        os.makedirs(place, 0o755, exist_ok=True)
+        os.makedirs(parent, 0o755, exist_ok=True)
         try:
             with open(partial, "xb") as file:
                 os.fchmod(file.fileno(), 0o644)
@@ -88,15 +89,15 @@ def add_key(directory: str, prefix: str, key: Key) -> str:
                 os.unlink(partial)
             raise
     except OSError as error:
-        raise HostError(f"write {path}", error) from None
+        raise HostError(f'write trusted key "{path}"', error) from None
     return path
 
 
 def read_key_file(path: str) -> list[Key]:
-    """Return the keys in a user's file.  Raises HostError, ImageError."""
+    """Return the keys in the file ``path``.  Raises HostError, ImageError."""
     data = _read(path)
     if not data:
-        raise ImageError(f"{path}: file is empty")
+        raise ImageError(f'read OpenPGP keys "{path}": the file is empty')
     return read_keys(data, path)
 
 
@@ -106,7 +107,7 @@ def _names(directory: str) -> list[str]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise HostError(f"read {directory}", error) from None
+        raise HostError(f'read directory "{directory}"', error) from None
 
 
 def _read(path: str) -> bytes:
@@ -114,4 +115,4 @@ def _read(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
     except OSError as error:
-        raise HostError(f"read {path}", error) from None
+        raise HostError(f'read OpenPGP key "{path}"', error) from None

@@ -1,8 +1,8 @@
-"""Resolve directories inside a tree by descriptors, so that no name leads outside.
+"""Resolve paths inside a tree step by step with descriptors, so that none leads outside.
 
-Symbolic links in the parents of a file are followed with the tree as root, because images rely on
-it: in most, ``lib`` is a link to ``usr/lib``, and later layers have files below ``lib``.  The last
-component of a name is never followed.
+Symbolic links in the parents of a file are followed as if the tree were the root, because images
+rely on it: in most, ``lib`` is a link to ``usr/lib``, and later layers have files below ``lib``.
+The last component of a path is never followed.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ from ociruntime.base.errors import ImageError
 from ociruntime.images.model.limits import Budget
 
 MOST_LINKS = 40
-MOST_LAYER_STEPS = 32_000_000  # half a minute; 16 for each of a layer's maximum of 2,000,000 files
-MOST_STEPS = 1024  # for each file: link targets can go down and up again thousands of times
+MOST_LAYER_STEPS = 32_000_000  # components in a layer: 16 for each of its 2,000,000 files
+MOST_STEPS = 1024  # components of a path: link targets can go down and up thousands of times
 LONGEST_NAME = 4095  # bytes: PATH_MAX without the final NUL
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class Inside:
-    """A tree with the root directory ``root`` (a descriptor), which only we change.
+    """A tree with the root directory ``root`` (a descriptor), which no other process changes.
 
-    A place is the path of a directory from the root without links, b"" for the root.  The last
-    directory is kept open, because an archive has its files directory by directory.  Whatever is
-    removed meanwhile is inside it, or another directory was opened for the removal.  ``budget``
-    limits the depth and the number of created directories.
+    The last resolved directory is kept open, because archives list files directory by directory.
+    It cannot become stale: removing it would have resolved its parent instead.  ``budget`` limits
+    the depth and the number of created directories.
     """
 
     def __init__(self, root: int, budget: Budget) -> None:
@@ -34,7 +33,7 @@ class Inside:
         self.budget = budget
         self._parts: list[bytes] | None = None
         self._fd = -1
-        self._place = b""
+        self._path = b""
         self._steps = 0
 
     def close(self) -> None:
@@ -43,18 +42,18 @@ class Inside:
         self._parts, self._fd = None, -1
 
     def directory(self, parts: list[bytes], made: Made | None = None) -> tuple[int, bytes]:
-        """Return the directory's descriptor, which we keep, and its place.
+        """Return a directory's descriptor and its path from the root without links (b"": root).
 
-        With ``made``, missing directories are created (mode 0755) and added to it.  Raises
-        FileNotFoundError; ImageError if a parent is not a directory or a limit is exceeded.
+        The descriptor is valid until the next call.  With ``made``, missing directories are created
+        (mode 0755) and added to it.  Raises FileNotFoundError; ImageError if a component is not a
+        directory or a limit is exceeded.
         """
         if parts == self._parts:
-            return self._fd, self._place
+            return self._fd, self._path
         self.close()
         if self._steps > MOST_LAYER_STEPS:
-            raise ImageError(
-                f"resolving the layer's paths takes more than {MOST_LAYER_STEPS} steps"
-            )
+            message = f"the layer's paths have more than {MOST_LAYER_STEPS} components, with links"
+            raise ImageError(message)
         walk = _Walk(self.root, self.budget, made)
         try:
             walk.go(parts)
@@ -62,12 +61,15 @@ class Inside:
         finally:
             walk.close()
             self._steps += walk.steps
-        self._parts, self._place = list(parts), b"/".join(walk.names)
-        return self._fd, self._place
+        self._parts, self._path = list(parts), b"/".join(walk.names)
+        return self._fd, self._path
 
 
 class _Walk:
-    """A walk down from the root; ``fds`` has one descriptor more than ``names`` has parts."""
+    """The resolution of one path: ``fds`` are the open directories, from the root on.
+
+    ``names`` are their names, without the root's.
+    """
 
     def __init__(self, root: int, budget: Budget, made: Made | None) -> None:
         self.root = root
@@ -89,9 +91,8 @@ class _Walk:
                 continue
             self.steps += 1
             if self.steps > MOST_STEPS:
-                raise ImageError(
-                    f"resolving one of the layer's paths takes more than {MOST_STEPS} steps"
-                )
+                path = _shown(b"/".join(parts))
+                raise ImageError(f'more than {MOST_STEPS} components in the path "{path}"')
             if part == b"..":
                 if self.names:
                     self.names.pop()
@@ -105,7 +106,7 @@ class _Walk:
                 pending += target.split(b"/")[::-1]
 
     def _enter(self, part: bytes) -> bytes | None:
-        """Enter ``part``; if it is a symbolic link, return its target instead."""
+        """Open the directory ``part`` and return None; of a symbolic link, return the target."""
         here = self.fds[-1]
         try:
             fd = os.open(part, _DIRECTORY, dir_fd=here)
@@ -134,16 +135,11 @@ class _Walk:
         try:
             return os.readlink(part, dir_fd=self.fds[-1])
         except OSError:
-            raise ImageError(
-                f'"{shown}" is not a directory, but the layer has a file below it'
-            ) from None
+            raise ImageError(f'parent "{shown}" of a file in the layer: not a directory') from None
 
 
 class Made:
-    """The paths that a layer has created, with their parent directories.
-
-    The memory for them counts against ``budget``.
-    """
+    """The paths that a layer has created, with their parents; ``budget`` limits their memory."""
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
@@ -161,24 +157,20 @@ class Made:
 
 
 def split_name(name: bytes) -> list[bytes]:
-    """Split a file's name in an archive; [] is the root.
+    """Split a member's name into components; [] is the tree's root.  A leading slash is ignored.
 
-    A leading slash means the tree's root.  Raises ImageError for a name with ``..`` or one too long
-    for any program to use.
+    Raises ImageError for a name with ``..`` or longer than PATH_MAX.
     """
     parts = [part for part in name.split(b"/") if part not in (b"", b".")]
     if b".." in parts:
-        raise ImageError(
-            f'the layer has the name "{_shown(name)}", which escapes the root directory'
-        )
+        raise ImageError(f'"{_shown(name)}" in the layer: ".." is not allowed')
     if len(name) > LONGEST_NAME:
-        begin = _shown(name)
-        raise ImageError(
-            f'the layer has a name of {len(name)} bytes: "{begin}"', f"up to {LONGEST_NAME}"
-        )
+        message = f"the name is too long: {len(name)} bytes"
+        hint = f"at most {LONGEST_NAME}"
+        raise ImageError(f'"{_shown(name)}..." in the layer: {message}', hint)
     return parts
 
 
 def _shown(name: bytes) -> str:
-    """Return the beginning of a name for a message."""
+    """Return the first 200 bytes of a name for a message."""
     return name[:200].decode("utf-8", "backslashreplace")

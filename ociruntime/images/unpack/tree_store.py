@@ -1,12 +1,12 @@
-"""Root filesystems rendered from images; pods mount or copy them, nothing writes to them.
+"""Store of root filesystems ("trees") unpacked from images; pods mount them read-only or copy them.
 
     $D/cas/tree/ID/rootfs     the tree; ID depends on the layers alone, so images can share it
-    $D/cas/tree/ID/hash       JSON: digest, entries and size (tree_hash.py)
+    $D/cas/tree/ID/hash       JSON: digest, entries and size (``TreeHash``)
     $D/cas/tree/ID/rendered   exists once all of the above is complete and synced
     $D/cas/locks/tree-ID      locked while a tree is rendered or removed
 
-A tree without ``rendered`` does not count: the next process that needs it removes and renders it.
-A crash at any time, also of the machine, leaves nothing worse.
+A tree without ``rendered`` is incomplete, left by a crash: the next process that needs it removes
+it and unpacks it again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NOT_RENDERED = "not rendered"
 
 @dataclass(frozen=True)
 class Tree:
-    """A rendered tree; ``size`` is the bytes of its files, 0 if it is not ``rendered``."""
+    """A tree; ``size`` is the total of its files in bytes, 0 if it is not ``rendered``."""
 
     id: str
     rendered: bool
@@ -49,15 +49,18 @@ class Tree:
 
 
 def tree_id(image: Image) -> str:
-    """Return the id of the image's tree; no colon, as overlay mount options use it as separator."""
+    """Return the id of the image's tree, its ChainID without the colon.
+
+    A colon would separate directories in overlayfs mount options.
+    """
     return image.chain_id.replace(":", "-")
 
 
 class TreeStore:
-    """The trees below ``directory``, rendered from the image store there.
+    """The trees below the data directory ``directory``, unpacked from the image store there.
 
-    ``limits`` returns the limits for rendering, like ``Settings.limits``; by default, the default
-    limits. ``notes`` lists what the last render had to leave out.  Everything raises HostError.
+    ``limits`` returns the limits for unpacking, like ``Settings.limits``; None means the default
+    limits.  ``notes`` are warnings of the last ``render``.  Every method raises HostError.
     """
 
     def __init__(self, directory: str, limits: Callable[[], Limits] | None = None) -> None:
@@ -70,15 +73,15 @@ class TreeStore:
             make_directory(os.path.abspath(path), 0o700, "image store")
 
     def rootfs(self, tree: str) -> str:
-        """Return the path of a tree, rendered or not."""
+        """Return the path of a tree's root filesystem, whether or not it exists."""
         return f"{self._place(tree)}/rootfs"
 
     def is_rendered(self, tree: str) -> bool:
-        """Return whether the tree is rendered."""
+        """Return whether the tree is complete."""
         return os.path.exists(f"{self._place(tree)}/rendered")
 
     def render(self, image: Image, progress: Progress = silent) -> str:
-        """Render the image's tree unless it exists, only once for concurrent calls; return its id.
+        """Unpack the image's tree unless it exists; return its id.  Concurrent calls wait.
 
         Raises ImageError for a layer that cannot be unpacked.
         """
@@ -96,20 +99,20 @@ class TreeStore:
         return tree
 
     def render_again(self, image: Image, progress: Progress = silent) -> str:
-        """Render the tree even if it exists; no running pod may use it.  See ``render``."""
+        """Replace the tree by a new one; no running pod may use it.  See ``render``."""
         tree = tree_id(image)
         with FileLock(self._lock(tree), exclusive=True):
             self._render(image, tree, progress)
         return tree
 
     def verify(self, tree: str, progress: Progress = silent) -> str:
-        """Return WHOLE, CHANGED or NOT_RENDERED."""
+        """Compare a tree with its recorded hash; return WHOLE, CHANGED or NOT_RENDERED."""
         with FileLock(self._lock(tree), exclusive=False):
             if not self.is_rendered(tree):
                 return NOT_RENDERED
-            known = self._known(tree)
-            found = hash_tree(self.rootfs(tree), progress, known.size if known else 0)
-            return WHOLE if found == known else CHANGED
+            known = self._recorded_hash(tree)
+            actual = hash_tree(self.rootfs(tree), progress, known.size if known else 0)
+            return WHOLE if actual == known else CHANGED
 
     def trees(self) -> list[Tree]:
         """Return all trees, including incomplete ones."""
@@ -117,21 +120,19 @@ class TreeStore:
             names = sorted(os.listdir(self.path))
         except OSError as error:
             raise HostError(f'read "{self.path}"', error) from None
-        found = []
-        for name in names:
-            if _is_id(name):
-                found.append(Tree(name, self.is_rendered(name), self.size(name)))
-        return found
+        return [
+            Tree(name, self.is_rendered(name), self.size(name)) for name in names if _is_id(name)
+        ]
 
     def size(self, tree: str) -> int:
-        """Return the bytes of a tree's files; 0 if it is not rendered."""
+        """Return the total size of a tree's files in bytes; 0 if it is incomplete or damaged."""
         try:
-            return int(self._noted(tree)["size"]) if self.is_rendered(tree) else 0
+            return int(self._read_hash(tree)["size"]) if self.is_rendered(tree) else 0
         except (OSError, ValueError, KeyError, TypeError):
             return 0
 
     def remove(self, tree: str, *, wait: bool = True) -> bool:
-        """Remove a tree; return whether it was removed: without ``wait``, a locked one is not."""
+        """Remove a tree; return False without ``wait`` if another process has it locked."""
         lock = self._lock(tree)
         with FileLock(lock, exclusive=True, wait=wait) as held:
             if not held:
@@ -165,21 +166,21 @@ class TreeStore:
         self._place(tree)
         return f"{self.locks}/tree-{tree}"
 
-    def _known(self, tree: str) -> TreeHash | None:
-        """Return the content of ``hash``; None if it is damaged."""
+    def _recorded_hash(self, tree: str) -> TreeHash | None:
+        """Return the content of the file ``hash``; None if it is missing or damaged."""
         try:
-            known = self._noted(tree)
+            known = self._read_hash(tree)
             return TreeHash(str(known["digest"]), int(known["entries"]), int(known["size"]))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
-    def _noted(self, tree: str) -> Any:  # noqa: ANN401 - a JSON document
+    def _read_hash(self, tree: str) -> Any:  # noqa: ANN401 - a JSON document
         """Return the JSON document in the file ``hash``.  Raises OSError, ValueError."""
         with open(f"{self._place(tree)}/hash", "rb") as file:
             return load(file.read())
 
     def _render(self, image: Image, tree: str, progress: Progress) -> None:
-        """Render under the exclusive lock; an incomplete tree is removed again on any failure."""
+        """Unpack the tree; the caller holds the exclusive lock.  Remove the tree on failure."""
         from ociruntime.images.unpack.unpack import unpack
 
         place = self._place(tree)
@@ -201,10 +202,10 @@ class TreeStore:
                 self._clear(tree)
                 raise
         except OSError as error:
-            raise HostError(f'make the tree "{place}"', error) from None
+            raise HostError(f'unpack image {image.id} to "{place}"', error) from None
 
     def _finish(self, place: str, known: TreeHash) -> None:
-        """Create ``rendered`` last, after syncing everything else."""
+        """Write ``hash``, sync everything, and only then create ``rendered``."""
         with open(f"{place}/hash", "x", encoding="utf-8") as file:
             file.write(dump(vars(known)))
         _sync_file_system(place)
@@ -214,7 +215,7 @@ class TreeStore:
         sync_directory(self.path)
 
     def _clear(self, tree: str) -> None:
-        """Remove ``rendered`` first, so that a partial tree never seems complete.
+        """Remove a tree, ``rendered`` first, so that a partial tree never seems complete.
 
         Raises OSError.
         """
@@ -245,19 +246,18 @@ def _sync_file_system(path: str) -> None:
         os.close(fd)
 
 
+# The hash of a tree covers everything that matters to programs that run in it: paths, types, modes,
+# owners, device numbers, links, sizes, contents and the extended attributes that images can have;
+# not times, which a mount may change.
+
 _CHUNK = 1 << 20
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# A digest of everything in a tree that matters to programs that run in it.
-#
-# It covers paths, types, modes, owners, device numbers, links, sizes, contents and the extended
-# attributes that images can have; not times, which a mount may change.
-
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(frozen=True)
 class TreeHash:
-    """The digest of a tree; ``entries`` counts the files, ``size`` their bytes."""
+    """The hash of a tree; ``entries`` is the number of its files, ``size`` their total in bytes."""
 
     digest: str
     entries: int
@@ -265,7 +265,10 @@ class TreeHash:
 
 
 def hash_tree(path: str, progress: Progress = silent, expected: int = 0) -> TreeHash:
-    """Hash the directory ``path``, reporting bytes of ``expected``.  Raises HostError."""
+    """Hash the tree at ``path``; ``expected`` is its size in bytes for progress.
+
+    Raises HostError.
+    """
     walk = _Walk(progress, expected)
     try:
         root = os.open(path, _DIRECTORY)
@@ -289,7 +292,7 @@ class _Walk:
         self.size = 0
 
     def directory(self, fd: int, place: bytes) -> None:
-        # Through /proc, because listing by path returns names as bytes; there may be millions.
+        # By a path in /proc, because os.listdir of a descriptor does not return names as bytes.
         for name in sorted(os.listdir(b"/proc/self/fd/%d" % fd)):
             path = place + b"/" + name
             facts = os.stat(name, dir_fd=fd, follow_symlinks=False)
@@ -314,7 +317,10 @@ class _Walk:
     def entry(
         self, path: bytes, facts: os.stat_result, more: list[bytes], attributes: list[bytes]
     ) -> None:
-        """Hash each field with its length as prefix, so that fields cannot be confused."""
+        """Hash a file's fields, each after its length, so that different files never hash alike.
+
+        ``more`` are fields that depend on the type: the digest of the content, a link's target.
+        """
         self.entries += 1
         fields = [path, b"%o %d %d" % (facts.st_mode, facts.st_uid, facts.st_gid)]
         if stat.S_ISREG(facts.st_mode):
@@ -326,25 +332,25 @@ class _Walk:
         key = (facts.st_dev, facts.st_ino)
         if known := self.contents.get(key):
             return known
-        found = hashlib.sha256()
+        hashed = hashlib.sha256()
         while chunk := os.read(file, _CHUNK):
-            found.update(chunk)
+            hashed.update(chunk)
             self.size += len(chunk)
             self.progress("reading the tree", self.size, self.expected)
         if facts.st_nlink > 1:
-            self.contents[key] = found.digest()
-        return found.digest()
+            self.contents[key] = hashed.digest()
+        return hashed.digest()
 
 
 def _attributes(file: int | bytes) -> list[bytes]:
-    """Return names and values alternately, sorted by name."""
+    """Return the extended attributes that images can have: name, value, name ..., sorted."""
     follow = isinstance(file, int)
     try:
         names = sorted(os.listxattr(file, follow_symlinks=follow))
     except OSError:
         return []  # not supported by this filesystem or type of file
-    found = []
+    fields = []
     for name in names:
         if not refusal(name):
-            found += [os.fsencode(name), os.getxattr(file, name, follow_symlinks=follow)]
-    return found
+            fields += [os.fsencode(name), os.getxattr(file, name, follow_symlinks=follow)]
+    return fields

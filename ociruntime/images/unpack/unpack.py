@@ -1,4 +1,9 @@
-"""Unpack the layers of an image on top of each other into a directory."""
+"""Unpack the layers of an image on top of each other into a directory.
+
+The content of a layer is untrusted.  Every file is created relative to the descriptor of its
+parent directory (inside.py), never through a link, and never over an existing file: that is
+removed first, except a directory that is to be a directory.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +36,9 @@ from ociruntime.images.unpack.inside import Inside, Made, split_name
 
 
 class Checked:
-    """The decompressed bytes of a layer, hashed as they are read and limited by ``budget``.
+    """A stream of the decompressed bytes of a layer, hashed as they are read.
 
-    ``stored`` counts the compressed bytes read, out of ``total``.
+    ``stored`` is the compressed stream, ``kind`` the label for ``progress``.
     """
 
     def __init__(
@@ -43,7 +48,7 @@ class Checked:
         self.layer = layer
         self.progress = progress
         self.kind = kind
-        self.plain = decompressed(stored, budget)
+        self.plain = decompressed(stored, budget, "stored blob")
         self.hash = hasher(layer.diff_id)
         self.buffer = b""
         self.at = 0  # position in the buffer
@@ -56,7 +61,7 @@ class Checked:
         return data
 
     def _fill(self) -> None:
-        """Fill the buffer, which spares a call chain for each of many small headers."""
+        """Fill the buffer; without it, each of many small headers would take several calls."""
         self.buffer, self.at = self.plain.read(CHUNK), 0
         self.hash.update(self.buffer)
         self.progress(self.kind, self.stored.count, self.layer.size)
@@ -66,14 +71,14 @@ class Checked:
         while self.read(CHUNK):
             pass
         algorithm, _, digits = self.layer.diff_id.partition(":")
-        found = self.hash.hexdigest()
-        if found != digits:
-            expected = self.layer.diff_id
-            raise ImageError(f"digest mismatch of a layer's content: {algorithm}:{found}", expected)
+        actual = self.hash.hexdigest()
+        if actual != digits:
+            message = f"expected diff_id {self.layer.diff_id}, got {algorithm}:{actual}"
+            raise ImageError(f"digest mismatch of the uncompressed layer: {message}")
 
 
 def unpack_layer(stream: Readable, layer: Layer, root: int, budget: Budget, notes: Notes) -> None:
-    """Unpack a layer from its stored form into the directory ``root`` (a descriptor).
+    """Unpack a layer from the stream of its blob into the directory ``root`` (a descriptor).
 
     Raises ImageError for faults of the layer, HostError for the host's; ``root`` is then
     incomplete.
@@ -88,10 +93,10 @@ def unpack(
     limits: Limits | None = None,
     progress: Progress = silent,
 ) -> list[str]:
-    """Unpack all layers into the empty directory ``root`` (descriptor); return what was left out.
+    """Unpack all layers into the empty directory ``root`` (a descriptor); return warnings.
 
-    Requires root, for owners and devices.  Raises ImageError, HostError; the caller then removes
-    what has been created.
+    Requires root privileges, for owners and devices.  Raises ImageError, HostError; the caller then
+    removes what has been created.
     """
     notes = Notes()
     budget = Budget.at(root, limits or Limits())
@@ -111,33 +116,30 @@ def _unpack(
     progress: Progress,
     kind: str,
 ) -> None:
-    checked = Checked(Counted(stream), layer, budget, progress, kind)
-    LayerUnpacker(TarReader(checked), root, budget, notes).apply()
-    checked.finish()
+    try:
+        checked = Checked(Counted(stream), layer, budget, progress, kind)
+        LayerUnpacker(TarReader(checked), root, budget, notes).apply()
+        checked.finish()
+    except ImageError as error:
+        raise ImageError(f"unpack layer {layer.digest}: {error.message}", error.hint) from None
 
 
 WHITEOUT = b".wh."
-# Unpack a layer of an image into a directory.
-#
-# The content of a layer is untrusted.  Every file is created relative to the descriptor of its
-# parent directory (inside.py), never through a link, and never over an existing file: that is
-# removed first, except a directory that is to be a directory.
-
 OPAQUE = b".wh..wh..opq"
 _RESERVED = b".wh..wh."  # aufs' own files, meaningless in an image
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CHUNK = 1 << 20
 _DIRECTORY_SIZE = 4096  # bytes of an empty directory
-# Errors for names, link targets and extended attributes that are too long or invalid.
+# Errors for names, link targets and extended attributes that are too long or invalid: the image's.
 _FAULTS_OF_IMAGE = (errno.ENAMETOOLONG, errno.EINVAL, errno.ERANGE, errno.E2BIG)
 
 
 class LayerUnpacker:
-    """An unpacker of ``reader``'s files into the directory ``root``, a descriptor.
+    """Unpacker of the files of ``reader`` into the directory ``root`` (a descriptor).
 
-    ``made`` has the paths that this layer has created, with parents: whiteouts apply to lower
-    layers only, wherever they are in the archive.
+    ``made`` has the paths that this layer has created, with parents: a whiteout removes only files
+    of lower layers, even if it follows files of its own layer.
     """
 
     def __init__(self, reader: TarReader, root: int, budget: Budget, notes: Notes) -> None:
@@ -147,8 +149,8 @@ class LayerUnpacker:
         self.notes = notes
         self.inside = Inside(root, budget)
         self.made = Made(budget)
-        self.hidden: set[bytes] = set()  # directories without any content of lower layers
-        self.directory_times: dict[bytes, int] = {}
+        self.hidden: set[bytes] = set()  # directories whose lower content has been removed
+        self.directory_times: dict[bytes, int] = {}  # path -> mtime in nanoseconds
 
     def apply(self) -> None:
         """Unpack all files.  Raises ImageError, or HostError for errors of the filesystem."""
@@ -174,24 +176,25 @@ class LayerUnpacker:
         if any(part.startswith(_RESERVED) for part in parts) and name != OPAQUE:
             return
         if any(part.startswith(WHITEOUT) for part in parents):
-            raise ImageError(f'the layer has a file below the whiteout "{header.shown()}"')
+            raise ImageError(f'"{header.shown()}" is below a whiteout, a name with prefix .wh.')
         if name.startswith(WHITEOUT):
             self._whiteout(parents, name)
             return
-        fd, place = self.inside.directory(parents, self.made)
-        path = _join(place, name)
-        self._place(header, fd, name, path)
+        fd, parent = self.inside.directory(parents, self.made)
+        path = _join(parent, name)
+        self._create(header, fd, name, path)
         self.made.add(path)
 
     def _set_root(self, header: Header) -> None:
         if header.type != DIRECTORY:
-            raise ImageError("the layer's root is not a directory")
+            raise ImageError(f'the root "{header.shown()}" is not a directory')
         set_of_open(self.root, header, self.notes)
         self.directory_times[b""] = header.mtime
 
     # Create files
 
-    def _place(self, header: Header, fd: int, name: bytes, path: bytes) -> None:
+    def _create(self, header: Header, fd: int, name: bytes, path: bytes) -> None:
+        """Create the file ``name`` in the directory ``fd``; ``path`` is its path in the tree."""
         if header.type == HARD_LINK:
             self._hard_link(header, fd, name, path)
             return
@@ -201,12 +204,12 @@ class LayerUnpacker:
         make = _KINDS.get(header.type)
         if make is None:
             kind = header.type.decode("latin-1")
-            raise ImageError(f'"{header.shown()}" has the unknown type {kind!r}')
+            raise ImageError(f'"{header.shown()}": unsupported tar member type {kind!r}')
         self._clear(fd, name)
         make(self, header, fd, name)
 
     def _clear(self, fd: int, name: bytes) -> None:
-        """Remove whatever is there."""
+        """Remove the file or directory ``name`` if it exists."""
         try:
             mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
         except FileNotFoundError:
@@ -259,7 +262,7 @@ class LayerUnpacker:
 
     def _symlink(self, header: Header, fd: int, name: bytes) -> None:
         if not header.link:
-            raise ImageError(f'the symbolic link "{header.shown()}" has no target')
+            raise ImageError(f'symbolic link "{header.shown()}": empty target')
         os.symlink(header.link, name, dir_fd=fd)
         set_by_name(fd, name, header, self.notes, link=True)
 
@@ -278,18 +281,18 @@ class LayerUnpacker:
         *parents, target = split_name(header.link) or [b""]
         inside = Inside(self.root, self.budget)
         try:
-            source, place = inside.directory(parents)
-            if _join(place, target) == path:
+            source, parent = inside.directory(parents)
+            if _join(parent, target) == path:
                 return
             mode = os.stat(target, dir_fd=source, follow_symlinks=False).st_mode
             if stat.S_ISDIR(mode):
-                raise ImageError(f'the hard link "{header.shown()}" refers to a directory')
+                raise ImageError(f'hard link "{header.shown()}": its target is a directory')
             self._clear(fd, name)
             os.link(target, name, src_dir_fd=source, dst_dir_fd=fd, follow_symlinks=False)
         except FileNotFoundError:
             link = header.link.decode("utf-8", "backslashreplace")
-            message = f'the hard link "{header.shown()}" refers to "{link}", which does not exist'
-            raise ImageError(message) from None
+            message = f'its target "{link}" does not exist'
+            raise ImageError(f'hard link "{header.shown()}": {message}') from None
         finally:
             inside.close()
 
@@ -297,21 +300,21 @@ class LayerUnpacker:
 
     def _whiteout(self, parents: list[bytes], name: bytes) -> None:
         try:
-            fd, place = self.inside.directory(parents)
+            fd, parent = self.inside.directory(parents)
         except FileNotFoundError:
             return
         if name == OPAQUE:
-            self._hide_below(fd, place)
+            self._hide_below(fd, parent)
             return
         hidden = name[len(WHITEOUT) :]
         if hidden in (b"", b".", b".."):
             shown = name.decode("utf-8", "backslashreplace")
-            raise ImageError(f'the layer has an invalid whiteout "{shown}"')
-        self._hide(fd, place, hidden)
+            raise ImageError(f'invalid whiteout "{shown}"')
+        self._hide(fd, parent, hidden)
 
-    def _hide(self, fd: int, place: bytes, name: bytes) -> None:
-        """Remove what lower layers have created at ``name``."""
-        path = _join(place, name)
+    def _hide(self, fd: int, parent: bytes, name: bytes) -> None:
+        """Remove what lower layers have created at ``name`` in the directory ``fd``."""
+        path = _join(parent, name)
         try:
             mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
         except FileNotFoundError:
@@ -325,14 +328,14 @@ class LayerUnpacker:
             finally:
                 os.close(below)
 
-    def _hide_below(self, fd: int, place: bytes) -> None:
-        """Remove what lower layers have put into a directory; done once per directory."""
-        if place in self.hidden:
+    def _hide_below(self, fd: int, path: bytes) -> None:
+        """Remove what lower layers have created in a directory; done once per directory."""
+        if path in self.hidden:
             return
-        self.budget.take_name(len(place))
-        self.hidden.add(place)
+        self.budget.take_name(len(path))
+        self.hidden.add(path)
         for name in os.listdir(b"/proc/self/fd/%d" % fd):
-            self._hide(fd, place, name)
+            self._hide(fd, path, name)
 
     def _set_directory_times(self) -> None:
         for path, mtime in self.directory_times.items():
@@ -346,20 +349,18 @@ class LayerUnpacker:
             except (FileNotFoundError, ImageError):
                 continue  # removed or replaced later in the layer
             except OSError as error:
-                raise HostError("set the time of a directory of the image", error) from None
+                shown = path.decode("utf-8", "backslashreplace")
+                raise HostError(f'unpack: set the time of directory "{shown}"', error) from None
 
 
 def _beside_content(header: Header) -> int:
-    """Estimate the bytes that a file takes on disk besides its content.
-
-    Attributes in a global header apply to every file that follows.
-    """
+    """Return an estimate of the bytes that a file takes on disk besides its content."""
     attributes = sum(len(name) + len(value) for name, value in header.xattrs.items())
     return attributes + (_DIRECTORY_SIZE if header.type == DIRECTORY else 0)
 
 
-def _join(place: bytes, name: bytes) -> bytes:
-    return place + b"/" + name if place else name
+def _join(parent: bytes, name: bytes) -> bytes:
+    return parent + b"/" + name if parent else name
 
 
 def _remove(directory: int, name: bytes, mode: int) -> None:
@@ -376,9 +377,9 @@ def _write_all(fd: int, chunk: bytes) -> None:
 
 
 def _refuse(header: Header, error: OSError) -> None:
-    """Raise ImageError or HostError, depending on whose fault ``error`` is."""
+    """Raise ImageError if ``error`` is due to the image's content, else HostError."""
     if error.errno in _FAULTS_OF_IMAGE:
-        raise ImageError(f'cannot unpack "{header.shown()}": {reason(error)}') from None
+        raise ImageError(f'unpack "{header.shown()}": {reason(error)}') from None
     raise HostError(f'unpack "{header.shown()}"', error) from None
 
 

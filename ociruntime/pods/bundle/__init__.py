@@ -1,1 +1,1 @@
-"""From an app of a manifest to its container's bundle, and the calls of the OCI runtime."""
+"""Write the bundle of an app's container from the pod's manifest, and call the OCI runtime."""

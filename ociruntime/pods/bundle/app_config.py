@@ -1,6 +1,6 @@
 """Compile an app of a pod's manifest into the ``config.json`` of its container.
 
-Works with any OCI runtime.  Pure: facts about the host and the image come in an ``AppPlace``.
+Works with any OCI runtime.  Pure: facts about the host and the image come in ``AppFacts``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CAPABILITIES = (
     "CAP_SETUID",
     "CAP_SYS_CHROOT",
 )
-# Paths that reveal details of the host, and paths through which it could be changed.
+# MASKED paths reveal details of the host; through READONLY ones the host could be changed.
 MASKED = (
     *("/proc/acpi", "/proc/asound", "/proc/config.gz", "/proc/kallsyms", "/proc/kcore"),
     *("/proc/keys", "/proc/kmem", "/proc/latency_stats", "/proc/mem", "/proc/sched_debug"),
@@ -48,7 +48,7 @@ IMAGE_ANNOTATION = "org.opencontainers.image."
 _SHARED_MEMORY = ("bind", "rprivate", "nosuid", "noexec", "nodev")
 
 
-class AppPlace:
+class AppFacts:
     """Facts about host and image that an app's config depends on, besides the manifest.
 
     ``namespaces`` maps a type (``pid``, ``network``, ``ipc``, ``uts``, ``user``) to the path of the
@@ -107,50 +107,53 @@ class AppPlace:
         self.seccomp: Json = {}  # the default sets, from seccomp.json
 
 
-def app_config(manifest: Json, app_name: str, image_config: Json, place: AppPlace) -> Json:
-    """Return the whole ``config.json``.  Raises PodError for a mount of an unknown volume."""
+def app_config(manifest: Json, app_name: str, image_config: Json, facts: AppFacts) -> Json:
+    """Return the ``config.json`` of the app; ``image_config`` is its OCI image configuration.
+
+    Raises PodError if the manifest lacks the app or a volume that it mounts.
+    """
     entry = app_entry(manifest, app_name)
     app = entry["app"]
-    confined = place.flavour.confined
-    granted = _granted(app.get("isolators", []), place)
+    confined = facts.flavour.confined
+    granted = _granted(app.get("isolators", []), facts)
     config: Json = {
         "ociVersion": SPEC_VERSION,
-        "process": _process(app, place, granted),
-        "root": {"path": place.rootfs, "readonly": bool(entry.get("readOnlyRootFS"))},
-        "mounts": _mounts(manifest, entry, place),
-        "annotations": _annotations(entry, place, image_config),
+        "process": _process(app, facts, granted),
+        "root": {"path": facts.rootfs, "readonly": bool(entry.get("readOnlyRootFS"))},
+        "mounts": _mounts(manifest, entry, facts),
+        "annotations": _annotations(entry, facts, image_config),
         "linux": {
-            "namespaces": _namespaces(place),
-            "cgroupsPath": f"/ocipod-{place.uuid}/{app_name}",
-            "resources": _resources(manifest, app.get("isolators", []), place),
+            "namespaces": _namespaces(facts),
+            "cgroupsPath": f"/ocipod-{facts.uuid}/{app_name}",
+            "resources": _resources(manifest, app.get("isolators", []), facts),
             "maskedPaths": [],
             "readonlyPaths": [],
         },
     }
     linux = config["linux"]
-    if place.hostname and "uts" in place.namespaces:
-        config["hostname"] = place.hostname
-    if place.private_users:
-        first, count = place.private_users
+    if facts.hostname and "uts" in facts.namespaces:
+        config["hostname"] = facts.hostname
+    if facts.private_users:
+        first, count = facts.private_users
         maps = [{"containerID": 0, "hostID": first, "size": count}]
         linux["uidMappings"] = linux["gidMappings"] = maps
     if not confined:
         linux["rootfsPropagation"] = "rslave"
         return config
-    if "paths" not in place.insecure:
+    if "paths" not in facts.insecure:
         linux["maskedPaths"], linux["readonlyPaths"] = list(MASKED), list(READONLY)
-    if "seccomp" not in place.insecure:
+    if "seccomp" not in facts.insecure:
         wanted = app.get("isolators", [])
-        profile = seccomp.profile(wanted, place.seccomp, place.machine, granted)
+        profile = seccomp.profile(wanted, facts.seccomp, facts.machine, granted)
         if profile is not None:
             linux["seccomp"] = profile
     return config
 
 
-def _granted(wanted: list[Json], place: AppPlace) -> list[str]:
-    """Return the app's bounding set, from the flavour and the capability isolators."""
-    if not place.flavour.confined or "capabilities" in place.insecure:
-        return sorted(place.capabilities or CAPABILITIES)
+def _granted(wanted: list[Json], facts: AppFacts) -> list[str]:
+    """Return the app's bounding set, from the flavour and the isolators ``wanted``."""
+    if not facts.flavour.confined or "capabilities" in facts.insecure:
+        return sorted(facts.capabilities or CAPABILITIES)
     retain = isolators.value_of(wanted, isolators.RETAIN_CAPS)
     if retain is not None:
         return sorted({isolators.capability(word) for word in retain["set"]})
@@ -161,14 +164,14 @@ def _granted(wanted: list[Json], place: AppPlace) -> list[str]:
     return [name for name in CAPABILITIES if name not in gone]
 
 
-def _process(app: Json, place: AppPlace, granted: list[str]) -> Json:
+def _process(app: Json, facts: AppFacts, granted: list[str]) -> Json:
     wanted = app.get("isolators", [])
-    held = granted if place.uid == 0 else []
+    held = granted if facts.uid == 0 else []
     process: Json = {
-        "terminal": place.terminal,
-        "user": {"uid": place.uid, "gid": place.gid},
+        "terminal": facts.terminal,
+        "user": {"uid": facts.uid, "gid": facts.gid},
         "args": list(app["exec"]),
-        "env": [f"{name}={value}" for name, value in place.environment.items()],
+        "env": [f"{name}={value}" for name, value in facts.environment.items()],
         "cwd": app.get("workingDirectory") or "/",
         "capabilities": {
             "bounding": granted,
@@ -177,38 +180,38 @@ def _process(app: Json, place: AppPlace, granted: list[str]) -> Json:
             "inheritable": [],
             "ambient": [],
         },
-        "noNewPrivileges": _no_new_privileges(wanted, place),
+        "noNewPrivileges": _no_new_privileges(wanted, facts),
     }
-    if place.additional_gids:
-        process["user"]["additionalGids"] = list(place.additional_gids)
+    if facts.additional_gids:
+        process["user"]["additionalGids"] = list(facts.additional_gids)
     score = isolators.value_of(wanted, isolators.OOM_SCORE_ADJ)
-    if score is not None and place.flavour.confined:
+    if score is not None and facts.flavour.confined:
         process["oomScoreAdj"] = int(score)
     return process
 
 
-def _no_new_privileges(wanted: list[Json], place: AppPlace) -> bool:
+def _no_new_privileges(wanted: list[Json], facts: AppFacts) -> bool:
     if isolators.value_of(wanted, isolators.NO_NEW_PRIVILEGES):
         return True
-    # Otherwise an unprivileged user could confuse a setuid program with the app's filter.
+    # Otherwise a user could run a setuid program under a filter that breaks its assumptions.
     names = {isolator["name"] for isolator in wanted}
     filtered = names & {isolators.RETAIN_SECCOMP, isolators.REMOVE_SECCOMP}
-    return bool(filtered) and place.uid != 0 and place.flavour.confined
+    return bool(filtered) and facts.uid != 0 and facts.flavour.confined
 
 
-def _namespaces(place: AppPlace) -> list[Json]:
+def _namespaces(facts: AppFacts) -> list[Json]:
     made: list[Json] = [
-        {"type": kind, "path": place.namespaces[kind]}
-        for kind in place.flavour.joined
-        if kind in place.namespaces
+        {"type": kind, "path": facts.namespaces[kind]}
+        for kind in facts.flavour.joined
+        if kind in facts.namespaces
     ]
-    own = [kind for kind in place.flavour.own if kind != "cgroup" or place.cgroup_namespace]
+    own = [kind for kind in facts.flavour.own if kind != "cgroup" or facts.cgroup_namespace]
     return made + [{"type": kind} for kind in own]
 
 
-def _mounts(manifest: Json, entry: Json, place: AppPlace) -> list[Json]:
+def _mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
     """Return the flavour's mounts, the pod's files, then volumes sorted by depth."""
-    made = [_kernel_mount(*row, place) for row in place.flavour.mounts if _is_possible(row, place)]
+    made = [_kernel_mount(*row, facts) for row in facts.flavour.mounts if _is_possible(row, facts)]
     volumes = {volume["name"]: volume for volume in manifest.get("volumes", [])}
     points = {point["path"]: point for point in entry["app"].get("mountPoints", [])}
     wanted = []
@@ -217,71 +220,71 @@ def _mounts(manifest: Json, entry: Json, place: AppPlace) -> list[Json]:
         if volume is None:
             message = f'app "{entry["name"]}": mount: unknown volume "{mount["volume"]}"'
             raise PodError(message)
-        wanted.append(_volume_mount(mount, volume, points.get(mount["path"], {}), place))
+        wanted.append(_volume_mount(mount, volume, points.get(mount["path"], {}), facts))
     wanted.sort(key=lambda mount: mount["destination"].count("/"))
     taken = {mount["destination"] for mount in wanted}
-    for source, destination in place.binds:
+    for source, destination in facts.binds:
         if destination not in taken:
             options = ["bind", "rprivate"]
             made.append(_mount(destination, "bind", source, options))
     return made + wanted
 
 
-def _is_possible(row: Mount, place: AppPlace) -> bool:
-    # In a user namespace the host's mqueue cannot be mounted anew, and may not be there to bind.
-    return row[1] != "mqueue" or not _is_of_host("ipc", place)
+def _is_possible(row: Mount, facts: AppFacts) -> bool:
+    # A user namespace cannot mount the host's mqueue, and the host may have none to bind.
+    return row[1] != "mqueue" or not _is_of_host("ipc", facts)
 
 
-def _is_of_host(kind: str, place: AppPlace) -> bool:
+def _is_of_host(kind: str, facts: AppFacts) -> bool:
     """Return whether a pod with a user namespace uses the host's namespace of that kind."""
-    return place.private_users is not None and kind not in place.namespaces
+    return facts.private_users is not None and kind not in facts.namespaces
 
 
 def _kernel_mount(
-    destination: str, kind: str, source: str, options: tuple[str, ...], place: AppPlace
+    destination: str, kind: str, source: str, options: tuple[str, ...], facts: AppFacts
 ) -> Json:
-    if destination == "/dev/shm" and place.shared_memory:
-        return _mount(destination, "bind", place.shared_memory, list(_SHARED_MEMORY))
+    if destination == "/dev/shm" and facts.shared_memory:
+        return _mount(destination, "bind", facts.shared_memory, list(_SHARED_MEMORY))
     # sysfs can only be mounted by the owner of the network namespace; bind the host's instead.
-    if kind == "sysfs" and _is_of_host("network", place):
+    if kind == "sysfs" and _is_of_host("network", facts):
         return _mount(destination, "bind", destination, ["rbind", "rslave", *options])
     return _mount(destination, kind, source, list(options))
 
 
-def _volume_mount(mount: Json, volume: Json, point: Json, place: AppPlace) -> Json:
+def _volume_mount(mount: Json, volume: Json, point: Json, facts: AppFacts) -> Json:
     name = volume["name"]
     recursive = volume.get("recursive")
     if recursive is None:
-        recursive = place.flavour.recursive or volume["kind"] == "empty"
+        recursive = facts.flavour.recursive or volume["kind"] == "empty"
     # The volume's own setting takes precedence over the mount's, and that over the image's.
     read_only = volume.get("readOnly")
     if read_only is None:
         read_only = mount.get("readOnly", point.get("readOnly", False))
     options = ["rbind" if recursive else "bind", "rprivate" if recursive else "private"]
     options.append("ro" if read_only else "rw")
-    return _mount(mount["path"], "bind", place.volumes[name], options)
+    return _mount(mount["path"], "bind", facts.volumes[name], options)
 
 
 def _mount(destination: str, kind: str, source: str, options: list[str]) -> Json:
     return {"destination": destination, "type": kind, "source": source, "options": options}
 
 
-def _resources(manifest: Json, wanted: list[Json], place: AppPlace) -> Json:
-    """Return limits and device rules: the runtime's default devices and device volumes."""
-    if not place.flavour.confined:
+def _resources(manifest: Json, wanted: list[Json], facts: AppFacts) -> Json:
+    """Return ``linux.resources``: limits, and rules that allow the devices that are volumes."""
+    if not facts.flavour.confined:
         return {"devices": [{"allow": True, "access": "rwm"}]}
     rules: list[Json] = [{"allow": False, "access": "rwm"}]
     read_only = {one["name"] for one in manifest.get("volumes", []) if one.get("readOnly")}
-    for name, (kind, major, minor) in place.devices.items():
+    for name, (kind, major, minor) in facts.devices.items():
         access = "r" if name in read_only else "rw"
         rule = {"allow": True, "type": kind, "major": major, "minor": minor, "access": access}
         rules.append(rule)
-    kept = oci_resources.kept(wanted, place.controllers)
+    kept = oci_resources.kept(wanted, facts.controllers)
     most_cpu = isolators.cpu_limit(manifest.get("isolators", []))
     return {"devices": rules, **oci_resources.resources(kept, most_cpu)}
 
 
-def _annotations(entry: Json, place: AppPlace, image_config: Json) -> dict[str, str]:
+def _annotations(entry: Json, facts: AppFacts, image_config: Json) -> dict[str, str]:
     # Copy no other labels: some annotations configure a runtime, which an image must not do.
     labels = (image_config.get("config") or {}).get("Labels") or {}
     made = {name: str(labels[name]) for name in labels if name.startswith(IMAGE_ANNOTATION)}
@@ -290,6 +293,6 @@ def _annotations(entry: Json, place: AppPlace, image_config: Json) -> dict[str, 
             made[f"{IMAGE_ANNOTATION}{member}"] = image_config[member]
     made[f"{IMAGE_ANNOTATION}stopSignal"] = entry["app"].get("stopSignal") or "SIGTERM"
     made |= {one["name"]: one["value"] for one in entry.get("annotations", [])}
-    made["ociruntime.pod.uuid"] = place.uuid
+    made["ociruntime.pod.uuid"] = facts.uuid
     made["ociruntime.pod.app"] = entry["name"]
     return made

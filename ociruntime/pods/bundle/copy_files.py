@@ -17,10 +17,10 @@ _NOBODY = 65534
 
 
 def owner_on_host(id: int, private_users: PrivateUsers) -> int:
-    """Map ``id`` of an image to the host; ids outside the pod's range become nobody.
+    """Map an image's ``id`` to a host id; ids outside the pod's range become nobody (65534).
 
-    The kernel shows such files of an overlay as nobody's, too.  Shifting them would give them host
-    ids past the pod's range, which may belong to another pod.
+    The kernel does the same in an id-mapped overlay.  Shifting such ids would yield host ids past
+    the pod's range, which may belong to another pod.
     """
     if private_users is None:
         return id
@@ -32,18 +32,18 @@ def copy_tree(
     source: str,
     target: str,
     private_users: PrivateUsers = None,
-    draw: Callable[[os.stat_result], None] | None = None,
+    budget: Callable[[os.stat_result], None] | None = None,
 ) -> None:
     """Copy the directory ``source`` to ``target``, shifting owners for ``private_users``.
 
-    Symbolic links are copied, never followed.  ``draw`` is called for each file before it is
-    copied, and raises if it would exceed the limit.  Raises HostError.
+    Symbolic links are copied, never followed.  ``budget`` is called with each file's status before
+    it is copied, and may raise to end the copying.  Raises HostError.
     """
     try:
         if not os.path.isdir(target):
             os.mkdir(target, 0o700)
         with Place(target) as to:
-            _copy_inside(source, to, private_users, draw or _allow)
+            _copy_inside(source, to, private_users, budget or _allow)
         copy_metadata(source, target, os.stat(source), private_users)
     except OSError as error:
         raise HostError(f"copy {source} to {target}", error) from error
@@ -57,13 +57,13 @@ def _copy_inside(
     source: str,
     to: Place,
     private_users: PrivateUsers,
-    draw: Callable[[os.stat_result], None],
+    budget: Callable[[os.stat_result], None],
 ) -> None:
     seen: dict[tuple[int, int], str] = {}
     for found in walk(source):
         status = found.status
         if not found.leaving:
-            draw(status)
+            budget(status)
         if stat.S_ISDIR(status.st_mode):
             if found.leaving:
                 to.up()
@@ -134,7 +134,7 @@ def _file(source: str, target: str, status: os.stat_result) -> None:
 def copy_metadata(
     source: str, target: str, status: os.stat_result, private_users: PrivateUsers
 ) -> None:
-    """Copy owner, mode, attributes and times; the order matters: chown clears setuid bits."""
+    """Copy owner, mode, attributes and times, in this order: chown(2) clears setuid bits."""
     uid = owner_on_host(status.st_uid, private_users)
     os.lchown(target, uid, owner_on_host(status.st_gid, private_users))
     is_link = stat.S_ISLNK(status.st_mode)

@@ -17,10 +17,10 @@ from ociruntime.pods.bundle.own_mounts import mount, unmount
 def mount_rootfs(
     home: str, tree: str, settings: dict[str, Any], user_namespace: str | None
 ) -> None:
-    """Mount ``home/bundle/rootfs``, unless it is mounted already.
+    """Mount an app's overlay at ``home/bundle/rootfs``, unless mounted or its files were copied.
 
-    ``tree`` is the image's tree, ``user_namespace`` the path of the pod's, or None.  A pod whose
-    files were copied has nothing to mount.  Raises HostError.
+    ``home`` is the app's directory, ``tree`` the root of its image, ``settings`` the
+    runtime-config, ``user_namespace`` the path of the pod's user namespace.  Raises HostError.
     """
     target = f"{home}/bundle/rootfs"
     if not settings.get("overlay") or _is_mounted(target):
@@ -36,16 +36,16 @@ def mount_rootfs(
 
 
 def mount_overlay(tree: str, home: str, target: str, user_namespace: int = -1) -> None:
-    """Mount ``tree`` with ``home/upper`` and ``home/work`` at ``target``.
+    """Mount an overlay of ``home/upper`` on ``tree`` at ``target``; ``home/work`` is its workdir.
 
-    A descriptor of a ``user_namespace`` makes ``tree`` an id-mapped mount.  Raises HostError.
+    With a descriptor of a ``user_namespace``, ``tree`` is id-mapped.  Raises HostError, OSError.
     """
     flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
     opened = [os.open(tree, flags) if user_namespace < 0 else _clone(tree, user_namespace)]
     try:
         for name in ("upper", "work"):
             opened.append(os.open(f"{home}/{name}", flags))
-        # The upper directory must contain every change completely: export reads it on its own.
+        # Every change must be complete in the upper directory, which export reads alone.
         options = ["redirect_dir=off,metacopy=off"]
         for word, fd in zip(("lowerdir", "upperdir", "workdir"), opened, strict=True):
             options.append(f"{word}=/proc/self/fd/{fd}")
@@ -60,15 +60,15 @@ def _clone(tree: str, user_namespace: int) -> int:
 
     fd: int = lib.oci_clone_mount(ffi.from_buffer(os.fsencode(tree) + b"\0"), user_namespace)
     if fd < 0:
-        raise HostError(f"map the owners of {tree}", OSError(-fd, os.strerror(-fd)))
+        raise HostError(f"create an id-mapped mount of {tree}", OSError(-fd, os.strerror(-fd)))
     return fd
 
 
 def refusal(tree: str, home: str, private_users: tuple[int, int] | None) -> str:
     """Return why an overlay on ``tree`` with the directories in ``home`` is impossible, or "".
 
-    It tries to mount one, so the caller needs a private mount namespace.  The conditions that
-    overlayfs has for underlying filesystems are too many to check.
+    It mounts one to find out, because overlayfs has too many conditions to check; the caller needs
+    a private mount namespace.
     """
     target = f"{home}/bundle/rootfs"
     try:
@@ -87,7 +87,10 @@ def refusal(tree: str, home: str, private_users: tuple[int, int] | None) -> str:
 
 
 class UserNamespace:
-    """A new user namespace, mapped to host ids from ``first``; yields its descriptor."""
+    """A context with a new user namespace of ``count`` ids from host id ``first``; its descriptor.
+
+    The namespace ends with the context, unless a mount uses it.
+    """
 
     __slots__ = ("_count", "_fd", "_first")
 
@@ -129,7 +132,7 @@ class UserNamespace:
 
 
 def unshare(kinds: int) -> None:
-    """Enter new namespaces of ``kinds`` in this thread.  Raises OSError."""
+    """Enter new namespaces, given as flags CLONE_NEW*, in this thread.  Raises OSError."""
     from ociruntime._shim import lib
 
     result = lib.oci_unshare(kinds)

@@ -12,7 +12,7 @@ NOSUID, NODEV, NOEXEC = 1 << 1, 1 << 2, 1 << 3
 
 
 def leave_the_hosts() -> None:
-    """Enter a new mount namespace, a slave of the host's: its mounts propagate here, not back.
+    """Enter a new mount namespace, a slave of the host's: mounts there propagate here, not back.
 
     Repeated calls, also in children, have no effect.  Raises HostError.
     """
@@ -24,7 +24,7 @@ def leave_the_hosts() -> None:
 
 
 def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
-    """Mount ``source`` at ``target`` by the system call of this name.  Raises HostError."""
+    """Mount ``source`` (filesystem type ``kind``, options ``data``).  Raises HostError."""
     from ociruntime._shim import ffi, lib
 
     texts = [
@@ -36,9 +36,9 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
 
 
 def share_memory(path: str, size: int, owner: int) -> None:
-    """Create the directory ``path`` with a tmpfs of ``size`` bytes, owned by ``owner``.
+    """Mount a tmpfs of ``size`` bytes, for the pod's /dev/shm, at ``path``, which is created.
 
-    Raises HostError.
+    ``owner`` is the host's uid and gid of its root directory.  Raises HostError.
     """
     try:
         os.mkdir(path, 0o700)
@@ -51,7 +51,7 @@ def share_memory(path: str, size: int, owner: int) -> None:
 
 
 def unmount(path: str) -> None:
-    """Unmount ``path``, if something is mounted there.  Raises HostError."""
+    """Unmount ``path`` lazily, if it is a mount point.  Raises HostError."""
     from ociruntime._shim import ffi, lib
 
     result = lib.oci_detach_mount(ffi.from_buffer(path.encode("utf-8", "surrogateescape") + b"\0"))
@@ -60,6 +60,6 @@ def unmount(path: str) -> None:
 
 
 def check_call(result: int, action: str) -> None:
-    """Raise HostError if ``result`` of a call of the shim is a negative errno."""
+    """Raise HostError for ``action`` if ``result``, from the C shim, is a negative errno."""
     if result < 0:
         raise HostError(action, OSError(-result, os.strerror(-result)))

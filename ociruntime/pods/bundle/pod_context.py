@@ -1,4 +1,4 @@
-"""Pod context: what the apps of a pod share while it is running."""
+"""Pod context: what a running pod's apps share, and how their containers are created."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ SHARED_MEMORY = "shm"  # in the pod's directory: mounted as its apps' /dev/shm
 
 
 class PodContext:
-    """``path`` is the pod's directory, which is the working directory of this process.
+    """The context of pods with an OCI runtime; a kvm pod's ``Machine`` overrides parts of it.
 
-    ``private`` are descriptors that no other program may inherit, ``cgroups`` the pod's cgroups in
-    all hierarchies, ``namespaces`` the types that apps join, by the runtime specification's names.
+    ``path`` is the pod's directory, the working directory of the monitor.  ``private`` are
+    descriptors that no other program may inherit, ``cgroups`` the pod's cgroup directories in all
+    hierarchies.  ``namespaces`` maps OCI namespace types, which apps join, to paths.
     """
 
     may_sleep = True  # whether the apps' state can be serialised for hibernation
@@ -40,9 +41,10 @@ class PodContext:
         self.has_terminal = False
 
     def set_up(self, config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
-        """Create what the apps share, from ``runtime-config`` and manifest; called once.
+        """Mount the pod's /dev/shm and apply its limits; called once.
 
-        Returns warnings.  Raises HostError.
+        ``config`` is the runtime-config.  Returns warnings about limits that this host cannot
+        enforce.  Raises HostError.
         """
         if config.get("ipc") != "parent":
             owner = (config.get("private_users") or {}).get("shift", 0)
@@ -63,10 +65,7 @@ class PodContext:
         """Prepare for the first app; called once before it is started.  Raises RuntimeFailure."""
 
     def end(self, then: Callable[[], None]) -> None:
-        """End what the apps share, after the last app has exited; then call ``then``.
-
-        Called once.
-        """
+        """Release what the apps share, then call ``then``; called once the last app has exited."""
         then()
 
     def runtime_log(self, app: str) -> str:
@@ -74,9 +73,9 @@ class PodContext:
         return f"apps/{app}/runtime.log"
 
     def create_container(self, app: str, streams: list[int], terminal: bool) -> None:
-        """Write the bundle and execute the runtime to create the container (runs in a child).
+        """Write the app's bundle and execute the runtime's ``create`` (runs in a child).
 
-        Raises RuntimeFailure.
+        ``streams`` are descriptors, -1 for none.  Raises RuntimeFailure.
         """
         from ociruntime.pods.bundle.write_bundle import write_bundle
 
@@ -93,20 +92,23 @@ class PodContext:
         remove_file(f"apps/{app}/pid")
         words = ["create", "--bundle", f"{directory}/bundle", "--pid-file", f"{directory}/pid"]
         if terminal:
-            # Relative paths: sun_path is short, and some runtimes change to the bundle first.
+            # A relative path fits into sun_path; some runtimes change to the bundle first.
             os.chdir(f"{directory}/bundle")
             words += ["--console-socket", "console"]
         words.append(self.runtime.container(app))
         self.runtime.become(f"{directory}/runtime.log", words, streams)
 
     def call_runtime(self, app: str, words: tuple[str, ...]) -> None:
-        """Execute the runtime for another command (runs in a child).  Raises RuntimeFailure."""
+        """Execute the runtime's command ``words`` for the app (runs in a child).
+
+        Raises RuntimeFailure.
+        """
         remove_file(self.runtime_log(app))
         self.runtime.become(f"{self.path}/{self.runtime_log(app)}", words, (-1, -1, -1))
 
 
 def apps_of(manifest: dict[str, object]) -> list[dict[str, object]]:
-    """Return the entries of a manifest's apps."""
+    """Return the app entries of a manifest, [] if it is damaged."""
     apps = manifest.get("apps")
     return apps if isinstance(apps, list) else []
 

@@ -1,4 +1,4 @@
-"""Connect a running pod to its networks, in a child, and write the files in /etc about them."""
+"""Join a pod's networks and write its resolv.conf, hosts and hostname; runs in a child."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ INFO = "net-info.json"
 
 
 def networks_of(config: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the (name, arguments) of each network in a runtime-config."""
-    found = config.get("net")
-    if found is None:
+    """Return the (name, plugin arguments) of each network in a runtime-config."""
+    networks = config.get("net")
+    if networks is None:
         return [("default", "")]
-    return [(one, "") if isinstance(one, str) else (one[0], one[1]) for one in found]
+    return [(one, "") if isinstance(one, str) else (one[0], one[1]) for one in networks]
 
 
 def is_host_network(config: dict[str, Any]) -> bool:
@@ -25,15 +25,15 @@ def is_host_network(config: dict[str, Any]) -> bool:
 
 
 def joins_networks(config: dict[str, Any]) -> bool:
-    """Return whether there are networks to join, besides the host's or just a loopback."""
+    """Return whether the pod has networks of its own, with more than a loopback interface."""
     return not is_host_network(config) and networks_of(config) != [("none", "")]
 
 
 def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> None:
-    """Join the networks and write the files for /etc.
+    """Join the networks of the pod with directory ``path``, and write its files for /etc.
 
-    ``namespace`` is the path of the pod's network namespace.  What is needed to leave the networks
-    is written to disk before anything is created.  Raises RuntimeFailure.
+    ``namespace`` is the path of the pod's network namespace.  net-info.json is written before
+    anything is created, so that ``take_down`` works after a crash.  Raises RuntimeFailure.
     """
     from ociruntime.pods.net import networks
     from ociruntime.pods.net.configuration import net_directories
@@ -62,7 +62,7 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
 def write_files(path: str, config: dict[str, Any], dns: dict[str, Any]) -> None:
     """Write resolv.conf, hosts and hostname, unless the images' own are used.
 
-    ``dns`` comes from the networks.  Raises HostError.
+    ``dns`` is the DNS object of the networks' results.  Raises HostError.
     """
     from ociruntime.pods.net import resolver
 
@@ -76,12 +76,12 @@ def write_files(path: str, config: dict[str, Any], dns: dict[str, Any]) -> None:
     }
     for name, text in texts.items():
         if names[name].get("mode") == resolver.HOST:
-            text = _of_the_host(name)  # noqa: PLW2901 - replaces our text by the host's
+            text = _host_file(name)  # noqa: PLW2901 - replaces our text by the host's
         if text is not None:
             json_files.replace_text(f"{path}/{name}", text.encode(), 0o644, lasting=False)
 
 
-def _of_the_host(name: str) -> str | None:
+def _host_file(name: str) -> str | None:
     try:
         return read_file(f"/etc/{name}").decode(errors="replace")
     except OSError:
@@ -89,7 +89,7 @@ def _of_the_host(name: str) -> str | None:
 
 
 def take_down(path: str) -> dict[str, Any]:
-    """Leave the networks as recorded when they were joined; return ``{"problems": [text]}``."""
+    """Leave the networks that net-info.json records; return ``{"problems": [message]}``."""
     try:
         info = json_files.read(f"{path}/{INFO}")
     except HostError:

@@ -1,4 +1,4 @@
-"""Call the OCI runtime by its command line, the one that runc has."""
+"""Call the OCI runtime through its command line, which must be compatible with runc's."""
 
 from __future__ import annotations
 
@@ -19,14 +19,20 @@ NOT_EXECUTABLE = 126
 OWN_FAILURE = 254
 NULL_DEVICE = os.makedev(1, 3)
 
-# Words, in lower case, of runtimes and the kernel for a program that cannot be executed.
-_EXECUTION = ("exec", "execute", "executable", "command")
-_NOT_EXECUTABLE = ("permission denied", "exec format error", "is a directory", "not executable")
+# Parts of error messages, in lower case, by which runtimes report that execve(2) failed.
+_EXECUTION = ("exec", "execute", "executable", "command", "not a regular file")
+_NOT_EXECUTABLE = (
+    *("permission denied", "operation not permitted", "exec format error"),
+    *("is a directory", "not a regular file", "not executable"),
+)
 _NOT_FOUND = ("no such file", "not found", "not a directory", "cannot be found")
 
 
 def find_runtime(name: str) -> str:
-    """Find a runtime: absolute path, beside this program, or installed.  Raises PodError."""
+    """Return the path of the runtime ``name``: a path itself, beside this program, or installed.
+
+    Raises PodError if it is not found.
+    """
     if "/" in name:
         return name if name.startswith("/") else f"{os.getcwd()}/{name}"
     if path := own_launcher(name) or find_program(name):
@@ -35,10 +41,10 @@ def find_runtime(name: str) -> str:
 
 
 class RuntimeCalls:
-    """The runtime of one pod.
+    """The OCI runtime of one pod, executed as ``program``.
 
-    ``root``, its ``--root``, is shared by all pods with a runtime of that name, so that they can
-    share what the runtime caches there.
+    ``root``, its ``--root``, is common to all pods with a runtime of that name, because runtimes
+    cache files there.
     """
 
     __slots__ = ("debug", "program", "root", "uuid")
@@ -50,11 +56,11 @@ class RuntimeCalls:
         self.root = f"{STATE_ROOT}/{program.rpartition('/')[2]}"
 
     def container(self, app: str) -> str:
-        """Return the container's id."""
+        """Return the id of the app's container."""
         return f"{self.uuid}-{app}"
 
     def command(self, log: str, words: Sequence[str]) -> list[str]:
-        """Return the command line; the runtime logs errors to the file ``log`` (empty: none)."""
+        """Return the argv for ``words``; the runtime logs to the file ``log``, unless it is ""."""
         options = ["--root", self.root]
         if log:
             options += ["--log", log, "--log-format", "json"]
@@ -63,10 +69,10 @@ class RuntimeCalls:
         return [self.program, *options, *words]
 
     def become(self, log: str, words: Sequence[str], streams: Sequence[int]) -> NoReturn:
-        """Execute the runtime in this process with these streams; -1 is the null device.
+        """Replace this process by the runtime; ``streams`` are its fds 0 to 2, -1 for /dev/null.
 
-        The host's null device is replaced by a private one, because some runtimes chown their
-        standard streams to the container's user (crun before 1.9).  Raises HostError.
+        /dev/null is replaced by a private null device, because crun before 1.9 changes the owner
+        of its standard streams to the container's user.  Raises HostError.
         """
         null = -1
         for number, fd in enumerate(streams):
@@ -86,10 +92,7 @@ def _is_null(fd: int) -> bool:
 
 
 def _open_null() -> int:
-    """Open a private null device; before Linux 5.2, the host's.
-
-    Raises HostError.
-    """
+    """Open a private null device, or /dev/null before Linux 5.2.  Raises HostError."""
     from ociruntime._shim import lib
 
     fd: int = lib.oci_own_null()
@@ -101,8 +104,12 @@ def _open_null() -> int:
         raise HostError("open /dev/null", error) from None
 
 
-def failure(log: str, fallback: str) -> str:
-    """Return the last error in a runtime's log (JSON lines), or ``fallback``."""
+def failure(log: str, fallback: str, program: str = "") -> str:
+    """Return the last error in the runtime's log file (JSON lines), or ``fallback``.
+
+    If ``program`` could not be executed and the error does not name it (crun's "open executable"),
+    it is prefixed.
+    """
     try:
         lines = read_file(log).splitlines()
     except OSError:
@@ -113,12 +120,15 @@ def failure(log: str, fallback: str) -> str:
         except PodError:
             continue
         if entry.get("level") in ("error", "fatal"):
-            return str(entry.get("msg"))
+            message = str(entry.get("msg"))
+            if program and program not in message and failure_code(message) != OWN_FAILURE:
+                return f'exec "{program}": {message}'
+            return message
     return fallback
 
 
 def failure_code(message: str) -> int:
-    """Return the exit code for an app that could not be started: 126, 127 as in a shell."""
+    """Return the exit code for an app, from the runtime's error: 126 or 127 as in a shell, 254."""
     text = message.lower()
     if any(word in text for word in _EXECUTION):
         if any(words in text for words in _NOT_EXECUTABLE):

@@ -1,7 +1,7 @@
 """Look up an app's user and groups inside its root filesystem, never outside of it.
 
-A user is a number, a name in ``/etc/passwd``, or the absolute path of a file whose owner it is; a
-group likewise with ``/etc/group``.
+A user is a number, a name in ``/etc/passwd``, or the absolute path of a file, whose owner is taken;
+a group is given likewise, with ``/etc/group``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _IDS = 1 << 32
 
 
 class Account:
-    """The ids to run a program with, and facts from the image's passwd file."""
+    """The ids to run an app with, and its name, home and shell from the image's /etc/passwd."""
 
     __slots__ = ("additional", "gid", "home", "name", "shell", "uid")
 
@@ -32,9 +32,9 @@ class Account:
 
 
 def account(root: str, user: str, group: str, supplementary: list[int]) -> Account:
-    """Look up ``user`` and ``group`` ("": the user's own) in the tree at ``root``.
+    """Look up ``user`` and ``group`` in the tree at ``root``; an empty group means the user's own.
 
-    Raises PodError if a name or path is not found.
+    ``supplementary`` are additional GIDs.  Raises PodError if a name or path is not found.
     """
     fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -47,14 +47,14 @@ def account(root: str, user: str, group: str, supplementary: list[int]) -> Accou
             gid = int(row[3])
         else:
             gid = _owner(fd, user).st_gid if user.startswith("/") else 0
-        found = Account(uid, gid, list(supplementary))
+        result = Account(uid, gid, list(supplementary))
         if row:
-            found.name, found.home, found.shell = row[0], row[5], row[6]
+            result.name, result.home, result.shell = row[0], row[5], row[6]
         if row and not group:
             members = (line for line in groups if row[0] in line[3].split(","))
             own = [int(line[2]) for line in members if int(line[2]) != gid]
-            found.additional = sorted({*own, *supplementary})
-        return found
+            result.additional = sorted({*own, *supplementary})
+        return result
     finally:
         os.close(fd)
 
@@ -67,9 +67,8 @@ def _user(fd: int, user: str, rows: list[list[str]]) -> tuple[int, list[str] | N
     else:
         row = next((row for row in rows if row[0] == user), None)
         if row is None:
-            raise PodError(
-                f'the image has no user "{user}"', "a name of its /etc/passwd, or a number"
-            )
+            hint = "give a number or a name in the image's /etc/passwd"
+            raise PodError(f'the image has no user "{user}"', hint)
         return int(row[2]), row
     return uid, next((row for row in rows if int(row[2]) == uid), None)
 
@@ -82,7 +81,8 @@ def _group(fd: int, group: str, rows: list[list[str]]) -> int:
     for row in rows:
         if row[0] == group:
             return int(row[2])
-    raise PodError(f'the image has no group "{group}"', "a name of its /etc/group, or a number")
+    hint = "give a number or a name in the image's /etc/group"
+    raise PodError(f'the image has no group "{group}"', hint)
 
 
 def _is_id(text: str) -> bool:
@@ -90,7 +90,7 @@ def _is_id(text: str) -> bool:
 
 
 def _rows(root: int, path: str, columns: int) -> Iterator[list[str]]:
-    """Return the rows of a passwd-like file that have numeric ids; none if it does not exist."""
+    """Return the fields of each valid line of /etc/passwd or /etc/group; none without the file."""
     try:
         fd = open_inside(root, path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
@@ -117,9 +117,9 @@ def _owner(root: int, path: str) -> os.stat_result:
 
 
 def open_inside(root: int, path: str, flags: int) -> int:
-    """Open ``path`` as if ``root`` were the root directory; return a descriptor.
+    """Open ``path`` as if the descriptor ``root`` were the root directory; return a descriptor.
 
-    Symbolic links are resolved one by one below ``root``, and ``..`` stops there.  Raises OSError.
+    Symbolic links are resolved below ``root``, and ``..`` does not leave it.  Raises OSError.
     """
     pending = _parts(path)
     opened: list[int] = []  # the directories from ``root`` down to the current one

@@ -11,7 +11,7 @@ from ociruntime.base.errors import HostError
 from ociruntime.base.files import replace_file
 from ociruntime.base.json_text import dump
 from ociruntime.base.trusted import make_directory
-from ociruntime.pods.bundle.app_config import AppPlace, app_config
+from ociruntime.pods.bundle.app_config import AppFacts, app_config
 from ociruntime.pods.bundle.own_mounts import mount
 from ociruntime.pods.manifest.build import app_entry
 from ociruntime.pods.manifest.flavours import flavour
@@ -22,8 +22,8 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
     """Mount the root filesystem of ``app_name`` and write ``apps/NAME/bundle/config.json``.
 
     ``namespaces`` maps ``pid``, ``network``, ``ipc``, ``uts`` and ``user`` to the paths of the
-    pod's namespaces; missing ones are shared with the caller.  Call it in the mount namespace that
-    is to have the overlay.  Returns warnings.  Raises PodError, HostError.
+    pod's namespaces; missing ones are shared with the caller.  The overlay is mounted in the
+    caller's mount namespace.  Returns warnings.  Raises PodError, HostError.
     """
     from ociruntime.pods.bundle.overlay import mount_rootfs
 
@@ -32,31 +32,34 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
     home = f"{pod_path}/apps/{app_name}"
     image = json_files.read(f"{home}/image.json")
     entry = app_entry(manifest, app_name)
-    place = AppPlace(os.path.basename(pod_path), f"{home}/bundle/rootfs")
-    place.flavour = flavour(settings.get("flavor", "oci"))
+    facts = AppFacts(os.path.basename(pod_path), f"{home}/bundle/rootfs")
+    facts.flavour = flavour(settings.get("flavor", "oci"))
     tree = f"{settings['directory']}/cas/tree/{image['tree']}/rootfs"
     mount_rootfs(home, tree, settings, namespaces.get("user"))
     # Look up users in the pristine image: the app may have changed its own passwd file.
-    _fill(place, tree if os.path.isdir(tree) else place.rootfs, pod_path, entry, settings)
-    place.shared_memory = "/dev/shm" if settings.get("ipc") == "parent" else f"{pod_path}/shm"
-    _find_volumes(place, pod_path, manifest)
-    add_mtab(place.rootfs, place.private_users[0] if place.private_users else 0)
-    place.namespaces = namespaces
-    place.environment = json_files.read(f"{home}/env")
-    if place.private_users:
-        _make_reachable(place, app_name)
-    config = app_config(manifest, app_name, image.get("config") or {}, place)
+    _fill(facts, tree if os.path.isdir(tree) else facts.rootfs, pod_path, entry, settings)
+    facts.shared_memory = "/dev/shm" if settings.get("ipc") == "parent" else f"{pod_path}/shm"
+    _find_volumes(facts, pod_path, manifest)
+    add_mtab(facts.rootfs, facts.private_users[0] if facts.private_users else 0)
+    facts.namespaces = namespaces
+    facts.environment = json_files.read(f"{home}/env")
+    if facts.private_users:
+        _make_reachable(facts, app_name)
+    config = app_config(manifest, app_name, image.get("config") or {}, facts)
     text = dump(config, 1) + "\n"
     replace_file(f"{home}/bundle/config.json", text.encode(), 0o600)
-    if not place.flavour.confined or place.controllers is None:
+    if not facts.flavour.confined or facts.controllers is None:
         return []
-    return skipped(entry["app"].get("isolators", []), place.controllers)
+    return skipped(entry["app"].get("isolators", []), facts.controllers)
 
 
 def _fill(
-    place: AppPlace, tree: str, pod_path: str, entry: dict[str, Any], settings: dict[str, Any]
+    facts: AppFacts, tree: str, pod_path: str, entry: dict[str, Any], settings: dict[str, Any]
 ) -> None:
-    """Fill in facts about the host and the image; users are looked up in ``tree``."""
+    """Set the facts that depend on the host, the app's ``entry`` and ``settings``.
+
+    Users are looked up in the directory ``tree``.  Raises PodError, HostError.
+    """
     from ociruntime.base.linux import CAPABILITIES
     from ociruntime.pods.bundle.host_facts import controllers, last_capability
     from ociruntime.pods.bundle.users import account
@@ -68,83 +71,83 @@ def _fill(
         str(app.get("group") or ""),
         list(app.get("supplementaryGIDs", [])),
     )
-    place.uid, place.gid, place.additional_gids = who.uid, who.gid, who.additional
-    place.machine = os.uname().machine
-    place.cgroup_namespace = os.path.exists("/proc/self/ns/cgroup")
+    facts.uid, facts.gid, facts.additional_gids = who.uid, who.gid, who.additional
+    facts.machine = os.uname().machine
+    facts.cgroup_namespace = os.path.exists("/proc/self/ns/cgroup")
     # The kernel of a virtual machine has all controllers.
-    place.controllers = None if place.flavour.name == "kvm" else controllers()
-    place.capabilities = CAPABILITIES[: last_capability() + 1]
-    place.insecure = frozenset(settings.get("insecure", ()))
-    place.hostname = settings.get("hostname") or ""
+    facts.controllers = None if facts.flavour.name == "kvm" else controllers()
+    facts.capabilities = CAPABILITIES[: last_capability() + 1]
+    facts.insecure = frozenset(settings.get("insecure", ()))
+    facts.hostname = settings.get("hostname") or ""
     users = settings.get("private_users")
-    place.private_users = (users["shift"], users["count"]) if users else None
+    facts.private_users = (users["shift"], users["count"]) if users else None
     streams = app.get("streams", {})
-    place.terminal = "tty" in streams.values() or streams.get("stdin") == "interactive"
-    if place.flavour.confined:
-        place.binds = _etc_files(pod_path, place.rootfs, settings)
+    facts.terminal = "tty" in streams.values() or streams.get("stdin") == "interactive"
+    if facts.flavour.confined:
+        facts.binds = _etc_files(pod_path, facts.rootfs, settings)
     path = os.path.join(os.path.dirname(__file__), "seccomp.json")
-    place.seccomp = json_files.read(path)
+    facts.seccomp = json_files.read(path)
 
 
-def _find_volumes(place: AppPlace, pod_path: str, manifest: dict[str, Any]) -> None:
-    """Set the paths of the pod's volumes, and which are devices.  Raises HostError."""
+def _find_volumes(facts: AppFacts, pod_path: str, manifest: dict[str, Any]) -> None:
+    """Set paths of the pod's volumes and numbers of those that are devices.  Raises HostError."""
     import stat
 
     for volume in manifest.get("volumes", []):
         name = volume["name"]
         source = volume.get("source") or f"{pod_path}/volumes/{name}"
-        place.volumes[name] = source
+        facts.volumes[name] = source
         try:
             status = os.stat(source)
         except OSError as error:
-            raise HostError(f'find the volume "{name}", {source}', error) from error
+            raise HostError(f'volume "{name}": open {source}', error) from error
         for kind, test in (("b", stat.S_ISBLK), ("c", stat.S_ISCHR)):
             if volume["kind"] == "host" and test(status.st_mode):
-                place.devices[name] = (kind, os.major(status.st_rdev), os.minor(status.st_rdev))
+                facts.devices[name] = (kind, os.major(status.st_rdev), os.minor(status.st_rdev))
 
 
-def _make_reachable(place: AppPlace, app_name: str) -> None:
-    """Replace paths by ones that the pod's root user can enter.  Raises HostError."""
-    place.rootfs = reachable(f"app-{app_name}", place.rootfs)
-    for name, source in place.volumes.items():
-        place.volumes[name] = reachable(f"volume-{name}", source)
-    place.shared_memory = reachable("shm", place.shared_memory)
-    place.binds = [
-        (reachable(os.path.basename(source), source), target) for source, target in place.binds
+def _make_reachable(facts: AppFacts, app_name: str) -> None:
+    """Replace host paths by bind mounts that the pod's root user can open.  Raises HostError."""
+    facts.rootfs = reachable(f"app-{app_name}", facts.rootfs)
+    for name, source in facts.volumes.items():
+        facts.volumes[name] = reachable(f"volume-{name}", source)
+    facts.shared_memory = reachable("shm", facts.shared_memory)
+    facts.binds = [
+        (reachable(os.path.basename(source), source), target) for source, target in facts.binds
     ]
 
 
 def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the binds of the pod's hostname, resolv.conf and hosts.
+    """Return (source, destination) of the bind mounts of the pod's hostname, resolv.conf and hosts.
 
-    An image's own hosts file is kept if the pod has nothing to add.
+    An image's own /etc/hosts is kept if the pod has no entries for it.
     """
     from ociruntime.pods.bundle.users import open_inside
 
     hosts = settings.get("hosts") or {}
-    found = [
+    binds = [
         (f"{pod_path}/{name}", f"/etc/{name}")
         for name in ("hostname", "resolv.conf")
         if os.path.exists(f"{pod_path}/{name}")
     ]
     if not os.path.exists(f"{pod_path}/hosts"):
-        return found
+        return binds
     root = os.open(rootfs, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         if not hosts.get("entries") and hosts.get("mode") != "host":
             os.close(open_inside(root, "etc/hosts", os.O_PATH))
-            return found
+            return binds
     except OSError:
         pass  # the image does not have one
     finally:
         os.close(root)
-    return [*found, (f"{pod_path}/hosts", "/etc/hosts")]
+    return [*binds, (f"{pod_path}/hosts", "/etc/hosts")]
 
 
 def add_mtab(rootfs: str, owner: int) -> None:
-    """Link ``/etc/mtab`` to /proc/self/mounts if the image has none.
+    """Link ``/etc/mtab`` to /proc/self/mounts, if the image has ``/etc`` but no mtab.
 
-    An image's own file stays, and an image without ``/etc`` gets none.
+    ``owner`` is the uid and gid of the link.
     """
     from ociruntime.pods.bundle.users import open_inside
 
@@ -164,23 +167,22 @@ def add_mtab(rootfs: str, owner: int) -> None:
 
 # Make host paths accessible to a pod with a user namespace.
 #
-# An OCI runtime opens the root filesystem and the sources of mounts as the pod's root user, who
-# cannot enter directories of the host's root.  So they are bind-mounted below a directory that
-# everybody may enter.  This happens in the monitor's mount namespace; on the host the directory
-# stays empty.
+# An OCI runtime opens the root filesystem and the sources of mounts as the pod's root user, which
+# lacks access to directories of the host's root.  So they are bind-mounted below a directory with
+# mode 711, in the monitor's mount namespace; on the host the directory stays empty.
 
-PLACE = "/run/ocipod-users"
+REACHABLE = "/run/ocipod-users"
 _MS_BIND, _MS_REC = 1 << 12, 1 << 14
 
 
 def reachable(name: str, source: str) -> str:
-    """Bind-mount ``source``, a file or a directory, as ``name``; its new path.
+    """Bind-mount ``source``, a file or a directory, at REACHABLE/``name``; return the new path.
 
     Raises HostError.
     """
-    target = f"{PLACE}/{name}"
+    target = f"{REACHABLE}/{name}"
     try:
-        _make_place()
+        _mount_reachable()
         there, here = os.stat(source), _status(target)
         if here is not None and (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino):
             return target
@@ -189,20 +191,20 @@ def reachable(name: str, source: str) -> str:
         elif here is None:
             os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
-        raise HostError(f"make {target}", error) from error
+        raise HostError(f"create {target}", error) from error
     mount(source, target, "", _MS_BIND | _MS_REC)
     return target
 
 
-def _make_place() -> None:
-    """Create the directory and mount a private tmpfs there."""
-    make_directory(PLACE, 0o711, "directory of pods with user namespaces")
-    fd = os.open(PLACE, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _mount_reachable() -> None:
+    """Create the directory REACHABLE and mount a tmpfs there, once in this mount namespace."""
+    make_directory(REACHABLE, 0o711, "directory of pods with user namespaces")
+    fd = os.open(REACHABLE, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        # Apps are created concurrently, and must not mount it twice.
+        # Apps are created concurrently.
         fcntl.flock(fd, fcntl.LOCK_EX)
-        if os.stat(PLACE).st_dev == os.stat(os.path.dirname(PLACE)).st_dev:
-            mount("ocipod", PLACE, "tmpfs", 0, "mode=711,size=1m")
+        if os.stat(REACHABLE).st_dev == os.stat(os.path.dirname(REACHABLE)).st_dev:
+            mount("ocipod", REACHABLE, "tmpfs", 0, "mode=711,size=1m")
     finally:
         os.close(fd)
 

@@ -39,7 +39,7 @@ def given_uuids(arguments: Arguments) -> list[str]:
     """Return the UUIDs of a command that takes several.  Raises UsageError, HostError."""
     file = arguments.text("uuid-file")
     if bool(file) == bool(arguments.positional):
-        raise UsageError("which pod?", "give either a UUID or --uuid-file=FILE")
+        raise UsageError("a pod is required", "give either a UUID or --uuid-file=FILE")
     if not file:
         return arguments.positional
     try:

@@ -1,1 +1,1 @@
-"""Removing pods: garbage collection, and what an ended pod may have left on the host."""
+"""Remove pods: garbage collection, and cleanup of what an exited pod left on the host."""

@@ -29,13 +29,13 @@ from ociruntime.pods.store.pod import (
     Pod,
 )
 
-Event = tuple[str, str, str]
+Event = tuple[str, str, str]  # kind, UUID, message
 
 
-GRACE = 30 * 60.0
-EXPIRY = 24 * 3600.0
+GRACE = 30 * 60.0  # seconds between mark and sweep of an exited pod
+EXPIRY = 24 * 3600.0  # seconds until a prepared pod that was not run is removed
 
-MOVED = "moved"
+MOVED = "moved"  # kinds of events; "moved" is "marked as garbage"
 COLLECTING = "collecting"
 KEPT = "kept"
 PROBLEM = "problem"
@@ -46,10 +46,10 @@ _DELETING = tuple(STATES[phase][0] for phase in MARKED)
 def collect(
     directory: str, grace: float, expiry: float, *, mark_only: bool = False
 ) -> Iterator[Event]:
-    """Mark and sweep all pods, yielding events on the way.  Periods are in seconds.
+    """Mark and sweep the pods in the data ``directory``, yielding events.
 
-    A problem with one pod is an event and does not stop the others.  Raises HostError if the pods
-    cannot be listed.
+    ``grace`` and ``expiry`` are in seconds.  A problem with a pod is an event and does not stop the
+    collection.  Raises HostError if the pods cannot be listed.
     """
     yield from _mark(directory, RUN, _mark_exited)
     yield from _mark(directory, PREPARE, phases.mark_aborted)
@@ -72,46 +72,46 @@ def _mark_exited(pod: Pod) -> bool:
 
 
 def discard(pod: Pod) -> Iterator[Event]:
-    """Mark and sweep one pod at once.
+    """Remove one pod without grace period, yielding events.
 
     Raises PodError if its state does not allow it or another process has it locked; HostError.
     """
-    ways: dict[str, Callable[[Pod], bool]] = {
+    marks: dict[str, Callable[[Pod], bool]] = {
         STATES[RUN][1]: phases.mark_exited,
         STATES[PREPARE][1]: phases.mark_aborted,
         STATES[PREPARED][1]: _discard_prepared,
     }
-    marked = pod.state in ways and ways[pod.state](pod)
+    marked = pod.state in marks and marks[pod.state](pod)
     if marked:
         yield MOVED, pod.uuid, ""
-    elif pod.state in ways:
+    elif pod.state in marks:
         pod.refresh()
     if pod.phase not in MARKED or pod.state == GONE:
-        raise PodError(f"pod {pod.uuid} is {pod.state}", _advice(pod.state))
+        raise PodError(f"remove pod {pod.uuid}: it is {pod.state}", _hint(pod.state))
     if pod.state in _DELETING or not phases.lock_patiently(pod, pod.phase):
         # Between our mark and our sweep another process may have removed it.
         if pod.refresh() == GONE or (marked and pod.state in _DELETING):
             return
-        what = "being deleted" if pod.state in _DELETING else "locked"
-        raise PodError(f"remove pod {pod.uuid}: it is {what} by another process")
+        busy = "being deleted" if pod.state in _DELETING else "locked"
+        raise PodError(f"remove pod {pod.uuid}: it is {busy} by another process")
     yield COLLECTING, pod.uuid, ""
     for problem in _remove(pod):
         yield PROBLEM, pod.uuid, problem
 
 
-def _advice(state: str) -> str:
-    advice = {"running": "stop it first", "prepared": "it is locked by another process"}
-    return advice.get(state, "")
+def _hint(state: str) -> str:
+    hints = {"running": "stop it first", "prepared": "it is locked by another process"}
+    return hints.get(state, "")
 
 
-def _mark(directory: str, phase: str, way: Callable[[Pod], bool]) -> Iterator[Event]:
+def _mark(directory: str, phase: str, mark: Callable[[Pod], bool]) -> Iterator[Event]:
     for uuid in phases.names(directory, (phase,), []):
         try:
             pod = phases.open_in(directory, phase, uuid)
             if pod is None:
                 continue
             with pod:
-                moved = way(pod)
+                moved = mark(pod)
         except RuntimeFailure as failure:
             yield PROBLEM, uuid, str(failure)
             continue
@@ -120,9 +120,10 @@ def _mark(directory: str, phase: str, way: Callable[[Pod], bool]) -> Iterator[Ev
 
 
 def _discard(pod: Pod, period: float, point: str, timeout: float = 0) -> bool:
-    """Mark an embryo or a prepared pod as garbage once it is old enough.
+    """Mark an embryo or a prepared pod as garbage if it has been one for ``period`` seconds.
 
-    The lock makes sure that no other process is about to use it.
+    ``point`` names a test hook.  Returns False if it is too young or locked: the lock is held by
+    a process that is about to use it.
     """
     if _remaining(pod, period) > 0 or not phases.lock_patiently(pod, pod.phase, timeout):
         return False
@@ -163,7 +164,7 @@ def _sweep(directory: str, phase: str, uuid: str, grace: float) -> Iterator[Even
 
 
 def _remove(pod: Pod) -> list[str]:
-    """Remove the pod; on PodError or HostError it stays for the next attempt."""
+    """Remove the pod and return problems; after PodError or HostError, removal can be repeated."""
     fault("gc.sweep.after-lock")
     problems = sweep.clean_up(pod)
     sweep.remove(pod)

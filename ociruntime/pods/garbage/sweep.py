@@ -1,7 +1,7 @@
 """Clean up after an exited pod: stale state on the host, and its directory.
 
-All of it can be repeated, in part or as a whole: after a reboot only the directory is left, and
-after a failed attempt the remainder.
+Each part can be repeated: after a reboot only the directory is left, and a failed attempt leaves
+some of the state.
 """
 
 from __future__ import annotations
@@ -25,35 +25,33 @@ from ociruntime.pods.store.removal import remove_tree
 
 NET_INFO = "net-info.json"
 
-# Remove these last, in this order: what a repeated attempt needs, and what makes the directory a
-# pod.
+# Remove these last, in this order: a repeated attempt needs them; the manifest makes it a pod.
 _LAST = (NET_INFO, RUNTIME_CONFIG, MANIFEST)
 
 
 def clean_up(pod: Pod) -> list[str]:
-    """Undo what the pod left outside its directory; the lock must be ours.
+    """Remove the pod's containers, cgroups, mounts and networks; the caller holds its lock.
 
-    Returns problems that are harmless.  Raises PodError for those that forbid removing the
-    directory: mounts below it, processes that do not end.
+    Returns harmless problems.  Raises PodError for those that forbid removing the pod's directory:
+    mounts below it, processes that do not exit.
     """
     problems = delete_containers(pod.uuid, _runtime(pod))
     left = remove_cgroups(pod_cgroup.directories(_hierarchies(), f"ocipod-{pod.uuid}"))
     if left:
-        raise PodError(f"remove the cgroup {left[0]}: its processes do not end")
+        raise PodError(f"remove cgroup {left[0]}: killed processes have not exited")
     _unmount_below(pod.path())
     problems += _leave_networks(pod)
     return problems
 
 
 def remove(pod: Pod) -> None:
-    """Remove the directory of a pod after ``clean_up``, root filesystems first.
+    """Remove the pod's directory after ``clean_up``, root filesystems first, the manifest last.
 
-    The manifest goes last, so that a repeated attempt still finds the pod.
     Raises PodError.
     """
-    place = f"/proc/self/fd/{pod.fd}"
+    directory = f"/proc/self/fd/{pod.fd}"
     try:
-        first = [name for name in os.listdir(place) if name not in _LAST]
+        first = [name for name in os.listdir(directory) if name not in _LAST]
         for name in sorted(first, key=lambda name: name != "apps"):
             remove_tree(pod.fd, name)
         fault("gc.sweep.before-manifest")
@@ -62,10 +60,10 @@ def remove(pod: Pod) -> None:
         os.rmdir(pod.path())
         sync_directory(phase_path(pod.directory, pod.phase))
     except OSError as error:
-        raise PodError(f"remove {_named(error, pod)}: {reason(error)}") from None
+        raise PodError(f"remove {_path_in(error, pod)}: {reason(error)}") from None
 
 
-def _named(error: OSError, pod: Pod) -> str:
+def _path_in(error: OSError, pod: Pod) -> str:
     if not error.filename:
         return pod.path()
     name = error.filename
@@ -88,7 +86,7 @@ def _hierarchies() -> list[str]:
 
 
 def mountinfo() -> str:
-    """Return the mounts of this mount namespace.  Raises HostError."""
+    """Return the text of /proc/self/mountinfo.  Raises HostError."""
     try:
         return own_mountinfo()
     except OSError as error:
@@ -96,18 +94,18 @@ def mountinfo() -> str:
 
 
 def _unmount_below(path: str) -> None:
-    """Unmount everything below ``path``; not busy, as the pod's programs have ended."""
+    """Unmount everything at and below ``path``.  Raises PodError if a mount remains, HostError."""
     from ociruntime._shim import ffi, lib
 
     for target in mounts_below(path, mountinfo()):
         lib.oci_detach_mount(ffi.new("char[]", target.encode("utf-8", "surrogateescape")))
     left = mounts_below(path, mountinfo())
     if left:
-        raise PodError(f"{left[0]} cannot be unmounted")
+        raise PodError(f"unmount {left[0]}: it is still mounted", f"umount {left[0]}")
 
 
 def mounts_below(path: str, mountinfo: str) -> list[str]:
-    """Return the mount points at and below ``path`` in the text of a mountinfo; last one first."""
+    """Return the mount points at and below ``path``, from a mountinfo's text, last one first."""
     targets = [mount.target for mount in parse_mountinfo(mountinfo)]
     return [each for each in targets if f"{each}/".startswith(f"{path}/")][::-1]
 
@@ -126,7 +124,7 @@ def _leave_networks(pod: Pod) -> list[str]:
 
 # Remove a dead pod's cgroups, ``/ocipod-UUID`` in every hierarchy, with all processes in them.
 #
-# Call it only while the pod's lock is ours: the processes are then orphans of the pod.
+# The caller holds the pod's lock: its monitor has exited, and the processes are orphans.
 
 _TIMEOUT = 5.0  # seconds for killed processes to disappear
 _PAUSE = 0.01
@@ -144,7 +142,7 @@ def remove_cgroups(paths: list[str]) -> list[str]:
 
 
 def _kill(paths: list[str], left: list[str]) -> None:
-    """Kill all processes once; the caller repeats it to catch those that were forked meanwhile."""
+    """Kill all processes once; the caller repeats it for those that were forked meanwhile."""
     for path in paths:
         _write(f"{path}/cgroup.kill", b"1")
     for path in left:
@@ -185,22 +183,22 @@ _DELETE_SECONDS = 30
 
 
 def delete_containers(uuid: str, runtime: str) -> list[str]:
-    """Delete the pod's containers, each with the runtime that made it; return the problems.
+    """Delete the pod's containers, each with the runtime that created it; return the problems.
 
-    ``runtime`` is the name or path of the pod's own; others are only known by name.
+    ``runtime`` is the name or path of the pod's own runtime; others are known by name only.
     """
     problems = []
-    for place in _entries(STATE_ROOT):
-        root = f"{STATE_ROOT}/{place}"
+    for name in _entries(STATE_ROOT):
+        root = f"{STATE_ROOT}/{name}"
         try:
             check_directory(root, "state directory of the runtime")
         except HostError as failure:
             problems.append(str(failure))
             continue
-        entries = [name for name in _entries(root) if uuid in name]
+        entries = [entry for entry in _entries(root) if uuid in entry]
         if entries:
-            own = runtime.rpartition("/")[2] == place
-            problems += _delete(root, uuid, entries, runtime if own else place)
+            own = runtime.rpartition("/")[2] == name
+            problems += _delete(root, uuid, entries, runtime if own else name)
             problems += _remove(root, entries)
     return problems
 
@@ -225,7 +223,7 @@ def _delete(root: str, uuid: str, entries: list[str], runtime: str) -> list[str]
 
 
 def _delete_container(program: str, root: str, container: str) -> str:
-    """Run the runtime's ``delete``; return "" or what went wrong."""
+    """Run the runtime's ``delete --force``; return its error, or ""."""
     import subprocess
 
     try:
@@ -256,5 +254,5 @@ def _remove(root: str, entries: list[str]) -> list[str]:
         finally:
             os.close(fd)
     except OSError as error:
-        return [f"remove what is left in {root}: {reason(error)}"]
+        return [f"remove stale state in {root}: {reason(error)}"]
     return []

@@ -1,1 +1,1 @@
-"""Pods of flavour kvm: virtual machines, in which our guest agent starts the apps."""
+"""Pods of flavour kvm: virtual machines in which a guest agent (``csrc/guest``) starts the apps."""

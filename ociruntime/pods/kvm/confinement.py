@@ -38,9 +38,10 @@ PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
 
 
 def confine(machine: Hardware) -> None:
-    """Confine this process, which must next execute qemu and nothing else.
+    """Confine this process, which must then execute qemu.
 
-    The working directory is the pod's before the call, the new root after it. Raises HostError.
+    Call it in the pod's directory; afterwards the working directory is the new root. Raises
+    HostError.
     """
     from ociruntime._shim import lib
 
@@ -84,7 +85,7 @@ def _show(root: str, path: str, flags: int, name: str = "") -> None:
     if os.path.exists(target):
         if not os.path.samefile(target, path):
             raise HostError(
-                f'bind mount "{path}" for the virtual machine', FileExistsError(17, "exists")
+                f'bind mount "{path}" for qemu', FileExistsError(17, "another file has this path")
             )
         return
     if os.path.isdir(path):
@@ -95,8 +96,8 @@ def _show(root: str, path: str, flags: int, name: str = "") -> None:
     mount(path, target, "", BIND | MS_REC)
     # MS_REMOUNT changes a single mount, so the submounts that came with it are remounted one by
     # one.
-    for place in mounts_below(target, mountinfo()):
-        mount("", place, "", REMOUNT | BIND | flags)
+    for mount_point in mounts_below(target, mountinfo()):
+        mount("", mount_point, "", REMOUNT | BIND | flags)
 
 
 def _show_proc(target: str) -> None:
@@ -119,4 +120,4 @@ def _enter(root: str) -> None:
         os.chroot(".")
         os.chdir("/")
     except OSError as error:
-        raise HostError(f'enter "{root}"', error) from None
+        raise HostError(f'chroot to "{root}"', error) from None

@@ -17,41 +17,41 @@ _BUILTIN = "modules.builtin"
 
 
 class Modules:
-    """The modules below a directory such as ``/lib/modules/RELEASE``.  Raises HostError."""
+    """The kernel modules below ``directory``, such as ``/lib/modules/RELEASE``."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
         self._paths: dict[str, str] = {}
-        for place, _, names in os.walk(directory):
+        for parent, _, names in os.walk(directory):
             for name in names:
                 match = _NAME.fullmatch(name)
                 if match is not None:
-                    self._paths[_plain(match[1])] = f"{place}/{name}"
+                    self._paths[_plain(match[1])] = f"{parent}/{name}"
         self._builtin = _builtin(directory)
 
     def load_order(self, names: Iterable[str]) -> list[bytes]:
-        """Return the contents of the modules and their dependencies.
+        """Return the decompressed modules ``names`` and their dependencies, in load order.
 
-        Raises PodError, HostError.
+        Built-in ones are skipped.  Raises PodError, HostError.
         """
-        found: dict[str, bytes] = {}
+        loaded: dict[str, bytes] = {}
         for name in names:
-            self._add(_plain(name), found)
-        return list(found.values())
+            self._add(_plain(name), loaded)
+        return list(loaded.values())
 
-    def _add(self, name: str, found: dict[str, bytes]) -> None:
-        if name in found or name in self._builtin:
+    def _add(self, name: str, loaded: dict[str, bytes]) -> None:
+        if name in loaded or name in self._builtin:
             return
         path = self._paths.get(name)
         if path is None:
-            message = f"the kernel of the virtual machine lacks {name}"
+            message = f"the kernel of the virtual machine lacks the module {name}"
             raise PodError(message, f"it is neither a module below {self.directory} nor built in")
         data = _read(path)
         match = _NEEDED.search(data)
         for needed in match[1].decode().split(",") if match else ():
             if needed:
-                self._add(_plain(needed), found)
-        found[name] = data
+                self._add(_plain(needed), loaded)
+        loaded[name] = data
 
 
 def _plain(name: str) -> str:
@@ -94,7 +94,7 @@ def _decompressor(path: str) -> Callable[[bytes], bytes]:
             import zstandard
         except ImportError:
             raise PodError(
-                f"decompress {path}: zstd is not supported", "install zstandard"
+                f"decompress {path}: zstd is not supported", "pip install zstandard"
             ) from None
         return _errors_of(
             lambda data: zstandard.ZstdDecompressor().decompressobj().decompress(data),

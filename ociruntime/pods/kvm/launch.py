@@ -31,36 +31,39 @@ NET_MODULES = ("virtio_net",)
 
 
 def prepare_machine(path: str, apps: list[str], config: dict[str, Any]) -> tuple[Hardware, bytes]:
-    """Return the machine, still without ports, and its initramfs.
+    """Return the machine's hardware, without ports and networks so far, and its initramfs.
 
-    Mounts the root filesystems of ``apps`` (in the manifest's order), so that qemu can share them.
-    Raises RuntimeFailure.
+    ``path`` is the pod's directory, ``config`` its runtime-config.  Mounts the root filesystems of
+    ``apps`` (names in the manifest's order) for qemu to share.  Raises RuntimeFailure.
     """
-    found = settings(str(config.get("local_config") or ""), str(config.get("kvm_kernel") or ""))
+    kvm = settings(str(config.get("local_config") or ""), str(config.get("kvm_kernel") or ""))
     configs = {}
     for app in apps:
         write_bundle(path, app, {})
         configs[app] = json_files.read(f"{path}/apps/{app}/bundle/config.json")
     description = describe(configs, path, _directories(configs))
-    machine = Hardware(found.qemu, f"ocipod-{os.path.basename(path)}")
-    machine.accelerator = found.accelerator
-    machine.kernel = found.kernel
+    machine = Hardware(kvm.qemu, f"ocipod-{os.path.basename(path)}")
+    machine.accelerator = kvm.accelerator
+    machine.kernel = kvm.kernel
     machine.shares = description.shares
     manifest = json_files.read(f"{path}/pod")
-    wanted = [entry["app"].get("isolators", []) for entry in manifest["apps"]]
-    whole = manifest.get("isolators", [])
-    memory = [isolators.memory_limit(each) for each in wanted]
-    machine.memory = memory_of(found, memory, isolators.memory_limit(whole))
-    cpus = [isolators.cpu_limit(each) for each in wanted]
-    machine.cpus = cpus_of(found, cpus, isolators.cpu_limit(whole))
-    told = network.lines(networks_in(path))
-    files = initial_files(found, description, str(config.get("hostname") or ""), told)
+    of_apps = [entry["app"].get("isolators", []) for entry in manifest["apps"]]
+    of_pod = manifest.get("isolators", [])
+    memory = [isolators.memory_limit(each) for each in of_apps]
+    machine.memory = memory_of(kvm, memory, isolators.memory_limit(of_pod))
+    cpus = [isolators.cpu_limit(each) for each in of_apps]
+    machine.cpus = cpus_of(kvm, cpus, isolators.cpu_limit(of_pod))
+    networks = network.lines(networks_in(path))
+    files = initial_files(kvm, description, str(config.get("hostname") or ""), networks)
     files["shm-options"] = f"mode=1777,size={config['shm_size']}".encode()
     return machine, archive(files, frozenset({INIT}))
 
 
 def networks_in(path: str) -> list[dict[str, Any]]:
-    """Return the networks of the pod's net-info.json, [] if none.  Raises PodError, HostError."""
+    """Return the networks in the net-info.json below ``path``, [] if there is none.
+
+    Raises PodError, HostError.
+    """
     if not exists(f"{path}/{INFO}"):
         return []
     networks: list[dict[str, Any]] = json_files.read(f"{path}/{INFO}")["networks"]
@@ -68,13 +71,16 @@ def networks_in(path: str) -> list[dict[str, Any]]:
 
 
 def initial_files(
-    found: Settings, description: Description, hostname: str, networks: list[str]
+    kvm: Settings, description: Description, hostname: str, networks: list[str]
 ) -> dict[str, bytes]:
-    """Return the initramfs's files by path.  Raises PodError, HostError."""
+    """Return the contents of the initramfs's files by path; ``networks`` from ``network.lines``.
+
+    Raises PodError, HostError.
+    """
     files = {INIT: _read(PROGRAM), "hostname": hostname.encode()}
     files["network"] = "".join(f"{line}\n" for line in networks).encode()
     wanted = MODULES + (NET_MODULES if networks else ())
-    modules = Modules(found.modules).load_order(wanted) if found.modules else []
+    modules = Modules(kvm.modules).load_order(wanted) if kvm.modules else []
     files |= {f"modules/{number}": data for number, data in enumerate(modules)}
     files["shares"] = "".join(f"{share.tag}\n" for share in description.shares).encode()
     files |= {f"apps/{number}": data for number, data in enumerate(description.apps)}
@@ -106,9 +112,9 @@ _ALIGNMENT = 4
 
 
 def archive(files: Mapping[str, bytes], programs: frozenset[str] = frozenset()) -> bytes:
-    """Return an archive of regular files, by relative path; parent directories are added.
+    """Return a cpio archive (newc) of ``files``, contents by relative path, with their directories.
 
-    ``programs`` become executable.  /dev/console is added for process 1.
+    ``programs`` are the paths of executable ones.  /dev/console is added for the guest's init.
     """
     parts: list[bytes] = []
     directories: set[str] = set()
@@ -145,18 +151,19 @@ def _aligned(data: bytes) -> bytes:
     return data + b"\0" * (-len(data) % _ALIGNMENT)
 
 
-# Description files for the guest agent, made from the OCI configurations of the pod's apps.
-#
-# The file formats are those of ``csrc/guest``.
+# The files that tell the guest agent how to run each app, converted from its OCI configuration.
+# ``csrc/guest/become.c`` describes the format.
 
-# Flags of mount(2) by option.
+# Mount option -> flag of mount(2).
 _FLAGS = {"ro": 1, "nosuid": 2, "nodev": 4, "noexec": 8, "strictatime": 1 << 24}
 _IGNORED = ("rw", "bind", "rbind", "private", "rprivate", "slave", "rslave")
 
 
 class Description:
-    """``apps``: one description per app; ``files``: files of the pod that apps need, numbered;
-    ``shares``: host directories shared with the machine.
+    """What the guest agent needs: ``apps`` are descriptions in the manifest's order.
+
+    ``files`` are paths of the pod's files to copy into the machine, ``shares`` the host directories
+    to share with it.
     """
 
     def __init__(self) -> None:
@@ -180,9 +187,9 @@ class Description:
 
 
 def describe(configs: dict[str, Json], pod_path: str, directories: frozenset[str]) -> Description:
-    """Describe the apps, given their OCI configurations by name.
+    """Describe the apps to the guest agent; ``configs`` are their ``config.json`` by name.
 
-    ``directories`` lists the mount sources that are directories.  Raises PodError for settings that
+    ``directories`` are the mount sources that are directories.  Raises PodError for settings that
     a virtual machine does not support.
     """
     made = Description()

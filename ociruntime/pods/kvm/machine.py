@@ -1,7 +1,7 @@
 """A running pod's virtual machine: qemu as a child of the monitor.
 
-The monitor sees each app as a process of the host, its proxy.  The proxy has the app's streams,
-forwards signals, and exits with the app's status.
+On the host, each app is represented by a process, its proxy, which has the app's streams, forwards
+signals, and exits with the app's status.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from ociruntime.pods.loop.worker import Outcome
 PORTS = "machine"  # directory of the numbered sockets; 0 is the machine's own
 CGROUP = "machine"
 SEEK_END = 2
-LAST_WORDS = 4096  # bytes read from the end of the console's log, which the guest can fill
-POWER_OFF = 5.0  # seconds for the guest to power off
+CONSOLE_TAIL = 4096  # bytes read from the end of the console's log, which the guest can fill
+POWER_OFF_TIMEOUT = 5.0  # seconds until qemu is killed
 
 
 class Machine(PodContext):
-    """The backend of kvm pods, instead of an OCI runtime; such pods are immutable."""
+    """The context of kvm pods, without an OCI runtime; such pods are immutable."""
 
     may_sleep = False
     __slots__ = ("_apps", "_ended", "_limit", "_over", "_pid")
@@ -47,12 +47,12 @@ class Machine(PodContext):
         self._limit: Timer | None = None
 
     def set_up(self, config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
-        """Size the machine for the limits of all its apps together."""
+        """Do nothing: the guest mounts /dev/shm, and the machine's size limits the pod."""
         del config, manifest
         return []
 
     def begin(self) -> None:
-        """Start the machine, in which apps can then be started.  Raises PodError, HostError."""
+        """Start qemu; apps can be started at once, and wait for it.  Raises PodError, HostError."""
         self._apps = [str(entry["name"]) for entry in apps_of(read_manifest())]
         for each in _make_empty(PORTS):
             remove_file(f"{PORTS}/{each}")
@@ -62,7 +62,7 @@ class Machine(PodContext):
         ]
         descriptors = [listener.fileno() for listener in listeners]
         self._pid = worker.start(
-            self.loop, self.private, lambda: self._become_machine(descriptors), self._is_over
+            self.loop, self.private, lambda: self._become_machine(descriptors), self._handle_exit
         )
         for listener in listeners:
             listener.close()
@@ -74,42 +74,42 @@ class Machine(PodContext):
             then()
             return
         self._ended = then
-        self._limit = self.loop.after(POWER_OFF, self._kill)
+        self._limit = self.loop.after(POWER_OFF_TIMEOUT, self._kill)
         port.power_off(f"{PORTS}/0")
 
     def _kill(self) -> None:
         if self._pid:
             os.kill(self._pid, signal.SIGKILL)
 
-    def _is_over(self, outcome: Outcome) -> None:
+    def _handle_exit(self, outcome: Outcome) -> None:
         self._pid = 0
         if self._limit is not None:
             self._limit.cancel()
         if self._ended is not None:
             self._ended()
             return
-        last = outcome.error or _last_words()
-        # Defer: the exits of apps that arrived together with this one explain more.
-        self.loop.after(0, lambda: self._lost(f"{port.GONE}: {last}" if last else port.GONE))
+        why = outcome.error or _last_console_line()
+        # Deferred, so that exits of apps that arrived with this one are handled first.
+        self.loop.after(0, lambda: self._fail(f"{port.GONE}: {why}" if why else port.GONE))
 
-    def _lost(self, reason: str) -> None:
+    def _fail(self, reason: str) -> None:
         if not self._over:
             raise PodError(reason)
 
     def create_container(self, app: str, streams: list[int], terminal: bool) -> None:
-        """Start the app and leave its proxy to the monitor (runs in a child).
+        """Start the app and write the pid of its proxy, which the monitor adopts (runs in a child).
 
         Raises RuntimeFailure.
         """
         if terminal:
-            raise PodError(f'app "{app}": a virtual machine has no terminal')
+            raise PodError(f'start app "{app}": a virtual machine has no terminal')
         remove_file(f"apps/{app}/pid")
         self._join_cgroup()
         pid = port.start_app(f"{PORTS}/{self._apps.index(app) + 1}", streams)
         json_files.replace_text(f"apps/{app}/pid", str(pid).encode(), lasting=False)
 
     def call_runtime(self, app: str, words: tuple[str, ...]) -> None:
-        """Do what is left to do for "start" and "delete" (runs in a child)."""
+        """End the app's processes on "delete"; "start" needs nothing (runs in a child)."""
         if words[0] == "delete":
             port.end_app(f"{PORTS}/{self._apps.index(app) + 1}")
 
@@ -145,9 +145,9 @@ class Machine(PodContext):
         """Join the pod's cgroup, so that its lock holder kills qemu; one hierarchy is enough."""
         for directory in self.cgroups:
             try:
-                for place in (directory, f"{directory}/{CGROUP}"):
+                for path in (directory, f"{directory}/{CGROUP}"):
                     try:
-                        os.mkdir(place, 0o755)
+                        os.mkdir(path, 0o755)
                     except FileExistsError:
                         continue
                 fd = os.open(f"{directory}/{CGROUP}/cgroup.procs", os.O_WRONLY)
@@ -162,31 +162,30 @@ class Machine(PodContext):
 
 
 def _make_empty(directory: str) -> list[str]:
-    """Create the directory; return what is in it if it exists."""
+    """Create the directory if it does not exist; return the names of its entries."""
     try:
         os.mkdir(directory, 0o700)
     except FileExistsError:
         return os.listdir(directory)
     except OSError as error:
-        raise HostError(f"make {directory}", error) from None
+        raise HostError(f"create {directory}", error) from None
     return []
 
 
 def _in_memory(data: bytes) -> str:
-    """Return the path of a memory file, valid as long as this process lives."""
+    """Write ``data`` to a memory file; return its path, valid in this process and after execve."""
     fd = os.memfd_create("initial", 0)
     while data:
         data = data[os.write(fd, data) :]
     return f"/proc/self/fd/{fd}"
 
 
-def _last_words() -> str:
-    """Return the last non-empty line of the machine's console."""
+def _last_console_line() -> str:
+    """Return the last non-empty line of the machine's console log, or ""."""
     try:
         with open(CONSOLE, "rb") as file:
-            file.seek(max(file.seek(0, SEEK_END) - LAST_WORDS, 0))
-            lines = file.read(LAST_WORDS).decode(errors="replace").splitlines()
+            file.seek(max(file.seek(0, SEEK_END) - CONSOLE_TAIL, 0))
+            lines = file.read(CONSOLE_TAIL).decode(errors="replace").splitlines()
     except OSError:
         return ""
-    spoken = [line.strip() for line in lines if line.strip()]
-    return spoken[-1] if spoken else ""
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")

@@ -1,7 +1,7 @@
-"""Pass a pod's networks on from its network namespace to its virtual machine.
+"""Connect a pod's virtual machine to the networks of the pod's network namespace.
 
 In the namespace, each network interface of the pod is bridged with a tap device of the machine,
-and the machine takes over the address.  All of it disappears with the namespace.
+which gets the interface's IP addresses.  All of it disappears with the namespace.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ RTM_DELADDR = 21
 _TUNSETIFF = 0x400454CA
 _TAP = 0x0002 | 0x1000 | 0x4000  # IFF_TAP, IFF_NO_PI, IFF_VNET_HDR
 _ALL = (1 << 32) - 1
-# Plugins whose networks reach neighbours only through the gateway.
-_POINT_TO_POINT = "ptp"
+_POINT_TO_POINT = "ptp"  # the plugin whose networks reach all hosts through the gateway
 
 
 def lines(networks: list[dict[str, Any]]) -> list[str]:
@@ -35,10 +34,10 @@ def lines(networks: list[dict[str, Any]]) -> list[str]:
     made = []
     for number, network in enumerate(networks):
         result = network.get("result") or {}
-        given = [ip["address"] for ip in result.get("ips") or ()]
-        if given and all(parse_network(each).family != AF_INET for each in given):
+        addresses = [ip["address"] for ip in result.get("ips") or ()]
+        if addresses and all(parse_network(each).family != AF_INET for each in addresses):
             message = f'network "{network["name"]}": no IPv4 address for the virtual machine'
-            raise PodError(message, f"it has {', '.join(given)}; IPv6 is not supported")
+            raise PodError(message, f"it has {', '.join(addresses)}; IPv6 is not supported")
         kind = network["plugins"][0]["configuration"].get("type")
         for ip in result.get("ips") or ():
             own = parse_network(ip["address"])
@@ -68,14 +67,15 @@ def _mask(prefix: int) -> str:
 
 
 def hardware_address(address: str, number: int) -> str:
-    """Return a locally administered MAC address for the machine, derived from its IP address."""
+    """Return a locally administered MAC address for network ``number`` with the IP ``address``."""
     packed = parse_address(address).packed[-4:] if address else bytes(4)
     return ":".join(f"{byte:02x}" for byte in (0x52, 0x54 ^ number, *packed))
 
 
 def take_over(namespace: str, networks: list[dict[str, Any]]) -> list[tuple[int, str]]:
-    """Enter the namespace for good; return (tap descriptor, MAC address) of each network.
+    """Enter the network ``namespace`` and bridge a tap device with each of ``networks``.
 
+    Returns the (tap descriptor, MAC address) of each.  This process stays in the namespace.
     Raises HostError, NetworkError.
     """
     from ociruntime._shim import lib

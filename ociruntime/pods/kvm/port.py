@@ -1,4 +1,4 @@
-"""The host's end of an app's virtio port; ``csrc/guest/guest.h`` describes the frames.
+"""The host's end of an app's virtio port, a Unix socket; ``csrc/guest/guest.h`` has the frames.
 
 All of it runs in children of the monitor, because the machine may stall.
 """
@@ -15,16 +15,17 @@ PROGRAM = __file__.rpartition("/")[0] + "/_guest"
 START, RUNNING, FAILED, END = b"s", b"r", b"f", b"d"
 HEAD = "<cH"  # kind and size
 LARGEST = 3 + 4096  # maximum size of a frame in bytes
-BOOT_SECONDS = 180.0
-END_SECONDS = 20.0
+BOOT_SECONDS = 180.0  # timeout of the guest's boot
+END_SECONDS = 20.0  # timeout of killing an app's processes
 GONE = "the virtual machine has exited"
 _FIRST_FREE = 10  # above the descriptors passed to the proxy
 
 
 def start_app(path: str, streams: list[int]) -> int:
-    """Start the app of the port at ``path``; return the pid of its proxy, which exits with it.
+    """Start the app of the port at ``path``; return the pid of its proxy.
 
-    ``streams`` become the app's; -1 is the null device.  Raises PodError with the guest's error.
+    ``streams`` are the app's stdin, stdout and stderr, -1 for /dev/null.  Raises PodError with the
+    guest's error, HostError.
     """
     port = _connect(path, BOOT_SECONDS)
     try:
@@ -41,7 +42,7 @@ def start_app(path: str, streams: list[int]) -> int:
 
 
 def end_app(path: str) -> None:
-    """Make sure that no process of the app is left.  Raises PodError."""
+    """Kill the processes of the app of the port at ``path``, and wait.  Raises PodError."""
     try:
         port = _connect(path, END_SECONDS)
     except PodError:
@@ -50,12 +51,12 @@ def end_app(path: str) -> None:
     try:
         port.sendall(bytes(LARGEST))  # complete a frame that the proxy may have left unfinished
         _send(port, END, mark)
-        said = b""
-        while mark not in said:
+        received = b""
+        while mark not in received:
             part = port.recv(LARGEST)
             if not part:
                 return
-            said = said[-len(mark) :] + part
+            received = received[-len(mark) :] + part
     except OSError as error:
         raise PodError(f"stop the app in the virtual machine: {error}") from None
     finally:
@@ -63,7 +64,7 @@ def end_app(path: str) -> None:
 
 
 def power_off(path: str) -> None:
-    """Tell the guest to sync its filesystems and power off."""
+    """Make the guest power off, through the machine's port at ``path``; do not wait."""
     try:
         port = _connect(path, 0.0)
     except PodError:
@@ -95,7 +96,7 @@ def _send(port: socket.socket, kind: bytes, data: bytes) -> None:
 
 
 def _receive(port: socket.socket) -> tuple[bytes, bytes]:
-    """Read one frame and not a byte more: the rest belongs to the proxy."""
+    """Read exactly one frame, because later bytes are for the proxy.  Raises PodError."""
     kind, size = unpack(HEAD, _exactly(port, 3))
     return kind, _exactly(port, size)
 
@@ -120,8 +121,8 @@ def _exactly(port: socket.socket, size: int) -> bytes:
 def _spawn(port: int, streams: list[int]) -> int:
     import fcntl
 
-    wanted = [*streams, port]
-    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE) if fd >= 0 else -1 for fd in wanted]
+    fds = [*streams, port]
+    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE) if fd >= 0 else -1 for fd in fds]
     actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
         (os.POSIX_SPAWN_DUP2, fd, number)
         if fd >= 0

@@ -1,4 +1,4 @@
-"""The command line of qemu for a pod."""
+"""Build qemu's command line for a pod's virtual machine."""
 
 from __future__ import annotations
 
@@ -30,10 +30,11 @@ class Share:
 
 
 class Hardware:
-    """``ports`` are descriptors of listening sockets; the first is the machine's own.
+    """The hardware of a virtual machine.
 
-    ``memory`` is in MiB; ``kernel`` and ``initial`` (the initramfs) are paths; ``networks`` are
-    (tap descriptor, MAC address) pairs.
+    ``ports`` are descriptors of listening sockets: of the machine, then of each app.  ``memory`` is
+    in MiB; ``program`` (qemu), ``kernel`` and ``initial`` (the initramfs) are paths; ``networks``
+    are (tap descriptor, MAC address) pairs.
     """
 
     __slots__ = (

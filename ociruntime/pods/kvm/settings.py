@@ -5,7 +5,7 @@ They come from ``$LOCAL_CONFIG/kvm.json``, in which every member is optional:
     {"kernel": FILE, "modules": DIRECTORY, "memory": MEBIBYTES, "cpus": N,
      "accelerator": "auto|kvm|tcg", "qemu": FILE}
 
-The default is the kernel of the host, if it is in /boot.
+The default kernel is the host's, /boot/vmlinuz-RELEASE.
 """
 
 from __future__ import annotations
@@ -29,64 +29,74 @@ _NUMBERS = ("memory", "cpus")
 
 
 class Settings:
-    """``accelerator``: "kvm", or "tcg" for emulation; ``modules``: "" if all are built in."""
+    """The members of kvm.json, or defaults.
+
+    ``modules`` is "" if the kernel has all drivers built in.  ``accelerator`` is "kvm", or "tcg"
+    for emulation; ``settings`` resolves "auto".  ``memory`` and ``cpus`` are 0 if not set.
+    """
 
     __slots__ = ("accelerator", "cpus", "kernel", "memory", "modules", "qemu")
 
     def __init__(self) -> None:
         self.kernel = ""
         self.modules = ""
-        self.memory = 0  # not set
+        self.memory = 0
         self.cpus = 0
         self.accelerator = "auto"
         self.qemu = f"qemu-system-{os.uname().machine}"
 
 
 def settings(local_config: str, kernel: str = "") -> Settings:
-    """Return the settings of this host; ``kernel`` overrides the file's.
+    """Return this host's settings; ``kernel`` (--kvm-kernel) overrides that of kvm.json.
 
-    Raises PodError with the reason if this host cannot run virtual machines.
+    Raises PodError if this host cannot run virtual machines.
     """
     found = _read(f"{local_config}/{FILE}")
     if os.uname().machine != "x86_64":
         raise PodError(f"flavour kvm: architecture {os.uname().machine} is not supported")
     program = found.qemu if found.qemu.startswith("/") else find_program(found.qemu)
     if not os.access(program, os.X_OK):
-        raise PodError(f"flavour kvm: {found.qemu} is not installed")
+        hint = f'install qemu, or set "qemu" in {FILE}'
+        raise PodError(f"flavour kvm: {found.qemu} is not installed", hint)
     found.qemu = program
     _find_kernel(found, kernel)
     if found.accelerator == "auto":
         found.accelerator = "kvm" if _can_open(DEVICE) else "tcg"
     elif found.accelerator == "kvm" and not _can_open(DEVICE):
-        raise PodError(f"{DEVICE} cannot be opened", 'set "accelerator": "tcg" to do without it')
+        hint = f'set "accelerator": "tcg" in {FILE} for emulation'
+        raise PodError(f"flavour kvm: {DEVICE} cannot be opened", hint)
     return found
 
 
 def _find_kernel(found: Settings, kernel: str) -> None:
-    hint = f'--kvm-kernel FILE, or "kernel" in {FILE}'
+    hint = f'set --kvm-kernel FILE, or "kernel" in {FILE}'
     release = os.uname().release
     if kernel:
         found.kernel, found.modules = os.path.abspath(kernel), ""
     elif not found.kernel:
         found.kernel = f"/boot/vmlinuz-{release}"
         if not os.path.isfile(found.kernel):
-            raise PodError("flavour kvm: no kernel found for the virtual machine", hint)
+            raise PodError(f"flavour kvm: kernel {found.kernel} not found", hint)
     try:
         with open(found.kernel, "rb"):
             pass
     except OSError as error:
-        raise PodError(f"open kernel {found.kernel}: {reason(error)}", hint) from None
+        raise PodError(f"flavour kvm: open kernel {found.kernel}: {reason(error)}", hint) from None
     if not found.modules:
         found.modules = _modules_beside(found.kernel)
     elif not os.path.isdir(found.modules):
-        raise PodError(f"kernel modules {found.modules}: not a directory", FILE)
+        hint = f'"modules" in {FILE}'
+        raise PodError(f"flavour kvm: kernel modules {found.modules}: not a directory", hint)
 
 
 def _modules_beside(kernel: str) -> str:
-    """Guess the modules' path as packaged: ``X/boot/vmlinuz-REL`` and ``X/lib/modules/REL``."""
-    place, _, name = kernel.rpartition("/")
+    """Return ``X/lib/modules/REL`` for the kernel ``X/boot/vmlinuz-REL``, or /lib/modules/REL.
+
+    Returns "" if neither is a directory.
+    """
+    boot, _, name = kernel.rpartition("/")
     release = name.partition("-")[2]
-    for root in (os.path.dirname(place).rstrip("/"), ""):
+    for root in (os.path.dirname(boot).rstrip("/"), ""):
         directory = f"{root}/lib/modules/{release}"
         if release and os.path.isdir(directory):
             return directory
@@ -143,7 +153,8 @@ def _fill(found: Settings, document: Any, path: str) -> None:  # noqa: ANN401 - 
 def memory_of(found: Settings, limits: list[int | None], whole: int | None = None) -> int:
     """Return the machine's memory in MiB: the pod's limit, the setting, or the apps' sum.
 
-    ``limits`` are the apps' limits in bytes, ``whole`` is the pod's.
+    ``limits`` are the apps' limits in bytes, ``whole`` is the pod's; None is no limit.  256 if an
+    app has none.
     """
     if whole is not None:
         return max(LEAST_MEMORY, OWN_MEMORY + -(-whole // (1 << 20)))
@@ -158,7 +169,8 @@ def memory_of(found: Settings, limits: list[int | None], whole: int | None = Non
 def cpus_of(found: Settings, limits: list[int | None], whole: int | None = None) -> int:
     """Return the machine's number of CPUs: the pod's limit, the setting, or the apps' sum.
 
-    ``limits`` are the apps' limits in thousandths of a CPU, ``whole`` is the pod's.
+    ``limits`` are the apps' limits in thousandths of a CPU, ``whole`` is the pod's; None is no
+    limit.  1 if an app has none.
     """
     if whole is not None:
         limits = [whole]
@@ -171,14 +183,17 @@ def cpus_of(found: Settings, limits: list[int | None], whole: int | None = None)
 
 
 def check_options(options: Arguments, local_config: str) -> None:
-    """Check the options of ``prepare``.  Raises UsageError; PodError if the host lacks kvm."""
+    """Check the options of ``prepare``.
+
+    Raises UsageError; PodError if this host cannot run virtual machines.
+    """
     if options.flag("private-users"):
-        raise UsageError("--private-users: not needed, a virtual machine has its own users")
+        raise UsageError("--private-users: not supported by flavour kvm, whose guest has own users")
     check_run(options, local_config, options.text("kvm-kernel"))
 
 
 def check_run(options: Arguments, local_config: str, kernel: str) -> None:
-    """Check the options that can also be given to run-prepared."""
+    """Check the options that run-prepared has, too.  Raises UsageError, PodError."""
     if options.flag("interactive") and os.isatty(0):
         raise UsageError(
             "--interactive: a virtual machine has no terminal", "redirect standard input"
@@ -196,15 +211,16 @@ def check_networks(networks: list[tuple[str, str]], ipc: str) -> None:
 
 
 def check_manifest(manifest: dict[str, Any]) -> None:
-    """Check the apps and volumes.  Raises UsageError."""
+    """Check isolators, streams and volumes of a pod for flavour kvm.  Raises UsageError."""
     for isolator in manifest["isolators"]:
         if isolator["name"] not in (isolators.MEMORY, isolators.CPU):
-            message = f"{isolator['name']}: not supported for a virtual machine as a whole"
-            raise UsageError(message, "set it for each app")
+            message = f"{isolator['name']}: not supported for a whole pod of flavour kvm"
+            raise UsageError(message, "set it for each app, after its image")
     for entry in manifest["apps"]:
         if "tty" in entry["app"].get("streams", {}).values():
             name = entry["name"]
-            raise UsageError(f'app "{name}": a virtual machine has no terminal', "stream")
+            hint = "use stream instead of tty"
+            raise UsageError(f'app "{name}": a virtual machine has no terminal', hint)
     for volume in manifest["volumes"]:
         if volume["kind"] == "host" and not os.path.isdir(volume["source"]):
             name, source = volume["name"], volume["source"]

@@ -27,19 +27,16 @@ Handler = Callable[["Connection", dict[str, Any]], None]
 LARGEST = 65536 + 1  # bytes of a message
 HELD = 1 << 20  # bytes to buffer for a slow client before its output is dropped
 BACKLOG = 64
-REST = 0.1  # seconds until accept(2) is retried after EMFILE
+RETRY_DELAY = 0.1  # seconds until accept(2) is retried after EMFILE
 
 
 class ControlSocket:
-    """A socket at ``path`` that passes each request to ``handler``, which answers now or later."""
+    """The listening socket at ``path``; passes requests to ``handler``, which may answer later."""
 
-    __slots__ = ("_fd", "_handler", "_loop", "_path", "_rest", "_socket", "connections")
+    __slots__ = ("_fd", "_handler", "_loop", "_path", "_retry", "_socket", "connections")
 
     def __init__(self, loop: Loop, path: str, handler: Handler, fd: int = -1) -> None:
-        """Listen; ``fd`` is the listening descriptor if there is one already, or -1.
-
-        Raises HostError.
-        """
+        """Listen, or take over the listening descriptor ``fd``.  Raises HostError."""
         self._loop = loop
         self._path = path
         self._handler = handler
@@ -47,7 +44,7 @@ class ControlSocket:
         kind = socket.SOCK_SEQPACKET | socket.SOCK_NONBLOCK
         self._socket = listen(path, kind, BACKLOG) if fd < 0 else socket.socket(fileno=fd)
         self._fd = self._socket.fileno()
-        self._rest: Timer | None = None
+        self._retry: Timer | None = None
         self._listen()
 
     def _listen(self) -> None:
@@ -64,17 +61,17 @@ class ControlSocket:
             sock, _ = self._socket.accept()
         except (BlockingIOError, ConnectionAbortedError):
             return  # the client has disconnected
-        except OSError:  # EMFILE: the client stays pending, so poll(2) would report it continuously
+        except OSError:  # EMFILE: the client stays pending, and poll(2) would return at once
             self._loop.forget(self._fd)
-            self._rest = self._loop.after(REST, self._listen)
+            self._retry = self._loop.after(RETRY_DELAY, self._listen)
             return
         sock.setblocking(False)
         self.connections.append(Connection(self._loop, sock, self._handler, self.connections))
 
     def close(self) -> None:
         """Stop listening and close all connections, including those that wait for an answer."""
-        if self._rest is not None:
-            self._rest.cancel()
+        if self._retry is not None:
+            self._retry.cancel()
         self._loop.forget(self._fd)
         self._socket.close()
         for connection in list(self.connections):
@@ -86,7 +83,10 @@ class ControlSocket:
 
 
 class Connection:
-    """A client.  The attachment sets ``on_frame`` and ``on_close``, which are called for it."""
+    """A client's connection, for requests until an attachment sets ``on_frame`` to get frames.
+
+    ``on_close`` is called once it is closed.
+    """
 
     __slots__ = (
         *("_all", "_fd", "_handler", "_held", "_loop", "_queue", "_socket"),
@@ -94,13 +94,13 @@ class Connection:
     )
 
     def __init__(
-        self, loop: Loop, sock: socket.socket, handler: Handler, everybody: list[Connection]
+        self, loop: Loop, sock: socket.socket, handler: Handler, connections: list[Connection]
     ) -> None:
         self._loop = loop
         self._socket = sock
         self._fd = sock.fileno()
         self._handler = handler
-        self._all = everybody
+        self._all = connections
         self._queue: list[bytes] = []
         self._held = 0
         self.dropped = 0  # bytes of output dropped because the client was too slow
@@ -111,8 +111,8 @@ class Connection:
         self._watch()
 
     def _watch(self) -> None:
-        wanted = (0 if self.paused else READABLE) | (WRITABLE if self._queue else 0)
-        self._loop.watch(self._fd, wanted, self._ready)
+        events = (0 if self.paused else READABLE) | (WRITABLE if self._queue else 0)
+        self._loop.watch(self._fd, events, self._ready)
 
     def pause(self, paused: bool) -> None:
         """Stop or resume reading from the client."""
@@ -148,15 +148,15 @@ class Connection:
                 self.refuse(InternalError(f"internal error: {type(error).__name__}: {error}"))
 
     def answer(self, value: dict[str, Any]) -> None:
-        """Send the answer to a request."""
+        """Answer a request with the members of ``value``."""
         self.send(json_files.text_of({"ok": True, **value}))
 
     def refuse(self, failure: RuntimeFailure) -> None:
-        """Send the error of a request."""
+        """Answer a request with an error."""
         self.send(json_files.text_of({"ok": False, "error": failure.message, "hint": failure.hint}))
 
     def send(self, message: bytes, *, needed: bool = False) -> None:
-        """Queue a message; unless ``needed``, drop it when the client is too far behind."""
+        """Queue and send a message; drop it if the client is too slow, unless it is ``needed``."""
         if self.closed:
             return
         if self._held > HELD and not needed:
@@ -192,13 +192,13 @@ class Connection:
 def ask(sock: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
     """Send a request over a connected socket and wait for its answer.
 
-    Raises PodError with the monitor's error, HostError when the monitor is gone.
+    Raises PodError with the monitor's error, HostError if the connection fails.
     """
     try:
         sock.send(json_files.text_of(request), socket.MSG_NOSIGNAL)
         message = sock.recv(LARGEST)
     except OSError as error:
-        raise HostError("talk to the pod's monitor", error) from None
+        raise HostError("send a request to the pod's monitor", error) from None
     return answer_of(message)
 
 
@@ -208,7 +208,7 @@ def answer_of(message: bytes) -> dict[str, Any]:
     Raises PodError with the monitor's error.
     """
     if not message:
-        raise PodError("the pod exited before it answered")
+        raise PodError("the pod's monitor exited before it answered the request")
     answer = json_files.parse(message, "the monitor's answer")
     if not answer.get("ok"):
         raise PodError(str(answer.get("error")), str(answer.get("hint") or ""))

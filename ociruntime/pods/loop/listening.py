@@ -1,4 +1,4 @@
-"""Create the Unix sockets at which a pod's monitor listens."""
+"""Create listening Unix sockets for a pod's monitor."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ociruntime.base.errors import HostError
 
 
 def listen(path: str, kind: int, backlog: int) -> socket.socket:
-    """Return a listening socket of this ``kind`` at ``path``, for our own user only (mode 0600).
+    """Return a socket of type ``kind`` (SOCK_*) that listens at ``path``, with mode 0600.
 
     Raises HostError.
     """

@@ -16,7 +16,7 @@ HUNG_UP = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 class Timer:
-    """A pending call, which ``cancel`` revokes."""
+    """A call scheduled by ``Loop.after``; ``due`` is a monotonic time."""
 
     __slots__ = ("call", "due")
 
@@ -25,15 +25,15 @@ class Timer:
         self.call: Callable[[], None] | None = call
 
     def cancel(self) -> None:
-        """Revoke the call."""
+        """Cancel the call, if it has not been made."""
         self.call = None
 
 
 class Loop:
-    """Until ``close``, signals are passed to ``on_signal`` and exits of children to ``expect``.
+    """An event loop on poll(2); until ``close`` it passes signals to ``on_signal``.
 
     Children are reaped here only, so the pid of an expected child cannot be reused before its
-    call.  An exception of a call leaves ``run``; calling ``run`` again loses no event.
+    callback.  An exception in a callback leaves ``run``; calling ``run`` again loses no event.
     """
 
     __slots__ = (
@@ -46,9 +46,7 @@ class Loop:
         self._watched: dict[int, Callable[[int], None]] = {}
         self._timers: list[Timer] = []
         self._children: dict[int, Callable[[int], None]] = {}
-        self._ended: dict[
-            int, int
-        ] = {}  # pid -> wait status, of children that are not expected (yet)
+        self._ended: dict[int, int] = {}  # pid -> wait status, of reaped children not yet expected
         self._reaping = False  # stays true if an exception interrupts the reaping
         self._taken: list[int] = []  # signals received but not yet handled
         self._signals = CaughtSignals()
@@ -59,12 +57,12 @@ class Loop:
         self.watch(self._signals.fd, READABLE, lambda _: self._signals.clear_wakeup())
 
     def watch(self, fd: int, events: int, call: Callable[[int], None]) -> None:
-        """Call ``call(events)`` whenever ``fd`` has any of ``events`` or a hang-up."""
+        """Call ``call(events)`` whenever ``fd`` has any of ``events`` or HUNG_UP."""
         self._watched[fd] = call
         self._poll.register(fd, events)
 
     def forget(self, fd: int) -> None:
-        """Stop watching; call this before ``fd`` is closed."""
+        """Stop watching ``fd``; call this before closing it."""
         if self._watched.pop(fd, None) is not None:
             self._poll.unregister(fd)
 
@@ -75,7 +73,7 @@ class Loop:
         return timer
 
     def expect(self, pid: int, call: Callable[[int], None]) -> None:
-        """Call ``call(wait status)`` when the child has exited."""
+        """Call ``call(wait status)`` once the child ``pid`` has exited."""
         self._children[pid] = call
 
     def children(self) -> list[int]:
@@ -83,13 +81,13 @@ class Loop:
         return list(self._children)
 
     def run(self) -> None:
-        """Handle events until ``stopped``."""
+        """Handle events until ``stopped`` is set."""
         while not self.stopped:
             self._handle_signals()
             wait = self._call_timers()
-            if self._is_over():
+            if self._is_stopped():
                 return
-            ready = self._poll.poll(self._longest() if wait is None else wait)
+            ready = self._poll.poll(self._idle_milliseconds() if wait is None else wait)
             if wait is None and not ready:
                 self.on_quiet()
             for fd, events in ready:
@@ -97,14 +95,14 @@ class Loop:
                 if call is not None:  # skip what an earlier call of this round has unwatched
                     call(events)
 
-    def _is_over(self) -> bool:
+    def _is_stopped(self) -> bool:
         return self.stopped
 
-    def _longest(self) -> int | None:
+    def _idle_milliseconds(self) -> int | None:
         return None if self.idle_timeout is None else int(self.idle_timeout * 1000)
 
     def descriptors(self) -> list[int]:
-        """Return the watched descriptors."""
+        """Return the watched descriptors, without the loop's own."""
         return [fd for fd in self._watched if fd != self._signals.fd]
 
     @property
@@ -128,9 +126,9 @@ class Loop:
                 self.on_signal(number)
 
     def _reap(self) -> None:
-        """Reap children one by one: a pid stays reserved until its call has been made."""
+        """Reap children one by one, so that a pid is not reused before its callback."""
         self._reaping = True
-        self._tell_ends()
+        self._report_exits()
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG)
@@ -139,13 +137,13 @@ class Loop:
             if pid == 0:
                 break
             self._ended[pid] = status
-            self._tell_ends()
+            self._report_exits()
         self._ended.clear()  # orphans that nothing expects
         self._reaping = False
 
-    def _tell_ends(self) -> None:
-        # The exit of one child may lead to expecting another that has exited as well: the runtime
-        # exits and leaves the app to us.
+    def _report_exits(self) -> None:
+        # A callback may expect another child that has exited already: after the runtime's exit, its
+        # container becomes our child.
         waiting = True
         while waiting:
             waiting = False
@@ -156,7 +154,7 @@ class Loop:
                     call(self._ended.pop(pid))
 
     def _call_timers(self) -> int | None:
-        """Make due calls; return the milliseconds until the next one, or None."""
+        """Make due calls; return the milliseconds until the next timer, None without timers."""
         now = time.monotonic()
         for timer in [timer for timer in self._timers if timer.due <= now]:
             self._timers.remove(timer)

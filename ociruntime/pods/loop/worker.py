@@ -1,7 +1,7 @@
 """Run slow or memory-consuming work in a child process, so that the monitor stays responsive.
 
-A child is a fork without exec, so starting it is cheap, and modules it imports are gone when it
-exits.  It is killed when the monitor exits.
+A child is a fork without exec: it starts fast, and modules that it imports take no memory after its
+exit.  It is killed when the monitor exits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ LARGEST = 16 << 20  # maximum size of a result in bytes
 
 
 class Outcome:
-    """``status`` is the exit status (128+n for signal n), ``value`` the result of the work."""
+    """The outcome of a worker: exit ``status`` (128+n for signal n), ``value`` that it returned.
+
+    ``error`` is its message if it failed, or "".
+    """
 
     __slots__ = ("error", "status", "value")
 
@@ -34,24 +37,29 @@ class Outcome:
         self.value = value
 
     def check(self, what: str) -> None:
-        """Check for success.  Raises PodError if the work failed."""
+        """Raise PodError if the work failed; ``what`` names it if it left no message."""
         if self.status:
             raise PodError(self.error or f"{what}: failed with status {self.status}")
 
 
 def start(loop: Loop, private: tuple[int, ...], work: Work, done: Done) -> int:
-    """Run ``work`` in a child that inherits none of the descriptors ``private``; return its pid.
+    """Run ``work`` in a child, then call ``done`` with its outcome; return the child's pid.
 
-    ``work`` returns a JSON object or None, raises, or executes another program.  Raises HostError.
+    ``work`` returns a JSON object or None, raises, or executes another program.  The child closes
+    the descriptors ``private``.  Raises HostError.
     """
     try:
         result = os.memfd_create("result", os.MFD_CLOEXEC)
         parent = os.getpid()
+        # Until the child has left the foreground process group, ^C reaches it as well.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
         pid = os.fork()
     except OSError as error:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
         raise HostError("start a child process", error) from None
     if pid == 0:
-        _be_child(parent, private, work, result)
+        _run_child(parent, private, work, result)
+    signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
     def ended(status: int) -> None:
         os.lseek(result, 0, 0)
@@ -70,14 +78,14 @@ def exit_status(wait_status: int) -> int:
     return os.WEXITSTATUS(wait_status)
 
 
-def _be_child(parent: int, private: tuple[int, ...], work: Work, result: int) -> None:
+def _run_child(parent: int, private: tuple[int, ...], work: Work, result: int) -> None:
     status = 254
     try:
+        # Leave the foreground process group, so that ^C reaches only the monitor.
+        os.setpgid(0, 0)
         for fd in private:
             os.close(fd)
         _restore_signals()
-        # Leave the foreground process group: ^C is for the monitor, which stops the apps in order.
-        os.setpgid(0, 0)
         die_with(parent)
         value = work()
         os.write(result, json_files.text_of(value or {}))
@@ -96,11 +104,13 @@ def _restore_signals() -> None:
     for number in signal.valid_signals():
         if signal.getsignal(number) not in (signal.SIG_DFL, None):
             signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # discards one that came before setpgid(2)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
 
 
 def die_with(parent: int) -> None:
-    """Arrange to be killed when ``parent`` exits, also after execve(2)."""
+    """Have the kernel kill this process when ``parent`` exits, also after execve(2)."""
     from ociruntime._shim import lib
 
     lib.oci_prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,1 +1,1 @@
-"""A pod's manifest: from a command line and images, or from a file. Nearly pure."""
+"""Build a pod's manifest from a command line and images, or from a file; mostly pure."""

@@ -36,7 +36,7 @@ class AppArguments:
 
 
 class PodArguments:
-    """A parsed command line: options of the pod, apps, and arguments that are no images."""
+    """A parsed command line: the pod's options, its apps, and arguments before them (a UUID)."""
 
     __slots__ = ("apps", "options", "positional")
 
@@ -56,10 +56,10 @@ def parse_pod_arguments(
     single: bool = False,
     program: Arguments | None = None,
 ) -> PodArguments:
-    """Parse ``words``, without the command's name; the first ``leading`` ones are not images.
+    """Parse ``words``, the arguments after the command's name.
 
-    ``single`` expects one image, whose arguments extend to the end.  Global options may stand
-    wherever pod options may; they are stored in ``program``.
+    The first ``leading`` positional ones are not images.  With ``single``, the arguments of an
+    image extend to the end, past any ``---``.  Global options are stored in ``program``.
 
     Raises UsageError.
     """
@@ -80,7 +80,7 @@ def parse_pod_arguments(
                 scopes = [(app_options, pod.apps[-1].options), *of_pod]
             else:
                 scopes = of_pod
-                _check_place(word, app_options, (*pod_options, *global_options))
+                _check_position(word, app_options, (*pod_options, *global_options))
             at += parse_option(word, words[at:], scopes)
         elif len(pod.positional) < leading:
             pod.positional.append(word)
@@ -100,13 +100,15 @@ def _read_arguments(words: list[str], at: int, pod: PodArguments, end: int) -> i
         raise UsageError('"--" must follow an image', _FORM)
     app = pod.apps[-1]
     if app.arguments is not None:
-        raise UsageError(f'image "{app.image}": arguments given twice', _FORM)
+        raise UsageError(f'image "{app.image}": "--" given twice', _FORM)
     app.arguments = words[at:end]
     return end + 1
 
 
-def _check_place(word: str, app_options: Sequence[Option], other_options: Sequence[Option]) -> None:
-    """Refuse an option before the first image that only apps have.  Raises UsageError."""
+def _check_position(
+    word: str, app_options: Sequence[Option], other_options: Sequence[Option]
+) -> None:
+    """Refuse an app option before the first image.  Raises UsageError."""
     name = word.lstrip("-").partition("=")[0]
     if name in [one.name for one in app_options] and name not in [o.name for o in other_options]:
         raise UsageError(f"--{name} must follow an image", "it applies to the image before it")

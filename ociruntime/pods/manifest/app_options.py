@@ -15,9 +15,9 @@ PREPARE_OPTIONS = (
         "NAME:[IP:]PORT",
         kind="list",
         details=(
-            "NAME is a port of an image, as in 80-tcp or 80/tcp; it need not be declared. "
-            "Without IP the port is published on all addresses of the host. A port in use "
-            "is an error, and so are ports with --net=none or --net=host."
+            "NAME is a port of an image, as in 80-tcp or 80/tcp; the image need not expose "
+            "it. Without IP the port is published on all addresses of the host. Fails if "
+            "the host's port is in use. Conflicts with --net=none and --net=host."
         ),
     ),
     Option(
@@ -40,7 +40,7 @@ PREPARE_OPTIONS = (
     Option("pids", value="N"),
     Option(
         "no-overlay",
-        "copy the images' files, do not use overlayfs",
+        "copy image files instead of using overlayfs",
         details=(
             "Copying is slower and takes more space. It is the default if the host has no "
             "overlayfs."
@@ -65,8 +65,8 @@ PREPARE_OPTIONS = (
     ),
     Option(
         "inherit-env",
-        "inherit variables that images do not set",
-        details="All other variables override inherited ones.",
+        "inherit the environment of this command",
+        details="Variables of the images and of other options override inherited ones.",
     ),
     Option(
         "pod-manifest",

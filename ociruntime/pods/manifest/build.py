@@ -20,7 +20,7 @@ from ociruntime.pods.manifest.ports import port_of_name
 
 
 class ImageFacts(Protocol):
-    """Attributes of an image; ``config`` is its whole OCI configuration."""
+    """An image of the store; ``config`` is its whole OCI image configuration."""
 
     @property
     def id(self) -> str: ...
@@ -36,7 +36,7 @@ STREAM_DEFAULTS = {"stdin": "null", "stdout": "log", "stderr": "log"}
 
 
 class Draft:
-    """A manifest under construction, with facts that only the preparation needs.
+    """A manifest under construction, and what ``prepare`` needs besides.
 
     ``implicit`` lists (volume, app, path in the app's image) of empty volumes that are initialised
     with the image's files; ``warnings`` are lines for the user.
@@ -71,7 +71,7 @@ def build(
     variables: Mapping[str, str],
     inherited: Mapping[str, str],
 ) -> Draft:
-    """Return the manifest for the command line ``words``, whose apps have ``images``.
+    """Build the manifest for the command line ``words``; ``images`` are those of ``words.apps``.
 
     ``variables`` are from --set-env and --set-env-file, ``inherited`` is the caller's environment
     with --inherit-env.  Raises UsageError.
@@ -87,8 +87,7 @@ def build(
     common = [volumes.mount(text) for text in words.options.list("mount")]
     for app, image in zip(words.apps, images, strict=True):
         add_app(draft, app, image, common, variables, inherited)
-    wishes = [volumes.port(text) for text in words.options.list("port")]
-    ports.add_ports(draft.manifest, wishes)
+    ports.add_ports(draft.manifest, [volumes.port(text) for text in words.options.list("port")])
     if words.options.flag("interactive"):
         make_interactive(draft.manifest)
     return draft
@@ -102,9 +101,9 @@ def add_app(
     variables: Mapping[str, str],
     inherited: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Add an app with the volumes that its image declares; return its entry.  Raises UsageError.
+    """Add an app to the draft, with the volumes that its image declares; return its entry.
 
-    ``common`` are the mounts of every app.
+    ``common`` are the mounts of all apps (--mount before the first image).  Raises UsageError.
     """
     entry = new_entry(draft.manifest, words, image)
     settings: dict[str, Any] = image.config.get("config") or {}
@@ -119,7 +118,7 @@ def add_app(
 
 
 def new_entry(manifest: dict[str, Any], words: AppArguments, image: ImageFacts) -> dict[str, Any]:
-    """Add an entry to the manifest, without ``app`` so far, and return it.
+    """Add an app's entry to the manifest, its member ``app`` still empty, and return it.
 
     Raises UsageError for an invalid or duplicate name.
     """
@@ -160,13 +159,19 @@ def app_name(words: AppArguments, image: ImageFacts) -> str:
 
 
 def _app(name: str, options: Arguments, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return how the program of an entry runs, without its command line."""
+    """Return the member ``app`` of the entry ``name``, without ``exec`` and ``environment``.
+
+    ``settings`` is the ``config`` object of the image configuration.
+    """
     user, _, group = (settings.get("User") or "").partition(":")
-    wanted = isolators.from_options(options)
-    seccomp.check(wanted)
+    limits = isolators.from_options(options)
+    seccomp.check(limits)
     directory = options.text("working-dir") or settings.get("WorkingDir") or "/"
     if not directory.startswith("/"):
-        raise UsageError(f'app "{name}": --working-dir {directory}: must be an absolute path')
+        hint = "set it with --working-dir"
+        raise UsageError(
+            f'app "{name}": working directory "{directory}": must be an absolute path', hint
+        )
     app: dict[str, Any] = {
         "user": options.text("user") or user or "0",
         # With --user alone, the group comes from the image's passwd file.
@@ -175,13 +180,13 @@ def _app(name: str, options: Arguments, settings: dict[str, Any]) -> dict[str, A
         "workingDirectory": clean(directory),
         "mountPoints": mount_points_of(settings),
         "ports": ports_of(settings),
-        "isolators": wanted,
+        "isolators": limits,
         "stopSignal": _stop_signal(options) or settings.get("StopSignal") or "SIGTERM",
         "userAnnotations": _pairs(options, "user-annotation"),
         "userLabels": _pairs(options, "user-label"),
     }
     app["streams"] = {
-        stream: options.text(stream) or usual for stream, usual in STREAM_DEFAULTS.items()
+        stream: options.text(stream) or default for stream, default in STREAM_DEFAULTS.items()
     }
     return app
 
@@ -199,17 +204,17 @@ def _program(words: AppArguments, settings: dict[str, Any], name: str) -> list[s
 
 
 def add_mounts(draft: Draft, entry: dict[str, Any], wanted: list[dict[str, Any]]) -> None:
-    """Add the app's mounts; the last of several ``wanted`` with the same target wins.
+    """Add ``wanted`` mounts to the app; the last one with the same target wins.
 
-    A mount point of the image without a mount gets an empty volume, initialised with the image's
-    files.  Raises UsageError.
+    A volume that the image declares and that is not mounted becomes an empty volume, initialised
+    with the image's files, unless the pod has a volume of that name.  Raises UsageError.
     """
     name = entry["name"]
     known = {volume["name"]: volume for volume in draft.manifest["volumes"]}
     mounts: dict[str, dict[str, Any]] = {}
     for mount in wanted:
         if mount["volume"] not in known:
-            hint = f"--volume {mount['volume']},kind=..."
+            hint = f"define it with --volume {mount['volume']},kind=..."
             raise UsageError(f'--mount: unknown volume "{mount["volume"]}"', hint)
         mounts[mount["path"]] = mount
     for point in entry["app"].get("mountPoints", ()):
@@ -231,7 +236,7 @@ def add_mounts(draft: Draft, entry: dict[str, Any], wanted: list[dict[str, Any]]
 
 
 def make_interactive(manifest: dict[str, Any]) -> None:
-    """Give the caller's terminal to the only app.  Raises UsageError."""
+    """Connect the pod's only app to the caller's stdin.  Raises UsageError for several apps."""
     if len(manifest["apps"]) != 1:
         number = len(manifest["apps"])
         raise UsageError(f"--interactive requires a pod with one app; this one has {number}")
@@ -247,8 +252,8 @@ def app_entry(manifest: dict[str, Any], name: str) -> dict[str, Any]:
     """Return the entry of the app ``name``.  Raises PodError."""
     for entry in manifest["apps"]:
         if entry["name"] == name:
-            found: dict[str, Any] = entry
-            return found
+            result: dict[str, Any] = entry
+            return result
     names = ", ".join(entry["name"] for entry in manifest["apps"]) or "none"
     raise PodError(f'the pod has no app "{name}"', f"its apps: {names}")
 
@@ -283,21 +288,21 @@ def _numbers(options: Arguments, option: str) -> list[int]:
     numbers = []
     for word in options.text(option).split(",") if options.has(option) else ():
         if not (word.isascii() and word.isdigit()) or int(word) > volumes.LAST_ID:
-            raise UsageError(f'--{option}: invalid group id "{word}"')
+            raise UsageError(f'--{option}: invalid group id "{word}"', f"0 to {volumes.LAST_ID}")
         numbers.append(int(word))
     return numbers
 
 
 def ports_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the exposed ports; SCTP and others are dropped, as they cannot be forwarded."""
-    found: dict[str, dict[str, Any]] = {}
+    """Return the image's exposed TCP and UDP ports; others cannot be forwarded and are dropped."""
+    ports_by_name: dict[str, dict[str, Any]] = {}
     for text in settings.get("ExposedPorts") or {}:
         try:
             port = port_of_name(text)
         except ValueError:
             continue
-        found[port["name"]] = port
-    return list(found.values())
+        ports_by_name[port["name"]] = port
+    return list(ports_by_name.values())
 
 
 def mount_points_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
@@ -320,12 +325,12 @@ def mount_points_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
 
 def environment_of(settings: dict[str, Any]) -> dict[str, str]:
     """Return the image's variables; entries that are not NAME=VALUE are ignored."""
-    found = {}
+    variables = {}
     for line in settings.get("Env") or ():
         name, equals, value = line.partition("=")
         if name and equals:
-            found[name] = value
-    return found
+            variables[name] = value
+    return variables
 
 
 def labels_of(config: dict[str, Any]) -> list[dict[str, str]]:

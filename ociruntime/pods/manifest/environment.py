@@ -24,19 +24,19 @@ def merged(*sources: Mapping[str, str]) -> dict[str, str]:
 
 def pod_variables(files: list[str], settings: list[str]) -> dict[str, str]:
     """Return the variables of --set-env-file and --set-env.  Raises UsageError."""
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for path in files:
-        found.update(read_file(path))
+        variables.update(read_file(path))
     for text in settings:
         name, equals, value = text.partition("=")
         if not name or not equals:
             raise UsageError(f'--set-env: invalid value "{text}": must be NAME=VALUE')
-        found[name] = value
-    return found
+        variables[name] = value
+    return variables
 
 
 def read_file(path: str) -> dict[str, str]:
-    """Return the variables of the file at ``path``.  Raises UsageError."""
+    """Return the variables of the environment file ``path``.  Raises UsageError."""
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()
@@ -52,7 +52,7 @@ def parse_file(text: str, path: str) -> dict[str, str]:
 
     Raises UsageError with ``path`` and the line number.
     """
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
         stripped = line.strip()
         if not stripped or stripped[0] in "#;":
@@ -60,17 +60,20 @@ def parse_file(text: str, path: str) -> dict[str, str]:
         name, equals, value = stripped.partition("=")
         name = name.strip()
         if not name or not equals or "\0" in stripped:
-            raise UsageError(f"{path}, line {number}: must be NAME=VALUE")
-        if name in found:
-            raise UsageError(f'{path}, line {number}: "{name}" is already set')
-        found[name] = value.strip()
-    return found
+            raise UsageError(f"--set-env-file {path}, line {number}: must be NAME=VALUE")
+        if name in variables:
+            raise UsageError(f'--set-env-file {path}, line {number}: "{name}" is already set')
+        variables[name] = value.strip()
+    return variables
 
 
 def completed(
     variables: Mapping[str, str], app_name: str, user: str, home: str, shell: str
 ) -> dict[str, str]:
-    """Add defaults to ``variables``; ``user``, ``home``, ``shell`` are from the image's passwd."""
+    """Return ``variables`` with defaults for PATH, SHELL, USER, LOGNAME and HOME.
+
+    ``user``, ``home`` and ``shell`` are from the image's /etc/passwd; the last two may be "".
+    """
     return {
         "PATH": PATH,
         "SHELL": shell or SHELL,

@@ -12,12 +12,13 @@ Mount = tuple[str, str, str, tuple[str, ...]]
 
 
 class Flavour:
-    """``joined``: the pod's namespaces that apps enter; ``own``: those created for each app.
+    """An isolation level of pods.
 
-    ``mounts``: destination, type, source, options.  ``confined``: whether capabilities, seccomp,
-    masked paths, devices and limits apply.  ``apps``: maximum number of apps in a pod.
-    ``recursive``: whether volumes include submounts by default.  ``ignored``: options without
-    effect.
+    ``joined`` are the types of namespaces that a pod's apps share, ``own`` those that each app has
+    for itself, ``mounts`` the mounts in each app (destination, type, source, options).
+    ``confined``: capabilities, seccomp, masked paths, devices and limits apply.  ``apps``: maximum
+    number of apps in a pod.  ``recursive``: volumes include submounts by default.  ``ignored``:
+    names of options without effect.
     """
 
     __slots__ = ("apps", "confined", "ignored", "joined", "mounts", "name", "own", "recursive")
@@ -65,7 +66,7 @@ _FLY_MOUNTS: tuple[Mount, ...] = (
     ("/tmp", "tmpfs", "tmpfs", ("nosuid", "nodev", "mode=1777")),
 )
 
-# The host's namespaces and limits stay as they are.
+# A fly app has the host's namespaces and no limits.
 _FLY_IGNORES = (
     *(
         "net",
@@ -115,7 +116,7 @@ FLAVOURS = {
         ignored=_FLY_IGNORES,
     ),
 }
-# Aliases; rkt's own names were coreos.com/rkt/stage1-NAME:VERSION.
+# Names that rkt gave its stage 1 images; in full, coreos.com/rkt/stage1-NAME:VERSION.
 ALIASES = {"nspawn": "oci", "coreos": "oci", "host": "oci", "src": "oci"}
 ALIASES |= {f"stage1-{name}": ALIASES.get(name, name) for name in (*FLAVOURS, *ALIASES)}
 _PREFIX = "coreos.com/rkt/"
@@ -129,7 +130,7 @@ def flavour(name: str) -> Flavour:
         word = name.removeprefix(_PREFIX).partition(":")[0]
     known = FLAVOURS.get(ALIASES.get(word, word))
     if known is None:
-        raise PodError(f'unknown flavour "{name}"', ", ".join(sorted(FLAVOURS)))
+        raise PodError(f'unknown flavour "{name}"', f"choose {', '.join(sorted(FLAVOURS))}")
     return known
 
 

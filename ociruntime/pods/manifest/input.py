@@ -16,7 +16,7 @@ from ociruntime.pods.manifest.ports import add_ports
 
 
 class Images(Protocol):
-    """The images of the store, by id."""
+    """The image store, as far as it is needed here."""
 
     def find(self, reference: str) -> ImageFacts: ...
 
@@ -47,26 +47,26 @@ def read_input(path: str, images: Images) -> manifest.Draft:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"--pod-manifest {path}: invalid JSON: {error}") from error
     check(document, path)
-    found = {entry["image"]["id"]: images.find(entry["image"]["id"]) for entry in document["apps"]}
-    return completed(document, found)
+    ids = [entry["image"]["id"] for entry in document["apps"]]
+    return completed(document, {id: images.find(id) for id in ids})
 
 
 def check(document: object, path: str) -> None:
-    """Check against the schema.
+    """Check the ``document`` read from ``path`` against the schema of pod manifests.
 
-    Raises UsageError with a JSON path; PodError without jsonschema.
+    Raises UsageError with the JSON path of a fault; PodError if jsonschema is not installed.
     """
     try:
         from jsonschema import Draft202012Validator
         from jsonschema.exceptions import best_match
     except ImportError as error:
         hint = "pip install ociruntime[check]"
-        raise PodError("checking a manifest requires jsonschema", hint) from error
+        raise PodError("--pod-manifest requires the Python package jsonschema", hint) from error
     package = os.path.realpath(__file__).rpartition("/pods/")[0]
-    places = (f"{package}/schemas/{SCHEMA}", f"{os.path.dirname(package)}/schemas/{SCHEMA}")
-    schema = next((place for place in places if os.path.exists(place)), None)
+    paths = (f"{package}/schemas/{SCHEMA}", f"{os.path.dirname(package)}/schemas/{SCHEMA}")
+    schema = next((each for each in paths if os.path.exists(each)), None)
     if schema is None:
-        raise PodError(f"incomplete installation: {SCHEMA} is missing")
+        raise PodError(f"incomplete installation: {SCHEMA} is missing", "reinstall ociruntime")
     with open(schema, encoding="utf-8") as file:
         validator = Draft202012Validator(json.load(file))
     fault = best_match(validator.iter_errors(document))
@@ -76,10 +76,9 @@ def check(document: object, path: str) -> None:
 
 
 def completed(document: dict[str, Any], images: dict[str, ImageFacts]) -> manifest.Draft:
-    """Return a draft of the validated ``document``; ``images`` are keyed by id.
+    """Return a draft for the validated ``document``; ``images`` are keyed by id.
 
-    An entry without ``app`` runs the image's command; a mount point without a mount gets an empty
-    volume.  Raises UsageError.
+    An app without the member ``app`` runs the image's command.  Raises UsageError.
     """
     draft = manifest.Draft(manifest.empty_manifest(Arguments()))
     made = draft.manifest
@@ -89,10 +88,11 @@ def completed(document: dict[str, Any], images: dict[str, ImageFacts]) -> manife
     for name in [*names, *(entry["name"] for entry in document["apps"])]:
         # Names become file names; the schema's "$" would also match before a trailing line feed.
         if not is_name(name):
-            raise UsageError(f'invalid name "{name}"', "a-z, 0-9 and single dashes between them")
+            message = f'--pod-manifest: invalid app or volume name "{name}"'
+            raise UsageError(message, "a-z, 0-9 and single dashes between them")
     for name in names:
         if names.count(name) > 1:
-            raise UsageError(f'volume "{name}": defined twice')
+            raise UsageError(f'--pod-manifest: volume "{name}": defined twice')
     for entry in document["apps"]:
         _add(draft, entry, images[entry["image"]["id"]])
     add_ports(made, [{"hostIP": "", **port} for port in document.get("ports", [])])

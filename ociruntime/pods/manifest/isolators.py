@@ -1,7 +1,7 @@
-"""Limits and privileges of an app: options to isolators (appc) and back.
+"""Isolators, appc's form of limits and privileges: create them from options, check, read them.
 
-An isolator is ``{"name": ..., "value": ...}``.  Sizes in bytes and CPU in thousandths are numbers
-in a string, with the unit that appc has (``"134217728"``, ``"750m"``).
+An isolator is ``{"name": ..., "value": ...}``.  Memory is stored as a string of bytes
+(``"134217728"``), CPU as a string of thousandths (``"750m"``).
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _UNITS = "kmgtp"
 
 
 def limits_from(values: Arguments) -> list[Isolator]:
-    """Return the limits among the options of an app or a pod.  Raises UsageError."""
+    """Return isolators for --memory, --cpu, --cpu-shares and --pids.  Raises UsageError."""
     made: list[Isolator] = []
     if values.has("memory"):
         made.append({"name": MEMORY, "value": {"limit": str(size_option(values, "memory"))}})
@@ -78,7 +78,7 @@ def limits_from(values: Arguments) -> list[Isolator]:
 
 
 def from_options(values: Arguments) -> list[Isolator]:
-    """Return the isolators for an app's options.  Raises UsageError."""
+    """Return isolators for all options of an app.  Raises UsageError."""
     made = limits_from(values)
     if values.has("oom-score-adj"):
         made.append({"name": OOM_SCORE_ADJ, "value": _number(values, "oom-score-adj", -1000, 1000)})
@@ -141,13 +141,13 @@ def _seccomp_option(text: str) -> Isolator:
 
 
 def value_of(isolators: list[Isolator], name: str) -> Any:  # noqa: ANN401 - JSON
-    """Return the value of the isolator ``name``, the last one if there are several; else None."""
-    found = [isolator.get("value") for isolator in isolators if isolator.get("name") == name]
-    return found[-1] if found else None
+    """Return the value of the last isolator ``name``, None if there is none."""
+    values = [isolator.get("value") for isolator in isolators if isolator.get("name") == name]
+    return values[-1] if values else None
 
 
 def check_pod(isolators: list[Isolator]) -> None:
-    """Check that a pod can have these as limits for all its apps.  Raises PodError."""
+    """Check the isolators of a whole pod, which can only be limits.  Raises PodError."""
     for isolator in isolators:
         if isolator["name"] not in OF_PODS:
             message = f"the isolator {isolator['name']} is not supported for pods, only for apps"
@@ -156,7 +156,7 @@ def check_pod(isolators: list[Isolator]) -> None:
 
 
 def check(isolators: list[Isolator], whose: str) -> None:
-    """Check the values, and that no two isolators exclude each other.  Raises PodError."""
+    """Check values and mutual exclusion; ``whose`` begins the message.  Raises PodError."""
     names = {isolator["name"] for isolator in isolators}
     for first, second in EXCLUSIVE:
         if first in names and second in names:
@@ -173,7 +173,10 @@ def check(isolators: list[Isolator], whose: str) -> None:
 
 
 def _check_value(isolator: Isolator, name: str, value: Any) -> None:  # noqa: ANN401 - JSON
-    """Check a value; raises UsageError, or TypeError and the like for one of the wrong form."""
+    """Check the value of one isolator.
+
+    Raises UsageError if it is out of range, TypeError, KeyError or the like if it is malformed.
+    """
     if value is None:
         raise TypeError
     for limit in (memory_limit, cpu_limit, cpu_shares, pids_limit):
@@ -217,7 +220,7 @@ def _within(number: int, least: int, most: int, what: str) -> int:
 
 
 def size_option(values: Arguments, option: str) -> int:
-    """Return the option's value in bytes, 0 if not given.  Raises UsageError."""
+    """Return the value of a given ``option`` in bytes.  Raises UsageError."""
     text = values.text(option)
     size = byte_count(text, f"--{option}")
     if size < _LEAST_MEMORY:
@@ -226,7 +229,10 @@ def size_option(values: Arguments, option: str) -> int:
 
 
 def byte_count(text: str, what: str) -> int:
-    """Parse ``512``, ``50M``, ``1.5GiB`` (powers of 1024) to bytes.  Raises UsageError."""
+    """Parse ``512``, ``50M`` or ``1.5GiB`` (powers of 1024); return bytes.
+
+    Raises UsageError; ``what`` (an option, an isolator) begins its message.
+    """
     word = text.lower()
     number = word.rstrip("bikmgtp")
     unit = word[len(number) :]
@@ -243,14 +249,17 @@ def byte_count(text: str, what: str) -> int:
 
 
 def milli_cpus(text: str, what: str) -> int:
-    """Parse ``500m``, ``1.5``, ``2`` to thousandths of a CPU.  Raises UsageError."""
+    """Parse ``500m``, ``1.5`` or ``2``; return thousandths of a CPU.
+
+    Raises UsageError; ``what`` (an option, an isolator) begins its message.
+    """
     whole, _, fraction = text.partition(".")
     if text.endswith("m") and _is_decimal(text[:-1]):
         milli = int(text[:-1])
     elif _is_decimal(whole) and (not fraction or (_is_decimal(fraction) and len(fraction) < 4)):
         milli = int(whole) * 1000 + int(fraction.ljust(3, "0") or "0")
     else:
-        raise UsageError(f'{what}: invalid number of CPUs "{text}"', "500m, 1.5, 2")
+        raise UsageError(f'{what}: invalid number of CPUs "{text}"', "for example 500m, 1.5, 2")
     if not 10 <= milli <= 1000 * 4096:
         raise UsageError(f'{what}: "{text}" is out of range', "10m to 4096")
     return milli

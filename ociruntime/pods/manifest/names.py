@@ -12,7 +12,7 @@ def is_name(text: str) -> bool:
 
 
 def name_of_image(reference: str) -> str:
-    """Derive an app's name from an image's: the last component without tag, digest and extension.
+    """Derive an app's name from an image reference: its last component without tag and extension.
 
     ``docker://registry:5000/team/My_App:1.2@sha256:...`` gives ``my-app``; "" if nothing is left.
     """
@@ -33,7 +33,7 @@ def volume_of_path(path: str) -> str:
 
 
 def _spelled(text: str) -> str:
-    """Replace each run of invalid characters in ``text`` by a dash."""
+    """Replace each run of invalid characters in ``text`` by a dash; strip dashes at the ends."""
     parts: list[str] = []
     word = ""
     for character in text:

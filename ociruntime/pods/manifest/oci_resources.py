@@ -23,7 +23,10 @@ CONTROLLERS = {
 
 
 def resources(wanted: list[isolators.Isolator], most_cpu: int | None = None) -> Json:
-    """Return ``linux.resources``; ``most_cpu`` is the pod's CPU limit in thousandths of a CPU."""
+    """Return ``linux.resources`` for the isolators ``wanted``.
+
+    ``most_cpu`` is the pod's CPU limit in thousandths of a CPU, None for no limit.
+    """
     made: Json = {}
     memory = isolators.memory_limit(wanted)
     if memory is not None:
@@ -45,7 +48,7 @@ def resources(wanted: list[isolators.Isolator], most_cpu: int | None = None) -> 
 def kept(
     wanted: list[isolators.Isolator], controllers: Collection[str] | None
 ) -> list[isolators.Isolator]:
-    """Return the limits that can be enforced with ``controllers``; None: any of them."""
+    """Return the isolators that ``controllers`` can enforce; all of them if that is None."""
     return [
         isolator
         for isolator in wanted
@@ -63,35 +66,35 @@ def skipped(wanted: list[isolators.Isolator], controllers: Collection[str]) -> l
 
 
 def divided(resources: Json) -> list[Write]:
-    """Return the writes for cgroup v1, in order."""
-    found = []
+    """Return (file, value) pairs that apply ``resources`` to a cgroup v1; the order matters."""
+    writes = []
     memory = resources.get("memory", {}).get("limit")
     if memory:
-        # Before Linux 5.11 the apps' usage does not count here without it.
-        found += [("memory.use_hierarchy", "1"), ("memory.limit_in_bytes", str(memory))]
+        # Before Linux 5.11, usage in child cgroups (the apps') is only charged with use_hierarchy.
+        writes += [("memory.use_hierarchy", "1"), ("memory.limit_in_bytes", str(memory))]
     cpu = resources.get("cpu", {})
     if cpu.get("quota"):
-        found.append(("cpu.cfs_period_us", str(cpu["period"])))
-        found.append(("cpu.cfs_quota_us", str(cpu["quota"])))
+        writes.append(("cpu.cfs_period_us", str(cpu["period"])))
+        writes.append(("cpu.cfs_quota_us", str(cpu["quota"])))
     if cpu.get("shares"):
-        found.append(("cpu.shares", str(cpu["shares"])))
-    return found + _pids(resources)
+        writes.append(("cpu.shares", str(cpu["shares"])))
+    return writes + _pids(resources)
 
 
 def unified(resources: Json) -> list[Write]:
-    """Return the writes for cgroup v2."""
-    found = []
+    """Return (file, value) pairs that apply ``resources`` to a cgroup v2."""
+    writes = []
     memory = resources.get("memory", {}).get("limit")
     if memory:
-        found.append(("memory.max", str(memory)))
+        writes.append(("memory.max", str(memory)))
     cpu = resources.get("cpu", {})
     if cpu.get("quota"):
-        found.append(("cpu.max", f"{cpu['quota']} {cpu['period']}"))
+        writes.append(("cpu.max", f"{cpu['quota']} {cpu['period']}"))
     if cpu.get("shares"):
-        # Map 2..262144 to 1..10000 with the same formula as the runtimes.
+        # Map 2..262144 to 1..10000 with the same formula as runc and crun.
         shares = min(max(int(cpu["shares"]), 2), 262144)
-        found.append(("cpu.weight", str(1 + (shares - 2) * 9999 // 262142)))
-    return found + _pids(resources)
+        writes.append(("cpu.weight", str(1 + (shares - 2) * 9999 // 262142)))
+    return writes + _pids(resources)
 
 
 def _pids(resources: Json) -> list[Write]:

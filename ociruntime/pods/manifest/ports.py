@@ -1,4 +1,4 @@
-"""A pod's ports: those of its apps, and those that the host forwards to them; pure."""
+"""Resolve a pod's forwarded ports to ports of its apps, and check them; pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ ANY_ADDRESS = {"", "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
 
 
 def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]]) -> None:
-    """Add forwarded ports, which name ports of the apps.
+    """Add forwarded ``ports`` to the manifest; each names a port of an app.
 
-    Several apps may share a port's name if the port is the same.  Raises UsageError.
+    Several apps may have a port of that name if its number and protocol agree.  Raises UsageError.
     """
     by_name: dict[str, list[dict[str, Any]]] = {}
     for entry in manifest["apps"]:
@@ -20,10 +20,10 @@ def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]]) -> None:
             by_name.setdefault(one["name"], []).append(one)
     for port in ports:
         candidates = by_name.get(port["name"], [])
-        meant = sorted({f"{one['port']}/{one['protocol']}" for one in candidates})
-        if len(meant) > 1:
-            several = f'several apps have a port "{port["name"]}"'
-            raise UsageError(f"--port: {several}: {', '.join(meant)}", "give its number: 80-tcp")
+        distinct = sorted({f"{one['port']}/{one['protocol']}" for one in candidates})
+        if len(distinct) > 1:
+            message = f'--port: "{port["name"]}" is ambiguous: the apps have {", ".join(distinct)}'
+            raise UsageError(message, "give a number, as in 80-tcp")
         try:
             inside = candidates[0] if candidates else _unexposed(manifest, port["name"])
         except ValueError:
@@ -37,9 +37,10 @@ def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]]) -> None:
 
 
 def _unexposed(manifest: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return a port that no image declares, from its name (80-tcp); added to the first app.
+    """Add a port that no image exposes, such as ``80-tcp``, to the first app, and return it.
 
-    All apps share the network, so any will do.  Raises ValueError.
+    The apps share one network namespace, so any of them would do.  Raises ValueError if ``name``
+    has another form.
     """
     port = port_of_name(name)
     if manifest["apps"]:
@@ -61,7 +62,7 @@ def check_ports(manifest: dict[str, Any]) -> None:
 
 
 def forwarded_ports(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return forwarded ports resolved by the apps: ``name protocol port hostPort hostIP``."""
+    """Return the forwarded ports as ``{name, protocol, port, hostPort, hostIP}``."""
     of_apps = {
         port["name"]: port for entry in manifest["apps"] for port in entry["app"].get("ports", ())
     }
@@ -86,7 +87,7 @@ def forwarded_ports(manifest: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def port_of_name(name: str) -> dict[str, Any]:
-    """Parse ``80-tcp`` or ``80/tcp`` as an app's port.  Raises ValueError."""
+    """Parse ``80-tcp`` or ``80/tcp`` to a port in an app's manifest.  Raises ValueError."""
     number, _, protocol = name.replace("/", "-").partition("-")
     protocol = protocol or "tcp"
     if not number.isdigit() or not 0 < int(number) < 65536 or protocol not in ("tcp", "udp"):
@@ -101,7 +102,7 @@ def port_of_name(name: str) -> dict[str, Any]:
 
 
 def check_network(manifest: dict[str, Any], networks: list[str]) -> None:
-    """Check that the pod has a network to forward ports to.  Raises UsageError."""
+    """Refuse forwarded ports with --net=none or --net=host.  Raises UsageError."""
     for alone in ("none", "host"):
         if alone in networks and manifest.get("ports"):
             raise UsageError(f"--net={alone}: port forwarding is not possible", "leave out --port")

@@ -1,7 +1,7 @@
 """Convert a manifest's seccomp isolators to ``linux.seccomp`` of an OCI config.
 
-Isolators list names of system calls, or sets: ``@appc.io/all`` is every call, ``@appc.io/empty``
-none, ``@docker/...`` and ``@rkt/...`` the default ones.
+Isolators list names of system calls or of sets: ``@appc.io/all`` is every call,
+``@appc.io/empty`` none, ``@docker/...`` and ``@rkt/...`` are Docker's default lists.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def profile(
 
 
 def check(isolators: list[dict[str, Any]]) -> None:
-    """Check the names of sets.  Raises PodError."""
+    """Check that seccomp isolators name only known sets.  Raises PodError."""
     for name in (RETAIN_SECCOMP, REMOVE_SECCOMP):
         for word in (value_of(isolators, name) or {"set": ()})["set"]:
             if word.startswith("@") and word not in SETS:
@@ -113,7 +113,7 @@ def _deny_all(value: Any, machine: str) -> Profile:  # noqa: ANN401 - JSON
 
 
 def _refusal(value: Any) -> tuple[str, dict[str, int]]:  # noqa: ANN401 - JSON
-    """Return the action for a denied call: the set's errno if it has one, else kill."""
+    """Return the action for denied calls (return the isolator's errno, else kill), ``errnoRet``."""
     name = value.get("errno")
     if not name:
         return "SCMP_ACT_KILL_PROCESS", {}

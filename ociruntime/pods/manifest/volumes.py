@@ -25,7 +25,7 @@ _MOUNT_KEYS = frozenset(("volume", "target", "readOnly"))
 
 
 def volume(text: str) -> dict[str, Any]:
-    """Parse a ``--volume`` to the manifest's form.  Raises UsageError."""
+    """Parse a ``--volume`` to a volume of the manifest.  Raises UsageError."""
     name, _, rest = text.partition(",")
     if not is_name(name):
         raise UsageError(f'--volume {text}: invalid name "{name}"', _VOLUME_FORM)
@@ -57,7 +57,7 @@ def volume(text: str) -> dict[str, Any]:
 
 
 def check_owners(volumes: list[dict[str, Any]], count: int) -> None:
-    """Check that volumes belong to one of the pod's ``count`` users.  Raises UsageError."""
+    """Check that uid and gid of each volume are below ``count``.  Raises UsageError."""
     for one in volumes:
         for key in ("uid", "gid"):
             if one.get(key, 0) >= count:

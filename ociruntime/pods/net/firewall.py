@@ -48,9 +48,7 @@ def apply(tool: str, wanted: Sequence[Rules]) -> None:
             if text:
                 _run(_restore(family), ["--noflush", "-w", WAIT], text)
     else:
-        raise NetworkError(
-            "packets cannot be rewritten: there is neither nft nor iptables", "install nftables"
-        )
+        raise NetworkError("set up NAT: neither nft nor iptables is installed", "install nftables")
 
 
 def remove(tool: str, tags: Sequence[tuple[str, int]]) -> None:

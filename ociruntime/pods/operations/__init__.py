@@ -1,1 +1,1 @@
-"""What is done to pods: preparing them, adding and removing apps, exec, attach, export, stop."""
+"""Operations on pods: prepare, add and remove apps, exec, attach, export, stop."""

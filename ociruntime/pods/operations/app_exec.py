@@ -14,24 +14,23 @@ from ociruntime.pods.store.pod import Pod
 
 
 class Command:
-    """A command: its argv ``words``, and ``env`` (``NAME=VALUE``) added to the app's environment.
+    """A command to execute in an app; ``env`` (``NAME=VALUE``) extends the app's environment.
 
-    ``user`` is ``UID[:GID]``.  An empty ``user`` or ``cwd`` defaults to that of the app's own
-    process.
+    ``user`` is ``UID[:GID]``.  Empty, ``user`` and ``cwd`` default to those of the app's process.
     """
 
-    __slots__ = ("cwd", "env", "tty", "user", "words")
+    __slots__ = ("argv", "cwd", "env", "tty", "user")
 
     def __init__(
         self,
-        words: Sequence[str],
+        argv: Sequence[str],
         *,
         tty: bool = False,
         env: Sequence[str] = (),
         user: str = "",
         cwd: str = "",
     ) -> None:
-        self.words = words
+        self.argv = argv
         self.tty = tty
         self.env = env
         self.user = user
@@ -39,35 +38,35 @@ class Command:
 
 
 def become_command(pod: Pod, app: str, command: Command, log: str = "") -> NoReturn:
-    """Replace this process by ``command`` in ``app``; its exit status becomes ours.
+    """Replace this process by the runtime's ``exec`` of ``command`` in ``app``.
 
-    The runtime's own errors go to the file ``log``, if given.  Raises PodError if the app is not
-    running, UsageError.
+    The runtime logs its own errors to the file ``log``, if given.  Raises PodError if the app is
+    not running, UsageError.
     """
     runtime = _runtime_of(pod, app)
-    runtime.become(log, ["exec", *_words(runtime, pod, app, command)], (0, 1, 2))
+    runtime.become(log, ["exec", *_exec_arguments(runtime, pod, app, command)], (0, 1, 2))
 
 
 def start_command(pod: Pod, app: str, command: Command) -> None:
-    """Start ``command`` in ``app`` in the background, without streams.
+    """Start ``command`` in ``app`` in the background, its streams connected to a null device.
 
     Raises PodError if the app is not running or the command cannot be executed; UsageError.
     """
     runtime = _runtime_of(pod, app)
-    words = ["exec", "--detach", *_words(runtime, pod, app, command)]
+    arguments = ["exec", "--detach", *_exec_arguments(runtime, pod, app, command)]
     log = os.memfd_create("log", os.MFD_CLOEXEC)
     path = f"/proc/{os.getpid()}/fd/{log}"
     child = os.fork()
     if child == 0:
         try:
-            runtime.become(path, words, (-1, -1, -1))
+            runtime.become(path, arguments, (-1, -1, -1))
         finally:
             os._exit(127)
     _, status = os.waitpid(child, 0)
-    text = failure(path, f"{runtime.program} failed without a message") if status else ""
+    message = failure(path, f"{runtime.program} exec failed without a message") if status else ""
     os.close(log)
-    if text:
-        raise PodError(text)
+    if message:
+        raise PodError(message)
 
 
 def _runtime_of(pod: Pod, app: str) -> RuntimeCalls:
@@ -79,31 +78,31 @@ def _runtime_of(pod: Pod, app: str) -> RuntimeCalls:
         raise PodError(f'app "{app}" of pod {pod.uuid} is not running: it is {state}')
     config = read_runtime_config(pod)
     if config.get("flavor") == "kvm":
-        raise PodError(f"pod {pod.uuid}: exec is not supported for flavour kvm", "attach, or logs")
+        hint = "use attach or logs"
+        raise PodError(f"pod {pod.uuid}: exec is not supported for flavour kvm", hint)
     return RuntimeCalls(find_runtime(str(config.get("runtime") or "ociruntime")), pod.uuid)
 
 
-def _words(runtime: RuntimeCalls, pod: Pod, app: str, command: Command) -> list[str]:
+def _exec_arguments(runtime: RuntimeCalls, pod: Pod, app: str, command: Command) -> list[str]:
     """Return the arguments of the runtime's ``exec``.  Raises UsageError."""
     container = runtime.container(app)
     if command.env:
         own = read_object(pod, f"apps/{app}/bundle/config.json") or {}
         process = process_with(own.get("process") or {}, command)
-        return ["--process", _descriptor_of(process), container]
-    words = ["--tty"] if command.tty else []
-    words += ["--user", command.user] if command.user else []
-    words += ["--cwd", command.cwd] if command.cwd else []
-    return [*words, container, *command.words]
+        return ["--process", _memory_file(process), container]
+    options = ["--tty"] if command.tty else []
+    options += ["--user", command.user] if command.user else []
+    options += ["--cwd", command.cwd] if command.cwd else []
+    return [*options, container, *command.argv]
 
 
 def process_with(own: Mapping[str, Any], command: Command) -> dict[str, Any]:
-    """Return the app's process with the options applied, as a runtime's ``exec`` does.
+    """Return the OCI ``process`` for ``command``, derived from the app's ``own``.
 
     Needed for ``--env``, where runtimes differ: runc adds to the app's variables, crun replaces
-    them.
-    Raises UsageError.
+    them.  Raises UsageError.
     """
-    process = {**own, "args": list(command.words), "terminal": command.tty}
+    process = {**own, "args": list(command.argv), "terminal": command.tty}
     process["env"] = [*(own.get("env") or ()), *command.env]
     if command.user:
         process["user"] = {**(own.get("user") or {}), **_ids(command.user)}
@@ -115,12 +114,15 @@ def process_with(own: Mapping[str, Any], command: Command) -> dict[str, Any]:
 def _ids(user: str) -> dict[str, int]:
     numbers = user.split(":")
     if len(numbers) > 2 or not all(one.isascii() and one.isdigit() for one in numbers):
-        raise UsageError(f"--user {user}: must be UID[:GID]", "numeric ids only")
+        raise UsageError(f"--user {user}: must be UID[:GID]", "names are not supported")
     return dict(zip(("uid", "gid"), map(int, numbers), strict=False))
 
 
-def _descriptor_of(document: dict[str, Any]) -> str:
-    """Return the path of a memory file, because after exec(2) nobody could remove a real one."""
+def _memory_file(document: dict[str, Any]) -> str:
+    """Write ``document`` to a memory file; return its path, which is valid across exec(2).
+
+    A temporary file would have to be removed, which this process no longer can.
+    """
     from ociruntime.base.json_text import dump
 
     fd = os.memfd_create("process.json", 0)

@@ -1,4 +1,4 @@
-"""The client side of ``attach``: relay our streams or terminal to and from an app."""
+"""The client side of ``attach``: relay our streams or our terminal to and from an app."""
 
 from __future__ import annotations
 
@@ -13,14 +13,17 @@ from ociruntime.base.terminal import Terminal
 from ociruntime.pods.store.control import ask_over, connect
 from ociruntime.pods.store.pod import Pod
 
-CHUNK = 32768
-LARGEST = 1 << 17
+CHUNK = 32768  # bytes of input to read and send at once
+LARGEST = 1 << 17  # maximum bytes of a message
 STREAMS = ("stdin", "stdout", "stderr")
 TERMINAL = {"tty": STREAMS, "tty-in": ("stdin",), "tty-out": ("stdout",)}
 
 
 def parse_mode(text: str) -> list[str]:
-    """Return the list of streams, [] for ``auto`` (all there are).  Raises UsageError."""
+    """Parse ``--mode`` to names of streams, [] for ``auto``: all that the app has.
+
+    Raises UsageError.
+    """
     if text in ("", "auto"):
         return []
     words = text.split(",")
@@ -35,23 +38,23 @@ def parse_mode(text: str) -> list[str]:
 
 
 def attach(pod: Pod, app: str, streams: list[str], keys: bytes, *, wait: bool = False) -> int:
-    """Relay until the app exits or the detach keys are typed; return its exit code, or 0.
+    """Relay until the app exits or the user detaches; return its exit code, 0 after detaching.
 
-    With ``wait``, attach to an app that is not running at its next start.  Raises PodError,
-    HostError.
+    ``keys`` are the bytes of the detach keys.  With ``wait``, an app that is not running is
+    attached at its next start.  Raises PodError, HostError.
     """
     sock = connect(pod)
     terminal: Terminal | None = None
     try:
         answer = ask_over(sock, {"op": "attach", "app": app, "streams": streams, "wait": wait})
-        wanted = answer["streams"]
-        if answer["tty"] and os.isatty(0) and "stdin" in wanted:
+        attached = answer["streams"]
+        if answer["tty"] and os.isatty(0) and "stdin" in attached:
             from ociruntime.base.terminal import Terminal
 
             terminal = Terminal(0, owned=False)
             terminal.make_raw()
         client = _Client(sock, terminal, KeyWatch(keys if answer["tty"] else b""))
-        return client.run("stdin" in wanted)
+        return client.run("stdin" in attached)
     except OSError as error:
         raise HostError(f'attach to app "{app}"', error) from None
     finally:
@@ -111,7 +114,7 @@ class _Client:
             pass  # the app has exited; the next read gets its exit code
 
     def _receive(self) -> int | None:
-        """Return the exit code once it has arrived, else None."""
+        """Write a message's output to stdout or stderr; return the exit code if it has that."""
         try:
             message = self._socket.recv(LARGEST)
         except ConnectionResetError:

@@ -1,4 +1,4 @@
-"""Export an exited app as an image: the layers of its image, and one with the app's changes."""
+"""Export an exited app as an image: the layers of its image plus one with the app's changes."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class BlobsAndNew(Blobs):
         self.new: dict[str, BinaryIO] = {}
 
     def path_of(self, digest: str) -> str:
-        """Return a path; opening it anew reads the file from its beginning."""
+        """Return the blob's path; each open of it starts at the beginning of the file."""
         file = self.new.get(digest)
         return f"/proc/self/fd/{file.fileno()}" if file else super().path_of(digest)
 
@@ -54,7 +54,7 @@ class BlobsAndNew(Blobs):
             return blob.seek(0, os.SEEK_END)
 
     def add(self, content: bytes, directory: str) -> str:
-        """Add a small blob; return its digest."""
+        """Add a blob, in a temporary file in ``directory``; return its digest."""
         file = tempfile.TemporaryFile(dir=directory)
         file.write(content)
         file.flush()
@@ -65,13 +65,13 @@ class BlobsAndNew(Blobs):
 
 @contextmanager
 def kept(pod: Pod) -> Iterator[None]:
-    """Keep an exited ``pod`` from being removed in the context.  Raises PodError, HostError.
+    """Hold an exited ``pod``'s lock, so that gc does not remove it.  Raises PodError, HostError.
 
     gc may still mark it as garbage, which changes the path of its directory.
     """
     if pod.refresh() not in ENDED:
         raise _not_ended(pod)
-    # Lock a descriptor of its own: refreshing the pod drops a lock on the pod's descriptor.
+    # Lock another descriptor of the directory: refresh() drops locks on the pod's own.
     lock = open_directory(".", pod.fd)
     try:
         if not try_lock(lock, exclusive=False) or pod.refresh() not in ENDED:
@@ -84,18 +84,18 @@ def kept(pod: Pod) -> Iterator[None]:
 
 
 def _not_ended(pod: Pod) -> PodError:
-    going = pod.state == GONE or pod.phase in MARKED
-    hint = "it is being removed" if going else "only exited pods can be exported"
-    return PodError(f"pod {pod.uuid} is {pod.state}", hint)
+    removed = pod.state == GONE or pod.phase in MARKED
+    hint = "it is being removed" if removed else "only exited pods can be exported"
+    return PodError(f"export pod {pod.uuid}: it is {pod.state}", hint)
 
 
 def exported(
     pod: Pod, app_name: str, store: Store, blobs: BlobsAndNew, directory: str, *, squash: bool
 ) -> Image:
-    """Return the app as an image; layers that the store lacks are added to ``blobs``.
+    """Return the app as an image; blobs that the store lacks are added to ``blobs``.
 
-    Call it within ``kept(pod)``.  ``directory`` is for unlinked temporary files.  ``squash`` makes
-    a single layer.  Raises PodError, ImageError, HostError.
+    Call it within ``kept(pod)``.  Temporary files are created in ``directory`` and unlinked.
+    ``squash`` makes a single layer.  Raises PodError, ImageError, HostError.
     """
     settings = read_runtime_config(pod)
     app_entry(read_manifest(pod), app_name)
@@ -128,8 +128,9 @@ def _base(store: Store, known: dict[str, Any]) -> Image:
     try:
         return store.find(str(known["id"]))
     except ImageError as error:
-        hint = "--squash needs only the rendered files"
-        raise ImageError(f"the app's image is no longer in the store: {error}", hint) from error
+        hint = "--squash does not need it"
+        message = f"export: the app's image is no longer in the store: {error}"
+        raise ImageError(message, hint) from error
 
 
 def _stored(layer: Layer) -> StoredLayer:
@@ -169,7 +170,7 @@ class _Hashing:
 
 
 def _pack(file: BinaryIO, write: Callable[[BinaryIO], None]) -> StoredLayer:
-    """Write a compressed layer to ``file``."""
+    """Write a layer with ``write``, compressed with gzip, to ``file``."""
     stored = _Hashing(file)
     with gzip.GzipFile(fileobj=stored, mode="wb", mtime=0, filename="") as packed:
         plain = _Hashing(packed)
@@ -184,9 +185,12 @@ def _pack(file: BinaryIO, write: Callable[[BinaryIO], None]) -> StoredLayer:
 
 
 def _merged(tree: str, pod: int, home: str, target: BinaryIO, users: dict[str, int] | None) -> None:
-    """Pack the app's merged root filesystem, with the overlay mounted in a child."""
+    """Write the app's merged root filesystem to ``target`` as a tar archive.
+
+    A child mounts the overlay in a mount namespace of its own.  Raises PodError.
+    """
     read, write = os.pipe2(os.O_CLOEXEC)
-    told, telling = os.pipe2(os.O_CLOEXEC)
+    error_read, error_write = os.pipe2(os.O_CLOEXEC)
     child = os.fork()
     if child == 0:
         try:
@@ -197,20 +201,21 @@ def _merged(tree: str, pod: int, home: str, target: BinaryIO, users: dict[str, i
                 _write_merged(tree, home, to, users)
             os._exit(0)
         except OSError as error:
-            os.write(telling, reason(error).encode())
+            os.write(error_write, reason(error).encode())
         except BaseException as error:  # noqa: BLE001 - the child must not return into the caller
-            os.write(telling, str(error).encode())
+            os.write(error_write, str(error).encode())
         finally:
             os._exit(1)
     os.close(write)
-    os.close(telling)
-    with open(read, "rb") as source, open(told, "rb") as failure:
+    os.close(error_write)
+    with open(read, "rb") as source, open(error_read, "rb") as failure:
         while part := source.read(1 << 20):
             target.write(part)
         why = failure.read().decode(errors="replace")
     _, status = os.waitpid(child, 0)
     if status:
-        raise PodError(f"read the app's files: {why or 'the reader was killed'}")
+        app = home.rpartition("/")[2]
+        raise PodError(f'read the files of app "{app}": {why or "the reading process was killed"}')
 
 
 def _write_merged(tree: str, home: str, target: BinaryIO, users: dict[str, int] | None) -> None:
@@ -233,7 +238,10 @@ def _image(
     directory: str,
     what: str,
 ) -> Image:
-    """Build the image of ``layers``, with the configuration of the app's image."""
+    """Build an image of ``layers`` with the configuration of the app's image.
+
+    ``known`` is the app's image.json, ``what`` (UUID/APP) is for the history entry.
+    """
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     config = dict(known.get("config") or {})
     entry = {"created": now, "created_by": f"ocipod export {what}"}

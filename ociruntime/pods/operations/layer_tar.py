@@ -1,4 +1,4 @@
-"""Write a layer of an image from a directory tree: a whole tree, or an overlay's upper directory.
+"""Write an image layer from a directory: a whole root filesystem or an overlay's upper directory.
 
 Overlayfs marks removals by character devices 0:0 and the attribute ``trusted.overlay.opaque``; a
 layer marks them by files with the prefix ``.wh.`` (OCI image specification, layer.md).
@@ -21,9 +21,9 @@ from ociruntime.pods.store.deep_tree import open_regular, walk
 WHITEOUT = ".wh."
 OPAQUE = ".wh..wh..opq"
 _OVERLAYS = ("trusted.overlay.", "user.overlay.")
-# vfs_ns_cap_data: magic number with flags, four words of sets, the namespace's root uid.
+# struct vfs_ns_cap_data: magic and flags, four words of capability sets, uid of the root user.
 _CAPABILITY, _OF_NAMESPACE, _OF_ROOT = "security.capability", struct.Struct("<6I"), 0x02000000
-# After a version of four bytes: entries of tag, permissions, id; ids of named users and groups.
+# POSIX ACLs: a version of 4 bytes, then entries (tag, permissions, id); id counts for _NAMED tags.
 _ACCESS_LISTS = ("system.posix_acl_access", "system.posix_acl_default")
 _ENTRY, _NAMED = struct.Struct("<HHI"), (0x02, 0x08)
 _KINDS = {
@@ -64,8 +64,7 @@ class _Writer:
             if found.leaving or name in self._skipped:
                 continue
             if len(os.fsencode(name)) > LONGEST_NAME:
-                # Readers refuse longer paths, and a deep tree would repeat its long prefix in each
-                # header.
+                # Our importer refuses longer paths, and in a deep tree each header repeats them.
                 message = f"path is longer than {LONGEST_NAME} bytes: {name[:60]}..."
                 raise OSError(errno.ENAMETOOLONG, message)
             status = found.status
@@ -86,7 +85,7 @@ class _Writer:
             self._archive.addfile(_empty(f"{name}/{OPAQUE}"))
 
     def _inside(self, number: int) -> int:
-        """Map a host id into the pod; the host's root becomes the pod's."""
+        """Map a host id into the pod's user namespace; ids below its range become 0."""
         return number - self._shift if number >= self._shift else 0
 
     def _header(self, path: str, name: str, status: os.stat_result) -> tarfile.TarInfo:
@@ -115,7 +114,7 @@ class _Writer:
         return header
 
     def _attribute(self, path: str, name: str) -> bytes:
-        """Return the attribute's value, with ids mapped into the pod."""
+        """Return the extended attribute's value, with ids mapped into the pod's user namespace."""
         value = os.getxattr(path, name, follow_symlinks=False)
         if name == _CAPABILITY and len(value) == _OF_NAMESPACE.size:
             magic, *sets, root = _OF_NAMESPACE.unpack(value)

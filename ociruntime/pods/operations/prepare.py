@@ -34,15 +34,16 @@ from ociruntime.pods.store.pod import Pod
 class Request:
     """A request to create a pod.
 
-    ``networks`` are the names of --net, or None if not known yet.  ``warn`` is called with lines
-    for the user, ``progress`` with the state of transfers.
+    ``networks`` are the names of --net, None before ``run``.  ``inherited`` is the environment for
+    --inherit-env.  ``run_settings`` takes the UUID and returns settings for ``runtime-config``.
+    ``warn`` is called with lines for the user, ``progress`` with the state of transfers.
     """
 
-    __slots__ = ("host", "inherited", "networks", "progress", "run_settings", "warn", "words")
+    __slots__ = ("arguments", "host", "inherited", "networks", "progress", "run_settings", "warn")
 
-    def __init__(self, host: Host, words: PodArguments, warn: Callable[[str], None]) -> None:
+    def __init__(self, host: Host, arguments: PodArguments, warn: Callable[[str], None]) -> None:
         self.host = host
-        self.words = words
+        self.arguments = arguments
         self.warn = warn
         self.progress: Progress | None = None
         self.networks: list[str] | None = None
@@ -51,7 +52,7 @@ class Request:
 
 
 def prepare(request: Request) -> Pod:
-    """Return a pod in phase ``prepare``, locked by us.  Raises RuntimeFailure."""
+    """Create a pod; return it in phase ``prepare``, its lock held.  Raises RuntimeFailure."""
     from ociruntime.images.store.store import Store
 
     kind = check(request)
@@ -65,28 +66,31 @@ def prepare(request: Request) -> Pod:
 
 
 def check(request: Request) -> Flavour:
-    """Check the options on their own; return the flavour.  Raises UsageError, PodError."""
-    options = request.words.options
+    """Check the options, before images are fetched; return the flavour.
+
+    Raises UsageError, PodError.
+    """
+    options = request.arguments.options
     file = options.text("pod-manifest")
     if file:
         for name in REPLACED_BY_MANIFEST:
             if options.has(name):
                 raise UsageError(f"--pod-manifest and --{name} are mutually exclusive")
-        if request.words.apps:
+        if request.arguments.apps:
             raise UsageError("--pod-manifest and images are mutually exclusive")
-    elif not request.words.apps:
+    elif not request.arguments.apps:
         raise UsageError(
             "requires at least one image",
             "IMAGE [OPTION]... [-- ARGUMENT]..., or --pod-manifest FILE",
         )
     kind = flavour(options.text("flavor") or options.text("stage1-name") or "oci")
-    check_number(kind, len(request.words.apps))
+    check_number(kind, len(request.arguments.apps))
     if kind.name == "fly" and options.flag("private-users"):
         raise UsageError(
             "--private-users: not supported by flavour fly, which uses the host's users"
         )
-    if options.flag("interactive") and len(request.words.apps) > 1:
-        number = len(request.words.apps)
+    if options.flag("interactive") and len(request.arguments.apps) > 1:
+        number = len(request.arguments.apps)
         raise UsageError(f"--interactive requires a pod with one app; this one has {number}")
     if options.flag("interactive") and options.flag("detach"):
         raise UsageError("--interactive and --detach are mutually exclusive")
@@ -104,18 +108,18 @@ def check(request: Request) -> Flavour:
 
 
 def _warn_of_ignored(request: Request, kind: Flavour) -> None:
-    given = [request.words.options, *(app.options for app in request.words.apps)]
-    told = [name for name in kind.ignored if any(values.has(name) for values in given)]
-    if told:
+    given = [request.arguments.options, *(app.options for app in request.arguments.apps)]
+    ignored = [name for name in kind.ignored if any(values.has(name) for values in given)]
+    if ignored:
         request.warn(
-            f"ignoring options without effect in flavour {kind.name}: --{', --'.join(told)}"
+            f"ignoring options without effect in flavour {kind.name}: --{', --'.join(ignored)}"
         )
 
 
 def _draft(request: Request, store: Store) -> tuple[manifest.Draft, dict[str, Image]]:
-    """Return the manifest's draft, and each app's image by the app's name."""
-    words = request.words
-    options = words.options
+    """Return the manifest's draft, and the images by name of app."""
+    arguments = request.arguments
+    options = arguments.options
     if options.text("pod-manifest"):
         from ociruntime.pods.manifest.input import read_input
 
@@ -123,24 +127,27 @@ def _draft(request: Request, store: Store) -> tuple[manifest.Draft, dict[str, Im
         if options.flag("interactive"):
             manifest.make_interactive(draft.manifest)
         ids = [store.find(entry["image"]["id"]).id for entry in draft.manifest["apps"]]
-        found = [fetch_image(request, store, id) for id in ids]
+        images = [fetch_image(request, store, id) for id in ids]
     else:
         variables = environment.pod_variables(options.list("set-env-file"), options.list("set-env"))
-        found = [
+        images = [
             fetch_image(request, store, app.image, app.options.text("signature"))
-            for app in words.apps
+            for app in arguments.apps
         ]
-        draft = manifest.build(words, list(found), variables, request.inherited)
+        draft = manifest.build(arguments, list(images), variables, request.inherited)
     names = [entry["name"] for entry in draft.manifest["apps"]]
-    return draft, dict(zip(names, found, strict=True))
+    return draft, dict(zip(names, images, strict=True))
 
 
 def fetch_image(request: Request, store: Store, reference: str, signature: str = "") -> Image:
-    """Return the image from the store, fetched by the pull policy.  Raises ImageError."""
+    """Return the image from the store, after fetching it if --pull-policy says so.
+
+    ``signature`` is the path of a detached signature, or "".  Raises ImageError, HostError.
+    """
     from ociruntime.images.fetch import fetch
     from ociruntime.images.model.settings import Settings
 
-    options, host = request.words.options, request.host
+    options, host = request.arguments.options, request.host
     policy = options.text("pull-policy") or "new"
     if options.flag("store-only"):
         policy = "never"
@@ -152,7 +159,7 @@ def fetch_image(request: Request, store: Store, reference: str, signature: str =
             with open(signature, "rb") as file:
                 data = file.read()
         except OSError as error:
-            raise HostError(f"read the signature {signature}", error) from error
+            raise HostError(f"--signature: read {signature}", error) from error
     settings = Settings(host.system_config, host.local_config, host.user_config)
     image: Image = fetch(
         store,
@@ -175,7 +182,7 @@ def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None
         isolators.check(entry["app"].get("isolators", []), f'app "{entry["name"]}"')
         seccomp.check(entry["app"].get("isolators", []))
     check_number(kind, len(draft.manifest["apps"]))
-    if request.words.options.flag("private-users"):
+    if request.arguments.options.flag("private-users"):
         check_owners(draft.manifest["volumes"], COUNT)
     for volume in draft.manifest["volumes"]:
         if volume["kind"] == "host" and not os.path.exists(volume["source"]):
@@ -197,7 +204,7 @@ def _make(
     from ociruntime.pods.store.manifest_file import write_manifest, write_runtime_config
     from ociruntime.pods.store.phases import make_pod
 
-    options, host = request.words.options, request.host
+    options, host = request.arguments.options, request.host
 
     def fill(pod: Pod) -> None:
         private, overlay = options.flag("private-users"), not options.flag("no-overlay")
@@ -206,12 +213,12 @@ def _make(
             settings["kvm_kernel"] = os.path.abspath(options.text("kvm-kernel"))
         trees = {name: render(host, image) for name, image in images.items()}
         fault("prepare.after-render")
-        draw = Copies(host)
+        budget = CopyBudget(host)
         for entry in draft.manifest["apps"]:
             name = entry["name"]
-            add_files(pod.path(), entry, images[name], trees[name], settings, request.warn, draw)
+            add_files(pod.path(), entry, images[name], trees[name], settings, request.warn, budget)
         roots = {name: tree[1] for name, tree in trees.items()}
-        make_volumes(pod.path(), draft, roots, settings, draw)
+        make_volumes(pod.path(), draft, roots, settings, budget)
         write_manifest(pod, draft.manifest)
         write_runtime_config(pod, settings | request.run_settings(pod.uuid))
 
@@ -220,7 +227,10 @@ def _make(
 
 
 def render(host: Host, image: Image) -> tuple[str, str]:
-    """Render the image; return its tree's id and root.  Raises ImageError, HostError."""
+    """Unpack the image in the tree store; return the tree's id and the path of its root.
+
+    Raises ImageError, HostError.
+    """
     from ociruntime.images.model.settings import Settings
     from ociruntime.images.unpack.tree_store import TreeStore
 
@@ -230,10 +240,11 @@ def render(host: Host, image: Image) -> tuple[str, str]:
     return tree, trees.rootfs(tree)
 
 
-class Copies:
-    """A limit for what is copied from images for a pod: that of a single image.
+class CopyBudget:
+    """The limit of files and bytes copied from images into a pod: as for one image.
 
-    Called for each file before it is copied.  Raises ImageError, HostError.
+    Call it with each file's status before copying.  Raises ImageError if the file would exceed the
+    limit, HostError.
     """
 
     __slots__ = ("_budget", "_host")
@@ -261,12 +272,12 @@ def add_files(
     tree: tuple[str, str],
     settings: dict[str, Any],
     warn: Callable[[str], None],
-    draw: Copies,
+    budget: CopyBudget,
 ) -> None:
-    """Create ``apps/NAME`` of the pod at ``path``, with all that its container will need.
+    """Create the app's directory ``apps/NAME`` in the pod at ``path``.
 
-    If the host refuses an overlay, ``settings["overlay"]`` becomes false and the image's files are
-    copied, limited by ``draw``.  Raises HostError, PodError, ImageError.
+    ``tree`` is the result of ``render``.  If an overlay cannot be mounted, ``settings["overlay"]``
+    becomes false and the image's files are copied.  Raises HostError, PodError, ImageError.
     """
     from ociruntime.pods.bundle.overlay import refusal
     from ociruntime.pods.bundle.own_mounts import leave_the_hosts
@@ -286,12 +297,12 @@ def add_files(
         leave_the_hosts()
         why = refusal(tree[1], home, users)
         if why:
-            warn(f"copying the images' files, because an overlay is not possible: {why}")
+            warn(f"copying the images' files, because an overlay cannot be mounted: {why}")
             settings["overlay"] = False
             os.rmdir(f"{home}/upper")
             _remove(f"{home}/work")
     if not settings["overlay"]:
-        copy_tree(tree[1], f"{home}/bundle/rootfs", users, draw)
+        copy_tree(tree[1], f"{home}/bundle/rootfs", users, budget)
     _write_json(
         f"{home}/image.json",
         {"id": image.id, "name": image.name, "tree": tree[0], "config": image.config},
@@ -304,22 +315,23 @@ def make_volumes(
     draft: manifest.Draft,
     roots: dict[str, str],
     settings: dict[str, Any],
-    draw: Copies,
+    budget: CopyBudget,
 ) -> None:
-    """Create the pod's missing empty volumes; ``roots`` maps apps to the roots of their trees.
+    """Create the directories of the pod's volumes of kind ``empty``, unless they exist.
 
-    Copies from there are limited by ``draw``.  Raises HostError, ImageError, OSError.
+    ``roots`` maps names of apps to the root directories of their images, from which volumes are
+    initialised.  Raises HostError, ImageError, OSError.
     """
     users = _private_users(settings)
     shift = users[0] if users else 0
-    origins = {volume: (app, place) for volume, app, place in draft.implicit}
+    origins = {volume: (app, directory) for volume, app, directory in draft.implicit}
     for volume in draft.manifest["volumes"]:
         target = f"{path}/volumes/{volume['name']}"
         if volume["kind"] != "empty" or os.path.isdir(target):
             continue
         os.mkdir(target, 0o700)
         origin = origins.get(volume["name"])
-        if origin and _copied(origin, roots, target, users, draw):
+        if origin and _copied(origin, roots, target, users, budget):
             continue
         os.chown(target, volume.get("uid", 0) + shift, volume.get("gid", 0) + shift)
         os.chmod(target, int(volume.get("mode", "0755"), 8))
@@ -330,19 +342,22 @@ def _copied(
     roots: dict[str, str],
     target: str,
     users: PrivateUsers,
-    draw: Copies,
+    budget: CopyBudget,
 ) -> bool:
-    """Copy the image's directory into a volume; return False if it is not a directory."""
-    app, place = origin
+    """Copy the image's directory into a volume; return False if the image has none.
+
+    ``origin`` is (app, path in its image).
+    """
+    app, path = origin
     root = os.open(roots[app], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fd = open_inside(root, place, os.O_RDONLY | os.O_DIRECTORY)
+        fd = open_inside(root, path, os.O_RDONLY | os.O_DIRECTORY)
     except OSError:
         return False
     finally:
         os.close(root)
     try:
-        copy_tree(f"/proc/self/fd/{fd}/.", target, users, draw)
+        copy_tree(f"/proc/self/fd/{fd}/.", target, users, budget)
     finally:
         os.close(fd)
     return True

@@ -1,4 +1,4 @@
-"""The settings that a pod runs with, besides its manifest: the private file ``runtime-config``.
+"""A pod's settings besides its manifest: the file ``runtime-config`` in its directory.
 
     {"flavor", "runtime", "mutable", "on_failure", "net": [[name, arguments]], "dns", "hosts",
      "hostname", "ipc", "shm_size", "interactive", "insecure": [...], "overlay",
@@ -6,9 +6,9 @@
      "kvm_kernel"}
 
 ``dns`` and ``hosts`` are documented in ``pods/net/resolver.py``.  ``private_users`` is null or
-``{"shift", "count"}``.  ``kvm_kernel`` is only there if it was given, ``keep`` (true) only for a
-pod that gc must not remove.  A prepared pod has the settings for its files; the others are added
-when it is run.
+``{"shift", "count"}``: first host id and number of ids.  ``kvm_kernel`` is optional; ``keep``
+(true) marks a pod that gc must not remove.  ``prepare`` writes the members that its files depend
+on (``prepared_settings``), ``run`` adds the others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HIGHEST_SHIFT = 1 << 15  # in units of COUNT: keeps ids below 2^31
 
 
 class Host:
-    """Settings of this installation that a pod stores; directories are absolute paths."""
+    """Global options of ``ocipod`` that a pod stores; directories are absolute paths."""
 
     __slots__ = (
         *("debug", "directory", "insecure", "local_config", "runtime", "system_config"),
@@ -64,13 +64,13 @@ def prepared_settings(
 def run_settings(values: Arguments, uuid: str, flavour: str) -> dict[str, Any]:
     """Return the settings from options of ``run``, ``run-prepared`` or ``app sandbox``.
 
-    ``uuid`` may be empty to check the options only.  Raises UsageError.
+    Pass an empty ``uuid`` to check the options only.  Raises UsageError.
     """
     from ociruntime.pods.net import choice, resolver
 
-    # "true" stands for an option without a value.
-    words = [word for word in values.text("net").split(",") if word not in ("", "true")]
-    networks = choice.parse(words)
+    # The parser stores "true" for --net without a value.
+    names = [name for name in values.text("net").split(",") if name not in ("", "true")]
+    networks = choice.parse(names)
     dns = resolver.parse_dns(
         values.list("dns"),
         values.list("dns-search"),
@@ -85,7 +85,7 @@ def run_settings(values: Arguments, uuid: str, flavour: str) -> dict[str, Any]:
     if values.flag("mds-register"):
         raise UsageError("--mds-register: a metadata service is not supported")
     if values.has("shm-size") and values.text("ipc") == "parent":
-        raise UsageError("--shm-size: not possible with --ipc=parent, where /dev/shm is the host's")
+        raise UsageError("--shm-size and --ipc=parent are mutually exclusive")
     if flavour == "fly":  # shares the host's namespaces
         networks, ipc = [("host", "")], "parent"
     else:
@@ -100,12 +100,12 @@ def run_settings(values: Arguments, uuid: str, flavour: str) -> dict[str, Any]:
         "hosts": hosts,
         "hostname": hostname,
         "ipc": ipc,
-        "shm_size": _memory_size(values),
+        "shm_size": _shm_size(values),
         "interactive": values.flag("interactive"),
     }
 
 
-def _memory_size(values: Arguments) -> int:
+def _shm_size(values: Arguments) -> int:
     """Return the size of /dev/shm in bytes.  Raises UsageError."""
     from ociruntime.pods.manifest.isolators import size_option
 
@@ -113,7 +113,7 @@ def _memory_size(values: Arguments) -> int:
 
 
 def _new_shift() -> int:
-    """Return a random first host id for the pod, beyond those that the host uses itself."""
+    """Return a random first host id for the pod: a multiple of COUNT, 131072 or higher."""
     import os
 
     number = int.from_bytes(os.urandom(4), "little") % (_HIGHEST_SHIFT - 2)

@@ -16,7 +16,7 @@ from ociruntime.pods.manifest.flavours import flavour
 from ociruntime.pods.manifest.ports import add_ports, check_network, port_of_name
 from ociruntime.pods.manifest.volumes import check_owners
 from ociruntime.pods.operations.prepare import (
-    Copies,
+    CopyBudget,
     Request,
     add_files,
     fetch_image,
@@ -38,12 +38,13 @@ from ociruntime.pods.store.pod import Pod
 from ociruntime.pods.store.removal import remove_tree
 
 _PORT_FORM = "NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT, or as in 80-tcp:8080"
+_MUTABLE_HINT = "only pods of `app sandbox` can be changed"
 
 
 def settings_of(host: Host, values: Arguments, uuid: str) -> dict[str, Any]:
-    """Return the ``runtime-config`` of a mutable pod; an empty ``uuid`` only checks.
+    """Return the ``runtime-config`` of a mutable pod.  Raises UsageError.
 
-    Raises UsageError.
+    Pass an empty ``uuid`` to check the options only.
     """
     prepared = prepared_settings(
         host, "oci", values.flag("private-users"), not values.flag("no-overlay")
@@ -56,12 +57,12 @@ def settings_of(host: Host, values: Arguments, uuid: str) -> dict[str, Any]:
     if kind != "oci":
         raise UsageError(f"--flavor={kind}: mutable pods require flavour oci")
     if settings["interactive"]:
-        raise UsageError("--interactive: not possible for a pod without apps")
+        raise UsageError("--interactive: not supported by `app sandbox`, whose pods have no apps")
     return settings
 
 
 def manifest_of(values: Arguments, networks: list[str]) -> dict[str, Any]:
-    """Return the manifest of a mutable pod.  Raises UsageError."""
+    """Return the manifest of a mutable pod that joins ``networks``.  Raises UsageError."""
     manifest = empty_manifest(values)
     manifest["annotations"].append({"name": MUTABLE, "value": "true"})
     add_ports(manifest, [parse_port(text) for text in values.list("port")])
@@ -70,7 +71,7 @@ def manifest_of(values: Arguments, networks: list[str]) -> dict[str, Any]:
 
 
 def parse_port(text: str) -> dict[str, Any]:
-    """Parse a ``--port`` of a pod without apps.  Raises UsageError."""
+    """Parse a ``--port`` of `app sandbox`, in ocipod's form or rkt's.  Raises UsageError."""
     from ociruntime.pods.manifest.volumes import port
 
     fields = text.split(":", 3)
@@ -85,7 +86,10 @@ def parse_port(text: str) -> dict[str, Any]:
 
 
 def make_sandbox(host: Host, values: Arguments) -> Pod:
-    """Return an empty mutable pod in phase ``prepare``, locked by us.  Raises RuntimeFailure."""
+    """Create a mutable pod without apps; return it in phase ``prepare``, its lock held.
+
+    Raises RuntimeFailure.
+    """
     from ociruntime.pods.store.manifest_file import write_manifest, write_runtime_config
     from ociruntime.pods.store.phases import make_pod
 
@@ -103,16 +107,16 @@ _VOLUME_FORM = "name=NAME,kind=host|empty,source=DIR,target=DIR[,readOnly=true]"
 
 
 def add_to_pod(pod: Pod, request: Request) -> str:
-    """Add the one app of ``request``, from an image in the store; return its name.
+    """Add the only app of ``request`` to a running pod, without fetching; return its name.
 
-    On RuntimeFailure the pod is unchanged.
+    Raises RuntimeFailure, which leaves the pod unchanged.
     """
     from ociruntime.images.store.store import Store
     from ociruntime.pods.store.lock import prepare_lock
 
     _check(pod)
-    request.words.options.texts["pull-policy"] = "never"
-    app = request.words.apps[0]
+    request.arguments.options.texts["pull-policy"] = "never"
+    app = request.arguments.apps[0]
     # image gc must not remove the tree before the manifest refers to it.
     with prepare_lock(pod.directory, exclusive=False), Store(pod.directory) as store:
         image = fetch_image(request, store, app.image)
@@ -125,9 +129,9 @@ def _check(pod: Pod) -> None:
     if pod.refresh() != "running":
         raise PodError(f"pod {pod.uuid} is not running: it is {pod.state}")
     if not is_mutable(read_manifest(pod)):
-        raise PodError(f"pod {pod.uuid} is immutable", "only pods of `app sandbox` change")
+        raise PodError(f"pod {pod.uuid} is immutable", _MUTABLE_HINT)
     if not is_ready(pod):
-        raise PodError(f"pod {pod.uuid} is not ready", "ocipod status --wait-ready")
+        raise PodError(f"pod {pod.uuid} is not ready", "wait with ocipod status --wait-ready")
 
 
 def _add(pod: Pod, request: Request, app: AppArguments, image: Image) -> str:
@@ -144,23 +148,23 @@ def _add(pod: Pod, request: Request, app: AppArguments, image: Image) -> str:
     volumes = [
         str(each["name"]) for each in draft.manifest["volumes"] if each not in before["volumes"]
     ]
-    # Stale files of an earlier `app add` that was killed before it wrote the manifest.
+    # An earlier `app add` that was killed before it wrote the manifest leaves stale files.
     remove_files(pod, name, volumes)
     overlay = settings["overlay"]
-    told = False
+    is_written = False
     try:
         tree = render(request.host, image)
-        draw = Copies(request.host)
-        add_files(pod.path(), entry, image, tree, settings, request.warn, draw)
-        make_volumes(pod.path(), draft, {name: tree[1]}, settings, draw)
+        budget = CopyBudget(request.host)
+        add_files(pod.path(), entry, image, tree, settings, request.warn, budget)
+        make_volumes(pod.path(), draft, {name: tree[1]}, settings, budget)
         if settings["overlay"] != overlay:
             write_runtime_config(pod, settings)
         write_manifest(pod, draft.manifest)
-        told = True
+        is_written = True
         fault("appadd.after-manifest")
         ask(pod, {"op": "add", "app": name})
     except BaseException as error:
-        if told:
+        if is_written:
             write_manifest(pod, before)
         remove_files(pod, name, volumes)
         if isinstance(error, OSError):
@@ -193,20 +197,21 @@ def _add_volumes(manifest: dict[str, Any], app: AppArguments) -> None:
 
 
 def remove_app(pod: Pod, wanted: str, seconds: float) -> None:
-    """Stop the app if it is running, then remove its files, its log and its manifest entry.
+    """Stop the app ``wanted``, then remove its files, its log and its manifest entry.
 
-    Raises PodError if the pod is immutable or has no such app; HostError.
+    ``seconds`` is the time between the stop signal and SIGKILL.  Raises PodError if the pod is
+    immutable or has no such app; HostError.
     """
     with manifest_lock(pod):
         manifest = read_manifest(pod)
         if not is_mutable(manifest):
-            raise PodError(f"pod {pod.uuid} is immutable", "only pods of `app sandbox` change")
+            raise PodError(f"pod {pod.uuid} is immutable", _MUTABLE_HINT)
         name = choose_app(pod, wanted)
         if pod.refresh() == "running":
-            # The monitor unmounts the app's files: they are mounted in its mount namespace.
+            # Only the monitor can unmount the root filesystem: it is in its mount namespace.
             ask(pod, {"op": "rm", "app": name, "seconds": seconds})
         remove_files(pod, name)
-        # Remove the entry last: after a crash before this line, removal can be repeated.
+        # Remove the entry last, so that removal can be repeated after a crash.
         manifest["apps"] = [entry for entry in manifest["apps"] if entry["name"] != name]
         write_manifest(pod, manifest)
 
@@ -217,20 +222,20 @@ def remove_files(pod: Pod, name: str, volumes: Sequence[str] = ()) -> None:
     Raises HostError.
     """
     try:
-        _remove(pod, "apps", lambda found: found == name)
-        _remove(pod, "volumes", lambda found: found in volumes)
+        _remove(pod, "apps", lambda each: each == name)
+        _remove(pod, "volumes", lambda each: each in volumes)
         log = f"{name}.log"
-        _remove(pod, "logs", lambda found: found == log or found.startswith(f"{log}."))
+        _remove(pod, "logs", lambda each: each == log or each.startswith(f"{log}."))
     except OSError as error:
         raise HostError(f'remove app "{name}" of pod {pod.uuid}', error) from None
 
 
-def _remove(pod: Pod, part: str, is_meant: Callable[[str], bool]) -> None:
-    """Remove the matching entries of the pod's directory ``part``.  Raises OSError."""
+def _remove(pod: Pod, part: str, matches: Callable[[str], bool]) -> None:
+    """Remove the matching entries of the pod's subdirectory ``part``.  Raises OSError."""
     fd = open_directory(part, pod.fd)
     try:
-        for found in os.listdir(fd):
-            if is_meant(found):
-                remove_tree(fd, found)
+        for name in os.listdir(fd):
+            if matches(name):
+                remove_tree(fd, name)
     finally:
         os.close(fd)

@@ -1,4 +1,4 @@
-"""Stop a pod from another process."""
+"""Stop a pod through its monitor's control socket."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ociruntime.pods.store.lock import wait_for_release
 from ociruntime.pods.store.manifest_file import read_object
 from ociruntime.pods.store.pod import Pod
 
-BEGINNING = 5.0  # seconds for a new monitor to open its socket and answer
+START_TIMEOUT = 5.0  # seconds for a new monitor to open its socket and answer
 _PAUSE = 0.05
 _BEFORE = ("embryo", "preparing", "aborted prepare", "prepared")
 
@@ -28,7 +28,7 @@ def stop_pod(pod: Pod, seconds: float, force: bool, wait: bool) -> bool:
         raise PodError(f"pod {pod.uuid} is not running: it is {pod.state}")
     if pod.state != "running":
         return False
-    deadline = time.monotonic() + BEGINNING
+    deadline = time.monotonic() + START_TIMEOUT
     while True:
         try:
             request = {"op": "halt", "force": force, "seconds": seconds}
@@ -48,13 +48,18 @@ def stop_pod(pod: Pod, seconds: float, force: bool, wait: bool) -> bool:
 
 
 def _kill(pod: Pod) -> bool:
-    """Kill a monitor that does not answer; the pod's other processes end with it."""
-    noted = read_object(pod, "monitor.json")
-    if not noted:
+    """Kill a monitor that does not answer, with which the pod's other processes end.
+
+    Returns False if the monitor is not known or cannot be killed.  Raises PodError.
+    """
+    monitor = read_object(pod, "monitor.json")
+    if not monitor:
         return False
     try:
-        return signal_process(int(noted["pid"]), int(noted["start_time"]), SIGKILL)
+        return signal_process(int(monitor["pid"]), int(monitor["start_time"]), SIGKILL)
     except (KeyError, ValueError, TypeError) as error:
-        raise PodError(f"monitor.json of pod {pod.uuid} is damaged: {error}") from None
+        raise PodError(
+            f"kill the monitor of pod {pod.uuid}: monitor.json is damaged: {error!r}"
+        ) from None
     except HostError:
         return False

@@ -34,7 +34,16 @@ class AppRun:
     """
 
     __slots__ = (
-        *("_cancelled", "_failure", "_file", "_kill_timer", "_log", "_queue", "_start_done"),
+        *(
+            "_cancelled",
+            "_failure",
+            "_file",
+            "_kill_timer",
+            "_log",
+            "_program",
+            "_queue",
+            "_start_done",
+        ),
         *("_starting", "_status", "_stop_done", "_stop_signal", "context", "busy", "kinds"),
         *("label", "name"),
         *("on_end", "on_output", "on_streams", "on_terminal", "pid", "record", "streams"),
@@ -47,6 +56,7 @@ class AppRun:
         self.name: str = entry["name"]
         app = entry.get("app") or {}
         self.kinds: dict[str, str] = app.get("streams") or {}
+        self._program = (app.get("exec") or [""])[0]
         self._stop_signal = stop_signal(str(app.get("stopSignal") or "SIGTERM"))
         self.terminal = "tty" in self.kinds.values() or (
             self.kinds.get("stdin") == "interactive" and context.has_terminal
@@ -168,6 +178,7 @@ class AppRun:
             text = outcome.error or failure(
                 self.context.runtime_log(self.name),
                 f"the runtime exited with status {outcome.status}",
+                self._program,
             )
             if master >= 0:
                 os.close(master)
@@ -206,6 +217,7 @@ class AppRun:
             text = outcome.error or failure(
                 self.context.runtime_log(self.name),
                 f"the runtime exited with status {outcome.status}",
+                self._program,
             )
             self._failure = PodError(text)
             if self._status is None:

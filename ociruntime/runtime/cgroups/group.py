@@ -89,12 +89,12 @@ class Cgroup:
 
     @property
     def unit(self) -> str:
-        """The name of its systemd unit (systemd_group.py), else empty."""
+        """Return the name of its systemd unit (systemd_group.py), "" without one."""
         return ""
 
     @property
     def born_inside(self) -> bool:
-        """Tell if a process can be cloned into its v2 directory; else it must be moved there."""
+        """Return whether a process can be cloned into its v2 directory; else it must be moved."""
         return self._v2() is not None
 
     @property
@@ -428,7 +428,8 @@ def _with_version_2(placements: list[Placement]) -> Placement | None:
 def _attach_beside(directory: str, path: str, pid: int, beside: int) -> bool:
     """Move ``pid`` to the v2 cgroup of ``beside``; return False if that is not below ours."""
     try:
-        for line in control_files.read(f"/proc/{beside}/cgroup").splitlines():
+        # Only a line feed ends a line: the container names the cgroups below its own.
+        for line in control_files.read(f"/proc/{beside}/cgroup").split("\n"):
             inner = line.partition(path + "/")[2]
             if line.startswith("0::") and inner and ".." not in inner.split("/"):
                 control_files.write(f"{directory}/{inner}/cgroup.procs", str(pid))

@@ -21,7 +21,7 @@ class Setting:
     ``where``      JSON path of the value in config.json.
     ``coupled``    settings of the same non-empty word limit each other: one that the kernel
                    refuses is tried again after the rest.
-    ``optional``   the value means "no limit", so that a missing file is as good.
+    ``optional``   a missing file is as good: the value means "no limit", or adds to another.
     ``keep_first`` the file's present first word goes before the value.
     ``floor``      name of a usage file; a value below what it says is refused.
     """
@@ -62,6 +62,21 @@ class Setting:
 
 
 _HUGE_SIZES_HINT = "sizes are written as in the names of the hugetlb control files: 64KB, 2MB, 1GB"
+
+
+def huge_page_limits(
+    version: int, size: str, entry: dict[str, Any], where: str, file: str
+) -> list[Setting]:
+    """Return both limits of a page size: one alone is evaded.
+
+    Reservations do not charge faults on pages that another cgroup has reserved.
+    """
+    limit, at = str(entry["limit"]), f"{where}.pageSize"
+    reserved = ((f"hugetlb.{size}.rsvd.{file}", limit),)
+    return [
+        Setting(version, "hugetlb", reserved, at, optional=True),
+        Setting(version, "hugetlb", ((f"hugetlb.{size}.{file}", limit),), at),
+    ]
 
 
 def cpuset(section: dict[str, Any], where: str, version: int) -> list[Setting]:

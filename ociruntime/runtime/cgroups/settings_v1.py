@@ -10,7 +10,12 @@ engines write "not set".
 from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.cgroups.setting import Setting, device_number, huge_page_size
+from ociruntime.runtime.cgroups.setting import (
+    Setting,
+    device_number,
+    huge_page_limits,
+    huge_page_size,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,16 +128,11 @@ def block_io(section: dict[str, Any], where: str) -> list[Setting]:
 
 
 def huge_pages(section: list[dict[str, Any]], where: str) -> list[Setting]:
-    """Convert to the limit on reservations where the kernel has it, else on page faults."""
+    """Convert to the limit on page faults and, where the kernel has it (5.7), on reservations."""
     found = []
     for index, entry in enumerate(section):
         size = huge_page_size(entry, f"{where}[{index}]")
-        limit = str(entry["limit"])
-        files = (
-            (f"hugetlb.{size}.rsvd.limit_in_bytes", limit),
-            (f"hugetlb.{size}.limit_in_bytes", limit),
-        )
-        found.append(Setting(1, "hugetlb", files, f"{where}[{index}].pageSize"))
+        found += huge_page_limits(1, size, entry, f"{where}[{index}]", "limit_in_bytes")
     return found
 
 

@@ -8,7 +8,12 @@ for values that ask for nothing (0, false).
 from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.cgroups.setting import Setting, device_number, huge_page_size
+from ociruntime.runtime.cgroups.setting import (
+    Setting,
+    device_number,
+    huge_page_limits,
+    huge_page_size,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -152,18 +157,16 @@ def block_io(section: dict[str, Any], where: str) -> list[Setting]:
 
 
 def io_weight(weight: int) -> int:
-    """10..1000 of the spec to io.weight's 1..10000, on a straight line."""
+    """Convert the spec's 10..1000 to io.weight's 1..10000, linearly."""
     return 1 + (weight - 10) * 9999 // 990 if weight > 10 else 1
 
 
 def huge_pages(section: list[dict[str, Any]], where: str) -> list[Setting]:
-    """Convert to the limit on reservations where the kernel has it, else on page faults."""
+    """Convert to the limit on page faults and, where the kernel has it (5.7), on reservations."""
     found = []
     for index, entry in enumerate(section):
         size = huge_page_size(entry, f"{where}[{index}]")
-        limit = str(entry["limit"])
-        files = ((f"hugetlb.{size}.rsvd.max", limit), (f"hugetlb.{size}.max", limit))
-        found.append(Setting(2, "hugetlb", files, f"{where}[{index}].pageSize"))
+        found += huge_page_limits(2, size, entry, f"{where}[{index}]", "max")
     return found
 
 
@@ -182,7 +185,7 @@ def priorities(section: dict[str, Any], where: str) -> list[Setting]:
 
 
 def unified(section: dict[str, str], where: str) -> list[Setting]:
-    """File names and contents as they stand; the file's first word is its controller."""
+    """Return settings for file names and contents as given; a name begins with the controller."""
     found = []
     for file, value in section.items():
         path = f'{where}["{file}"]'

@@ -60,7 +60,7 @@ def parse(wanted: Sequence[str]) -> dict[str, str]:
             if colon and not name:
                 raise UsageError(f"--cgroup {text}: the controller is empty")
             if name in paths:
-                raise UsageError(f'--cgroup {text}: the controller "{name}" is there already')
+                raise UsageError(f'--cgroup {text}: the controller "{name}" is given twice')
             paths[name] = _clean(path, text)
     return paths
 

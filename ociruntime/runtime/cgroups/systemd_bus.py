@@ -170,7 +170,7 @@ class SystemdManager:
                 elif message.header.message_type is MessageType.signal:
                     self._signals.append(message)
         except OSError as error:
-            raise HostError(f"speak with {self._whose} over D-Bus", error) from None
+            raise HostError(f"call {self._whose} over D-Bus", error) from None
         found = []
         for serial in range(first, first + len(calls)):
             reply = replies[serial]
@@ -188,7 +188,7 @@ class SystemdManager:
             self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
             data = self._socket.recv(65536)
             if not data:
-                raise ConnectionResetError(104, "it has hung up")
+                raise ConnectionResetError(104, "it closed the connection")
             self._parser.add_data(data)
         return message
 
@@ -249,7 +249,7 @@ def _connect(user: bool) -> tuple[socket.socket, bool]:
     """Connect to the first socket that answers.  Raises HostError."""
     if not posix.access(BOOTED, posix.F_OK):
         missing = OSError(0, "systemd is not running: there is no " + BOOTED)
-        raise HostError("have the cgroup made by systemd", missing, _NO_SYSTEMD)
+        raise HostError("create the cgroup through systemd", missing, _NO_SYSTEMD)
     failures: list[str] = []
     for path, direct in addresses(user):
         connection = socket.socket(socket.AF_UNIX)
@@ -284,5 +284,6 @@ def _authenticate(connection: socket.socket) -> None:
         answer = connection.recv(4096)
     if not answer.startswith(b"OK "):
         words = answer.decode("ascii", "replace").strip()
-        raise PermissionError(13, f"authentication refused: {words}" if words else "it hung up")
+        reply = f"authentication refused: {words}" if words else "connection lost"
+        raise PermissionError(13, reply)
     connection.sendall(b"BEGIN\r\n")

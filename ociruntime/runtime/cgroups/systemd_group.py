@@ -103,12 +103,12 @@ class SystemdCgroup(Cgroup):
 
     @property
     def unit(self) -> str:
-        """The unit's name."""
+        """Return the unit's name."""
         return self._name
 
     @property
     def born_inside(self) -> bool:
-        """Always False: systemd makes a scope around an existing process."""
+        """Return False: systemd makes a scope around an existing process."""
         return False
 
     def create(
@@ -320,7 +320,7 @@ def _connect(user: bool) -> SystemdManager:
         from ociruntime.runtime.cgroups.systemd_bus import SystemdManager
     except ModuleNotFoundError as error:
         missing = OSError(0, f"the Python package {error.name} is not installed")
-        raise HostError("speak with systemd", missing, f"pip install {error.name}") from None
+        raise HostError("call systemd", missing, f"pip install {error.name}") from None
     return SystemdManager(user)
 
 

@@ -260,7 +260,7 @@ _MICROSECONDS = 1_000_000
 
 
 def unit_properties(annotations: Mapping[str, str]) -> dict[str, Property]:
-    """JSON path -> the property that is asked for there.  Raises ConfigError."""
+    """Map JSON paths of annotations to the properties that they set.  Raises ConfigError."""
     return {
         where(key): _property(key, key[len(PROPERTY) :], text)
         for key, text in annotations.items()

@@ -41,7 +41,7 @@ class Unit:
 
     @property
     def is_scope(self) -> bool:
-        """A scope is made around a process, a slice without any."""
+        """Return whether the unit is a scope, which is made around a process, or a slice."""
         return self.name.endswith(SCOPE)
 
 
@@ -52,7 +52,9 @@ def unit_of(cgroups_path: str | None, container_id: str, rootless: bool = False)
         return Unit(f"{PREFIX}-{escape(container_id)}{SCOPE}", usual)
     if not is_systemd_form(cgroups_path):
         raise ConfigError(
-            CGROUPS_PATH, f'"{cgroups_path}" names no unit, which --systemd-cgroup asks for', _FORM
+            CGROUPS_PATH,
+            f'"{cgroups_path}" is not a systemd unit, which --systemd-cgroup requires',
+            _FORM,
         )
     parent, prefix, name = cgroups_path.split(":")
     if parent:
@@ -127,6 +129,6 @@ def _check_slice(name: str, cgroups_path: str) -> None:
     if not name.endswith(SLICE) or not all(words):
         raise ConfigError(
             CGROUPS_PATH,
-            f'"{cgroups_path}": "{name}" is no slice of systemd',
+            f'"{cgroups_path}": "{name}" is not a systemd slice',
             'such as "machine.slice", or "a-b.slice", which lies in "a.slice"',
         )

@@ -43,7 +43,7 @@ def write_file(path: str, text: str, how: int) -> None:
     try:
         fd = os.open(path, flags, 0o666)
     except FileExistsError:
-        raise RuntimeFailure(f"{path} exists", "remove it first") from None
+        raise RuntimeFailure(f"{path} already exists", "remove it first") from None
     except OSError as error:
         raise HostError(f"create {path}", error) from None
     data = memoryview(text.encode())

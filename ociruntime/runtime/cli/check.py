@@ -85,7 +85,7 @@ def host_text(findings: Sequence[Finding], width: int, paint: Paint) -> str:
         lines += _wrapped(
             f"  {state}{plain(each.name).ljust(_NAME)}", each.found, width, _STATE + _NAME + 2
         )
-        for word, text in (("means: ", each.meaning), ("mend:  ", each.remedy)):
+        for word, text in (("means: ", each.meaning), ("fix:   ", each.remedy)):
             if text:
                 lines += _wrapped(" " * (_STATE + 2) + word, text, width, _STATE + 9)
     counts = ", ".join(
@@ -105,7 +105,7 @@ def bundle_text(bundle: str, faults: Sequence[Fault], width: int, paint: Paint) 
         text = f"{each.where}: {each.message}" if each.where else each.message
         lines += _wrapped(paint(state, state.ljust(_STATE)), text, width, _STATE)
         if each.hint:
-            lines += _wrapped(" " * _STATE + "mend: ", each.hint, width, _STATE + 6)
+            lines += _wrapped(" " * _STATE + "fix: ", each.hint, width, _STATE + 5)
     warnings = sum(each.warning for each in faults)
     count = len(faults) - warnings
     verdict = f"{count} fault{'s' * (count != 1)}" if count else "no faults"

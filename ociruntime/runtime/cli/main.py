@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.base.errors import InternalError, RuntimeFailure, UsageError
+from ociruntime.base.errors import InternalError, RuntimeFailure, UsageError, reason
 from ociruntime.base.log import Log
 from ociruntime.commandline.parser import Arguments, parse, parse_command
 from ociruntime.runtime.cli.options import GLOBAL_OPTIONS, GROUPS
@@ -144,12 +144,19 @@ def _log(arguments: Arguments) -> Log:
             arguments.texts["log"] = ""
             raise UsageError(f"--log {target}: {scheme[:-1]} is not supported", "name a file")
     level = arguments.text("log-level")
-    return Log(
+    log = Log(
         target.removeprefix("file:"),
         arguments.text("log-format", "text"),
         arguments.flag("debug") or level == "debug",
-        level in ("warning", "info"),
+        level != "error",
     )
+    try:
+        log.open()
+    except (OSError, ValueError, RuntimeFailure) as error:
+        arguments.texts["log"] = ""  # the error goes to standard error
+        why = reason(error) if isinstance(error, OSError) else str(error)
+        raise UsageError(f"--log {target}: {why}") from None
+    return log
 
 
 def _report(message: str, arguments: Arguments) -> None:

@@ -35,10 +35,10 @@ GLOBAL_OPTIONS = (
     ),
     Option(
         "log-level",
-        "log level (default: error)",
+        "log level (default: warning)",
         "error|warning|info|debug",
         kind="choice",
-        details="The default is error.",
+        details="The default is warning.",
     ),
     Option(
         "debug",

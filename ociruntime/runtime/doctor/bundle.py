@@ -16,6 +16,7 @@ from ociruntime.runtime.spec.bundle import Bundle, find_rootfs
 from ociruntime.runtime.spec.check import check_shape
 from ociruntime.runtime.spec.load import parse, read
 from ociruntime.runtime.spec.refusal import join
+from ociruntime.runtime.spec.tolerance import tolerate
 from ociruntime.runtime.spec.validate import validate
 
 
@@ -25,7 +26,9 @@ def examine_bundle(context: Context, options: CreateOptions, host: Host) -> list
     Raises ConfigError if there is no bundle, or its config is not JSON.
     """
     file = options.config or f"{options.bundle}/config.json"
-    document = Document(parse(read(file), file.rpartition("/")[2]))
+    config = parse(read(file), file.rpartition("/")[2])
+    tolerated = tolerate(config)
+    document = Document(config)
     faults: list[Fault] = []
     warnings: list[str] = []
     if not collect(document, check_shape, faults):
@@ -51,7 +54,7 @@ def examine_bundle(context: Context, options: CreateOptions, host: Host) -> list
         collect(document, plan, faults)
     except RuntimeFailure as error:
         faults.append(Fault("", error.message, error.hint))
-    return _distinct(faults) + [_warning(document, each) for each in warnings]
+    return _distinct(faults) + [_warning(document, each) for each in tolerated + warnings]
 
 
 def check_config(config: Json) -> list[str]:

@@ -101,7 +101,7 @@ def _text(field: bytes) -> str:
 
 
 def receive(channel: socket) -> Message | None:
-    """The next message, or None at the end of file.  Raises HostError.
+    """Return the next message, or None at the end of file.  Raises HostError.
 
     A message that is too short for the protocol, as only another process would send it, has kind 0.
     """
@@ -129,7 +129,7 @@ def receive(channel: socket) -> Message | None:
 
 
 def go(channel: socket, files: Sequence[int] = ()) -> bool:
-    """Let the executor go on; False if it is gone.
+    """Let the executor continue; return False if it has exited.
 
     ``files``: ``tasks`` of cgroups v1, in which it enters itself; at most ``GO_FILES``. Their
     number goes along: of those that exceed its limit on descriptors the kernel drops the rest.
@@ -147,7 +147,7 @@ def go(channel: socket, files: Sequence[int] = ()) -> bool:
 
 
 def skip(channel: socket) -> bool:
-    """Let the executor leave the presented mount alone and go on; False if it is gone."""
+    """Let the executor skip the presented mount; return False if it has exited."""
     try:
         channel.send(SHORT.pack(MESSAGE_SKIP, 0, 0, 0), MSG_NOSIGNAL)
     except OSError:

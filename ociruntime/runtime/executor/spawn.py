@@ -226,7 +226,7 @@ MFD_EXEC = 0x10
 
 
 def sealed_executor() -> int:
-    """A descriptor of the program, sealed against every change.  Raises HostError."""
+    """Return a descriptor of a sealed copy of the executor in memory.  Raises HostError."""
     try:
         source = posix.open(PROGRAM, posix.O_RDONLY | posix.O_CLOEXEC)
     except OSError as error:
@@ -240,7 +240,7 @@ def sealed_executor() -> int:
 
 
 def plan_file(plan: bytes) -> int:
-    """A descriptor from which the executor reads ``plan``.  Raises HostError."""
+    """Return the descriptor of a memory file that holds ``plan``.  Raises HostError."""
     try:
         fd = posix.memfd_create("plan", MFD_CLOEXEC)
         try:

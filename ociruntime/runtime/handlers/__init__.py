@@ -1,1 +1,1 @@
-"""Programs that are not native: who turns them into something that the kernel can run."""
+"""Handlers: translate a configuration whose program the kernel cannot execute."""

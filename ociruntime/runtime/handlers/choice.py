@@ -1,4 +1,4 @@
-"""Which handler a container asks for, and where it comes from (docs/handlers.md)."""
+"""Choose the handler that a container's annotations name, and load it (docs/handlers.md)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NATIVE = "native"
 
 
 def handler_name(annotations: Mapping[str, str]) -> tuple[str, str]:
-    """(name, the annotation that asks for it); ``native`` if none does."""
+    """Return (name of the handler, the annotation that selects it); ``native`` by default."""
     if HANDLER in annotations:
         return annotations[HANDLER] or NATIVE, HANDLER
     if annotations.get(WASM_VARIANT) == "compat":
@@ -31,9 +31,9 @@ def handler_name(annotations: Mapping[str, str]) -> tuple[str, str]:
 
 
 def handled(config: Config, rootfs: str) -> Config:
-    """``config`` as the handler that its annotations ask for wants it, checked again.
+    """Return ``config`` with the changes of its handler, checked again.
 
-    The very same for a native program.  Raises ConfigError.
+    A native program's is unchanged.  Raises ConfigError.
     """
     name, annotation = handler_name(config.get("annotations") or {})
     if name == NATIVE or not config.get("process"):

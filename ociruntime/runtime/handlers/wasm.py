@@ -41,12 +41,14 @@ RUNTIMES: tuple[tuple[str, Callable[[list[str], list[str]], list[str]]], ...] = 
 
 
 def handle(config: Config, rootfs: str) -> Config:
-    """The module of ``process.args`` run by a WebAssembly runtime.  Raises ConfigError."""
+    """Have a WebAssembly runtime run the module of ``process.args``.  Raises ConfigError."""
     del rootfs
     process = config["process"]
     args = process["args"]
     if not args[0].endswith((".wasm", ".wat")):
-        raise ConfigError(WHERE, f'"{args[0]}" is no WebAssembly module', "NAME.wasm or NAME.wat")
+        raise ConfigError(
+            WHERE, f'"{args[0]}" is not a WebAssembly module', "NAME.wasm or NAME.wat"
+        )
     program, command = _find()
     mounts, words = show(program, INSIDE, WHERE)
     return {
@@ -95,7 +97,7 @@ def _mount(source: str, destination: str) -> Mount:
 
 
 def _loader(path: str, where: str) -> str:
-    """What the program headers name as interpreter (elf(5), 64 bits); empty for a static one."""
+    """Return the ELF interpreter of a program (elf(5), 64 bits); "" for a static one."""
     try:
         with open(path, "rb") as file:
             head = file.read(64)
@@ -117,7 +119,7 @@ def _loader(path: str, where: str) -> str:
 
 
 def _libraries(loader: str, program: str, where: str) -> list[tuple[str, str]]:
-    """Name and path of each, as the loader itself finds them (ldd(1), of glibc and musl)."""
+    """Return name and path of each library, as the loader finds them (ldd(1), glibc and musl)."""
     try:
         done = subprocess.run(
             [loader, "--list", program], capture_output=True, text=True, check=False, env={}

@@ -14,14 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ociruntime.base.errors import CriuError, reason
+from ociruntime.base.programs import find_program
 from ociruntime.runtime.host.criu_messages import NOTIFY, decode, encode
 
 Stage = Callable[[str, int, int], None]
 
 
 NAME = "criu"
-# Like the helpers of id maps, it is searched in system directories, not in the caller's PATH.
-DIRECTORIES = ("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin")
 # criu itself calls tar, ip, iptables and nft.
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 INSTALL = 'package "criu" on Debian, Ubuntu and Fedora; or name the program with --criu FILE'
@@ -31,19 +30,20 @@ LINES_QUOTED = 3
 UNTELLING = ("rlimit:", "tun: Unable to create tun", "FAILED")
 
 
-def find_criu(given: str = "", directories: Sequence[str] = DIRECTORIES) -> str:
+def find_criu(given: str = "") -> str:
     """Return the path of criu; ``given`` is a path, a name to look for, or "" for the default.
 
-    Raises CriuError if it is not found.
+    Like runc and crun it is looked up in the caller's PATH first, since podman cannot pass --criu;
+    directories there that others can change are passed over.  Raises CriuError if it is not found.
     """
     name = given or NAME
-    candidates = [name] if "/" in name else [f"{directory}/{name}" for directory in directories]
-    for path in candidates:
-        if os.access(path, os.X_OK) and os.path.isfile(path):
-            return path
     if "/" in name:
-        raise CriuError(f"--criu {name}: there is no such program")
-    raise CriuError(f"{name} is not installed, and without it nothing can be checkpointed", INSTALL)
+        if os.access(name, os.X_OK) and os.path.isfile(name):
+            return name
+        raise CriuError(f"--criu {name}: program not found")
+    if path := find_program(name, callers_first=True):
+        return path
+    raise CriuError(f"{name} is not installed; checkpoint and restore need it", INSTALL)
 
 
 def obstacle(program: str) -> str:
@@ -137,10 +137,12 @@ class Session:
                 self._socket.send(encode("criu_req", done))
         except OSError as error:
             if failure is None:
-                raise CriuError(f"talk to criu: {reason(error)}", self._words()) from None
+                raise CriuError(
+                    f"exchange messages with criu: {reason(error)}", self._words()
+                ) from None
         if failure is not None:
             raise failure
-        raise CriuError("criu has ended without an answer", self._words())
+        raise CriuError("criu exited without an answer", self._words())
 
     def _words(self) -> str:
         self._said.seek(0)

@@ -122,7 +122,7 @@ def decode(kind: str, data: bytes) -> Message:
             else:
                 message[name] = value - (1 << 64) if value >> 63 else value
     except (IndexError, ValueError):
-        raise CriuError("criu has sent an answer that is no protobuf message") from None
+        raise CriuError("criu's answer is not a protobuf message") from None
     return message
 
 

@@ -51,8 +51,8 @@ def run_host_hooks(
 ) -> None:
     """Run the hooks of one kind in order; the first failure raises HookError and ends it.
 
-    The working directory must be the bundle already.  ``debug`` is told
-    of each hook's argv, outcome and duration.  ``outputs`` are files for what hooks print to
+    The working directory must be the bundle already.  ``debug`` gets a line
+    with each hook's argv, outcome and duration.  ``outputs`` are files for what hooks print to
     standard output and standard error, or "".
 
     Where this process is another program's (not ``alone``), its other children cannot be told from

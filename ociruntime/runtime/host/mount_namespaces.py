@@ -35,7 +35,9 @@ def private_root(path: str) -> Iterator[None]:
         result = lib.oci_setns(ours, CLONE_NEWNS)
         os.close(ours)
         if result < 0:
-            raise HostError("go back to the mounts", OSError(-result, os.strerror(-result)))
+            raise HostError(
+                "return to the original mount namespace", OSError(-result, os.strerror(-result))
+            )
         os.chdir(directory)
 
 

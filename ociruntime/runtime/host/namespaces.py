@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ociruntime.runtime.spec.document import Config
+    from ociruntime.runtime.spec.document import Config, IdMapping
 
 
 def namespaces_apart(pid: int) -> int:
@@ -44,6 +44,9 @@ def check_settings(config: Config) -> None:
     """Raise ConfigError for a name or a kernel parameter that would be the host's (A-36, A-82)."""
     linux = config.get("linux", {})
     paths = {one["type"]: one["path"] for one in linux.get("namespaces", []) if one.get("path")}
+    if "user" in paths:
+        _check_mappings("linux.uidMappings", linux.get("uidMappings", []), paths["user"])
+        _check_mappings("linux.gidMappings", linux.get("gidMappings", []), paths["user"])
     own = {kind for kind, path in paths.items() if _is_own(kind, path)}
     if not own:
         return
@@ -57,6 +60,51 @@ def check_settings(config: Config) -> None:
         if kind in own:
             message = f"would change the host: {paths[kind]} is the runtime's own {kind} namespace"
             raise ConfigError(where, message)
+
+
+def _check_mappings(where: str, mappings: list[IdMapping], path: str) -> None:
+    """Refuse mappings that a joined user namespace does not have (A-39, RT-CREATE-07)."""
+    if not mappings:
+        return
+    given = [(one["containerID"], one["hostID"], one["size"]) for one in mappings]
+    name = "uid_map" if "uid" in where else "gid_map"
+    there = _map_of(path, name)
+    if there and joined_extents(there) != joined_extents(given):
+        text = ", ".join(f"{inside} {outside} {size}" for inside, outside, size in there)
+        raise ConfigError(where, f"{path} has other mappings: {text}", "leave them out")
+
+
+def _map_of(path: str, name: str) -> list[tuple[int, int, int]]:
+    """Return the id map of a user namespace; [] if no process lives in it to tell."""
+    try:
+        wanted = posix.stat(path)
+    except OSError:
+        return []  # joining it will say what is wrong
+    pids = [each for each in path.split("/")[2:3] if path.startswith("/proc/") and each.isdigit()]
+    for pid in pids or [each for each in posix.listdir("/proc") if each.isdigit()]:
+        try:
+            found = posix.stat(f"/proc/{pid}/ns/user")
+            if (found.st_dev, found.st_ino) != (wanted.st_dev, wanted.st_ino):
+                continue
+            lines = read_file(f"/proc/{pid}/{name}").decode().split("\n")
+        except OSError:
+            continue  # ended, or not ours to look at
+        extents = [tuple(map(int, line.split())) for line in lines if line]
+        return [(inside, outside, size) for inside, outside, size in extents]
+    return []
+
+
+def joined_extents(extents: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """Return (inside, outside, size) in order, adjacent ranges as one."""
+    joined: list[tuple[int, int, int]] = []
+    for inside, outside, size in sorted(extents):
+        if joined:
+            first, start, length = joined[-1]
+            if (first + length, start + length) == (inside, outside):
+                joined[-1] = (first, start, length + size)
+                continue
+        joined.append((inside, outside, size))
+    return joined
 
 
 def _is_own(kind: str, path: str) -> bool:

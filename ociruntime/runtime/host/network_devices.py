@@ -76,7 +76,7 @@ HINTS = {
 
 
 class Device:
-    """A device, and all that is to be known to carry it over and to bring it back."""
+    """A device with the facts needed to move it into a namespace and back."""
 
     __slots__ = (
         "addresses",
@@ -154,12 +154,12 @@ def survey(
 
 
 def _check(name: str, link: Link | None, new_name: str, target: Rtnetlink | None) -> None:
-    """LNX-NETDEV-03 and -04."""
+    """Check the devices and their new names (LNX-NETDEV-03, -04)."""
     if link is None:
         return
     if link.name != name:
         hint = f'use "{link.name}"'
-        raise ConfigError(where(name), f'is a further name of device "{link.name}"', hint)
+        raise ConfigError(where(name), f'is an alternative name of device "{link.name}"', hint)
     if link.flags & IFF_LOOPBACK:
         raise ConfigError(where(name), "the loopback device cannot be moved")
     if link.immutable:
@@ -171,7 +171,7 @@ def _check(name: str, link: Link | None, new_name: str, target: Rtnetlink | None
 
 
 def _addresses(own: Rtnetlink, index: int) -> list[bytes]:
-    """Permanent ones of global scope (LNX-NETDEV-06), as they are to be made again."""
+    """Return the permanent addresses of global scope (LNX-NETDEV-06), to be added again."""
     kept = []
     for body in own.request(RTM_GETADDR, pack(ADDRESS, 0, 0, 0, 0, index), NLM_F_DUMP):
         family, prefix, flags, scope, device = unpack_from(ADDRESS, body)
@@ -255,7 +255,7 @@ def carry_over(
 
 
 def bring_back(devices: list[Device], own: Rtnetlink, source: Rtnetlink) -> list[str]:
-    """Bring devices back as they were, those that are still here left alone.
+    """Move devices back as they were, except those that never left.
 
     ``source`` is ``own`` if their namespace is gone: hardware has come back by itself then.
     Returns what could not be restored.  Raises HostError.
@@ -336,7 +336,7 @@ def _give_addresses(device: Device, there: Rtnetlink, index: int, same_name: boo
 
 
 def _give_routes(devices: list[tuple[Device, int]], there: Rtnetlink) -> list[str]:
-    """When all devices are up; returns a warning for each route that is impossible there."""
+    """Add the routes once all devices are up; return a warning for each that is impossible."""
     warnings = []
     for device, index in devices:
         for text in device.routes:

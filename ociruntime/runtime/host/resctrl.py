@@ -1,6 +1,6 @@
 """The resctrl file system: inspection, and the changes that ``runtime/plan/intel_rdt.py`` decides.
 
-Every function takes paths, so that tests can use a plain directory without such a processor.
+Every function takes paths, so that tests can use plain directories.
 """
 
 from __future__ import annotations

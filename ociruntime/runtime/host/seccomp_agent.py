@@ -50,7 +50,7 @@ class SeccompAgent:
             if sent < len(data):
                 self._socket.sendall(data[sent:], _socket.MSG_NOSIGNAL)
         except OSError as error:
-            raise HostError(f'tell the seccomp agent "{self._path}"', error) from None
+            raise HostError(f'send to the seccomp agent "{self._path}"', error) from None
         finally:
             self.close()
 

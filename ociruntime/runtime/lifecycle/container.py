@@ -53,7 +53,7 @@ class Container:
 
     @property
     def started(self) -> int:
-        """Its start time: with it the pid means this process and no other."""
+        """Return the init's start time, which tells a reused pid apart."""
         return int(self.facts["processStart"])
 
     @property
@@ -94,12 +94,12 @@ class Container:
             pass
 
     def config(self) -> Config:
-        """The configuration as it was at creation."""
+        """Return the configuration that the container was created with."""
         config: Any = _read_document(f"{self.directory}/{CONFIG}")
         return config  # type: ignore[no-any-return]
 
     def seccomp_agent(self) -> SeccompAgent | None:
-        """A connection to whom the filter asks, if it does.  Raises HostError."""
+        """Connect to the container's seccomp agent; None without one.  Raises HostError."""
         found = self.facts["seccompAgent"]
         if not found:
             return None
@@ -129,7 +129,7 @@ def write_facts(directory: str, facts: dict[str, Any]) -> None:
 
 
 def write_cgroup(directory: str, cgroup: Cgroup) -> None:
-    """Write down what will be made, before it is made.  Raises HostError."""
+    """Record the cgroups before they are created.  Raises HostError."""
     data = dump(cgroup.record()).encode()
     try:
         replace_file(f"{directory}/{CGROUP}", data)
@@ -150,7 +150,7 @@ def _write(directory: str, name: str, data: bytes) -> None:
 
 
 def recorded_cgroup(directory: str) -> Cgroup:
-    """The Cgroup written down in a state directory.  Raises HostError."""
+    """Return the Cgroup recorded in a state directory.  Raises HostError."""
     record: Any = _read_document(f"{directory}/{CGROUP}")
     if "unit" in record:
         from ociruntime.runtime.cgroups.systemd_group import SystemdCgroup
@@ -162,7 +162,7 @@ def recorded_cgroup(directory: str) -> Cgroup:
 
 
 def load(root: str, container_id: str) -> Container:
-    """The container of this id.  Raises NoSuchContainer, HostError."""
+    """Return the container with this id.  Raises NoSuchContainer, HostError."""
     directory = find_directory(root, container_id)
     try:
         facts: Any = _read_document(f"{directory}/{STATE}")
@@ -183,7 +183,7 @@ def _read_document(path: str) -> object:
 
 
 def lock(root: str, container_id: str, seconds: float = LOCK_SECONDS) -> tuple[Container, Lock]:
-    """The container, held against every other command; wait for it up to ``seconds``.
+    """Return the container and its exclusive lock; wait for the lock up to ``seconds``.
 
     Raises NoSuchContainer, ContainerError, HostError.
     """

@@ -24,8 +24,7 @@ def create(context: Context, options: CreateOptions) -> None:
     any of them nothing is left.
     """
     begin(context, options).lock.release()
-    if context.timeline is not None:
-        context.timeline.save()
+    context.save_times()
 
 
 def begin(context: Context, options: CreateOptions) -> Creation:
@@ -60,7 +59,6 @@ def begin(context: Context, options: CreateOptions) -> Creation:
     try:
         creation.run()
     except BaseException:
-        if context.timeline is not None:
-            context.timeline.save()
+        context.save_times()
         raise
     return creation

@@ -56,7 +56,7 @@ WAIT_START = [name for name, _, _ in ops.OPERATIONS].index("wait_start") + 1
 
 
 class Creation:
-    """One container on its way; ``run`` carries it out and leaves ``executor``, ``directory``,
+    """The creation of one container; ``run`` carries it out and sets ``executor``, ``directory``,
     the held ``lock`` and, with a terminal, the descriptor ``master``.
     """
 
@@ -117,7 +117,7 @@ class Creation:
         self._rollback.keep()
 
     def _begin(self) -> None:
-        """The state directory, and in it what will have to be undone."""
+        """Create the state directory, and record in it what a rollback must undo."""
         self._context.mark("make the state directory")
         prepared = self._prepared
         if prepared.network_devices:
@@ -168,6 +168,11 @@ class Creation:
         self._context.mark("make the cgroup")
         prepared = self._prepared
         cgroup = prepared.cgroup
+        if self._context.log.debugging:
+            self._context.log.debug(f"cgroup {' '.join(cgroup.paths.values())}")
+            for setting in cgroup.settings(prepared.resources):
+                name, value = setting.files[0]
+                self._context.log.debug(f"limit {name} {' '.join(value.split())}")
         cgroup.create(prepared.resources)
         if prepared.layout.mode == "v2":
             from ociruntime.runtime.plan.cgroup_mounts import NOBODY_ELSE, cgroup_owner
@@ -269,14 +274,14 @@ class Creation:
         send_terminal(self._console, master)
 
     def _commit(self) -> None:
-        """Make it visible, and only then let it live on its own."""
+        """Publish the container, and only then let its init live on its own."""
         self._publish(self.executor.pidfd)
         if not go(self.executor.channel):
             raise self._vanished()
         self.executor.channel.close()
 
     def _publish(self, pidfd: int) -> None:
-        """Write down what it is; from the rename on it is a container."""
+        """Write the records and rename the directory: from then on the container exists."""
         self._context.mark("record the container")
         facts = self._facts()
         write_facts(self.directory, facts)

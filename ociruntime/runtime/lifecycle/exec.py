@@ -5,7 +5,6 @@ from __future__ import annotations
 import posix
 
 from ociruntime.base.errors import ContainerError, HostError, NotRunning, UsageError
-from ociruntime.base.linux import CAPABILITIES
 from ociruntime.base.process import end_on_signals, is_alive, open_process
 from ociruntime.runtime.host.facts import gather
 from ociruntime.runtime.host.namespaces import namespaces_apart
@@ -13,7 +12,12 @@ from ociruntime.runtime.host.state_directory import FILTERS
 from ociruntime.runtime.lifecycle.container import PAUSED, STOPPED, load
 from ociruntime.runtime.lifecycle.execution import Execution
 from ociruntime.runtime.lifecycle.identifier import check_id
-from ociruntime.runtime.lifecycle.request_checks import check_terminal, take_descriptors
+from ociruntime.runtime.lifecycle.request_checks import (
+    activated,
+    check_terminal,
+    occupy_closed,
+    take_descriptors,
+)
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.joining import compile_exec_plan
 from ociruntime.runtime.spec.validate_process import validate_process
@@ -66,7 +70,10 @@ def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None =
     if not options.process_file and not options.args:
         raise UsageError("exec args cannot be empty", "name a program, or --process FILE")
     if options.process_file and options.args:
-        raise UsageError("--process and a command exclude each other")
+        raise UsageError("--process and a command cannot be combined")
+    if options.preserve_fds:
+        # Before anything is opened here; _compile looks at the sockets once more.
+        occupy_closed(options.preserve_fds, _sockets() if context.alone else 0)
     container = load(context.root, options.id)
     status = _check_status(container, options.ignore_paused)
     config = container.config()
@@ -99,6 +106,12 @@ def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None =
         posix.close(init_fd)
     _tell(options, execution.executor, pidfd_receiver)
     return execution
+
+
+def _sockets() -> int:
+    if b"LISTEN_FDS" not in posix.environ:
+        return 0
+    return activated(posix.environ, posix.getpid())[0]
 
 
 def _check_status(container: Container, ignore_paused: bool) -> str:
@@ -159,6 +172,11 @@ def _compile(
     plan = compile_exec_plan(with_process, gather("", (), labelled), request, container.pid, apart)
     for warning in plan.warnings:
         context.log.warning(warning)
+    if context.log.debugging:
+        from ociruntime.runtime.plan.explain import operation_lines
+
+        for line in operation_lines(plan.operations):
+            context.log.debug(f"planned operation {' '.join(line.split())}")
     return plan
 
 
@@ -351,15 +369,8 @@ def _number(text: str, what: str) -> int:
 
 def _with_capabilities(own: Any, added: list[str]) -> Any:  # noqa: ANN401  # as _user
     """Add capabilities like runc: never inheritable (CVE-2022-29162), so ambient only if
-    inheritable already.
+    inheritable already.  An unknown one is left out with a warning, as in config.json.
     """
-    for name in added:
-        if name not in CAPABILITIES:
-            from ociruntime.runtime.spec.refusal import nearest
-
-            guess = nearest(name, CAPABILITIES)
-            hint = f"did you mean {guess}?" if guess else "a name such as CAP_KILL"
-            raise UsageError(f'--cap {name}: unknown capability "{name}"', hint)
     sets = {kind: list(names) for kind, names in own.items()}
     for kind in ("bounding", "effective", "permitted"):
         sets[kind] = [*sets.get(kind, ()), *added]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def list_containers(context: Context) -> list[dict[str, Any]]:
-    """The state of each, sorted by id.
+    """Return the state of each container, sorted by id.
 
     A container that vanishes meanwhile is left out, a broken one is named in the log.
     Raises HostError if a state root that was named does not exist.

@@ -27,7 +27,7 @@ def for_each_match(context: Context, pattern: str, act: Callable[[str], None]) -
     try:
         compiled = re.compile(pattern)
     except (re.error, RecursionError) as error:
-        raise UsageError(f'"{pattern}" is no regular expression: {error}') from None
+        raise UsageError(f'"{pattern}" is not a regular expression: {error}') from None
     failures = []
     for container_id in _ids(context):
         if compiled.search(container_id):

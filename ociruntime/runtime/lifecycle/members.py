@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def members(container: Container) -> list[int]:
-    """Pids as this command sees them, ascending; those of cgroups below are among them.
+    """Return pids as this command sees them, ascending, those of cgroups below included.
 
     Without a cgroup of its own it is the init, what descends from it, and the pid
     namespace if that is the container's.  Raises HostError.

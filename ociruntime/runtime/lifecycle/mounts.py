@@ -43,7 +43,7 @@ Recognise = Callable[[Operation, MountId, list[ShownMount]], bool]
 
 
 def change_mounts(context: Context, container_id: str, path: str, *, remove: bool) -> None:
-    """Mount what the file lists, all of it or nothing; or unmount its destinations, the last first.
+    """Mount all entries of the file or none; or unmount its destinations, the last first.
 
     The file holds an array like ``mounts`` of config.json.  Raises UsageError, ConfigError,
     NoSuchContainer, NotRunning, StepError, HostError.
@@ -103,7 +103,7 @@ def _add(context: Context, container: Container, mounts: list[Mount]) -> None:
 
 
 def _undo(container: Container, plan: Plan, added: AddedMount) -> list[str]:
-    """Unmount an added mount; why it is left mounted, if it is."""
+    """Unmount an added mount; return why that failed, "" if it did not."""
 
     def is_ours(operation: Operation, found: MountId, shown: list[ShownMount]) -> bool:
         if not still_mounted([added], shown):
@@ -169,7 +169,7 @@ def _request(container: Container) -> Request:
 
 
 def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
-    """Have an executor change mounts where the process is; it is ended when all is done.
+    """Run an executor in the process's mount namespace to change mounts there, then end it.
 
     ``recognise`` is called with each mount before it is attached, changed or unmounted, and with
     the namespace's mountinfo; it returns False if the mount is to be left alone.  Raises what it
@@ -214,7 +214,7 @@ def _recognised(plan: Plan, executor: int, message: Message, recognise: Recognis
 
 
 def _reason(container: Container, error: RuntimeFailure) -> RuntimeFailure:
-    """The error, unless the container's end explains it."""
+    """Return the error, or NotRunning if the container has exited meanwhile."""
     return error if container.alive() else NotRunning(container.id)
 
 
@@ -263,7 +263,7 @@ def write_added(directory: str, added: Iterable[AddedMount]) -> None:
 
 
 def still_mounted(added: Iterable[AddedMount], mounts: Iterable[ShownMount]) -> list[AddedMount]:
-    """The part of the record that a mountinfo shows."""
+    """Return the recorded mounts that a mountinfo shows."""
     numbers = {mount.id for mount in mounts}
     return [each for each in added if each.id.number in numbers]
 

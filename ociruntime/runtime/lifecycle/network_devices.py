@@ -30,7 +30,7 @@ PERMISSION_HINT = "it takes CAP_SYS_ADMIN over that namespace"
 
 
 def check(config: Config) -> None:
-    """Refuse what can be seen to be impossible, before anything is made.
+    """Refuse impossible moves before anything is changed.
 
     Raises ConfigError, HostError.
     """
@@ -78,7 +78,7 @@ def move_into(config: Config, pid: int, directory: str, rollback: Rollback, log:
 
 
 def clear(directory: str, log: Log) -> None:
-    """Bring back what a killed ``create`` has moved.  Raises HostError."""
+    """Move back the devices of a killed ``create``.  Raises HostError."""
     file = f"{directory}/{NAME}"
     try:
         document: Any = parse(read_file(file), file)
@@ -105,7 +105,7 @@ def _warn(log: Log, warnings: list[str]) -> None:
 
 
 def _joined(config: Config) -> str:
-    """The namespace that is to be joined, empty for a new one."""
+    """Return the path of the network namespace to join, "" for a new one."""
     for namespace in config["linux"]["namespaces"]:
         if namespace["type"] == "network":
             return namespace.get("path") or ""

@@ -17,9 +17,9 @@ INSIDE = "/run/notify"
 
 
 def with_socket(config: Config, state_directory: str) -> Config:
-    """``config`` with the socket's directory mounted, and its name in the environment.
+    """Return ``config`` with a mount of the socket's directory, and NOTIFY_SOCKET set.
 
-    The very same without a program that could notify, or a mount namespace of its own.
+    Return it unchanged if it has no process or no mount namespace.
     """
     process = config.get("process")
     namespaces = (config.get("linux") or {}).get("namespaces") or ()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import posix
+from time import monotonic
 
 from ociruntime.base.errors import HostError, UsageError
 from ociruntime.base.paths import clean
@@ -95,6 +96,7 @@ class Context:
     """
 
     __slots__ = (
+        "_begun",
         "alone",
         "cgroup_manager",
         "log",
@@ -122,16 +124,32 @@ class Context:
         self.rootless = rootless
         self.root_given = root_given
         self.user_manager = user_manager
-        self.timeline: Timeline | None = None  # with --timeline
+        self.timeline: Timeline | None = None  # with --timeline, or --debug
+        self._begun = monotonic()
 
     def mark(self, phase: str) -> None:
-        """Mark the beginning of a phase in the timeline."""
+        """Mark the beginning of a phase, in the timeline and for ``--debug``."""
+        if self.log.debugging:
+            self.log.debug(f"phase: {phase} (after {(monotonic() - self._begun) * 1000:.1f} ms)")
         if self.timeline is not None:
             self.timeline.mark(phase)
 
     def times_of(self, plan: Plan) -> int:
         """Return the memory file for the executor's times; -1 if none was requested."""
+        if self.timeline is None and self.log.debugging:
+            from ociruntime.runtime.lifecycle.timeline.timeline import Timeline
+
+            self.timeline = Timeline("", "")
         return -1 if self.timeline is None else self.timeline.follow(plan)
+
+    def save_times(self) -> None:
+        """Write the timeline and, with ``--debug``, the operations carried out since last time."""
+        if self.timeline is None:
+            return
+        if self.log.debugging:
+            for line in self.timeline.carried_out():
+                self.log.debug(line)
+        self.timeline.save()
 
 
 def open_context(

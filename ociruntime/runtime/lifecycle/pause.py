@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def pause(context: Context, container_id: str) -> None:
-    """Back when every process has stopped; if one cannot be stopped, all go on.
+    """Freeze every process, and wait until they are frozen; if one cannot be, thaw all.
 
     Raises UsageError, NoSuchContainer, NotRunning, ContainerError, HostError.
     """
@@ -25,7 +25,7 @@ def pause(context: Context, container_id: str) -> None:
 
 
 def resume(context: Context, container_id: str) -> None:
-    """Let every process go on; raises as :func:`pause`."""
+    """Thaw every process; raises as :func:`pause`."""
     _change(context, container_id, freeze=False)
 
 

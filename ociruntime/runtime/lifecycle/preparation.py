@@ -74,7 +74,7 @@ class Preparation:
         return any(entry["type"] == "pid" and not entry.get("path") for entry in namespaces)
 
     def hooks(self, kind: str) -> list[Hook]:
-        """The hooks of one kind."""
+        """Return the hooks of one kind."""
         found: Any = (self.config.get("hooks") or {}).get(kind) or []
         return list(found)
 
@@ -137,7 +137,7 @@ def decide(
 
 
 def _with_handler(bundle: Bundle) -> Config:
-    """The configuration that is carried out, where a handler runs the program."""
+    """Return the configuration with the handler's changes, if a handler runs the program."""
     annotations = bundle.config.get("annotations")
     if not annotations:
         return bundle.config

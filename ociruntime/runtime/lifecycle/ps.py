@@ -25,7 +25,10 @@ _PID = "PID"
 
 
 def process_ids(context: Context, container_id: str) -> list[int]:
-    """Pids, ascending; none of a stopped container.  Raises NoSuchContainer, HostError."""
+    """Return the pids in ascending order, [] if it has stopped.
+
+    Raises NoSuchContainer, HostError.
+    """
     check_id(container_id)
     return members(load(context.root, container_id))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posix
 from fcntl import F_GETFD, FD_CLOEXEC, fcntl
 
-from ociruntime.base.errors import ConfigError, UsageError
+from ociruntime.base.errors import ConfigError, HostError, UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,29 +18,45 @@ if TYPE_CHECKING:
 def take_descriptors(request: Request, alone: bool) -> None:
     """Determine the descriptors to pass on: systemd's sockets, then ``preserve_fds``.
 
-    The sockets count only if this process was started with them for a container (``alone``). All
-    must be the caller's: an inherited descriptor never has the close-on-exec flag, while those
-    opened by the interpreter and by us always have. Raises UsageError.
+    The sockets count only if this process was started with them for a container (``alone``), and
+    all must be open.  Of ``preserve_fds`` those count that are, as with runc and crun. All must be
+    the caller's: an inherited descriptor never has the close-on-exec flag, while those opened by
+    the interpreter and by us always have. Raises UsageError.
     """
     sockets = 0
     if alone and b"LISTEN_FDS" in posix.environ:
         sockets, request.listen_names = activated(posix.environ, posix.getpid())
         request.listen_fds = sockets
-        _check_inherited(3, sockets, f"LISTEN_FDS={sockets}")
-    _check_inherited(3 + sockets, request.preserve_fds, f"--preserve-fds {request.preserve_fds}")
+        for fd in range(3, 3 + sockets):
+            if not _is_inherited(fd):
+                raise UsageError(
+                    f"LISTEN_FDS={sockets}: descriptor {fd} is not open",
+                    f"descriptors 3 to {2 + sockets} are to be passed on",
+                )
+    if request.preserve_fds:
+        occupy_closed(request.preserve_fds, sockets)
 
 
-def _check_inherited(first: int, count: int, asked: str) -> None:
-    for fd in range(first, first + count):
-        try:
-            inherited = not fcntl(fd, F_GETFD) & FD_CLOEXEC
-        except OSError:
-            inherited = False
-        if not inherited:
-            raise UsageError(
-                f"{asked}: descriptor {fd} is not open",
-                f"descriptors {first} to {first + count - 1} are to be passed on",
-            )
+def _is_inherited(fd: int) -> bool:
+    try:
+        return not fcntl(fd, F_GETFD) & FD_CLOEXEC
+    except OSError:
+        return False
+
+
+def occupy_closed(count: int, sockets: int) -> None:
+    """Occupy closed descriptors of those to pass on, lest one of ours be passed on by its number.
+
+    They are ``sockets`` from 3 on, and ``count`` behind them.  What occupies them is closed by the
+    exec of the executor.  Raises HostError.
+    """
+    end = 3 + sockets + count
+    try:
+        while (fd := posix.open("/dev/null", posix.O_PATH | posix.O_CLOEXEC)) < end:
+            continue
+    except OSError as error:
+        raise HostError(f"--preserve-fds {count}: occupy what is closed", error) from None
+    posix.close(fd)
 
 
 def check_terminal(process: Process | None, console_socket: str, detach: bool) -> None:

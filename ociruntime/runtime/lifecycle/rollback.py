@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Rollback:
-    """Steps to undo; each is pushed before or right after what it undoes is done."""
+    """A stack of undo functions; each is pushed just before or after the change that it undoes."""
 
     __slots__ = ("_log", "_steps")
 
@@ -21,7 +21,7 @@ class Rollback:
         self._log = log
 
     def push(self, step: Callable[[], object]) -> None:
-        """Remember how to undo the next thing."""
+        """Push the function that undoes a change."""
         self._steps.append(step)
 
     def undo(self) -> None:
@@ -34,5 +34,5 @@ class Rollback:
                 self._log.warning(f"while cleaning up: {error}")
 
     def keep(self) -> None:
-        """It is done: nothing is to be undone any more."""
+        """Drop all undo functions: the work is complete."""
         self._steps.clear()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, options: CreateOptions) -> int:
-    """The program's exit status (128+n if signal n ended it), or 0 with ``detach``.
+    """Run a container; return the exit status (128+n if signal n ended it), or 0 with ``detach``.
 
     Raises what ``create`` and ``start`` raise; after an error nothing is left.
     """
@@ -40,7 +40,7 @@ def run(context: Context, options: CreateOptions) -> int:
 
 
 def _start(context: Context, container: Container, main_pid: int) -> NotifyRelay | None:
-    """Start what was just created; if that fails, the container goes too."""
+    """Start the new container; delete it if that fails."""
     try:
         return start_locked(context, container, main_pid)
     except BaseException:
@@ -48,8 +48,7 @@ def _start(context: Context, container: Container, main_pid: int) -> NotifyRelay
             destroy(context, container)
         raise
     finally:
-        if context.timeline is not None:
-            context.timeline.save()
+        context.save_times()
 
 
 def _run_attached(context: Context, options: CreateOptions) -> int:

@@ -154,7 +154,7 @@ def _already_dead(container: Container) -> StepError:
 
 
 def _hand_on(container: Container, agent: SeccompAgent, message: Message) -> None:
-    """Give the agent the filter's listener, before the first call of the program."""
+    """Send the filter's listener to the seccomp agent, before the program's first system call."""
     from ociruntime.runtime.executor.protocol import check_listener
 
     try:
@@ -194,7 +194,7 @@ def _report_told(context: Context, container: Container, fd: int) -> NoReturn:
 
 
 def _report(context: Context, container: Container, message: Message) -> NoReturn:
-    """Raise what the failure means; a failed hook takes the container with it (RT-LIFE-12)."""
+    """Raise the error for a failure; a failed hook also deletes the container (RT-LIFE-12)."""
     from ociruntime.base.errors import HookError
     from ociruntime.runtime.executor.failure import failure
     from ociruntime.runtime.executor.protocol import unexpected

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def state(context: Context, container_id: str) -> dict[str, Any]:
-    """The state document (runtime.md#query-state) with runc's additions, in runc's order.
+    """Return the state document (runtime.md#query-state) with runc's members, in runc's order.
 
     Raises UsageError, NoSuchContainer, HostError.
     """
@@ -23,7 +23,7 @@ def state(context: Context, container_id: str) -> dict[str, Any]:
 
 
 def describe_container(container: Container) -> dict[str, Any]:
-    """The document as of now."""
+    """Return the current state document."""
     status = container.status()
     pid = 0 if status == STOPPED else container.pid
     return describe(container.facts, status, pid, owner_of(container.directory)[1])

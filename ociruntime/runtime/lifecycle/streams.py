@@ -25,7 +25,7 @@ Stream = int | HasDescriptor | None
 def with_streams(
     given: tuple[Stream, Stream, Stream], act: Callable[[tuple[int, int, int]], Result]
 ) -> Result:
-    """Let ``act`` have the three descriptors.  Raises UsageError if one is not open."""
+    """Call ``act`` with the three descriptors.  Raises UsageError if one is not open."""
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC) if DEVNULL in given else -1
     try:
         stdin, stdout, stderr = (

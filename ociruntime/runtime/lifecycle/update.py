@@ -29,7 +29,7 @@ RESOURCES = "resources.json"  # in the state directory: the limits since the las
 def update(
     context: Context, container_id: str, document: object, l3_cache: str = "", bandwidth: str = ""
 ) -> None:
-    """Set what ``document``, a LinuxResources object, names; and lines of Intel RDT.
+    """Apply the limits in ``document`` (a LinuxResources object) and the lines for Intel RDT.
 
     All or nothing: after an error the limits are as before.  Device rules in it are not
     looked at.  Raises UsageError, ConfigError with a path below ``resources``,
@@ -57,7 +57,7 @@ def update(
 
 
 def resources_of(container: Container) -> dict[str, Any]:
-    """``linux.resources`` as they are by now.  Raises HostError."""
+    """Return the current ``linux.resources``.  Raises HostError."""
     path = f"{container.directory}/{RESOURCES}"
     if not exists(path):
         linux: dict[str, Any] = dict(container.config().get("linux") or {})
@@ -111,8 +111,8 @@ _NOTHING: dict[str, dict[str, tuple[object, ...]]] = {
 
 
 def asked(document: Resources) -> Resources:
-    """``document`` without device rules, which an update never touches, and without what asks
-    for nothing.
+    """Return ``document`` without device rules, which `update` never changes, and without limits
+    that set nothing.
     """
     found: Resources = {}
     for section, value in document.items():
@@ -129,7 +129,7 @@ def asked(document: Resources) -> Resources:
 
 
 def merged(present: Resources, change: Resources) -> Resources:
-    """The container's resources after the change: each member that it names is replaced."""
+    """Return the resources after the change, whose members replace the present ones."""
     after = dict(present)
     for section, value in change.items():
         if isinstance(value, dict):

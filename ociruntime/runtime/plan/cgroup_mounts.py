@@ -32,7 +32,7 @@ ALWAYS = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC
 def compile_cgroup_mount(
     job: Compilation, fstype: str, target: str, options: MountOptions, where: str
 ) -> None:
-    """One entry of ``mounts``; on cgroup v1 that is a directory with a mount per hierarchy."""
+    """Compile a cgroup mount; on cgroup v1 it is a directory with a mount per hierarchy."""
     job.enter_cgroup_namespace()
     job.require_cgroup()
     options.set = (options.set & ~options.clear_recursive) | options.set_recursive
@@ -56,7 +56,7 @@ def _unified(
     propagation: list[int],
     where: str,
 ) -> None:
-    """The one cgroup v2 hierarchy."""
+    """Mount the cgroup v2 hierarchy."""
     if _own_namespace(job):
         job.add(
             operations.mount(
@@ -81,7 +81,7 @@ def _unified(
 
 
 def _hierarchies(job: Compilation, target: str, options: MountOptions, where: str) -> None:
-    """A tmpfs, in it each hierarchy and the names of those that are mounted together."""
+    """Mount a tmpfs with each v1 hierarchy in it, and links for controllers mounted together."""
     for index, text in options.data:
         raise ConfigError(f"{where}.options[{index}]", f'unknown option "{text}" for cgroup')
     job.add(
@@ -162,7 +162,7 @@ NOBODY_ELSE = -1
 
 
 def cgroup_owner(config: Config) -> int:
-    """The host's uid of the container's user, or -1 where the cgroup stays its maker's.
+    """Return the host's uid that gets the v2 cgroup, or -1 to leave its owner.
 
     The container gets it if it has a cgroup namespace of its own and the file system of that
     mounted writable: it is then meant to make cgroups below.

@@ -1,4 +1,4 @@
-"""State that the passes share while a plan is compiled."""
+"""The state that the passes of the compiler share."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from ociruntime.runtime.plan.facts import HostFacts, Request
     from ociruntime.runtime.plan.plan import Operation
     from ociruntime.runtime.spec.document import Config, Linux
+
+# As for the operation: what the cpuset allows, whatever affinity the caller had (taskset).
+ALL_CPUS = b""
 
 
 class Compilation:
@@ -66,7 +69,7 @@ class Compilation:
 
     @property
     def forks_last(self) -> bool:
-        """True if others are in the pid namespace: it is entered when privileges are gone."""
+        """Return whether the pid namespace is shared, hence entered without privileges."""
         return bool(self.joined & CLONE_NEWPID)
 
     def add(self, operation: Operation) -> None:
@@ -92,27 +95,32 @@ class Compilation:
         )
 
     def labels_of(self, fstype: str, options: Sequence[str]) -> tuple[list[str], str]:
-        """``linux.mountLabel`` for a new filesystem: options for all of it, label of its root."""
+        """Return the mount options and the root's label that ``linux.mountLabel`` requires."""
         if not self.linux.get("mountLabel"):
             return [], ""
 
         return labels_of(self, fstype, options)
 
     def take_slot(self) -> int:
-        """A slot number that nothing else uses."""
+        """Return an unused slot number."""
         slot = self.next_slot
         self.next_slot += 1
         return slot
 
     def require_cgroup(self) -> None:
-        """Have the process in its cgroup from here on.
+        """Move the process into its cgroup, unless it is there already.
 
         As late as anything needs it, so that the host attaches while the mounts are made: on
         cgroup v1 the attach waits for an RCU grace period.
         """
         if not self.in_cgroup:
-            self.in_cgroup = True
-            self.add(operations.sync(stage=STAGE_CGROUP, where="linux.cgroupsPath"))
+            self.enter_cgroup()
+            self.add(operations.affinity(cpus=ALL_CPUS))
+
+    def enter_cgroup(self) -> None:
+        """Move the process into its cgroup; its CPU affinity stays."""
+        self.in_cgroup = True
+        self.add(operations.sync(stage=STAGE_CGROUP, where="linux.cgroupsPath"))
 
     def enter_cgroup_namespace(self) -> None:
         """Make the new cgroup namespace, if there is to be one: its root is the own cgroup."""
@@ -138,7 +146,7 @@ CONTEXTS = ("context", "defcontext", "fscontext")
 
 
 def labels_of(job: Compilation, fstype: str, options: Sequence[str]) -> tuple[list[str], str]:
-    """The option that gives all of a new filesystem the label; the label for its root alone."""
+    """Return (mount options that label a whole filesystem, a label for its root alone)."""
     label = job.linux["mountLabel"]
     own = any(option.partition("=")[0] in CONTEXTS for option in options)
     if own or fstype in UNLABELLED:

@@ -29,7 +29,7 @@ TYPES: dict[str, int] = {"b": S_IFBLK, "c": S_IFCHR, "p": S_IFIFO, "u": S_IFCHR}
 
 
 def compile_devices(job: Compilation) -> None:
-    """Default and listed devices, links, console."""
+    """Compile the default and the listed devices, links in /dev and the console."""
     listed = [
         (clean(device["path"]), device, f"linux.devices[{index}]")
         for index, device in enumerate(job.linux.get("devices") or ())

@@ -94,7 +94,7 @@ VERBS: dict[str, str] = {
 
 
 def fields_of(operation: Operation) -> Fields:
-    """The values by name."""
+    """Return an operation's values by name."""
     names = (field[0] for field in OPERATIONS[operation.code - 1][2])
     return dict(zip(names, operation.values, strict=True))
 
@@ -108,7 +108,7 @@ def arguments(operation: Operation) -> str:
 
 
 def describe(operation: Operation) -> str:
-    """``mount proc on /proc``: the operation as part of a sentence."""
+    """Describe an operation as part of a sentence: ``mount proc on /proc``."""
     name = OPERATIONS[operation.code - 1][0]
     verb = VERBS.get(name) or name.replace("_", " ")
     fields = fields_of(operation)
@@ -117,7 +117,7 @@ def describe(operation: Operation) -> str:
 
 
 def operation_lines(operations: Sequence[Operation], first: int = 1) -> list[str]:
-    """One line each: number, name, arguments, JSON path of the setting."""
+    """Return a line per operation: number, name, arguments, JSON path of the setting."""
     lines = []
     for number, operation in enumerate(operations, first):
         name = OPERATIONS[operation.code - 1][0]
@@ -127,7 +127,7 @@ def operation_lines(operations: Sequence[Operation], first: int = 1) -> list[str
 
 
 def explain(plan: Plan) -> str:
-    """The whole plan as text."""
+    """Return the whole plan as text."""
     born = " ".join(namespace_words(plan.clone_flags))
     first = f"in new namespaces: {born}" if born else "on the host"
     if plan.preserve_fds:
@@ -138,7 +138,7 @@ def explain(plan: Plan) -> str:
 
 
 def plan_document(plan: Plan) -> dict[str, object]:
-    """The plan as values for JSON; numbers as in the table of operations."""
+    """Return the plan for JSON; numbers are those of the table of operations."""
     steps = []
     for operation in plan.operations:
         step: dict[str, object] = {"operation": OPERATIONS[operation.code - 1][0]}
@@ -169,7 +169,7 @@ def _mount(f: Fields) -> str:
 
 
 def _map(lines: str) -> str:
-    """``0 1000 1`` as ``0=1000+1``: the file's id, the id shown, how many."""
+    """Format lines ``0 1000 1`` as ``0=1000+1``: id in the file, id shown, count."""
     return ",".join("{}={}+{}".format(*line.split()) for line in lines.splitlines())
 
 
@@ -181,7 +181,7 @@ def _id_map_words(f: Fields) -> list[str]:
 
 
 def _mount_words(f: Fields) -> list[str]:
-    """Propagation, and how the mount point is treated."""
+    """Return words for the propagation and the treatment of the mount point."""
     words = [propagation_word(f["propagation"])] if f["propagation"] else []
     if f["flags"] & MOUNT_REAL_DIRECTORY:
         words.append("real directory")
@@ -299,6 +299,8 @@ def _rlimit(f: Fields) -> str:
 
 
 def _cpus(f: Fields) -> str:
+    if not f["cpus"]:
+        return "all of its cpuset"
     mask = int.from_bytes(f["cpus"], "little")
     return ",".join(str(cpu) for cpu in range(mask.bit_length()) if mask >> cpu & 1)
 
@@ -416,7 +418,7 @@ ATTRIBUTE_WORDS: tuple[tuple[int, str, str], ...] = (
 
 
 def attribute_words(on: int, off: int = 0) -> list[str]:
-    """``["ro", "nosuid"]`` for MOUNT_ATTR_* masks to set and to clear."""
+    """Return ``["ro", "nosuid"]`` for MOUNT_ATTR_* masks to set and to clear."""
     words = [word for bit, word, _ in ATTRIBUTE_WORDS if on & bit]
     words += [word for bit, _, word in ATTRIBUTE_WORDS if off & bit & ~on]
     if on & MOUNT_ATTR__ATIME == MOUNT_ATTR_NOATIME:
@@ -429,25 +431,25 @@ def attribute_words(on: int, off: int = 0) -> list[str]:
 
 
 def namespace_words(flags: int) -> list[str]:
-    """``["mnt", "pid"]`` for CLONE_NEW* bits, as the files in /proc/PID/ns are called."""
+    """Return ``["mnt", "pid"]`` for CLONE_NEW* bits, named like the files in /proc/PID/ns."""
     return [NAMESPACE_FILES[kind] for kind, flag in NAMESPACES.items() if flags & flag]
 
 
 def propagation_word(flags: int) -> str:
-    """``rslave`` for MS_SLAVE and MS_REC; empty for 0."""
+    """Return ``rslave`` for MS_SLAVE and MS_REC, "" for 0."""
     return next((word for word, value in PROPAGATION.items() if value == flags), "")
 
 
 def capability_words(mask: int) -> list[str]:
-    """``["chown", "kill"]``, without the prefix."""
+    """Return the names in a capability mask without the prefix: ``["chown", "kill"]``."""
     return [name[4:].lower() for number, name in enumerate(CAPABILITIES) if mask >> number & 1]
 
 
 def rlimit_word(resource: int) -> str:
-    """``nofile`` for 7."""
+    """Return the name of an RLIMIT_* number: ``nofile`` for 7."""
     return next((name[7:].lower() for name, n in RLIMITS.items() if n == resource), str(resource))
 
 
 def scheduler_word(policy: int) -> str:
-    """``SCHED_FIFO`` for 1."""
+    """Return the name of a scheduling policy: ``SCHED_FIFO`` for 1."""
     return next((name for name, number in SCHEDULERS.items() if number == policy), str(policy))

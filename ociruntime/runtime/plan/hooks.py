@@ -21,7 +21,7 @@ _LONGEST = (1 << 32) - 1  # seconds: more than a plan can say, and than anybody 
 
 
 def compile_create_hooks(job: Compilation) -> None:
-    """Hooks of create: everything is mounted, the root not yet entered."""
+    """Compile the hooks of create: everything is mounted, the root not yet entered."""
     hooks = job.config.get("hooks") or {}
     if hooks.get("prestart") or hooks.get("createRuntime"):
         job.require_cgroup()
@@ -33,7 +33,7 @@ def compile_create_hooks(job: Compilation) -> None:
 
 
 def compile_start_hooks(job: Compilation) -> None:
-    """Hooks of start: in the container, just before its program.
+    """Compile the hooks of start, which run in the container just before its program.
 
     Without an environment of their own they get that of the process, as engines expect.
     """
@@ -65,6 +65,7 @@ def _add(job: Compilation, kind: str, hooks: list[Hook], status: str, env: list[
                 source=hook["path"],
                 args=hook.get("args") or [hook["path"]],
                 env=env if given is None else given,
+                with_home=int(given is None and kind == "startContainer"),
                 timeout=min(hook.get("timeout") or 0, _LONGEST),
                 state_before=before + '"pid":',
                 state_after=after,

@@ -17,7 +17,7 @@ BITS: dict[str, int] = {name: 1 << number for number, name in enumerate(CAPABILI
 
 
 def capability_masks(job: Compilation, process: Process) -> dict[str, int]:
-    """The five sets as masks, without what cannot be granted: that is a warning by the spec.
+    """Return the five sets as masks, without what cannot be granted, which is a warning.
 
     No ``capabilities`` at all means none, the careful reading of a text that leaves it open.
     """
@@ -44,12 +44,13 @@ def capability_masks(job: Compilation, process: Process) -> dict[str, int]:
     _restrict(job, masks, "effective", masks["permitted"], "permitted")
     _restrict(job, masks, "inheritable", masks["bounding"], "bounding")
     _restrict(job, masks, "ambient", masks["permitted"], "permitted")
-    _restrict(job, masks, "ambient", masks["inheritable"], "inheritable")
+    # No warning: buildah asks for them in each configuration, without inheritable ones.
+    masks["ambient"] &= masks["inheritable"]
     return masks
 
 
 def _mask(names: list[str] | None) -> int:
-    """An unknown name is no error and has been warned about (runtime/spec/validate_process.py)."""
+    """Return a mask; unknown names have been warned about (runtime/spec/validate_process.py)."""
     mask = 0
     for name in names or ():
         mask |= BITS.get(name, 0)
@@ -68,7 +69,7 @@ def _restrict(job: Compilation, masks: dict[str, int], kind: str, limit: int, ot
 
 
 def compile_user(job: Compilation, process: Process, late_policy: bool = False) -> None:
-    """Bounding set while CAP_SETPCAP is there, then the user, then the other sets.
+    """Set the bounding set while CAP_SETPCAP is held, then the user, then the other sets.
 
     ``late_policy``: keep what setting a scheduling policy takes, until ``add_capabilities``.
     """
@@ -88,7 +89,7 @@ def compile_user(job: Compilation, process: Process, late_policy: bool = False) 
 
 
 def add_capabilities(job: Compilation, process: Process, extra: int = 0) -> None:
-    """Set all sets but the bounding one; ``extra`` is there until the next time, or exec."""
+    """Set all sets but the bounding one; ``extra`` is kept until the next such call, or exec."""
     masks = capability_masks(job, process)
     if job.request.seccomp_filter and not process.get("noNewPrivileges"):
         # Needed to load the filter. Either ``drop_extra_capabilities`` follows, or exec, which
@@ -122,7 +123,7 @@ def drop_extra_capabilities(job: Compilation, process: Process) -> None:
 
 
 def _sets_groups(job: Compilation, process: Process) -> bool:
-    """False where the process keeps its creator's supplementary groups.
+    """Return False if the process keeps its creator's supplementary groups.
 
     Because it must; ConfigError if it is to have others.  Or because it is to: the annotation
     is that of podman's ``--group-add keep-groups``.

@@ -49,7 +49,7 @@ class Placement:
 
 
 def group_path(rdt: IntelRdt, container_id: str, mountpoint: str) -> str:
-    """The group's directory.  Raises ConfigError for an id that cannot be its name."""
+    """Return the group's directory.  Raises ConfigError for an id that cannot be its name."""
     name = rdt.get("closID") or ""
     if name == "/":  # LNX-RDT-04
         return mountpoint
@@ -60,7 +60,7 @@ def group_path(rdt: IntelRdt, container_id: str, mountpoint: str) -> str:
 
 
 def place(rdt: IntelRdt, container_id: str, group: Group) -> Placement:
-    """Decide.  Raises ConfigError where the host is not as the configuration expects it."""
+    """Decide the steps.  Raises ConfigError if the host differs from what is configured."""
     named = bool(rdt.get("closID"))
     wanted = lines(rdt)
     _check_group(group, named, bool(wanted))
@@ -81,7 +81,7 @@ def place(rdt: IntelRdt, container_id: str, group: Group) -> Placement:
 
 
 def lines(rdt: IntelRdt) -> list[tuple[str, str]]:
-    """(JSON path, line) in the order of writing (LNX-RDT-10 to -13)."""
+    """Return (JSON path, line) in the order of writing (LNX-RDT-10 to -13)."""
     bandwidth = rdt.get("memBwSchema") or ""
     found = []
     for line in (rdt.get("l3CacheSchema") or "").splitlines():
@@ -105,7 +105,7 @@ def _check_group(group: Group, named: bool, with_schema: bool) -> None:
 
 
 def _compare(group: Group, lines: list[tuple[str, str]]) -> None:
-    """LNX-RDT-16: what l3CacheSchema and memBwSchema say must be so already."""
+    """Require that an existing group has l3CacheSchema and memBwSchema already (LNX-RDT-16)."""
     present = {_resource(line): _values(line) for line in group.schemata.splitlines()}
     for where, line in lines:
         if where.startswith(f"{WHERE}.schemata"):
@@ -122,7 +122,7 @@ def _resource(line: str) -> str:
 
 
 def _values(line: str) -> dict[str, int | str]:
-    """Value by domain; the kernel fills up with blanks and zeros.  Nonsense stays text."""
+    """Map domains to values without the kernel's padding; malformed ones stay text."""
     base = 10 if _resource(line) in DECIMAL else 16
     values: dict[str, int | str] = {}
     for part in line.partition(":")[2].split(";"):

@@ -1,6 +1,6 @@
 """Plan for `exec`: a further process in a running container.
 
-The passes are those of the container's own process; the difference is how it gets in. The executor
+The passes are those of the container's own process, except for the way in. The executor
 starts on the host, enters the namespaces of the container's init and drops the privileges that the
 new process must not have. Only then does it fork into the pid namespace: the container's processes
 never see one with the runtime's privileges (CVE-2016-9962).
@@ -49,8 +49,11 @@ def compile_exec_plan(
     if apart & CLONE_NEWUSER:
         add_hard_limits(job)
     compile_affinity(job, process, "initial")
-    job.require_cgroup()
-    compile_affinity(job, process, "final")
+    if process.get("execCPUAffinity"):
+        job.enter_cgroup()
+        compile_affinity(job, process, "final")
+    else:
+        job.require_cgroup()
     if not request.console:
         # Before the join the host's own null device can still be cloned.
         job.add(operations.null_streams(root_of=pid))

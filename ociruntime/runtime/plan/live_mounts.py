@@ -51,7 +51,7 @@ class Place:
 
 
 def compile_adding(config: Config, facts: HostFacts, request: Request, place: Place) -> Plan:
-    """Mount ``config``'s ``mounts``, all of them further ones.  Raises ConfigError."""
+    """Compile ``config``'s ``mounts`` for a running container.  Raises ConfigError."""
     job = Compilation(config, facts, request)
     job.joined = place.apart
     mounts = config.get("mounts") or []
@@ -76,7 +76,7 @@ def compile_adding(config: Config, facts: HostFacts, request: Request, place: Pl
 def compile_removing(
     config: Config, facts: HostFacts, request: Request, place: Place, recorded: Collection[str]
 ) -> Plan:
-    """Unmount what is at the destinations, the last first.  Raises ConfigError.
+    """Compile the unmounting of the destinations, the last first.  Raises ConfigError.
 
     Symbolic links are followed to a destination that is ``recorded``: the mount is recognised by
     its id.  Any other has to be the mount point itself.
@@ -96,7 +96,7 @@ def compile_removing(
 def compile_undoing(
     target: str, where: str, facts: HostFacts, request: Request, place: Place
 ) -> Plan:
-    """Unmount one mount of ``compile_adding``, wherever symbolic links lead to it."""
+    """Compile the unmounting of an added mount, following symbolic links."""
     config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
     job = Compilation(config, facts, request)
     _enter(job, place)
@@ -108,7 +108,7 @@ def compile_undoing(
 def compile_restricting(
     restrictions: Mapping[str, int], facts: HostFacts, request: Request
 ) -> Plan:
-    """Add MOUNT_ATTR_* to mounts of another mount namespace: mount point -> attributes."""
+    """Compile the setting of MOUNT_ATTR_* on mounts of another namespace, by mount point."""
     config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
     job = Compilation(config, facts, request)
     job.add(operations.join_process(flags=CLONE_NEWNS, root_of=0, where=WHERE))
@@ -126,7 +126,7 @@ def _enter(job: Compilation, place: Place) -> None:
 
 
 def _user_namespace(job: Compilation, place: Place) -> int:
-    """The slot of the container's, for mounts without mappings of their own."""
+    """Return the slot of the container's user namespace, for mounts without mappings."""
     if not place.apart & CLONE_NEWUSER:
         return NO_SLOT
     slot = job.take_slot()
@@ -136,7 +136,7 @@ def _user_namespace(job: Compilation, place: Place) -> int:
 
 
 def _check_place(target: str, where: str) -> None:
-    """Refuse what would take away, or replace, what the container is confined by."""
+    """Refuse a target whose mount confines the container."""
     if target in ("/", "/proc"):
         raise ConfigError(f"{where}.destination", f"{target} must not be mounted over or unmounted")
     if is_below(target, "/proc") and target not in ALLOWED_IN_PROC:

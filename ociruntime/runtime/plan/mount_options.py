@@ -187,7 +187,7 @@ def _split(data: str) -> list[str]:
 
 
 def _whole_access_time(on: int, off: int) -> int:
-    """mount_setattr(2) takes the access time only as a whole field, cleared then set."""
+    """Clear the whole access time field if it changes, as mount_setattr(2) requires."""
     if (on | off) & MOUNT_ATTR__ATIME:
         return off | MOUNT_ATTR__ATIME
     return off
@@ -202,10 +202,8 @@ def suggestion(word: str, extra: Sequence[str] = ()) -> str:
     return f'did you mean "{close[0]}"?' if close else ""
 
 
-# The mount data of common filesystems, so that a misspelled option is named in the error.
-#
-# For these the kernel reports an unknown option only as EINVAL for the whole mount. Data for
-# filesystems that are not listed is passed on unchecked.
+# The mount data of common filesystems, so that a misspelled option is named in the error, with the
+# right one.  Other data is passed on: a newer kernel may know it.
 
 # Accepted by every filesystem when SELinux is enabled.
 LABEL_KEYS = ("context", "fscontext", "defcontext", "rootcontext", "seclabel")
@@ -251,20 +249,19 @@ DATA_KEYS: dict[str, tuple[str, ...]] = {
 
 
 def without_quotes(text: str) -> str:
-    """A context as fsconfig(2) takes it: for mount(8) and mount(2) it is quoted for its commas."""
+    """Remove the quotes of a context: mount(8) and mount(2) need them, fsconfig(2) does not."""
     return text.replace('"', "") if text.partition("=")[0] in LABEL_KEYS else text
 
 
 def check_data(fstype: str, data: Sequence[tuple[int, str]], where: str) -> None:
-    """Raise ConfigError for a key that the filesystem does not know."""
+    """Raise ConfigError for a misspelled key; the kernel judges others, which it may know."""
     keys = DATA_KEYS.get(fstype)
     if keys is None:
         return
     for index, text in data:
         key = text.partition("=")[0]
-        if key not in keys and key not in LABEL_KEYS:
-            raise ConfigError(
-                f"{where}.options[{index}]",
-                f'unknown option "{key}" for {fstype}',
-                suggestion(key, keys),
-            )
+        if key in keys or key in LABEL_KEYS:
+            continue
+        if hint := suggestion(key, keys):
+            message = f'unknown option "{key}" for {fstype}'
+            raise ConfigError(f"{where}.options[{index}]", message, hint)

@@ -88,7 +88,7 @@ def maps_recursively(mount: Mount) -> bool:
 
 
 def bind_source(job: Compilation, mount: Mount) -> str:
-    """The source of a bind mount, absolute; a relative one counts from the bundle."""
+    """Return the absolute source of a bind mount; a relative one is below the bundle."""
     source = mount["source"]
     return source if source.startswith("/") else f"{job.request.bundle}/{source}"
 
@@ -134,7 +134,7 @@ def compile_mounts(job: Compilation) -> None:
 
 
 def compile_read_only_mounts(job: Compilation) -> None:
-    """The mounts that had to be writable until everything in them was made."""
+    """Make mounts read-only that had to be writable until everything in them existed."""
     for target, index in job.read_only_later:
         job.make_read_only(target, f"mounts[{index}]")
 
@@ -152,7 +152,7 @@ def _written_later(mounts: list[Mount], index: int, fstype: str, target: str) ->
 
 
 def _check_target(mount: Mount, target: str, options: MountOptions, where: str) -> None:
-    """Refuse what would put something else in the place of /, /proc or its files."""
+    """Refuse a target that would replace /, /proc or files in it."""
     if target == "/":
         raise ConfigError(
             f"{where}.destination",
@@ -188,7 +188,7 @@ def _mount(
     id_map: int,
     where: str,
 ) -> None:
-    """Make a filesystem."""
+    """Compile the mount of a new filesystem."""
     check_data(fstype, options.data, where)
     data = [without_quotes(text) for _, text in options.data]
     flags = 0
@@ -253,9 +253,9 @@ def _is_mapped(job: Compilation, gid: int) -> bool:
 
 
 def _bind(job: Compilation, index: int, mount: Mount, target: str, options: MountOptions) -> None:
-    """Mount a path of the host."""
+    """Compile a bind mount."""
     where = f"mounts[{index}]"
-    _check_no_data(options, where)
+    _ignore_data(job, options, where)
     if target == "/sys" and options.recursive and options.set & MOUNT_ATTR_RDONLY:
         # Below it are cgroups that an ordinary user may write to (CVE-2023-25809).
         options.set_recursive |= MOUNT_ATTR_RDONLY
@@ -282,20 +282,23 @@ def _bind(job: Compilation, index: int, mount: Mount, target: str, options: Moun
     )
 
 
-def _check_no_data(options: MountOptions, where: str) -> None:
-    """Refuse in a bind mount what only a filesystem understands: the kernel would ignore it."""
+def _ignore_data(job: Compilation, options: MountOptions, where: str) -> None:
+    """Warn about options that only a filesystem understands: the kernel ignores them on a bind.
+
+    A misspelled option is refused: without its ``ro`` the mount would be writable.
+    """
     for option, text in options.data:
-        raise ConfigError(
-            f"{where}.options[{option}]",
-            f'unknown option "{text}" for a bind mount',
-            suggestion(text),
-        )
+        hint = suggestion(text)
+        if hint:
+            message = f'unknown option "{text}" for a bind mount'
+            raise ConfigError(f"{where}.options[{option}]", message, hint)
+        job.warn(f'{where}.options[{option}]: "{text}" is no option of a bind mount, ignored')
 
 
 def _remount(job: Compilation, fstype: str, target: str, options: MountOptions, where: str) -> None:
-    """Change the attributes of what is mounted there and, but with ``bind``, its filesystem."""
+    """Compile a remount: attributes of the mount and, without ``bind``, filesystem options."""
     if options.bind:
-        _check_no_data(options, where)
+        _ignore_data(job, options, where)
     else:
         check_data(fstype, options.data, where)
         changes = options.superblock + [without_quotes(text) for _, text in options.data]

@@ -95,7 +95,7 @@ def compile_namespaces(job: Compilation) -> None:
 
 
 def _where(job: Compilation, kind: str) -> str:
-    """The JSON path of the namespace of that kind, which is there."""
+    """Return the JSON path of the entry for this kind of namespace."""
     for index, namespace in enumerate(job.linux["namespaces"]):
         if namespace["type"] == kind:
             return f"linux.namespaces[{index}]"
@@ -112,7 +112,7 @@ def _open(job: Compilation, joins: dict[int, tuple[str, str]]) -> dict[int, int]
 
 
 def open_trees(job: Compilation) -> None:
-    """Open what is to be bound and could not be later.
+    """Open sources of binds that could not be opened later.
 
     Root of the user namespace may not be allowed to walk the host's directories, and in a
     joined mount namespace they may not be there.  An ordinary user may not copy mounts, and
@@ -162,7 +162,7 @@ def _add_time_namespace(job: Compilation) -> None:
 
 
 def compile_namespace_settings(job: Compilation) -> None:
-    """Before the masks, which hide parts of /proc/sys."""
+    """Compile hostname, sysctls and the like before the masks, which hide parts of /proc/sys."""
     if job.config.get("hostname"):
         job.add(operations.hostname(name=job.config["hostname"], where="hostname"))
     if job.config.get("domainname"):

@@ -324,13 +324,14 @@ def hook(
     source: str,
     args: list[str],
     env: list[str],
+    with_home: int,
     timeout: int,
     state_before: str,
     state_after: str,
     where: str = "",
 ) -> Operation:
     """Run a hook where the container is now, the state on its standard input."""
-    return Operation(27, (source, args, env, timeout, state_before, state_after), where)
+    return Operation(27, (source, args, env, with_home, timeout, state_before, state_after), where)
 
 
 def null_streams(
@@ -418,7 +419,7 @@ def affinity(
     cpus: bytes,
     where: str = "",
 ) -> Operation:
-    """Run on these CPUs only."""
+    """Run on these CPUs only; without any, on all that the cpuset allows."""
     return Operation(37, (cpus,), where)
 
 

@@ -209,6 +209,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("source", "str", "program"),
             ("args", "strs", "its argv"),
             ("env", "strs", "its environment"),
+            ("with_home", "u32", "1: and the HOME that the operation home has found"),
             ("timeout", "u32", "seconds, 0: none"),
             ("state_before", "str", "state JSON up to the pid"),
             ("state_after", "str", "state JSON behind the pid"),
@@ -247,7 +248,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ("personality", "set the execution domain", (("domain", "u32", "PER_* number"),)),
     (
         "affinity",
-        "run on these CPUs only",
+        "run on these CPUs only; without any, on all that the cpuset allows",
         (("cpus", "bytes", "bit mask, the lowest CPU first"),),
     ),
     (

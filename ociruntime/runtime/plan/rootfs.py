@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.base.linux import CLONE_NEWNS, MS_REC, MS_SHARED, MS_SLAVE
+from ociruntime.base.linux import CLONE_NEWNS, MS_PRIVATE, MS_REC, MS_SHARED, MS_SLAVE
 from ociruntime.base.paths import clean
 from ociruntime.runtime.plan import operations
 from ociruntime.runtime.plan.mount_options import PROPAGATION
@@ -25,6 +25,22 @@ def compile_root(job: Compilation) -> None:
         job.add(operations.shared_root(source=job.request.rootfs, where="root.path"))
     else:
         job.add(operations.root(source=job.request.rootfs, where="root.path"))
+    if job.new & CLONE_NEWNS and not job.linux.get("rootfsPropagation"):
+        _make_root_private(job)
+
+
+def _make_root_private(job: Compilation) -> None:
+    """Keep mounts that the host makes below the root directory from appearing in the container."""
+    job.add(
+        operations.set_attributes(
+            target="/",
+            set_attributes=0,
+            clear_attributes=0,
+            recursive=0,
+            propagation=MS_PRIVATE,
+            where="root.path",
+        )
+    )
 
 
 def _propagation(job: Compilation) -> int:
@@ -53,12 +69,14 @@ def compile_path_restrictions(job: Compilation) -> None:
         where = f"linux.readonlyPaths[{index}]"
         target = _below_root(path, where, "root.readonly makes all of it read-only")
         job.add(operations.readonly(target=target, where=where))
+    context = job.linux.get("mountLabel") or ""
+    masked = set()
     for index, path in enumerate(job.linux.get("maskedPaths") or ()):
         where = f"linux.maskedPaths[{index}]"
         target = _below_root(path, where, "")
-        job.add(
-            operations.mask(target=target, context=job.linux.get("mountLabel") or "", where=where)
-        )
+        if target not in masked:
+            masked.add(target)
+            job.add(operations.mask(target=target, context=context, where=where))
 
 
 def _below_root(path: str, where: str, hint: str) -> str:

@@ -53,17 +53,17 @@ WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
 
 
 def where(name: str) -> str:
-    """The JSON path of an annotation."""
+    """Return the JSON path of an annotation."""
     return f'annotations["{name}"]'
 
 
 def unsafe() -> list[str]:
-    """Names and prefixes for ``potentiallyUnsafeConfigAnnotations``."""
+    """Return names and prefixes for ``potentiallyUnsafeConfigAnnotations`` of `features`."""
     return [name for name, _, beyond in ANNOTATIONS if beyond]
 
 
 def host_path(annotations: Mapping[str, str], name: str) -> str:
-    """The path that an annotation gives, "" without it.  Raises ConfigError."""
+    """Return the path in an annotation, "" if it is not set.  Raises ConfigError."""
     path = annotations.get(name, "")
     if path and not path.startswith("/"):
         raise ConfigError(where(name), f'"{path}" is not an absolute path')
@@ -71,5 +71,5 @@ def host_path(annotations: Mapping[str, str], name: str) -> str:
 
 
 def hook_outputs(annotations: Mapping[str, str]) -> tuple[str, str]:
-    """The files for the output and the errors of hooks, "" for none.  Raises ConfigError."""
+    """Return the files for the output and the errors of hooks, "" for none.  Raises ConfigError."""
     return host_path(annotations, HOOKS_STDOUT), host_path(annotations, HOOKS_STDERR)

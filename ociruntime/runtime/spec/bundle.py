@@ -6,12 +6,14 @@ import posix
 
 from ociruntime.base.errors import ConfigError, reason
 from ociruntime.base.json_text import dump
-from ociruntime.runtime.spec.load import parse_config, read
+from ociruntime.runtime.spec.check import check_shape
+from ociruntime.runtime.spec.load import parse, read
 from ociruntime.runtime.spec.validate import validate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from ociruntime.runtime.spec.document import Config
 
@@ -46,18 +48,37 @@ def load_bundle(
     file = config or f"{path}/config.json"
     mark("read config.json")
     data = read(file)
-    mark("parse it and check its shape")
-    document = parse_config(data, file.rpartition("/")[2])
-    if b"null" in data or b'""' in data:
-        # The check may have removed members; what is kept is read again without it.
+    mark("parse it")
+    document: Any = parse(data, file.rpartition("/")[2])
+    mark("check it")
+    warnings, tolerated = _check(document)
+    if tolerated or b"null" in data or b'""' in data:
+        # The checks may have changed the document; the container's later life reads what is kept.
         data = dump(document).encode()
-    mark("check its rules")
-    warnings = validate(document)
     return Bundle(path, document, data, find_rootfs(document["root"]["path"], path), warnings)
 
 
+def _check(document: Any) -> tuple[list[str], bool]:  # noqa: ANN401 - JSON
+    """Check a document; return the warnings, and whether tolerance.py has corrected it.
+
+    Raises ConfigError.
+    """
+    try:
+        check_shape(document)
+        return validate(document), False
+    except ConfigError:
+        # Imported here: most configurations are valid, and this is on the way of every `create`.
+        from ociruntime.runtime.spec.tolerance import tolerate
+
+        warnings = tolerate(document)
+        if not warnings:
+            raise
+    check_shape(document)
+    return warnings + validate(document), True
+
+
 def find_rootfs(root: str, bundle: str) -> str:
-    """The real path of root.path, which counts from the bundle.  Raises ConfigError."""
+    """Return the real path of root.path, which is relative to the bundle.  Raises ConfigError."""
     resolved = root if root.startswith("/") else f"{bundle}/{root}"
     try:
         return _directory(resolved)

@@ -24,7 +24,7 @@ def check_list(where: str, text: str) -> None:
 
 
 def listed_numbers(where: str, text: str) -> set[int]:
-    """The members of such a list.  Raises ConfigError."""
+    """Return the numbers in such a list.  Raises ConfigError."""
     check_list(where, text)
     found: set[int] = set()
     for part in text.strip().split(",") if text.strip() else ():

@@ -41,7 +41,7 @@ _READONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-tri
 
 
 def default_config(rootless: bool = False, uid: int = 0, gid: int = 0) -> dict[str, Any]:
-    """A new config; ``rootless``: for the user ``uid``, ``gid`` in a user namespace."""
+    """Return a new config; ``rootless``: for the user ``uid``, ``gid`` in a user namespace."""
     config: dict[str, Any] = {
         "ociVersion": SPEC_VERSION,
         "process": _process(),
@@ -88,7 +88,7 @@ def _mount(destination: str, kind: str, source: str, options: str) -> dict[str, 
 
 
 def _make_rootless(config: dict[str, Any], uid: int, gid: int) -> None:
-    """One id is mapped, the network stays the caller's, and limits are out of reach."""
+    """Map one id, keep the caller's network, and drop the limits, which need privileges."""
     linux = config["linux"]
     linux["namespaces"] = [
         *(namespace for namespace in linux["namespaces"] if namespace["type"] != "network"),

@@ -23,7 +23,7 @@ _PLACES = (_PACKAGE / "schemas", _PACKAGE.parent / "schemas")
 
 
 def explain(config: object) -> list[str]:
-    """One sentence a problem, in the order of the document.
+    """Return one sentence per problem, in the order of the document.
 
     Empty if there is none, or if jsonschema or the schema is not installed.
     """
@@ -36,7 +36,7 @@ def explain(config: object) -> list[str]:
 
 
 def explain_file(path: str) -> list[str]:
-    """The same for the config at ``path``; empty too if it is no JSON or cannot be read."""
+    """Do the same for the config at ``path``; [] if it is not JSON or cannot be read."""
     try:
         return explain(parse(read(path), path))
     except ConfigError:
@@ -44,7 +44,7 @@ def explain_file(path: str) -> list[str]:
 
 
 def config_validator() -> Any:  # noqa: ANN401  # jsonschema makes its classes at run time
-    """A validator of the config's schema for which, as for config.json, 1.0 is no integer."""
+    """Return a validator for the config's schema that rejects 1.0 as an integer."""
     try:
         from jsonschema import Draft202012Validator, validators
     except ImportError:

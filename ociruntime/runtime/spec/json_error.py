@@ -14,7 +14,7 @@ _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|-?Infinity|NaN')
 
 
 def explain(data: bytes, name: str) -> ConfigError:
-    """The error for ``data``, which the scanner refused."""
+    """Return the error for ``data``, which the scanner refused."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -64,7 +64,7 @@ def _syntax(text: str, error: json.JSONDecodeError, name: str) -> ConfigError:
 
 
 def _tokens(text: str, name: str) -> ConfigError:
-    """Find what Python's own decoder lets pass: NaN, Infinity, duplicate names."""
+    """Find what Python's own decoder accepts: NaN, Infinity, duplicate names."""
     names: list[dict[str, int]] = []  # of each object or array around: key -> position
     previous = ("", 0)
     for token in _TOKENS.finditer(text):

@@ -24,7 +24,7 @@ _BLANKS = " \t\n\r"
 
 
 def parse_config(data: bytes, name: str = "config.json") -> Config:
-    """A config out of its bytes; raises ConfigError."""
+    """Parse and check the bytes of a config; raises ConfigError."""
     # Import here: commands that only read the state load this module too.
     from ociruntime.runtime.spec.check import check_shape
 
@@ -35,7 +35,7 @@ def parse_config(data: bytes, name: str = "config.json") -> Config:
 
 
 def read(path: str) -> bytes:
-    """The bytes of a file; raises ConfigError if it cannot be read or is too large."""
+    """Return the bytes of a file; raises ConfigError if it cannot be read or is too large."""
     directory, _, name = path.rpartition("/")
     try:
         descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
@@ -62,7 +62,7 @@ def read(path: str) -> bytes:
 
 
 def parse(data: bytes, name: str) -> object:
-    """The JSON document in ``data``; ``name`` is what errors call it.  Raises ConfigError."""
+    """Parse a JSON document; ``name`` is the file's name in errors.  Raises ConfigError."""
     try:
         text = data.decode()
         start = len(text) - len(text.lstrip(_BLANKS))

@@ -26,7 +26,7 @@ _EXPECTED = {
 
 
 def refusal(mismatch: MismatchError, where: str = "") -> ConfigError:
-    """The error for a mismatch found in a document (or a part of one at ``where``)."""
+    """Return the error for a mismatch in a document, or in its part at ``where``."""
     path = where
     for step in reversed(mismatch.path):
         path = join(path, step)
@@ -58,7 +58,7 @@ def refusal(mismatch: MismatchError, where: str = "") -> ConfigError:
 def missing(
     path: str, siblings: dict[str, object], table: Iterable[tuple[object, ...]]
 ) -> ConfigError:
-    """A member that must be there is not; perhaps it is there under a wrong name."""
+    """Return the error for a missing member, with a hint if another name is close to it."""
     name = path.rpartition(".")[2]
     known = {member[0] for member in table}
     typo = nearest(name, [key for key in siblings if key not in known])
@@ -109,7 +109,7 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as it stands in the document, cut if it is long."""
+    """Format a value as in the document, truncated if it is long."""
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list):
@@ -121,7 +121,7 @@ def shown(value: object) -> str:
 
 
 def join(path: str, step: str | int) -> str:
-    """One step further into the document: ``a``, ``b`` -> ``a.b``; ``a``, 3 -> ``a[3]``."""
+    """Append a step to a JSON path: ``a``, ``b`` -> ``a.b``; ``a``, 3 -> ``a[3]``."""
     if isinstance(step, int):
         return f"{path}[{step}]"
     if step.isidentifier():

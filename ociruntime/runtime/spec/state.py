@@ -18,7 +18,7 @@ def state_document(
     bundle: str,
     annotations: dict[str, str] | None,
 ) -> dict[str, Any]:
-    """The document that ``state`` prints and that hooks and seccomp agents read.
+    """Return the state document that hooks and seccomp agents read, and the base of `state`.
 
     ``pid`` is the init as the reader's pid namespace numbers it, 0 when there is
     none; ``bundle`` is absolute.

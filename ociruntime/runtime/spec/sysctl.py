@@ -36,7 +36,7 @@ _SETTABLE = (
 
 
 def sysctl_path(key: str) -> str:
-    """The file below /proc/sys, as sysctl(8) reads a key.
+    """Return the file below /proc/sys, reading a key as sysctl(8) does.
 
     The first separator decides: ``net.ipv4.conf.eth0/1.mtu`` and ``net/ipv4/conf/eth0.1/mtu``
     are the same.
@@ -48,7 +48,7 @@ def sysctl_path(key: str) -> str:
 
 
 def owner(path: str) -> str:
-    """The namespace that holds the parameter; "" if it is the host's."""
+    """Return the namespace that holds the parameter; "" if it is the host's."""
     for owned, namespace in _OWNERS:
         if path == owned or (owned.endswith("/") and path.startswith(owned)):
             return namespace

@@ -1,4 +1,4 @@
-"""Rules between the members of a config whose shape is right.
+"""Check rules between the members of a config whose shape is valid.
 
 Pure: properties of the host (whether a path exists or a mapping is permitted) are checked by other
 layers, and so is a valid but unsupported field.
@@ -58,7 +58,7 @@ def _hooks(hooks: Hooks) -> None:
 
 
 def _process_under_another_name(config: Config) -> None:
-    """A container may be made without a process (A-15), but hardly by a typing error."""
+    """Refuse a misspelled ``process``: a container without one is valid (A-15)."""
     from ociruntime.runtime.spec import shape
     from ociruntime.runtime.spec.refusal import missing
 
@@ -74,9 +74,21 @@ def _names(config: Config, namespaces: dict[str, str]) -> None:
     ):
         if len(name.encode()) > _LONGEST_NAME:
             raise ConfigError(where, f"is longer than {_LONGEST_NAME} bytes")
+        if name and where == "domainname":
+            _check_one_domainname(config)
         # Without a UTS namespace the host's own name would change (A-36).
         if name and "uts" not in namespaces:
             raise ConfigError(where, "needs a uts namespace", 'add {"type": "uts"}')
+
+
+def _check_one_domainname(config: Config) -> None:
+    from ociruntime.runtime.spec.sysctl import sysctl_path
+
+    for key in config.get("linux", {}).get("sysctl", {}):
+        if sysctl_path(key) == "kernel/domainname":
+            raise ConfigError(
+                f'linux.sysctl["{key}"]', "is ambiguous beside domainname", "set one of them"
+            )
 
 
 def _needs_mount_namespace(config: Config, namespaces: dict[str, str]) -> None:
@@ -122,7 +134,7 @@ def check_version(version: str) -> list[str]:
 
 
 def parse(version: str) -> tuple[int, int, int] | None:
-    """(major, minor, patch), or None if the text is no semantic version."""
+    """Return (major, minor, patch), or None if the text is not a semantic version."""
     core, plus, build = version.partition("+")
     core, dash, prerelease = core.partition("-")
     numbers = core.split(".")
@@ -169,7 +181,7 @@ def validate_mounts(mounts: list[Mount], namespaces: dict[str, str], warnings: l
 
 
 def _id_mapped(mount: Mount, where: str, namespaces: dict[str, str], warnings: list[str]) -> None:
-    """CFG-MIDMAP-02 to -06."""
+    """Check the mappings of an id-mapped mount (CFG-MIDMAP-02 to -06)."""
     uids, gids = mount.get("uidMappings", []), mount.get("gidMappings", [])
     if bool(uids) != bool(gids):
         absent, given = ("gid", "uid") if uids else ("uid", "gid")

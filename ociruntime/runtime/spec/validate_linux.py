@@ -67,7 +67,7 @@ def _device(device: Device, where: str) -> None:
 
 
 def _intel_rdt(rdt: IntelRdt, warnings: list[str]) -> None:
-    """LNX-RDT-04 to -09, A-91."""
+    """Check ``linux.intelRdt`` (LNX-RDT-04 to -09, A-91)."""
     group = rdt.get("closID", "")
     if group != "/" and ("/" in group or "\n" in group or group in _RESERVED_GROUPS):
         hint = 'one directory below /sys/fs/resctrl, or "/"'
@@ -86,7 +86,7 @@ def _intel_rdt(rdt: IntelRdt, warnings: list[str]) -> None:
 
 
 def _memory_policy(policy: MemoryPolicy) -> None:
-    """LNX-MPOL-03 and set_mempolicy(2)."""
+    """Check ``linux.memoryPolicy`` (LNX-MPOL-03, set_mempolicy(2))."""
     from ociruntime.runtime.spec.cpu_list import check_list
 
     mode, nodes, flags = policy["mode"], policy.get("nodes", ""), policy.get("flags", [])
@@ -96,7 +96,7 @@ def _memory_policy(policy: MemoryPolicy) -> None:
     if not nodes.strip() and mode in _WITH_NODES:
         raise ConfigError("linux.memoryPolicy.nodes", f"{mode} needs nodes")
     if "MPOL_F_STATIC_NODES" in flags and "MPOL_F_RELATIVE_NODES" in flags:
-        message = "MPOL_F_STATIC_NODES and MPOL_F_RELATIVE_NODES exclude each other"
+        message = "MPOL_F_STATIC_NODES and MPOL_F_RELATIVE_NODES cannot be combined"
         raise ConfigError("linux.memoryPolicy.flags", message)
     if "MPOL_F_NUMA_BALANCING" in flags and mode not in _BALANCED:
         message = f"MPOL_F_NUMA_BALANCING goes with {' or '.join(_BALANCED)}, not with {mode}"
@@ -208,7 +208,7 @@ _LONGEST_DEVICE = 15  # IFNAMSIZ without the NUL
 
 
 def namespace_paths(namespaces: list[Namespace]) -> dict[str, str]:
-    """Kind -> path of the namespace to join, "" for a new one.
+    """Map kinds of namespaces to the path of the one to join, "" for a new one.
 
     Raises ConfigError if a kind is given twice (LNX-NS-08).
     """
@@ -224,7 +224,7 @@ def namespace_paths(namespaces: list[Namespace]) -> dict[str, str]:
 
 
 def validate_namespaces(linux: Linux, namespaces: dict[str, str]) -> None:
-    """Mappings, time offsets and network devices against the namespaces; raises ConfigError."""
+    """Check mappings, offsets and network devices against the namespaces; raises ConfigError."""
     _user(linux, namespaces)
     if linux.get("timeOffsets"):
         _time(linux["timeOffsets"], namespaces)
@@ -271,7 +271,7 @@ def validate_mappings(extents: list[IdMapping], where: str) -> None:
 
 
 def _time(offsets: dict[str, TimeOffset], namespaces: dict[str, str]) -> None:
-    """LNX-TIME-02: the kernel takes offsets only before anybody lives in the namespace."""
+    """Check ``timeOffsets``: the kernel takes them only before a process is in (LNX-TIME-02)."""
     path = namespaces.get("time")
     if path is None:
         raise ConfigError("linux.timeOffsets", "needs a time namespace", 'add {"type": "time"}')
@@ -284,7 +284,7 @@ def _time(offsets: dict[str, TimeOffset], namespaces: dict[str, str]) -> None:
 
 
 def _network(devices: dict[str, NetDevice], namespaces: dict[str, str]) -> None:
-    """LNX-NETDEV-03 and -04, as far as they can be seen without the host."""
+    """Check ``netDevices`` as far as the host does not matter (LNX-NETDEV-03, -04)."""
     if "network" not in namespaces:
         hint = 'add {"type": "network"}'
         raise ConfigError("linux.netDevices", "needs a network namespace", hint)
@@ -306,7 +306,7 @@ def _network(devices: dict[str, NetDevice], namespaces: dict[str, str]) -> None:
 
 
 def _is_device_name(name: str) -> bool:
-    """dev_valid_name() of the kernel."""
+    """Return whether the kernel accepts the name of a device (dev_valid_name())."""
     return (
         name not in (".", "..")
         and len(name.encode()) <= _LONGEST_DEVICE

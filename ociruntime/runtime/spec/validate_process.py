@@ -1,4 +1,4 @@
-"""Rules of the process object."""
+"""Check rules of the process object."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def validate_process(
 
 
 def check_environment(env: list[str], where: str) -> None:
-    """A-20: an entry without "=" would be lost or misread by what reads environ."""
+    """Refuse entries that are not NAME=VALUE, which readers of environ lose or misread (A-20)."""
     for index, entry in enumerate(env):
         if entry.find("=") < 1:
             at = f"{where}[{index}]"
@@ -54,7 +54,7 @@ def _rlimits(rlimits: list[Rlimit]) -> None:
 
 
 def _capabilities(capabilities: Capabilities, warnings: list[str]) -> None:
-    """CFG-CAP-01: an unknown name is not an error."""
+    """Warn of unknown capabilities, which are not an error (CFG-CAP-01)."""
     unknown: dict[str, str] = {}
     for kind, names in (
         ("bounding", capabilities.get("bounding", [])),
@@ -75,7 +75,7 @@ def _capabilities(capabilities: Capabilities, warnings: list[str]) -> None:
 
 
 def _mapped(process: Process, linux: Linux) -> None:
-    """setresuid(2) and setgroups(2) know only ids that the new user namespace maps."""
+    """Check that the user namespace maps the user's ids: setresuid(2) knows no others."""
     uids, gids = linux.get("uidMappings", []), linux.get("gidMappings", [])
     user = process["user"]
     checks = [

@@ -82,7 +82,7 @@ def test_terminal_gets_the_sentence_without_control_characters() -> None:
 
 def test_warnings_wait_for_success(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "log"
-    log = Log(str(path), "json")
+    log = Log(str(path), "json", warnings=True)
     log.warning("one")
     log.warning("two")
     assert not path.exists()

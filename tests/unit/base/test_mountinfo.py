@@ -55,6 +55,12 @@ def test_all_fields() -> None:
     assert mount.super_options == "rw,errors=continue"
 
 
+@pytest.mark.parametrize("line", ["1 2 0:1 / - tmpfs t rw", "x 2 0:1 / /a rw - tmpfs t rw", " - "])
+def test_malformed_lines_are_passed_over(line: str) -> None:
+    (mount,) = parse_mountinfo(f"{line}\n{ROOT}")
+    assert mount.target == "/"
+
+
 def test_hidden_by_a_later_mount() -> None:
     lines = [
         "1 0 0:1 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu",

@@ -55,7 +55,7 @@ def test_samples() -> None:
         "interpreter",
         "executor's code",
         "its own code",
-        "kernel, else",
+        "kernel, other",
     ]
     assert found[0].milliseconds == 0.05
 

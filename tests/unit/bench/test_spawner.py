@@ -25,7 +25,7 @@ def test_costs(spawn: Spawner) -> None:
     assert cost.cpu > 0
     assert cost.wall > 0
     assert cost.faults > 0
-    assert spawn.said() == "done\n"
+    assert spawn.last_output() == "done\n"
 
 
 def test_our_own_memory_is_not_in_the_peak(spawn: Spawner) -> None:
@@ -50,5 +50,5 @@ def test_a_failure_says_why(spawn: Spawner) -> None:
 
 
 def test_a_program_that_is_not_there(spawn: Spawner) -> None:
-    with pytest.raises(Failed, match="the spawner ended"):
+    with pytest.raises(Failed, match="the spawner exited with status"):
         spawn("/nowhere/program")

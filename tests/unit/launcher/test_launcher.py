@@ -160,7 +160,25 @@ def test_package_missing(tree: Tree) -> None:
     done = tree.run("state")
     assert done.returncode == 1
     assert done.stdout == ""
-    assert "not where it was installed" in done.stderr
+    assert "cannot find its Python package" in done.stderr
+    assert "symbolic link to the installed program" in done.stderr
+
+
+def test_a_copy_finds_the_package_where_it_was_installed(tmp_path: Path) -> None:
+    """What engines' tests and some installers do with a runtime."""
+    prefix = tmp_path / "installed"
+    (prefix / "bin").mkdir(parents=True)
+    copy = tmp_path / "elsewhere" / "runtime"
+    copy.parent.mkdir()
+    flags = ["-std=c11", "-O2", "-static", f'-DINSTALLED_PREFIX="{prefix}"']
+    command = ["gcc", *flags, *INCLUDES, "-o", str(copy), *map(str, SOURCES)]
+    subprocess.run(command, check=True, cwd=project.ROOT)
+    main = prefix / f"lib/python{VERSION}/site-packages/ociruntime/__main__.py"
+    main.parent.mkdir(parents=True)
+    main.write_text(REPORT)
+    (prefix / "bin" / f"python{VERSION}").symlink_to(INTERPRETER)
+    done = subprocess.run([copy, "run"], capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["program"] == str(main)
 
 
 def test_oldest_fitting_version_wins(tree: Tree) -> None:

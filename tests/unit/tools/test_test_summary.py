@@ -39,5 +39,5 @@ def test_a_missing_part_fails_the_run(
     missing = str(tmp_path / "b.xml")
     assert summarise(monkeypatch, report(tmp_path / "a.xml", ""), missing) == 1
     printed = capsys.readouterr().out
-    assert f"there is no report {missing}" in printed
+    assert f"no report {missing}" in printed
     assert "1 tests ran: 1 passed" in printed

@@ -61,7 +61,7 @@ def check(call: PluginCall) -> None:
         links = links_inside(namespace, call.namespace)
         try:
             if not find(links, "lo").flags & IFF_UP:
-                raise NetworkError("lo is down")
+                raise NetworkError(f'network "{call.network}": lo is down')
         except OSError as error:
             raise NetworkError(f"inspect lo: {reason(error)}") from None
         finally:

@@ -48,6 +48,7 @@ def checkpoint(context: Context, container_id: str, options: CriuOptions) -> Non
     try:
         _check(container)
         program = find_criu(options.program)
+        context.log.debug(f"criu: {program}")
         make_directory(options.image_path)
         make_directory(options.work_path)
         _check_parent(options)

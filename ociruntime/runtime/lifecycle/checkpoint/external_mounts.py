@@ -54,7 +54,7 @@ def from_host(mounts: list[Mount], host_devices: set[str], cgroup_namespace: boo
 
 
 def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> dict[str, str]:
-    """Target -> what config.json calls it.  Raises ContainerError for one that it has not."""
+    """Map targets to their names in config.json.  Raises ContainerError for one that it has not."""
     binds = bind_sources(bundle, config)
     others = masked_paths(config) | device_paths(config)
     cgroups = [
@@ -93,7 +93,7 @@ def bind_sources(bundle: str, config: Config) -> list[tuple[str, str]]:
 
 
 def masked_paths(config: Config) -> set[str]:
-    """The container's paths that a mask covers."""
+    """Return the container's masked paths."""
     return {clean(path) for path in (config.get("linux") or {}).get("maskedPaths") or []}
 
 
@@ -132,7 +132,7 @@ def find_source(
 
 
 def bind_path(bundle: str, source: str) -> str:
-    """The source of a bind mount; a relative one counts from the bundle."""
+    """Return the source of a bind mount; a relative one is below the bundle."""
     return source if source.startswith("/") else f"{bundle}/{source}"
 
 
@@ -228,7 +228,7 @@ def wanted_flags(
 
 
 def unmet(mounts: list[Mount], wanted: dict[str, int]) -> dict[str, int]:
-    """Target -> the MOUNT_ATTR_* that a mount there lacks."""
+    """Map targets to the MOUNT_ATTR_* that the mounts there lack."""
     found: dict[str, int] = {}
     for mount in mounts:
         lacks = wanted.get(mount.target, 0) & ~_flags(mount.options, RESTRICTIONS)

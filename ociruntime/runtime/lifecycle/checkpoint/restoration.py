@@ -112,7 +112,7 @@ class Restoration(Creation):
         return self._first or self._session.pid
 
     def _start(self) -> None:
-        """criu, in a cgroup that is as the container's is to be."""
+        """Start criu in the container's cgroup."""
         prepared = self._prepared
         self._make_mount_points()
         try:
@@ -149,7 +149,7 @@ class Restoration(Creation):
             make_mount_point(bundle.rootfs, target, is_file=is_file)
 
     def _open_inherited(self) -> None:
-        """The streams that the container shared with the outside, and its joined namespaces."""
+        """Open the streams that the container inherited, and the namespaces that it joined."""
         for fd, key in enumerate(self._record.streams[:3]):
             if key and key not in [each["key"] for each in self._inherited]:
                 self._inherit(key, fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE))
@@ -172,7 +172,7 @@ class Restoration(Creation):
         self._inherited.append({"key": key, "fd": fd})
 
     def _converse(self) -> None:
-        """The request, its stages, and the end: the container is there, or nothing is."""
+        """Send the request and answer its stages; then the container runs, or nothing is left."""
         options = {
             "images_dir_fd": self._images,
             "work_dir_fd": self._work,
@@ -372,7 +372,7 @@ def excess(status: str, config: Config) -> str:
 
 
 def thread_statuses(pid: int) -> list[str]:
-    """The status of each thread of a process: privileges are a thread's own.  Raises OSError."""
+    """Return the status of each thread, to which privileges belong.  Raises OSError."""
     found = []
     for name in os.listdir(f"/proc/{pid}/task"):
         try:

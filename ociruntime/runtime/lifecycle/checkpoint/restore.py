@@ -21,7 +21,7 @@ from ociruntime.runtime.lifecycle.run import delete_after_end
 
 
 def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
-    """Bring the processes back; the exit status of the first one, or 0 with ``detach``.
+    """Restore a container; return its init's exit status, or 0 with ``detach``.
 
     What CRIU has written is taken for the processes, config.json for everything around them.
     Raises UsageError, ConfigError, ContainerExists, ContainerError, CriuError, HookError,
@@ -29,6 +29,7 @@ def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
     """
     check_id(options.id)
     program = find_criu(criu.program)
+    context.log.debug(f"criu: {program}")
     end_on_signals()
     if not os.path.isdir(criu.image_path):
         raise ContainerError(f"--image-path {criu.image_path}: directory not found")

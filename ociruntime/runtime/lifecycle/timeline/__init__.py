@@ -1,1 +1,1 @@
-"""``--timeline``: where the time of a command goes."""
+"""``--timeline``: record the duration of each step of a command."""

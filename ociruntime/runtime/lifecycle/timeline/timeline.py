@@ -1,4 +1,4 @@
-"""``--timeline``: record when each phase of a command and each operation of its plan began.
+"""``--timeline`` and ``--debug``: when each phase of a command and operation of its plan began.
 
 The runtime marks its phases; the executor writes its times to a memory file that both have mapped,
 which costs no messages. Both use CLOCK_REALTIME, the one clock that no time namespace shifts. The
@@ -13,16 +13,20 @@ from time import process_time_ns, time_ns
 
 from ociruntime.base.errors import HostError
 from ociruntime.runtime.lifecycle.timeline.trace import spans, svg, trace_events
+from ociruntime.runtime.plan.explain import operation_lines
 from ociruntime.runtime.plan.plan import Operation, Plan
 
 MFD_CLOEXEC = 1
 
 
 class Timeline:
-    """Collects until ``save`` writes the file; that may happen several times, with more each."""
+    """The recorded times; each ``save`` writes the file anew, with all times so far.
+
+    ``path`` "" stands for no file.
+    """
 
     def __init__(self, path: str, command: str) -> None:
-        """Opens the file at once, before anything is made.  Raises HostError."""
+        """Open the file at once, before anything is made.  Raises HostError."""
         now = time_ns()
         self.command = command
         self.phases: list[tuple[str, int]] = [
@@ -31,7 +35,11 @@ class Timeline:
         ]
         self.operations: list[Operation] = []
         self._times_fd = -1
+        self._shown = 0  # operations that `carried_out` has returned
         self._path = path
+        self._file = -1
+        if not path:
+            return
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOCTTY
         try:
             self._file = os.open(path, flags, 0o644)
@@ -39,13 +47,14 @@ class Timeline:
             raise HostError(f"open the timeline {path}", error) from None
 
     def mark(self, phase: str) -> None:
-        """The phase before ends, this one begins."""
+        """End the current phase and begin this one."""
         self.phases.append((phase, time_ns()))
 
     def follow(self, plan: Plan) -> int:
-        """A descriptor for the executor's times of this plan.  Raises HostError."""
+        """Return a memory file for the times of this plan's operations.  Raises HostError."""
         self.mark("start the executor")
         self.operations = plan.operations
+        self._shown = 0
         try:
             self._times_fd = os.memfd_create("times", MFD_CLOEXEC)
             # Write the file instead of only extending it: its memory is then charged to us, not to
@@ -56,14 +65,30 @@ class Timeline:
         return self._times_fd
 
     def times(self) -> list[int]:
-        """The executor's start, then the begin of each operation; 0 where it did not come so
-        far."""
+        """Return the time of the executor's start, then of each operation's; 0 if not reached."""
         if self._times_fd < 0:
             return []
         return array("Q", os.pread(self._times_fd, 8 * (len(self.operations) + 1), 0)).tolist()
 
+    def carried_out(self) -> list[str]:
+        """Return a line for each operation begun since the last call, with its duration."""
+        now = time_ns()
+        times = self.times()
+        lines = operation_lines(self.operations)
+        begun = [(index, start) for index, start in enumerate(times) if index and start]
+        ends = [start for _, start in begun[1:]] + [now]
+        found = [
+            f"operation {' '.join(lines[index - 1].split())} ({(end - start) / 1e6:.2f} ms)"
+            for (index, start), end in zip(begun, ends, strict=True)
+        ]
+        new = found[self._shown :]
+        self._shown = len(found)
+        return new
+
     def save(self) -> None:
         """Write the file anew.  Raises HostError."""
+        if not self._path:
+            return
         now = time_ns()  # before what is imported here takes its time
 
         found = spans(self.phases, now, self.operations, self.times())

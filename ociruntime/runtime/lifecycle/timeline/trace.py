@@ -55,7 +55,7 @@ def spans(
     operations: Sequence[Operation],
     times: Sequence[int],
 ) -> list[Span]:
-    """The runtime's phases, then the executor's operations; each ends where the next begins.
+    """Return spans of the runtime's phases and the executor's operations; each ends at the next.
 
     What the executor had not begun by ``now`` is left out.  A clock that was set meanwhile
     must not let anything end before it begins.
@@ -93,7 +93,7 @@ LANES = {RUNTIME: 1, EXECUTOR: 2}
 
 
 def trace_events(command: str, spans: Sequence[Span]) -> str:
-    """One complete event a span, times in microseconds; a thread is a lane."""
+    """Return a trace (Perfetto) with one event per span, in microseconds; a lane is a thread."""
     events: list[dict[str, object]] = [
         {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": command}}
     ]
@@ -146,7 +146,7 @@ text { font-family: "Inter", "Segoe UI", "DejaVu Sans", sans-serif; font-size: 1
 
 
 def svg(command: str, spans: Sequence[Span]) -> str:
-    """The whole document; at least one span."""
+    """Return the SVG document for at least one span."""
     whole = (0, max(each.end for each in spans))
     lanes = [[each for each in spans if each.lane == lane] for lane in (RUNTIME, EXECUTOR)]
     drawing = Drawing()
@@ -173,7 +173,7 @@ def extent(spans: Sequence[Span]) -> tuple[int, int]:
 
 
 def duration(nanoseconds: int) -> str:
-    """``640 ns``, ``12 µs``, ``3.4 ms``, ``1.25 s``."""
+    """Format a duration: ``640 ns``, ``12 µs``, ``3.4 ms``, ``1.25 s``."""
     if nanoseconds < 10_000:
         return f"{nanoseconds / 1000:.1f} µs"
     if nanoseconds < 1_000_000:
@@ -184,7 +184,7 @@ def duration(nanoseconds: int) -> str:
 
 
 def ticks(length: int, most: int = 10) -> list[int]:
-    """Round distances from the begin, at most so many: 1, 2 or 5 times a power of ten."""
+    """Return round times for an axis, at most so many: 1, 2 or 5 times a power of ten."""
     step = 1000
     while length / step > most:
         step = step * 5 // 2 if str(step)[0] == "2" else step * 2
@@ -192,7 +192,7 @@ def ticks(length: int, most: int = 10) -> list[int]:
 
 
 class Drawing:
-    """Elements, from the top down; ``y`` is where the next one goes."""
+    """SVG elements, added from the top down; ``y`` is the position of the next one."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -226,7 +226,7 @@ class Drawing:
             x += 24 + LETTER * len(words)
 
     def scale(self, span: tuple[int, int], left: int, right: int, height: int) -> None:
-        """Lines and their times over the next ``height`` pixels."""
+        """Add grid lines with times over the next ``height`` pixels."""
         length = max(span[1] - span[0], 1)
         for tick in ticks(length):
             x = left + (right - left) * tick / length
@@ -250,7 +250,7 @@ class Drawing:
         self.y += 26
 
     def section(self, name: str, words: str, spans: Sequence[Span], scale: tuple[int, int]) -> None:
-        """One line a span."""
+        """Add one row per span."""
         self.text(MARGIN, self.y + 11, name, "head")
         self.text(MARGIN + 70, self.y + 11, words, "soft")
         self.scale(scale, LEFT, RIGHT, len(spans) * ROW)
@@ -277,13 +277,13 @@ class Drawing:
 
 
 def plain(words: str) -> str:
-    """Text for XML, which knows no control characters."""
+    """Return text for XML, which allows no control characters."""
     if not words.isprintable():
         words = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in words)
     return escape(words)
 
 
 def label(span: Span) -> str:
-    """Name and arguments, as long as there is room."""
+    """Return name and arguments, cut to the width."""
     words = f"{span.name.replace('_', ' ')}  {span.arguments}".rstrip()
     return words if len(words) <= LABEL else words[: LABEL - 1] + "\N{HORIZONTAL ELLIPSIS}"

@@ -30,7 +30,7 @@ def test_what_others_write_counts(disk: SimpleNamespace) -> None:
     disk.f_bfree = 150 * MIB // BLOCK  # of which a hundredth of the whole is to stay
     budget.take_bytes(40 * MIB)
     disk.f_bfree = 110 * MIB // BLOCK
-    with pytest.raises(ImageError, match=r"more bytes than the \d+ that are free .*\"reserve\""):
+    with pytest.raises(ImageError, match=r"more than the \d+ bytes that are free .*\"reserve\""):
         budget.take_bytes(10 * MIB)
 
 
@@ -48,7 +48,7 @@ def test_inodes_are_left_free(disk: SimpleNamespace) -> None:
     budget = Budget.at("/", Limits())
     for _ in range(3):
         budget.take_file()
-    with pytest.raises(ImageError, match="more files than the file system has room for"):
+    with pytest.raises(ImageError, match="more files than the filesystem has free inodes"):
         budget.take_file()
     disk.f_files = disk.f_ffree = 0  # not counted, as btrfs does
     Budget.at("/", Limits()).take_file()
@@ -63,7 +63,7 @@ def test_holes_count_once_they_are_many() -> None:
     budget = Budget(Limits(floor=1000, ratio=2), lambda: (1 << 40, 1 << 40))
     budget.take_hole(1000)
     with pytest.raises(
-        ImageError, match="a sparse file of the archive decompresses 0 bytes to 1001"
+        ImageError, match="a sparse file of the archive expands from 0 bytes to 1001"
     ):
         budget.take_hole(1)
     budget.source = 600

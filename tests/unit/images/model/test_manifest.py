@@ -31,19 +31,19 @@ def test_docker_and_oci_mean_the_same() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "not JSON"),
+        (b"", "manifest is not JSON"),
         (b"[" * 100_000, "not JSON"),
         (b"[]", "not a JSON object"),
-        (b"{}", "the manifest has schemaVersion None"),
+        (b"{}", "manifest: unsupported schemaVersion None"),
         (manifest(schemaVersion=1), "schemaVersion 1"),
         (b" " * (5 << 20), "too large"),
-        (manifest(mediaType=images.OCI_INDEX), "expected an image manifest, got an index"),
-        (manifest(mediaType="text/plain"), 'unsupported media type of a manifest: "text/plain"'),
-        (manifest(config=None), "the descriptor of the configuration must be"),
+        (manifest(mediaType=images.OCI_INDEX), "manifest is an index"),
+        (manifest(mediaType="text/plain"), 'manifest: unsupported mediaType "text/plain"'),
+        (manifest(config=None), "config: must be a descriptor"),
         (manifest(config={"mediaType": "x", "digest": "../../x", "size": 1}), "invalid digest"),
-        (manifest(layers=None), "no list of layers"),
-        (manifest(layers=[{"mediaType": "x", "size": -1}]), "layer 1 has no valid size"),
-        (manifest(layers=[{"digest": "x", "size": 1}]), "layer 1 has no media type"),
+        (manifest(layers=None), "layers must be a list"),
+        (manifest(layers=[{"mediaType": "x", "size": -1}]), r"layers\[0\]: size must be"),
+        (manifest(layers=[{"digest": "x", "size": 1}]), r"layers\[0\]: mediaType must be"),
     ],
 )
 def test_bad_manifests(data: bytes, message: str) -> None:
@@ -54,9 +54,9 @@ def test_bad_manifests(data: bytes, message: str) -> None:
 @pytest.mark.parametrize(
     ("media_type", "message"),
     [
-        ("application/vnd.oci.image.layer.nondistributable.v1.tar+gzip", "not be distributed"),
-        ("application/vnd.docker.image.rootfs.foreign.diff.tar.gzip", "not be distributed"),
-        ("application/vnd.wasm.content.layer.v1+wasm", "unknown media type of a layer"),
+        ("application/vnd.oci.image.layer.nondistributable.v1.tar+gzip", "non-distributable"),
+        ("application/vnd.docker.image.rootfs.foreign.diff.tar.gzip", "non-distributable"),
+        ("application/vnd.wasm.content.layer.v1+wasm", r"layers\[0\]: unsupported mediaType"),
     ],
 )
 def test_layers_that_are_none(media_type: str, message: str) -> None:
@@ -68,15 +68,15 @@ def test_layers_that_are_none(media_type: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rootfs": {"diff_ids": []}}, "2 layers and names 0"),
-        ({"rootfs": None}, "2 layers and names 0"),
+        ({"rootfs": {"diff_ids": []}}, "0 entries, but the manifest 2 layers"),
+        ({"rootfs": None}, "0 entries, but the manifest 2 layers"),
         ({"rootfs": {"diff_ids": ["x", "y"]}}, "invalid digest"),
-        ({"os": "windows"}, 'made for "windows"'),
-        ({"config": []}, "not a JSON object"),
-        ({"config": {"Env": "PATH=x"}}, "config.Env of the image is not a list"),
-        ({"config": {"Cmd": [1]}}, "config.Cmd of the image is not a list"),
-        ({"config": {"User": 0}}, "config.User of the image is not a string"),
-        ({"config": {"Volumes": ["/x"]}}, "config.Volumes of the image is not a JSON object"),
+        ({"os": "windows"}, 'unsupported os "windows"'),
+        ({"config": []}, "config must be a JSON object"),
+        ({"config": {"Env": "PATH=x"}}, "config.Env must be a list"),
+        ({"config": {"Cmd": [1]}}, "config.Cmd must be a list"),
+        ({"config": {"User": 0}}, "config.User must be a string"),
+        ({"config": {"Volumes": ["/x"]}}, "config.Volumes must be a JSON object"),
     ],
 )
 def test_bad_configurations(changes: dict[str, Any], message: str) -> None:

@@ -68,16 +68,22 @@ def test_none_fits() -> None:
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"manifests": [], "layers": []}, "it is an index and an image's manifest at once"),
-        ({"schemaVersion": 1}, "it is of schema 1"),
-        ({"mediaType": images.OCI_INDEX, "layers": []}, "it is not an index"),
-        ({"mediaType": images.OCI_MANIFEST, "manifests": []}, "an index, against its media type"),
-        ({"manifests": 1}, "it: manifests is not a list"),
-        ({"manifests": [1]}, r"the descriptor of it: manifests\[0\] must be"),
+        ({"manifests": [], "layers": []}, 'it: ambiguous: has both "manifests" and "layers"'),
+        ({"schemaVersion": 1}, "it: schemaVersion 1 is not supported"),
+        (
+            {"mediaType": images.OCI_INDEX, "layers": []},
+            'it: has no "manifests", but',
+        ),
+        (
+            {"mediaType": images.OCI_MANIFEST, "manifests": []},
+            'it: has "manifests", but',
+        ),
+        ({"manifests": 1}, "it: manifests must be a list"),
+        ({"manifests": [1]}, r"it: manifests\[0\]: must be a descriptor"),
         ({"manifests": [{"digest": "x", "size": 1, "mediaType": "x"}]}, 'invalid digest "x"'),
         (
             {"manifests": [{**images.descriptor("x", b""), "platform": 1}]},
-            "platform and annotations are not JSON objects",
+            "platform and annotations must be JSON objects",
         ),
     ],
 )

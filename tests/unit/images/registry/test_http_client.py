@@ -80,9 +80,9 @@ def test_errors_tell_no_queries(http: HttpClient, monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        ("http://[", "to the invalid URL 'http://['"),
-        ("http://127.0.0.1:1:2/", "to the invalid URL 'http://127.0.0.1:1:2/'"),
-        ("http://127.0.0.1:99999/", "to the invalid URL 'http://127.0.0.1:99999/'"),
+        ("http://[", "to invalid URL 'http://['"),
+        ("http://127.0.0.1:1:2/", "to invalid URL 'http://127.0.0.1:1:2/'"),
+        ("http://127.0.0.1:99999/", "to invalid URL 'http://127.0.0.1:99999/'"),
     ],
 )
 def test_redirects_to_no_address(
@@ -116,7 +116,7 @@ def test_redirects_to_ambiguous_addresses(registry: Registry, http: HttpClient, 
         with pytest.raises(RegistryError) as raised:
             client.manifest("v1")
         place = f"http://{first.host}/v2/web/manifests/v1"
-        assert f"redirect from {place} to the ambiguous URL {target!r}" in str(raised.value)
+        assert f"redirect from {place} to ambiguous URL {target!r}" in str(raised.value)
         assert len(first.log) == 1
     assert registry.log == []
 
@@ -130,7 +130,7 @@ def test_tokens_from_ambiguous_addresses(registry: Registry, http: HttpClient, f
         client = Client(guarded.host, "web", http, Credential("me", "secret"))
         with pytest.raises(RegistryError) as raised:
             client.manifest("v1")
-        words = f"{guarded.host} wants its tokens asked for at {realm!r}, no plain address"
+        words = f"{guarded.host}: refusing token server {realm!r}: ambiguous URL"
         assert words in str(raised.value)
         assert len(guarded.log) == 1
     assert registry.log == []
@@ -141,7 +141,7 @@ def test_bodies_have_a_limit(registry: Registry, http: HttpClient, length: int) 
     registry.push_manifest("web", "x", b"x" * length, "text/plain")
     response = http.request("GET", f"http://{registry.host}/v2/web/manifests/x", {})
     if length > 10:
-        with pytest.raises(RegistryError, match="/manifests/x: longer than 10 bytes"):
+        with pytest.raises(RegistryError, match="/x: the response is longer than 10 bytes"):
             read_body(response, 10)
     else:
         assert read_body(response, 10) == b"x" * length
@@ -151,7 +151,7 @@ def test_bodies_that_are_cut(registry: Registry, http: HttpClient) -> None:
     (_, digest), blob = next(iter(registry.blobs.items()))
     registry.cut[digest] = 0.5
     response, _ = Client(registry.host, "web", http).open_blob(digest)
-    with pytest.raises(RegistryError, match=f"/blobs/{digest}: the answer ended early: "):
+    with pytest.raises(RegistryError, match=f"/blobs/{digest}: the connection was interrupted: "):
         read_body(response, len(blob))
 
 
@@ -163,14 +163,14 @@ def test_compressed_bodies_are_not_wanted(registry: Registry, http: HttpClient) 
     registry.compresses = True
     registry.push_manifest("web", "bomb", bytes(8 << 20), images.OCI_MANIFEST)
     for tag in ("v1", "bomb"):
-        with pytest.raises(RegistryError, match=f"/manifests/{tag}: unasked, encoded by gzip"):
+        with pytest.raises(RegistryError, match=f"/{tag}: unsupported Content-Encoding gzip"):
             client.manifest(tag)
 
 
 def test_requests_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "requests", None)
-    with pytest.raises(RegistryError, match=r"need the package requests .pip install"):
-        HttpClient(frozenset())._opened()
+    with pytest.raises(RegistryError, match=r"needs the Python package requests .pip install"):
+        HttpClient(frozenset())._open_session()
 
 
 class Body(io.BytesIO):

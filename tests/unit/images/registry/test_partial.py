@@ -75,9 +75,9 @@ def test_a_size_that_the_registry_does_not_have(tmp_path: Path, sources: Sources
 def test_no_place_for_it(tmp_path: Path, sources: Sources) -> None:
     (tmp_path / "partial").touch()
     one = download(tmp_path / "partial", sources, len(CONTENT))
-    with pytest.raises(HostError, match=rf"keep a download in {one.path}: file exists"):
+    with pytest.raises(HostError, match=rf'open download "{one.path}": file exists'):
         one.__enter__()
-    words = f"keep a download in {tmp_path}/here/sha256-[0-9a-f]*: file too large"
+    words = f'download "{tmp_path}/here/sha256-[0-9a-f]*": file too large'
     with (
         download(tmp_path / "here", sources, len(CONTENT)) as other,
         file_size_limit.limited(4096),

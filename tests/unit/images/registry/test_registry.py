@@ -58,7 +58,7 @@ def test_timeout_ends(registry: Registry, http: HttpClient, pauses: list[float])
         Client(registry.host, "web", http).manifest("v1")
     assert len(pauses) == 4
     registry.failures[:] = [(429, {"Retry-After": "3600"})]
-    with pytest.raises(RegistryError, match="a pause of 3600 s"):
+    with pytest.raises(RegistryError, match="retry after 3600 s"):
         Client(registry.host, "web", http).manifest("v1")
 
 
@@ -126,17 +126,17 @@ def test_identity_tokens_go_nowhere_else(registry: Registry, http: HttpClient) -
 def test_without_credentials(http: HttpClient) -> None:
     with Registry(basic=("me", "secret")) as guarded:
         place = f"http://{guarded.host}/v2/web/manifests/v1"
-        words = rf"GET {place}: 401 unauthorized .credentials for {guarded.host} go into auth\.json"
+        words = rf"GET {place}: 401 unauthorized .put .* for {guarded.host} into auth\.json"
         with pytest.raises(RegistryError, match=words):
             Client(guarded.host, "web", http).manifest("v1")
         refused = Client(guarded.host, "web", http, Credential("me", "guess"))
-        with pytest.raises(RegistryError, match=r"authentication required .the credentials for"):
+        with pytest.raises(RegistryError, match=r"authentication required .* the credentials for"):
             refused.manifest("v1")
 
 
 def test_tokens_from_no_address(registry: Registry, http: HttpClient) -> None:
     registry.failures.append((401, {"WWW-Authenticate": 'Bearer realm="https://["'}))
-    words = f"{registry.host} wants its tokens asked for at 'https://\\['"
+    words = f"{registry.host}: refusing token server 'https://\\['"
     with pytest.raises(RegistryError, match=words):
         Client(registry.host, "web", http).manifest("v1")
 
@@ -148,7 +148,7 @@ def test_no_token(registry: Registry, http: HttpClient, token: str) -> None:
     registry.failures.append(
         (401, {"WWW-Authenticate": f'Bearer realm="http://{registry.host}/v2/tokens/manifests/it"'})
     )
-    with pytest.raises(RegistryError, match="/manifests/it: no token in the answer"):
+    with pytest.raises(RegistryError, match="/manifests/it: the response has no valid token"):
         Client(registry.host, "web", http).manifest("v1")
 
 
@@ -156,7 +156,8 @@ def test_a_token_from_elsewhere_without_encryption(http: HttpClient) -> None:
     with Registry(token=True) as registry:
         registry.realm = "http://tokens.example.org/token"
         with pytest.raises(
-            RegistryError, match=r"wants its tokens asked for at http://tokens\.example\.org"
+            RegistryError,
+            match=r"refusing token server 'http://tokens\.example\.org/.*not HTTPS",
         ):
             Client(registry.host, "web", http, Credential("me", "secret")).manifest("v1")
 
@@ -305,20 +306,20 @@ def test_where_credentials_are(settings: Settings, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("[]", "not a JSON object"),
-        ("{", "not JSON"),
-        ('{"auths": []}', "auths: not an object of objects"),
-        ('{"auths": {"r.org": 1}}', "auths: not an object of objects"),
-        ('{"auths": {"r.org": {"auth": "?"}}}', r'auths\["r\.org"\]\.auth: not base64'),
-        ('{"auths": {"r.org": {"auth": "bWU="}}}', r"\.auth: no USER:PASSWORD in it"),
-        ('{"auths": {"r.org": {"username": 1}}}', "username, password and identitytoken are"),
+        ("[]", "must be a JSON object"),
+        ("{", "invalid JSON"),
+        ('{"auths": []}', "auths must be a JSON object"),
+        ('{"auths": {"r.org": 1}}', "auths must be a JSON object"),
+        ('{"auths": {"r.org": {"auth": "?"}}}', r'auths\["r\.org"\]\.auth: invalid base64'),
+        ('{"auths": {"r.org": {"auth": "bWU="}}}', r"\.auth: must be the base64 of USER:PASSWORD"),
+        ('{"auths": {"r.org": {"username": 1}}}', "username, password and identitytoken must"),
         ('{"auths": {"r.org": {"username": "\\ud800"}}}', "username, password and identitytoken"),
-        ('{"auths": {"r.org": {"x": 1}}}', "neither auth nor username nor identitytoken"),
+        ('{"auths": {"r.org": {"x": 1}}}', "must have auth, username or identitytoken"),
     ],
 )
 def test_damaged_credentials(settings: Settings, tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "local/auth.json").write_text(text)
-    with pytest.raises(ImageError, match=rf"local/auth\.json: .*{message}"):
+    with pytest.raises(ImageError, match=rf"local/auth\.json.*{message}"):
         credential(settings, "r.org", "web")
 
 
@@ -335,7 +336,7 @@ def test_registries_by_other_names(settings: Settings, tmp_path: Path, key: str)
     entries: dict[str, object] = {key: {"identitytoken": "a"}, "r.org:443/x": {"auth": "?"}}
     file.write_text(json.dumps({"auths": entries}))
     assert credential(settings, "docker.io", "library/web") == Credential("", "", "a")
-    with pytest.raises(ImageError, match=r'auths\["r\.org:443/x"\]\.auth: not base64'):
+    with pytest.raises(ImageError, match=r'auths\["r\.org:443/x"\]\.auth: invalid base64'):
         credential(settings, "r.org", "x/web")
     other = {"index.docker.io": {"identitytoken": "b"}}
     file.write_text(json.dumps({"auths": entries | other}))
@@ -359,8 +360,8 @@ def test_mirrors(settings: Settings, tmp_path: Path) -> None:
     assert settings.mirrors() == {"a": [], "b": ["y"]}
     for text, message in (
         ('{"mirror": {}}', 'unknown member "mirror"'),
-        ('{"mirrors": []}', "mirrors: not an object"),
-        ('{"mirrors": {"a": ["http://x"]}}', r'mirrors\["a"\] is wrong'),
+        ('{"mirrors": []}', "mirrors must be a JSON object"),
+        ('{"mirrors": {"a": ["http://x"]}}', r'mirrors\["a"\] must be a list'),
     ):
         (tmp_path / "user/registries.json").write_text(text)
         with pytest.raises(ImageError, match=rf"user/registries\.json: {message}"):

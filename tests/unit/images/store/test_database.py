@@ -27,9 +27,7 @@ def test_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     backup = sqlite3.connect(f"{path}.version-{newest}")
     assert backup.execute("SELECT * FROM images").fetchall() == [("a", 1.0, 2.0, "")]
     backup.close()
-    with pytest.raises(
-        ImageError, match=f"has version {newest + 1}, and {newest} is the newest known"
-    ):
+    with pytest.raises(ImageError, match=f"unsupported version {newest + 1}, newer than {newest}"):
         database.open_database(path)
 
 
@@ -58,5 +56,5 @@ def test_a_damaged_index_is_told(tmp_path: Path) -> None:
 
 def test_an_index_that_cannot_be_opened(tmp_path: Path) -> None:
     (tmp_path / "index.db").mkdir()
-    with pytest.raises(ImageError, match=r'cannot open the image index ".*/index\.db": unable'):
+    with pytest.raises(ImageError, match=r'open the image index ".*/index\.db": unable'):
         database.open_database(str(tmp_path / "index.db"))

@@ -60,7 +60,7 @@ def test_import_and_find(store: Store) -> None:
 def test_an_image_that_is_gone_meanwhile(store: Store) -> None:
     image = put(store, small("one"))
     os.unlink(store.blobs.path_of(image.id))
-    with pytest.raises(HostError, match=f"mark the image {image.id} as used: no such file"):
+    with pytest.raises(HostError, match=f"mark image {image.id} as used: no such file"):
         store.mark_used(image.id)
 
 
@@ -76,7 +76,7 @@ def test_beginning_of_several_ids(store: Store, monkeypatch: pytest.MonkeyPatch)
     ids = [put(store, small(str(number))).id for number in range(17)]
     first = [id[7] for id in ids]
     digit = next(one for one in first if first.count(one) > 1)
-    with pytest.raises(ImageError, match="means several images"):
+    with pytest.raises(ImageError, match="is ambiguous"):
         store.find(digit)
 
 
@@ -91,7 +91,7 @@ def test_a_name_moves_to_the_newer_image(store: Store) -> None:
 
 @pytest.mark.parametrize("name", [" a", "-x", "sha256:" + "0" * 64, "a\nb", "x" * 5000])
 def test_bad_names(store: Store, name: str) -> None:
-    with pytest.raises(ImageError, match="no name for an image"):
+    with pytest.raises(ImageError, match="invalid image name"):
         put(store, small("one"), name)
     assert store.records() == []
     assert store.sweep()[0] > 0
@@ -195,14 +195,14 @@ def test_damage_on_the_way_is_refused(store: Store) -> None:
         for data, message in (
             (wrong, "digest mismatch"),
             (content[:-1], f"ends after {len(content) - 1} of {len(content)} bytes"),
-            (content + b"x", f"longer than the {len(content)} bytes"),
+            (content + b"x", f"longer than the expected {len(content)} bytes"),
         ):
             with pytest.raises(ImageError, match=message):
                 incoming.add_blob(io.BytesIO(data), layer["digest"], layer["size"])
         assert os.listdir(incoming.path) == []
         incoming.add_bytes(built.manifest)
         incoming.add_bytes(built.config)
-        with pytest.raises(ImageError, match="layer 1 is missing"):
+        with pytest.raises(ImageError, match=r"layer 1 sha256:.* is missing"):
             incoming.commit(built.id)
     assert store.records() == []
     assert files(store) == set()
@@ -332,15 +332,17 @@ def test_a_store_that_cannot_be_made(tmp_path: Path) -> None:
 def test_a_blob_that_is_no_file(store: Store) -> None:
     digest = images.digest(b"x")
     Path(store.blobs.path_of(digest)).mkdir()
-    with Incoming(store) as incoming, pytest.raises(HostError, match=f"link blob {digest}: "):
+    with Incoming(store) as incoming, pytest.raises(HostError, match=f"link blob {digest} into "):
         incoming.has(digest)
-    with pytest.raises(HostError, match=f"remove blob {digest}: is a directory"):
+    with pytest.raises(
+        HostError, match=f'remove blob .*/{digest.partition(":")[2]}": is a directory'
+    ):
         store.blobs.drop(digest)
 
 
 def test_a_file_system_without_room(store: Store) -> None:
     with Incoming(store) as incoming, file_size_limit.limited(4096):
-        with pytest.raises(HostError, match="write blob of unknown digest: file too large"):
+        with pytest.raises(HostError, match=r"write blob /.*: file too large"):
             incoming.add_blob(io.BytesIO(LARGE))
         with pytest.raises(HostError, match=f"write blob {images.digest(LARGE)}: file too large"):
             incoming.add_blob(io.BytesIO(LARGE), images.digest(LARGE))
@@ -353,12 +355,12 @@ def test_a_blob_of_another_size(store: Store) -> None:
     put(store, built)
     layer = built.manifest_document["layers"][0]
     layer["size"] += 1
-    with pytest.raises(ImageError, match=f"layer 1 has {layer['size'] - 1} bytes instead of"):
+    with pytest.raises(ImageError, match=f"layer 1 .* got {layer['size'] - 1}"):
         put(store, built)
 
 
 def test_an_image_that_is_gone_cannot_be_marked(store: Store) -> None:
     image = put(store, small("one"))
     store.remove([image.id])
-    with pytest.raises(HostError, match=f"mark the image {image.id} as used: no such file"):
+    with pytest.raises(HostError, match=f"mark image {image.id} as used: no such file"):
         store.mark_used(image.id)

@@ -67,7 +67,7 @@ def test_a_docker_archive_with_compressed_layers(tmp_path: Path, store: Store) -
                     manifest = add_image(incoming, archive, "", silent)
                     assert json.loads(manifest.data)["layers"][0]["digest"] == images.digest(data)
                 else:
-                    with pytest.raises(ImageError, match=r"a\.tar: layer is compressed with xz"):
+                    with pytest.raises(ImageError, match="layer: unsupported compression xz"):
                         add_image(incoming, archive, "", silent)
             finally:
                 archive.close()
@@ -77,10 +77,10 @@ def test_headers_one_behind_the_other(tmp_path: Path) -> None:
     """The standard library would read those of extended names by recursion."""
     header = images.member(tarfile.GNUTYPE_LONGNAME, name="x")
     archive = header.tobuf(tarfile.GNU_FORMAT) * 5000
-    with pytest.raises(ImageError, match=r"it is damaged: .* too many headers"):
+    with pytest.raises(ImageError, match=r"it: damaged tar archive: more than 16 headers"):
         list(members(Reading(io.BytesIO(archive), "it"), BUDGET))
     (tmp_path / "a.tar").write_bytes(archive)
-    with pytest.raises(ImageError, match=r"a\.tar is damaged"):
+    with pytest.raises(ImageError, match=r"a\.tar: damaged tar archive"):
         ArchiveFiles(str(tmp_path / "a.tar"), str(tmp_path), BUDGET)
 
 
@@ -88,7 +88,7 @@ def test_headers_one_behind_the_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize("size", [-512, 2 << 20, 7 << 33])
 def test_headers_that_would_fill_the_memory(tmp_path: Path, type: bytes, size: int) -> None:
     archive = images.member(type, name="x", size=size).tobuf(tarfile.GNU_FORMAT) + bytes(1024)
-    words = f"it is damaged: .* header of {size} bytes" if size > 0 else "a negative size"
+    words = f"it: damaged tar archive: .* header of {size} bytes" if size > 0 else "negative size"
     with pytest.raises(ImageError, match=words):
         list(members(Reading(io.BytesIO(archive), "it"), BUDGET))
     (tmp_path / "it").write_bytes(archive)
@@ -154,7 +154,7 @@ def test_members_of_negative_size(tmp_path: Path, by: str) -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.count("is damaged: a ") == 4, done.stdout
+    assert done.stdout.count(": damaged tar archive: ") == 4, done.stdout
 
 
 def test_a_file_that_becomes_shorter(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_a_file_that_becomes_shorter(tmp_path: Path) -> None:
     begin = stream.read(512) + stream.read(512)  # the headers of both
     assert b"log" in begin
     os.truncate(file, 1000)
-    with pytest.raises(ImageError, match='"log" became shorter while it was read'):
+    with pytest.raises(ImageError, match='read "log": the file was truncated meanwhile'):
         read_all(stream)
 
 
@@ -184,7 +184,7 @@ def test_directories_one_in_another(tmp_path: Path) -> None:
 
 def test_an_archive_on_a_full_disk(store: Store) -> None:
     image = put(store, BUILT)
-    words = "write the archive: no space left on device"
+    words = "write the archive of image sha256:.*: no space left on device"
     with open("/dev/full", "wb", buffering=0) as full, pytest.raises(HostError, match=words):
         write_archive(store.blobs, image, full)
 
@@ -195,7 +195,7 @@ def test_a_layout_that_somebody_else_writes_to(tmp_path: Path, store: Store) -> 
     (tmp_path / "blobs").symlink_to("outside")
     (tmp_path / "outside").mkdir()
     fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
-    with pytest.raises(HostError, match="write the OCI layout: file exists"):
+    with pytest.raises(HostError, match=r"write the OCI layout of image sha256:.*: file exists"):
         write_layout(store.blobs, image, fd)
     os.close(fd)
     assert os.listdir(tmp_path / "outside") == []

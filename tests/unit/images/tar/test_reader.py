@@ -144,22 +144,22 @@ def test_what_ends_too_early_is_refused(length: int) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"x" * 512, "no tar archive, or damaged"),
-        (b"\x1f\x8b" + b"x" * 600, "no tar archive, or damaged"),
-        (pack({"a": ""})[:512] + b"junk" * 128, "no tar archive, or damaged"),
-        (bytes(512) + pack({"a": ""}), "has data after its end"),
-        (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"9999 a=b\n")), "is damaged"),
-        (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"0 \n")), "is damaged"),
-        (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"7 a=b\nx")), "is damaged"),
-        (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"\n" * 9)), "is damaged"),
+        (b"x" * 512, "wrong checksum of a tar header"),
+        (b"\x1f\x8b" + b"x" * 600, "wrong checksum of a tar header"),
+        (pack({"a": ""})[:512] + b"junk" * 128, "wrong checksum of a tar header"),
+        (bytes(512) + pack({"a": ""}), "data after the zero block"),
+        (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"9999 a=b\n")), "invalid record"),
+        (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"0 \n")), "invalid record"),
+        (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"7 a=b\nx")), "invalid record"),
+        (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"\n" * 9)), "invalid record"),
         (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"")), "middle of a header"),
         (
             archive(tarfile.USTAR_FORMAT, *[(member(b"L", name="p"), b"name")] * 20),
-            "too many headers",
+            "more than 16 headers for one file",
         ),
         (
             archive(tarfile.USTAR_FORMAT, (member(b"L", name="p"), bytes(2 << 20))),
-            "the archive has an extended header of 2097152 bytes",
+            "pax or GNU header of 2097152 bytes",
         ),
     ],
 )
@@ -227,7 +227,7 @@ def test_names_with_a_nul() -> None:
     for key in ("path", "linkpath", "GNU.sparse.name"):
         given = member(tarfile.REGTYPE, name="x")
         given.pax_headers = {key: "a\0b", "GNU.sparse.map": "0,2", "GNU.sparse.size": "2"}
-        with pytest.raises(ImageError, match="a name in the archive has a NUL byte"):
+        with pytest.raises(ImageError, match="NUL byte in the name"):
             read_all(archive(tarfile.PAX_FORMAT, (given, b"ab")))
 
 
@@ -240,15 +240,15 @@ def sparse(pieces: str, size: int, content: bytes = b"ab") -> bytes:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (sparse("0,1,0,1", 9), "do not fit"),
-        (sparse("5,1,0,1", 9), "do not fit"),
-        (sparse("0,2", 1), "do not fit"),
-        (sparse("0,3", 9), "are not all there"),
-        (sparse("0,1", 9), "are not all there"),
-        (sparse("0", 9), "the list of a sparse file's pieces is damaged"),
-        (sparse("0,-1", 9), "is damaged"),
-        (sparse("a,b", 9), "is damaged"),
-        (sparse("0,9" + "9" * 30, 9), "is damaged"),
+        (sparse("0,1,0,1", 9), "overlaps another one"),
+        (sparse("5,1,0,1", 9), "overlaps another one"),
+        (sparse("0,2", 1), "overlaps another one"),
+        (sparse("0,3", 9), "do not add up"),
+        (sparse("0,1", 9), "do not add up"),
+        (sparse("0", 9), "an offset without a length"),
+        (sparse("0,-1", 9), "invalid number"),
+        (sparse("a,b", 9), "invalid number"),
+        (sparse("0,9" + "9" * 30, 9), "invalid number"),
     ],
 )
 def test_wrong_lists_of_pieces(data: bytes, message: str) -> None:

@@ -35,7 +35,7 @@ def test_only_whole_ones_count() -> None:
 
 @pytest.mark.parametrize("layers", [None, 1, "x"])
 def test_what_is_no_image(layers: object) -> None:
-    with pytest.raises(ImageError, match="the cosign signatures are not an image"):
+    with pytest.raises(ImageError, match="layers must be a list"):
         list(signatures(json.dumps({"layers": layers}).encode()))
 
 
@@ -47,7 +47,7 @@ def test_a_key_on_a_curve_that_nobody_knows(tmp_path: Path) -> None:
     path = tmp_path / "team.pub"
     path.write_bytes(b"-----BEGIN PUBLIC KEY-----\n%s-----END PUBLIC KEY-----\n" % changed)
     with pytest.raises(
-        ImageError, match=r"team\.pub: not a public key in PEM form: .* not supported"
+        ImageError, match=r'team\.pub": not a public key in PEM form: .* not supported'
     ):
         load_keys((str(path),))
 

@@ -76,20 +76,20 @@ def test_slashes_lead_around_no_rule() -> None:
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"other": 1}, r'p\.json: unknown member "other" .default, prefixes'),
-        ({"default": "maybe"}, r"p\.json: default: unknown rule"),
+        ({"other": 1}, r'p\.json: unknown member "other" .supported: default, prefixes'),
+        ({"default": "maybe"}, r"p\.json: default: invalid rule"),
         (
             {"prefixes": {"a.org": "accept", "a.org:443": "reject"}},
             r'prefixes\["a\.org:443"\]: duplicate rule for a\.org',
         ),
-        ({"prefixes": []}, r"p\.json: prefixes: must be an object"),
+        ({"prefixes": []}, r"p\.json: prefixes must be a JSON object"),
         ({"prefixes": {"busybox": "accept"}}, 'invalid image prefix "busybox"'),
-        ({"prefixes": {"a.org": {"signedBy": {}}}}, r'"a\.org"\]\.signedBy: names no key'),
+        ({"prefixes": {"a.org": {"signedBy": {}}}}, r'"a\.org"\]\.signedBy: requires no key'),
         ({"prefixes": {"a.org": {"signedBy": {"x": 1}}}}, "signedBy: unknown kind of key"),
-        ({"prefixes": {"a.org": {"signedBy": {"cosign": "x"}}}}, r"signedBy: invalid form"),
+        ({"prefixes": {"a.org": {"signedBy": {"cosign": "x"}}}}, r"signedBy: openpgp must be"),
         (
             {"prefixes": {"a.org": {"signedBy": {"cosign": [""]}}}},
-            "cosign: must be a list of files",
+            "cosign must be a list of files",
         ),
     ],
 )

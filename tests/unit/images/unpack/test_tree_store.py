@@ -222,7 +222,7 @@ def test_trees_that_cannot_be_made(tmp_path: Path, trees: TreeStore, image: Imag
         TreeStore(str(tmp_path / "other"))
     Path(trees.path).rmdir()
     Path(trees.path).touch()
-    with pytest.raises(HostError, match=r'make the tree ".*/cas/tree/sha256-.*": not a directory'):
+    with pytest.raises(HostError, match=r'unpack image .*/cas/tree/sha256-.*": not a directory'):
         trees.render(image)
     with pytest.raises(HostError, match=r'read the tree ".*/nothing": no such file or directory'):
         hash_tree(str(tmp_path / "nothing"))

@@ -10,7 +10,7 @@ import pytest
 
 import ociruntime.pods.bundle
 from ociruntime.base.errors import PodError
-from ociruntime.pods.bundle.app_config import CAPABILITIES, AppPlace, app_config
+from ociruntime.pods.bundle.app_config import CAPABILITIES, AppFacts, app_config
 from ociruntime.pods.manifest.flavours import FLAVOURS
 from ociruntime.pods.manifest.oci_resources import skipped
 
@@ -27,16 +27,16 @@ def manifest(**app: Any) -> dict[str, Any]:  # noqa: ANN401
     }
 
 
-def place() -> AppPlace:
-    made = AppPlace(UUID, "/pod/rootfs")
+def facts() -> AppFacts:
+    made = AppFacts(UUID, "/pod/rootfs")
     made.namespaces = {kind: f"/proc/9/ns/{kind}" for kind in ("pid", "network", "ipc", "uts")}
     made.environment = {"PATH": "/bin", "AC_APP_NAME": "web"}
     made.seccomp = json.loads(SECCOMP.read_text())
     return made
 
 
-def config(where: AppPlace | None = None, **app: Any) -> dict[str, Any]:  # noqa: ANN401
-    return app_config(manifest(**app), "web", {}, where or place())
+def config(where: AppFacts | None = None, **app: Any) -> dict[str, Any]:  # noqa: ANN401
+    return app_config(manifest(**app), "web", {}, where or facts())
 
 
 def test_the_usual() -> None:
@@ -63,7 +63,7 @@ def test_the_usual() -> None:
 
 
 def test_nobody_but_root_holds_capabilities() -> None:
-    where = place()
+    where = facts()
     where.uid = 1000
     capabilities = config(where)["process"]["capabilities"]
     assert capabilities["effective"] == capabilities["permitted"] == []
@@ -80,7 +80,7 @@ def test_capabilities() -> None:
 
 
 def test_checks_can_be_turned_off() -> None:
-    where = place()
+    where = facts()
     where.insecure = frozenset(("capabilities", "paths", "seccomp"))
     where.capabilities = ("CAP_SYS_ADMIN", "CAP_KILL")
     made = config(where)
@@ -103,7 +103,7 @@ def test_limits() -> None:
     assert resources["cpu"] == {"quota": 50000, "period": 100000, "shares": 512}
     assert resources["pids"] == {"limit": 9}
     assert made["process"]["oomScoreAdj"] == 7
-    where = place()
+    where = facts()
     where.controllers = frozenset(("memory",))
     resources = config(where, isolators=wanted)["linux"]["resources"]
     assert set(resources) == {"devices", "memory"}
@@ -111,7 +111,7 @@ def test_limits() -> None:
 
 
 def test_volumes() -> None:
-    where = place()
+    where = facts()
     where.volumes = {"a": "/host/a", "b": "/pod/volumes/b", "d": "/dev/loop7"}
     where.devices = {"d": ("b", 7, 7)}
     where.binds = [("/pod/hosts", "/etc/hosts"), ("/pod/resolv.conf", "/etc/resolv.conf")]
@@ -148,7 +148,7 @@ def test_a_mount_of_no_volume() -> None:
 
 
 def test_fly_only_changes_the_root() -> None:
-    where = place()
+    where = facts()
     where.flavour = FLAVOURS["fly"]
     where.capabilities = ("CAP_SYS_ADMIN",)
     where.volumes = {"a": "/host/a"}
@@ -169,7 +169,7 @@ def test_fly_only_changes_the_root() -> None:
 
 def seccomp(name: str, *words: str, errno: str = "", **changes: int) -> dict[str, Any] | None:
     value: dict[str, Any] = {"set": list(words)} | ({"errno": errno} if errno else {})
-    where = place()
+    where = facts()
     where.uid = changes.get("uid", 0)
     made = config(where, isolators=[{"name": f"os/linux/seccomp-{name}-set", "value": value}])
     assert made["process"]["noNewPrivileges"] == (where.uid != 0)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import ociruntime.pods.bundle
-from ociruntime.pods.bundle.app_config import AppPlace, app_config
+from ociruntime.pods.bundle.app_config import AppFacts, app_config
 from ociruntime.pods.manifest.app_arguments import parse_pod_arguments
 from ociruntime.pods.manifest.app_options import APP_OPTIONS, PREPARE_OPTIONS
 from ociruntime.pods.manifest.build import build
@@ -60,23 +60,23 @@ class Image:
 def made(case: str) -> dict[str, Any]:
     words = parse_pod_arguments(CASES[case].split(), PREPARE_OPTIONS, APP_OPTIONS)
     manifest = build(words, [Image()], {}, {}).manifest
-    place = AppPlace("6733c088-a507-4694-aabf-5cd2e0b1f5b3", "/pod/apps/image/bundle/rootfs")
-    place.namespaces = {kind: f"/proc/9/ns/{kind}" for kind in ("pid", "network", "ipc", "uts")}
-    place.environment = {"PATH": "/bin", "AC_APP_NAME": "image"}
-    place.hostname = "box"
-    place.shared_memory = "/pod/shm"
-    place.binds = [("/pod/hosts", "/etc/hosts")]
-    place.volumes = {"h": "/srv", "e": "/pod/volumes/e"}
-    place.seccomp = json.loads(SECCOMP.read_text())
+    facts = AppFacts("6733c088-a507-4694-aabf-5cd2e0b1f5b3", "/pod/apps/image/bundle/rootfs")
+    facts.namespaces = {kind: f"/proc/9/ns/{kind}" for kind in ("pid", "network", "ipc", "uts")}
+    facts.environment = {"PATH": "/bin", "AC_APP_NAME": "image"}
+    facts.hostname = "box"
+    facts.shared_memory = "/pod/shm"
+    facts.binds = [("/pod/hosts", "/etc/hosts")]
+    facts.volumes = {"h": "/srv", "e": "/pod/volumes/e"}
+    facts.seccomp = json.loads(SECCOMP.read_text())
     if case != "plain":  # one whole filter is enough to read
-        place.seccomp |= {"allowed": ["read"], "capabilities": {}, "rules": []}
+        facts.seccomp |= {"allowed": ["read"], "capabilities": {}, "rules": []}
     if case == "fly":
-        place.flavour, place.capabilities = FLAVOURS["fly"], ("CAP_KILL", "CAP_SYS_ADMIN")
+        facts.flavour, facts.capabilities = FLAVOURS["fly"], ("CAP_KILL", "CAP_SYS_ADMIN")
     if case == "private-users":
-        place.private_users, place.uid = (131072, 65536), 1000
-        place.namespaces["user"] = "/proc/9/ns/user"
-        del place.namespaces["network"]
-    return app_config(manifest, "image", CONFIG, place)
+        facts.private_users, facts.uid = (131072, 65536), 1000
+        facts.namespaces["user"] = "/proc/9/ns/user"
+        del facts.namespaces["network"]
+    return app_config(manifest, "image", CONFIG, facts)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -65,9 +65,9 @@ def test_beginnings_of_commands(capfd: Capture) -> None:
     assert main(["ver"]) == 0
     assert capfd.readouterr().out.startswith("ocipod: ")
     line = failing(["st"], capfd)
-    assert '"st" means several commands' in line
+    assert '"st" is ambiguous' in line
     assert "status stop" in line
-    assert '"app st" means several commands' not in line
+    assert '"app st" is ambiguous' not in line
 
 
 def test_hidden_commands_have_no_beginning(capfd: Capture) -> None:

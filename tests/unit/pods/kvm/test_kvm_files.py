@@ -63,7 +63,7 @@ def test_modules_and_what_they_need(tmp_path: Path) -> None:
         data.split(b"name=")[1] for data in Modules(str(tmp_path)).load_order(["top", "other"])
     ]
     assert names == [b"base\0", b"middle\0", b"top\0", b"other\0"]
-    with pytest.raises(PodError, match="lacks 9p"):
+    with pytest.raises(PodError, match="lacks the module 9p"):
         Modules(str(tmp_path)).load_order(["9p"])
     (tmp_path / "kernel" / "bad.ko.xz").write_bytes(b"nothing")
     with pytest.raises(PodError, match="damaged"):
@@ -75,7 +75,7 @@ def test_a_module_that_nothing_unpacks(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "packed.ko.zst").write_bytes(b"anything")
     with pytest.raises(PodError, match=r"packed\.ko\.zst: zstd is not supported") as caught:
         Modules(str(tmp_path)).load_order(["packed"])
-    assert caught.value.hint == "install zstandard"
+    assert caught.value.hint == "pip install zstandard"
     (tmp_path / "lost.ko").symlink_to("nowhere")
     with pytest.raises(HostError, match=f"read {tmp_path}/lost.ko: no such file"):
         Modules(str(tmp_path)).load_order(["lost"])
@@ -155,7 +155,7 @@ def test_a_file_of_settings_that_cannot_be_read(host: Path) -> None:
 
 def test_no_kernel(host: Path) -> None:
     say(host)
-    with pytest.raises(PodError, match="no kernel found") as caught:
+    with pytest.raises(PodError, match=r"kernel .* not found") as caught:
         settings(str(host))
     assert "--kvm-kernel" in caught.value.hint
 

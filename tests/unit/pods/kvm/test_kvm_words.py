@@ -133,7 +133,7 @@ def test_refusals() -> None:
         with pytest.raises(UsageError, match=message):
             check_networks(networks, ipc)
     for name in ("resource/pids", "os/linux/cpu-shares"):
-        with pytest.raises(UsageError, match=f"{name}: not supported for a virtual machine"):
+        with pytest.raises(UsageError, match=f"{name}: not supported for a whole pod"):
             check_manifest({"apps": [], "volumes": [], "isolators": [{"name": name}]})
     entry = {"name": "a", "app": {"streams": {"stdout": "tty"}}}
     with pytest.raises(UsageError, match="has no terminal"):

@@ -142,3 +142,26 @@ def test_a_child_is_there_until_its_end_is_told(loop: Loop) -> None:
     os.kill(os.getpid(), signal.SIGCHLD)
     loop.run()
     assert sorted(ends) == sorted([one, two])
+
+
+def test_an_interrupt_before_the_child_left_the_group_is_the_monitor_s(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """^C reaches the whole foreground process group."""
+    setpgid = os.setpgid
+
+    def interrupted(pid: int, group: int) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        setpgid(pid, group)
+
+    outcomes: list[Outcome] = []
+
+    def done(outcome: Outcome) -> None:
+        outcomes.append(outcome)
+        loop.stopped = True
+
+    monkeypatch.setattr(os, "setpgid", interrupted)
+    worker.start(loop, (), lambda: {"done": True}, done)
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    loop.run()
+    assert (outcomes[0].status, outcomes[0].error) == (0, "")

@@ -71,7 +71,7 @@ def test_leading_arguments_are_no_images() -> None:
         ("--name=a one", "--name must follow an image"),
         ("-- x", '"--" must follow an image'),
         ("one ---", '"---" must follow the arguments'),
-        ("one -- a --- -- b", 'image "one": arguments given twice'),
+        ("one -- a --- -- b", 'image "one": "--" given twice'),
         ("one --memry=1", "unknown option --memry (did you mean --memory?)"),
         ("one ----name=a", "unknown option ----name"),
         ("one --cap=a", "unknown option --cap"),

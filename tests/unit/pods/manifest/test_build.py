@@ -148,7 +148,7 @@ def test_a_port_of_several_apps() -> None:
     manifest = made.manifest | {"ports": []}
     for entry, number in zip(manifest["apps"], (80, 81), strict=True):
         entry["app"]["ports"] = [{"name": "www", "protocol": "tcp", "port": number}]
-    with pytest.raises(UsageError, match='several apps have a port "www": 80/tcp, 81/tcp'):
+    with pytest.raises(UsageError, match='"www" is ambiguous: the apps have 80/tcp, 81/tcp'):
         add_ports(manifest, [{"name": "www", "hostPort": 1, "hostIP": ""}])
 
 

@@ -18,9 +18,9 @@ def test_a_file() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("A=1\n\nA=2\n", 'f, line 3: "A" is already set'),
-        ("A", "f, line 1: must be NAME=VALUE"),
-        ("=x", "f, line 1: must be NAME=VALUE"),
+        ("A=1\n\nA=2\n", '--set-env-file f, line 3: "A" is already set'),
+        ("A", "--set-env-file f, line 1: must be NAME=VALUE"),
+        ("=x", "--set-env-file f, line 1: must be NAME=VALUE"),
     ],
 )
 def test_refused_files(text: str, message: str) -> None:

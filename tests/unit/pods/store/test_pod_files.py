@@ -12,7 +12,7 @@ import pytest
 
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.pods.bundle import pod_context, write_bundle
-from ociruntime.pods.bundle.app_config import AppPlace
+from ociruntime.pods.bundle.app_config import AppFacts
 from ociruntime.pods.operations import stopping
 from ociruntime.pods.operations.sandbox import remove_files
 from ociruntime.pods.store import control, manifest_file, phases, references
@@ -165,15 +165,15 @@ def test_a_monitor_that_another_program_plays(pod: Pod) -> None:
             control.connect(pod)
 
 
-@pytest.mark.parametrize("noted", ['{"pid": 1}', '{"pid": "x", "start_time": 1}'])
-def test_a_monitor_that_cannot_be_found_to_be_killed(pod: Pod, noted: str) -> None:
-    Path(pod.path(), "monitor.json").write_text(noted)
-    with pytest.raises(PodError, match=f"monitor.json of pod {pod.uuid} is damaged"):
+@pytest.mark.parametrize("record", ['{"pid": 1}', '{"pid": "x", "start_time": 1}'])
+def test_a_monitor_that_cannot_be_found_to_be_killed(pod: Pod, record: str) -> None:
+    Path(pod.path(), "monitor.json").write_text(record)
+    with pytest.raises(PodError, match=f"monitor of pod {pod.uuid}: monitor.json is damaged"):
         stopping._kill(pod)
 
 
 def test_a_volume_that_is_gone(tmp_path: Path) -> None:
-    place = AppPlace("uuid", "/rootfs")
+    facts = AppFacts("uuid", "/rootfs")
     volumes = [{"name": "v", "kind": "host", "source": f"{tmp_path}/gone"}]
-    with pytest.raises(HostError, match=f'find the volume "v", {tmp_path}/gone: no such file'):
-        write_bundle._find_volumes(place, str(tmp_path), {"volumes": volumes})
+    with pytest.raises(HostError, match=f'volume "v": open {tmp_path}/gone: no such file'):
+        write_bundle._find_volumes(facts, str(tmp_path), {"volumes": volumes})

@@ -97,7 +97,7 @@ ON_V1: list[tuple[dict[str, Any], list[tuple[str, str]] | None]] = [
     ({"blockIO": {"weight": 0, "leafWeight": 0}}, []),
     (
         {"hugepageLimits": [{"pageSize": "2MB", "limit": 0}]},
-        [("hugetlb.2MB.rsvd.limit_in_bytes", "0")],
+        [("hugetlb.2MB.rsvd.limit_in_bytes", "0"), ("hugetlb.2MB.limit_in_bytes", "0")],
     ),
     (
         {"network": {"classID": 1048577, "priorities": [{"name": "eth0", "priority": 5}]}},
@@ -164,7 +164,10 @@ ON_V2: list[tuple[dict[str, Any], list[tuple[str, str]]]] = [
             ("io.max", "8:16 wiops=max"),
         ],
     ),
-    ({"hugepageLimits": [{"pageSize": "64KB", "limit": 7}]}, [("hugetlb.64KB.rsvd.max", "7")]),
+    (
+        {"hugepageLimits": [{"pageSize": "64KB", "limit": 7}]},
+        [("hugetlb.64KB.rsvd.max", "7"), ("hugetlb.64KB.max", "7")],
+    ),
     ({"rdma": {"m": {"hcaHandles": 3}}}, [("rdma.max", "m hca_handle=3")]),
     (
         {"unified": {"memory.high": "5", "cgroup.max.depth": "3", "misc.max": "a 1\nb 2"}},
@@ -206,8 +209,8 @@ def test_second_choices() -> None:
     assert weight.files == (("io.bfq.weight", "10"), ("io.weight", "1"))
     (weight,) = settings({"blockIO": {"weight": 10}}, V1)
     assert weight.files == (("blkio.weight", "10"), ("blkio.bfq.weight", "10"))
-    (huge,) = settings({"hugepageLimits": [{"pageSize": "1GB", "limit": 1}]}, V2)
-    assert [name for name, _ in huge.files] == ["hugetlb.1GB.rsvd.max", "hugetlb.1GB.max"]
+    reserved, faulted = settings({"hugepageLimits": [{"pageSize": "1GB", "limit": 1}]}, V2)
+    assert (reserved.optional, faulted.optional) == (True, False), "before Linux 5.7"
 
 
 def test_hybrid_takes_each_controller_where_it_is() -> None:
@@ -220,6 +223,7 @@ def test_hybrid_takes_each_controller_where_it_is() -> None:
     assert written(settings(resources, HYBRID)) == [
         ("blkio.throttle.read_bps_device", "8:16 1"),
         ("hugetlb.2MB.rsvd.max", "1"),
+        ("hugetlb.2MB.max", "1"),
         ("memory.swappiness", "3"),
         ("memory.limit_in_bytes", "9"),
         ("hugetlb.2MB.max", "5"),

@@ -45,7 +45,7 @@ def test_by_controller() -> None:
         (("a", "b"), "lacks its controller"),
         ((":a",), "controller is empty"),
         (("cpu,:a",), "controller is empty"),
-        (("cpu:a", "cpu:b"), "there already"),
+        (("cpu:a", "cpu:b"), "given twice"),
     ],
 )
 def test_refused(wanted: tuple[str, ...], words: str) -> None:

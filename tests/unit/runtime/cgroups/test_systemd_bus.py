@@ -113,5 +113,5 @@ def test_failed_job(bus: Bus) -> None:
 
 
 def test_bus_that_breaks_off(bus: Bus) -> None:
-    with pytest.raises(HostError, match=r"start the unit a\.scope: it has hung up"):
+    with pytest.raises(HostError, match=r"start the unit a\.scope: it closed the connection"):
         start([], bus)

@@ -223,7 +223,7 @@ def test_spec_writes_a_file_once(tmp_path: Path, capfd: pytest.CaptureFixture[st
     assert config["process"]["args"]
     path.write_text("mine")
     assert main(["spec", "--bundle", str(tmp_path)]) == 1
-    assert f"{path} exists (remove it first)" in capfd.readouterr().err
+    assert f"{path} already exists (remove it first)" in capfd.readouterr().err
     assert path.read_text() == "mine"
 
 

@@ -101,7 +101,7 @@ def test_paths(path: str) -> None:
 def test_report() -> None:
     found = [Fault("a.b", "is wrong", "mend it"), Fault("", "old", "", warning=True)]
     text = bundle_text("/bundle", found, 80, uncoloured)
-    assert "fault    a.b: is wrong\n         mend: mend it\nwarning  old\n" in text
+    assert "fault    a.b: is wrong\n         fix: mend it\nwarning  old\n" in text
     assert text.endswith("\n1 fault, 1 warning in /bundle\n")
     assert bundle_values("/b", found)["canRun"] is False
     assert bundle_values("/b", found[1:])["canRun"] is True

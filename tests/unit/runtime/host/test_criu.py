@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -85,16 +86,26 @@ def test_a_program_that_says_something_and_ends(tmp_path: Path) -> None:
     assert obstacle(str(program)) == "criu check ends with status 1"
 
 
-def test_finding_it(tmp_path: Path) -> None:
+def test_finding_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the caller's PATH first, unless others can change what is there."""
+    monkeypatch.setattr("ociruntime.base.programs.DIRECTORIES", (str(tmp_path / "system"),))
+    monkeypatch.setenv("PATH", f"relative:{tmp_path / 'open'}:{tmp_path}")
+    monkeypatch.setattr("posix.environ", os.environb)
     program = tmp_path / "criu"
     program.write_text("")
     with pytest.raises(CriuError, match=r'not installed.*package "criu"'):
-        find_criu("", [str(tmp_path)])
+        find_criu("")
+    for path in (tmp_path / "system/criu", tmp_path / "open/criu"):
+        path.parent.mkdir()
+        path.write_text("")
+        path.chmod(0o755)
+    (tmp_path / "open").chmod(0o777)
+    assert find_criu("") == str(tmp_path / "system/criu")
     program.chmod(0o755)
-    assert find_criu("", [str(tmp_path)]) == str(program)
-    assert find_criu("criu", [str(tmp_path)]) == str(program)
+    assert find_criu("") == str(program)
+    assert find_criu("criu") == str(program)
     assert find_criu(str(program)) == str(program)
-    with pytest.raises(CriuError, match="--criu /no/such: there is no such program"):
+    with pytest.raises(CriuError, match="--criu /no/such: program not found"):
         find_criu("/no/such")
 
 

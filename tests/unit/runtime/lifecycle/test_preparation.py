@@ -27,6 +27,7 @@ def test_debug_lists_everything_that_is_wrong(tmp_path: Path, name: str) -> None
             prepare(context, CreateOptions("c1", str(tmp_path), given))
         assert log.exists() == debug
     lines = [json.loads(line) for line in log.read_text().splitlines()]
-    assert [(line["level"], line["msg"]) for line in lines] == [
+    found = [(line["level"], line["msg"]) for line in lines]
+    assert [each for each in found if not each[1].startswith("phase: ")] == [
         ("debug", "hostname: must be a string, got 2")
     ]

@@ -30,6 +30,7 @@ def joining(apart: int = ALL, process: dict[str, Any] | None = None, **asked: ob
 def test_plain() -> None:
     assert names(joining()) == [
         "sync",
+        "affinity",
         "null_streams",
         "join_process",
         "keyring",
@@ -46,6 +47,12 @@ def test_plain() -> None:
         "exec",
     ]
     assert steps(joining(), "join_process") == [{"flags": ALL, "root_of": 0}]
+
+
+def test_an_affinity_of_its_own_is_left_alone() -> None:
+    """CFG-AFF-03: without a final one it is not touched behind the move into the cgroup."""
+    process = {"execCPUAffinity": {"initial": "0"}}
+    assert names(joining(process=process))[:3] == ["affinity", "sync", "null_streams"]
 
 
 def test_fork_comes_when_all_is_given_up_and_behind_the_filter() -> None:

@@ -103,7 +103,8 @@ def test_all_new_namespaces_are_made_by_the_spawn() -> None:
 
 def test_cgroup_namespace_is_made_in_the_cgroup() -> None:
     order = names(compiled(config(linux=namespaces("mount", "cgroup"))))
-    assert order[order.index("unshare") - 1] == "sync"
+    at = order.index("unshare")
+    assert order[at - 2 : at] == ["sync", "affinity"]
 
 
 def test_joining_is_done_before_the_process_exists() -> None:
@@ -124,7 +125,7 @@ def test_joined_pid_namespace_is_entered_when_all_is_given_up(calls: set[str]) -
     assert "clone_init" not in order
     fork = order.index("clone_process")
     assert order[fork + 1 : fork + 3] == ["sync", "wait_start"]
-    before = ["seccomp", "drop_extra"] if calls else ["sync", "close_host"]
+    before = ["seccomp", "drop_extra"] if calls else ["affinity", "close_host"]
     assert order[fork - 2 : fork] == before
     assert bool(plan.warnings) is not bool(calls)
 

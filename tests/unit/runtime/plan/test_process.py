@@ -45,7 +45,8 @@ def test_working_directory_is_made_before_the_root_is_read_only() -> None:
         config(root={"path": "rootfs", "readonly": True}, process={"cwd": "/srv//app/"})
     )
     assert steps(plan, "mkdir") == [{"target": "/srv/app", "mode": 0o755}]
-    assert names(plan).index("mkdir") < names(plan).index("set_attributes")
+    changed = [index for index, name in enumerate(names(plan)) if name == "set_attributes"]
+    assert names(plan).index("mkdir") < changed[-1]
     assert {one["path"] for one in steps(plan, "chdir")} == {"/srv/app"}
     assert [one["optional"] for one in steps(plan, "chdir")] == [1, 0]
 

@@ -1,0 +1,170 @@
+"""Correct what the specification forbids and both runc and crun accept, with a warning.
+
+Loaded only when the strict checks have refused a config.json.  Each rule changes the document into
+one that says the same and is valid; docs/spec-decisions.md lists the rules, and what is refused all
+the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+Json = Any
+Rule = Callable[[dict[str, Any]], Iterator[str]]
+
+HOOKS = (
+    *("prestart", "createRuntime", "createContainer"),
+    *("startContainer", "poststart", "poststop"),
+)
+
+
+def tolerate(config: Json) -> list[str]:
+    """Correct in ``config`` what both peers accept; return a warning for each change."""
+    if not isinstance(config, dict):
+        return []
+    return [warning for rule in RULES for warning in rule(config)]
+
+
+def _version(config: dict[str, Any]) -> Iterator[str]:
+    version = config.get("ociVersion")
+    if version in ("1", "1.0", "1.1", "1.2", "1.3"):
+        config["ociVersion"] = f"{version}.0" if "." in version else "1.0.0"
+        yield f'ociVersion: "{version}" is not a semantic version, taken as {config["ociVersion"]}'
+
+
+def _annotations(config: dict[str, Any]) -> Iterator[str]:
+    if "" in _object(config, "annotations"):
+        del config["annotations"][""]
+        yield "annotations: an empty key is left out"
+
+
+def _user(config: dict[str, Any]) -> Iterator[str]:
+    process = config.get("process")
+    if isinstance(process, dict):
+        yield from _zero(process, "process", "user", {})
+        if isinstance(process["user"], dict):
+            yield from _zero(process["user"], "process.user", "uid")
+            yield from _zero(process["user"], "process.user", "gid")
+
+
+def _io_priority(config: dict[str, Any]) -> Iterator[str]:
+    priority = _object(config, "process", "ioPriority")
+    if "class" in priority:
+        yield from _zero(priority, "process.ioPriority", "priority")
+
+
+def _zero(parent: dict[str, Any], where: str, name: str, value: Json = 0) -> Iterator[str]:
+    """Add a missing member with its zero value, as Go's decoder does for runc."""
+    if name not in parent:
+        parent[name] = value
+        meaning = "0" if value == 0 else "root"
+        yield f"{where}.{name}: is missing, taken as {meaning}"
+
+
+def _rlimits(config: dict[str, Any]) -> Iterator[str]:
+    """Keep the last limit of a type, as setrlimit(2) does when they are set in turn."""
+    process = _object(config, "process")
+    rlimits = _list(process, "rlimits")
+    if not all(isinstance(each, dict) and isinstance(each.get("type"), str) for each in rlimits):
+        return
+    last = {each["type"]: each for each in rlimits}
+    if len(last) < len(rlimits):
+        process["rlimits"] = list(last.values())
+        yield "process.rlimits: a type is given twice, the last limit counts"
+
+
+def _hook_environment(config: dict[str, Any]) -> Iterator[str]:
+    hooks = _object(config, "hooks")
+    for kind in HOOKS:
+        for index, hook in enumerate(_list(hooks, kind)):
+            env = _list(hook, "env") if isinstance(hook, dict) else []
+            for entry in [each for each in env if isinstance(each, str) and each.find("=") < 1]:
+                env.remove(entry)
+                yield f'hooks.{kind}[{index}].env: "{entry}" is not NAME=VALUE, left out'
+
+
+def _relative_paths(config: dict[str, Any]) -> Iterator[str]:
+    linux = _object(config, "linux")
+    for member in ("maskedPaths", "readonlyPaths"):
+        paths = _list(linux, member)
+        for index, path in enumerate(paths):
+            if isinstance(path, str) and path and path[0] != "/":
+                paths[index] = f"/{path}"
+                yield f'linux.{member}[{index}]: "{path}" is relative, taken from /'
+        if "" in paths:
+            linux[member] = [path for path in paths if path != ""]
+            yield f"linux.{member}: an empty path is left out"
+
+
+def _personality(config: dict[str, Any]) -> Iterator[str]:
+    personality = _object(config, "linux", "personality")
+    if _list(personality, "flags"):
+        personality["flags"] = []
+        yield "linux.personality.flags: none is defined, ignored"
+
+
+def _device_numbers(config: dict[str, Any]) -> Iterator[str]:
+    for index, device in enumerate(_list(_object(config, "linux"), "devices")):
+        if isinstance(device, dict) and device.get("type") in ("b", "c", "u"):
+            yield from _zero(device, f"linux.devices[{index}]", "major")
+            yield from _zero(device, f"linux.devices[{index}]", "minor")
+
+
+def _device_rules(config: dict[str, Any]) -> Iterator[str]:
+    for index, rule in enumerate(_list(_object(config, "linux", "resources"), "devices")):
+        if isinstance(rule, dict) and "allow" not in rule:
+            rule["allow"] = False
+            yield f"linux.resources.devices[{index}].allow: is missing, taken as false"
+
+
+def _sysctl(config: dict[str, Any]) -> Iterator[str]:
+    """Keep the first line: the kernel reads no further, as for runc and crun."""
+    sysctl = _object(config, "linux", "sysctl")
+    for name, value in sysctl.items():
+        if isinstance(value, str) and "\n" in value:
+            sysctl[name] = value.partition("\n")[0]
+            yield f'linux.sysctl["{name}"]: has several lines, the first counts'
+
+
+def _seccomp(config: dict[str, Any]) -> Iterator[str]:
+    seccomp = _object(config, "linux", "seccomp")
+    for index, rule in enumerate(list(_list(seccomp, "syscalls"))):
+        if isinstance(rule, dict) and rule.get("names") == []:
+            seccomp["syscalls"].remove(rule)
+            yield f"linux.seccomp.syscalls[{index}]: has no names, ignored"
+    if "listenerMetadata" in seccomp and not seccomp.get("listenerPath"):
+        del seccomp["listenerMetadata"]
+        yield "linux.seccomp.listenerMetadata: ignored without listenerPath"
+
+
+RULES: tuple[Rule, ...] = (
+    _version,
+    _annotations,
+    _user,
+    _io_priority,
+    _rlimits,
+    _hook_environment,
+    _relative_paths,
+    _personality,
+    _device_numbers,
+    _device_rules,
+    _sysctl,
+    _seccomp,
+)
+
+
+def _object(parent: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return the object at the end of ``names``; an empty one if there is none."""
+    value: Json = parent
+    for name in names:
+        value = value.get(name)
+        if not isinstance(value, dict):
+            return {}
+    found: dict[str, Any] = value
+    return found
+
+
+def _list(parent: dict[str, Any], name: str) -> list[Any]:
+    value = parent.get(name)
+    return value if isinstance(value, list) else []

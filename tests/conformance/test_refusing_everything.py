@@ -1,0 +1,33 @@
+"""A program that refuses everything meets no clause: a refusal counts beside a container made."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conformance.report import document
+from conformance.runner.outcome import FAIL, SKIP
+from tests.support import project
+
+pytestmark = [pytest.mark.root, pytest.mark.timeout(120)]
+ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/root")}
+# Sections with the most refusals; the others follow the same rule (runner/worker.py).
+SECTIONS = ("bundle_json::", "config_version_root::", "linux_namespaces::", "runtime_operations::")
+
+
+def test_no_clause_is_met(tmp_path: Path) -> None:
+    program = tmp_path / "refuses"
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    report = tmp_path / "report.json"
+    command = [sys.executable, "-m", "conformance", "--runtime", str(program), "--jobs", "2"]
+    command += ["--expected", "none", "--report", f"json={report}"]
+    command += [word for section in SECTIONS for word in ("--filter", section)]
+    subprocess.run(command, cwd=project.ROOT, env=ENVIRONMENT, capture_output=True, check=False)
+    outcomes = document.load(report).outcomes
+    assert len(outcomes) > 150
+    assert {one.status for one in outcomes} == {FAIL, SKIP}

@@ -1,0 +1,39 @@
+"""What `exec` makes of an executor's messages that a neighbour may have forged."""
+
+from __future__ import annotations
+
+import os
+import socket
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ociruntime.base.errors import StepError
+from ociruntime.runtime.executor.protocol import SHORT
+from ociruntime.runtime.lifecycle.execution import Execution
+from ociruntime.runtime.plan import operations as o
+from ociruntime.runtime.plan import ops
+
+
+def test_an_announcement_before_the_pid_is_no_success() -> None:
+    """The pid is still that of the parent, which leaves: `exec` would wait for that."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    execution: Any = Execution.__new__(Execution)
+    operations = [o.clone_process(terminal=0), o.exec(args=["true"], env=[])]
+    pidfd = os.pidfd_open(os.getpid())
+    execution.executor = SimpleNamespace(
+        channel=ours, pidfd=pidfd, plan=SimpleNamespace(operations=operations)
+    )
+    execution._container = SimpleNamespace(alive=lambda: True)
+    execution._caught = None
+    execution._listener = -1
+    execution._forks = True
+    try:
+        theirs.send(SHORT.pack(ops.MESSAGE_EXEC, 0, 0, 0))
+        theirs.close()
+        with pytest.raises(StepError):
+            execution._converse()
+    finally:
+        ours.close()
+        os.close(pidfd)
