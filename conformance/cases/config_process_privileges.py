@@ -182,7 +182,8 @@ def selinux_label(c: Context) -> None:
     c.equal(label_of(c, "selinux", selinuxLabel=wanted), wanted, "label")
 
 
-@table(("CFG-AA-01", "apparmorProfile"), ("CFG-SEL-01", "selinuxLabel"))
-def unknown_label(c: Context, name: str) -> None:
-    """A value of {0} that the kernel does not know is an error."""
+@table(("CFG-AA-01", "apparmor", "apparmorProfile"), ("CFG-SEL-01", "selinux", "selinuxLabel"))
+def unknown_label(c: Context, module: str, name: str) -> None:
+    """A value of {1} that the kernel does not know is an error."""
+    need_module(c, module)
     c.refused(c.bundle(process={name: UNKNOWN}), name, or_start=True)
