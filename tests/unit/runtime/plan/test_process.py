@@ -83,6 +83,17 @@ def test_label_without_its_module(name: str, label: str) -> None:
         compiled(config(process={name: "x"}))
 
 
+def test_labels_are_written_before_the_program_is_executed() -> None:
+    labels = {"apparmorProfile": "web", "selinuxLabel": "u:r:t:s0"}
+    with_both = facts(apparmor="self/attr/apparmor/exec", selinux=True)
+    plan = compiled(config(process=labels), with_both)
+    assert [(one["path"], one["data"]) for one in steps(plan, "write_proc")] == [
+        ("self/attr/keycreate", "u:r:t:s0"),
+        ("self/attr/apparmor/exec", "exec web"),
+        ("self/attr/exec", "u:r:t:s0"),
+    ]
+
+
 def test_io_priority() -> None:
     plan = compiled(config(process={"ioPriority": {"class": "IOPRIO_CLASS_BE", "priority": 4}}))
     assert steps(plan, "io_priority") == [{"value": 2 << 13 | 4}]
