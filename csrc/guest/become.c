@@ -36,7 +36,7 @@
 #define RECURSIVE 0x8000u      /* AT_RECURSIVE */
 #define FROM_DESCRIPTOR 0x4u   /* MOVE_MOUNT_F_EMPTY_PATH */
 
-static int told = -1;
+static int report_fd = -1; /* where `fail` writes its message */
 
 static _Noreturn void fail(const char *what, const char *which)
 {
@@ -47,7 +47,7 @@ static _Noreturn void fail(const char *what, const char *which)
 	(void)snprintf(reason, sizeof(reason), "%s", strerror(errno));
 	reason[0] = (char)tolower((unsigned char)reason[0]);
 	size = snprintf(line, sizeof(line), "%s %s: %s", what, which, reason);
-	(void)!write(told, line, size < (int)sizeof(line) ? (size_t)size : sizeof(line) - 1);
+	(void)!write(report_fd, line, size < (int)sizeof(line) ? (size_t)size : sizeof(line) - 1);
 	_exit(1);
 }
 
@@ -282,7 +282,7 @@ void become_app(char *text, size_t size, int report)
 {
 	char **arguments, **directories;
 
-	told = report;
+	report_fd = report;
 	if (unshare(CLONE_NEWNS) < 0)
 		fail("unshare", "mounts");
 	arrange_files(text, size);

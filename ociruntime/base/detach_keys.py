@@ -28,15 +28,15 @@ def parse_keys(text: str) -> bytes:
 class KeyWatch:
     """A filter that detects the keys in the input; a possible prefix of them is held back."""
 
-    __slots__ = ("_keys", "_seen", "found")
+    __slots__ = ("_keys", "_seen", "detaching")
 
     def __init__(self, keys: bytes) -> None:
         self._keys = keys
         self._seen = 0
-        self.found = False
+        self.detaching = False
 
     def pass_on(self, data: bytes) -> bytes:
-        """Return the input to pass to the app; sets ``found`` if the keys were in it."""
+        """Return the input to pass to the app; sets ``detaching`` if the keys were in it."""
         if not self._keys:
             return data
         out = b""
@@ -48,7 +48,7 @@ class KeyWatch:
             if self._keys[self._seen : self._seen + 1] == one:
                 self._seen += 1
                 if self._seen == len(self._keys):
-                    self.found = True
+                    self.detaching = True
                     return out
             else:
                 out += one

@@ -142,7 +142,7 @@ def apply_records(header: Header, records: list[Record]) -> None:
                 )
             header.xattrs[name] = value
         elif not value:
-            continue  # an empty value only cancels a global record
+            continue  # it has only revoked a global record
         elif key == b"path":
             header.name = whole(value)
         elif key == b"linkpath":

@@ -94,7 +94,8 @@ class TarReader:
             raise ImageError(f"more than {_MOST_EXTENSIONS} headers for one file")
         header.name = long_name or header.name
         header.link = long_link or header.link
-        apply_records(header, [*self.globals.items(), *records])
+        # The file's own record replaces the global one, also by an empty value, which revokes it.
+        apply_records(header, list((self.globals | dict(records)).items()))
         self._set_content(header)
         make_sparse(header, block, records, lambda: self._exactly(BLOCK))
         self.left = header.stored

@@ -116,7 +116,7 @@ class Session:
                 code = self._take(self._socket.receive())
             elif 0 in events:
                 self._send_input()
-            if self._watch.found:
+            if self._watch.detaching:
                 return DETACHED
         return code
 

@@ -11,7 +11,7 @@ _left: set[str] = set()  # non-empty once this process has left the host's mount
 NOSUID, NODEV, NOEXEC = 1 << 1, 1 << 2, 1 << 3
 
 
-def leave_the_hosts() -> None:
+def enter_own_mounts() -> None:
     """Enter a new mount namespace, a slave of the host's: mounts there propagate here, not back.
 
     Repeated calls, also in children, have no effect.  Raises HostError.

@@ -24,7 +24,7 @@ class PodContext:
     hierarchies.  ``namespaces`` maps OCI namespace types, which apps join, to paths.
     """
 
-    may_sleep = True  # whether the apps' state can be serialised for hibernation
+    can_hibernate = True  # whether the apps' state can be serialised for hibernation
     __slots__ = (
         *("cgroups", "has_terminal", "log_limit", "loop", "namespaces", "path", "private"),
         "runtime",

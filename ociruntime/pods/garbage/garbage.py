@@ -88,7 +88,7 @@ def discard(pod: Pod) -> Iterator[Event]:
         pod.refresh()
     if pod.phase not in MARKED or pod.state == GONE:
         raise PodError(f"remove pod {pod.uuid}: it is {pod.state}", _hint(pod.state))
-    if pod.state in _DELETING or not phases.lock_patiently(pod, pod.phase):
+    if pod.state in _DELETING or not phases.lock_within(pod, pod.phase):
         # Between our mark and our sweep another process may have removed it.
         if pod.refresh() == GONE or (marked and pod.state in _DELETING):
             return
@@ -125,7 +125,7 @@ def _discard(pod: Pod, period: float, point: str, timeout: float = 0) -> bool:
     ``point`` names a test hook.  Returns False if it is too young or locked: the lock is held by
     a process that is about to use it.
     """
-    if _remaining(pod, period) > 0 or not phases.lock_patiently(pod, pod.phase, timeout):
+    if _remaining(pod, period) > 0 or not phases.lock_within(pod, pod.phase, timeout):
         return False
     try:
         if point:
@@ -155,7 +155,7 @@ def _sweep(directory: str, phase: str, uuid: str, grace: float) -> Iterator[Even
             remaining = _remaining(pod, grace)
             if remaining > 0:
                 yield KEPT, uuid, f"still within grace period ({remaining:.0f} s left)"
-            elif phases.lock_patiently(pod, phase, 0):
+            elif phases.lock_within(pod, phase, 0):
                 yield COLLECTING, uuid, ""
                 for problem in _remove(pod):
                     yield PROBLEM, uuid, problem

@@ -35,7 +35,7 @@ POWER_OFF_TIMEOUT = 5.0  # seconds until qemu is killed
 class Machine(PodContext):
     """The context of kvm pods, without an OCI runtime; such pods are immutable."""
 
-    may_sleep = False
+    can_hibernate = False
     __slots__ = ("_apps", "_ended", "_limit", "_over", "_pid")
 
     def __init__(self, loop: Loop, path: str, runtime: RuntimeCalls) -> None:

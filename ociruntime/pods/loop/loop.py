@@ -110,7 +110,7 @@ class Loop:
         """Return whether no event, signal or timer is pending."""
         return not (self._timers or self._taken or self._reaping or self._poll.poll(0))
 
-    def look_for_ends(self) -> None:
+    def reap_soon(self) -> None:
         """Reap children as if SIGCHLD had just arrived."""
         self._reaping = True
 

@@ -83,7 +83,7 @@ class _Client:
                 if fd == 0:
                     if not self._send_input():
                         poll.unregister(0)
-                    if self._watch.found:
+                    if self._watch.detaching:
                         return 0
                     continue
                 code = self._receive()

@@ -280,7 +280,7 @@ def add_files(
     becomes false and the image's files are copied.  Raises HostError, PodError, ImageError.
     """
     from ociruntime.pods.bundle.overlay import refusal
-    from ociruntime.pods.bundle.own_mounts import leave_the_hosts
+    from ociruntime.pods.bundle.own_mounts import enter_own_mounts
 
     home = f"{path}/apps/{entry['name']}"
     users = _private_users(settings)
@@ -294,7 +294,7 @@ def add_files(
         for name in ("upper", "work"):
             os.mkdir(f"{home}/{name}", 0o700)
         copy_metadata(tree[1], f"{home}/upper", os.stat(tree[1]), users)
-        leave_the_hosts()
+        enter_own_mounts()
         why = refusal(tree[1], home, users)
         if why:
             warn(f"copying the images' files, because an overlay cannot be mounted: {why}")

@@ -36,7 +36,7 @@ __all__ = (
     "find",
     "is_uuid",
     "list_pods",
-    "lock_patiently",
+    "lock_within",
     "mark_aborted",
     "mark_exited",
     "names",
@@ -207,7 +207,7 @@ def new_pod(directory: str) -> Pod:
             continue
         try:
             # gc may have collected the embryo before we locked it: then try with a new one.
-            if lock_patiently(pod, EMBRYO):
+            if lock_within(pod, EMBRYO):
                 _write_marks(pod)
                 if pod.move(PREPARE, lasting=False):
                     return pod
@@ -284,7 +284,7 @@ def to_run(pod: Pod) -> None:
             raise PodError(f"move pod {pod.uuid} to run: it was removed meanwhile")
         return
     require_prepared(pod)
-    if not lock_patiently(pod, PREPARED):
+    if not lock_within(pod, PREPARED):
         if pod.refresh() == STATES[PREPARED][0]:
             raise PodError(f"pod {pod.uuid} is locked by another process", "try again")
         raise _not_prepared(pod)
@@ -311,7 +311,7 @@ def _not_prepared(pod: Pod) -> PodError:
     return PodError(f"pod {pod.uuid} is {'' if early else 'already '}{pod.state}, not prepared")
 
 
-def lock_patiently(pod: Pod, phase: str, timeout: float = TIMEOUT) -> bool:
+def lock_within(pod: Pod, phase: str, timeout: float = TIMEOUT) -> bool:
     """Lock the pod while it is in ``phase``, waiting up to ``timeout`` seconds for an observer.
 
     Returns False if the lock stays held (by an owner), or the pod is not in that phase (any more).

@@ -18,7 +18,7 @@ def sleep_when_quiet(pod: Supervisor, timeout: float = 0) -> None:
     """Hibernate from now on after ``timeout`` seconds without an event, 0 for the default."""
     # Never while a user is attached to the terminal, nor for kvm pods: the machine is large anyway,
     # and its state (a child with a result to be read) is not worth serialising.
-    if pod.terminal is None and pod.context.may_sleep:
+    if pod.terminal is None and pod.context.can_hibernate:
         pod.loop.idle_timeout = timeout or hibernation.first_timeout()
         pod.loop.on_quiet = lambda: _sleep(pod)
 
@@ -95,7 +95,7 @@ def _command(pod: Supervisor) -> list[str]:
 def restore(pod: Supervisor, snapshot: Snapshot) -> None:
     """Restore a newly created ``pod`` from a snapshot.  Raises RuntimeFailure."""
     hibernation.take_signals(snapshot)
-    pod.loop.look_for_ends()  # children that exited during hibernation
+    pod.loop.reap_soon()  # children that exited during hibernation
     pod.processes.restore(snapshot["processes"])
     pod.context.namespaces = snapshot["namespaces"]
     if snapshot["copies"]:

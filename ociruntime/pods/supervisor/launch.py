@@ -64,10 +64,10 @@ def start_monitor(pod: Pod, warn: Say) -> None:
 
 def _monitor(pod: Pod, warn: Say) -> Supervisor:
     """Return the supervisor, after changing to the pod's directory.  Raises RuntimeFailure."""
-    from ociruntime.pods.bundle.own_mounts import leave_the_hosts
+    from ociruntime.pods.bundle.own_mounts import enter_own_mounts
     from ociruntime.pods.supervisor.supervise import Supervisor
 
-    leave_the_hosts()
+    enter_own_mounts()
     os.chdir(pod.path())
     return Supervisor(pod.path(), pod.uuid, pod.fd, warn)
 

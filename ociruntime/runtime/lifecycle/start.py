@@ -46,7 +46,7 @@ def start(context: Context, container_id: str, failure_fd: int = -1) -> None:
     container, held = lock(context.root, container_id)
     try:
         if failure_fd >= 0:
-            _report_told(context, container, failure_fd)
+            _report_from_file(context, container, failure_fd)
         notifying = start_locked(context, container, container.pid)
     finally:
         held.release()
@@ -179,7 +179,7 @@ def _ended_silently(container: Container) -> StepError:
     )
 
 
-def _report_told(context: Context, container: Container, fd: int) -> NoReturn:
+def _report_from_file(context: Context, container: Container, fd: int) -> NoReturn:
     """Raise the error for the message in the file; an empty one means an exit without a message."""
     from ociruntime.runtime.executor.protocol import LONG, SHORT, Message
 

@@ -125,6 +125,18 @@ def test_global_records_are_for_all() -> None:
     assert [header.mtime for header, _ in read_all(buffer.getvalue())] == [5 * 10**9] * 2
 
 
+def test_an_empty_record_revokes_the_global_one() -> None:
+    """pax(1): an empty value deletes what an earlier record or a global header says."""
+    everywhere = member(b"g", name="global"), b"11 uname=x\n8 uid=7\n"
+    revoked = member(b"x", name="pax"), b"9 uname=\n7 uid=\n"
+    own = member(b"0", name="f")
+    own.uid, own.uname = 3, "own"
+    data = archive(tarfile.USTAR_FORMAT, everywhere, (own, b""), revoked, (own, b""))
+    (first, _), (second, _) = read_all(data)
+    assert (first.uid, first.user) == (7, b"x")
+    assert (second.uid, second.user) == (3, b"own")
+
+
 @pytest.mark.parametrize("ending", [b"", bytes(512), bytes(1024), bytes(10240)])
 def test_ends(ending: bytes) -> None:
     data = pack({"a": "x"})[:1024]

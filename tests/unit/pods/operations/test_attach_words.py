@@ -47,5 +47,5 @@ def test_watching() -> None:
     assert watch.pass_on(b"x\x10") == b"\x10x"
     assert watch.pass_on(b"\x10\x10y") == b"\x10\x10\x10y"
     assert watch.pass_on(b"z\x10\x11rest") == b"z"
-    assert watch.found
+    assert watch.detaching
     assert KeyWatch(b"").pass_on(b"\x10\x11") == b"\x10\x11"
