@@ -19,9 +19,13 @@ PEER = Path("/usr/sbin/runc")
 
 
 def two_runtimes(home: Path, runtime: Path) -> Path:
-    """Make a daemon.json with the runtime to test, and the peer."""
+    """Make a daemon.json with the runtime to test, the same with --debug, and the peer."""
     config = {
-        "runtimes": {"tested": {"path": str(runtime)}, "peer": {"path": str(PEER)}},
+        "runtimes": {
+            "tested": {"path": str(runtime)},
+            "debugging": {"path": str(runtime), "runtimeArgs": ["--debug"]},
+            "peer": {"path": str(PEER)},
+        },
         "default-runtime": "tested",
     }
     (home / "daemon.json").write_text(json.dumps(config))

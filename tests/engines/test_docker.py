@@ -22,6 +22,16 @@ def test_runtime_is_known(docker: Docker) -> None:
     docker.run("--rm", "--runtime=tested", NAME, "true").ok()
 
 
+@deviates(crun="has other words for a missing program")
+def test_debug(docker: Docker) -> None:
+    """What a debugging runtime prints is neither the container's output nor its error."""
+    result = docker.run("--rm", "--runtime=debugging", NAME, "echo", "hi").ok()
+    assert (result.out, result.err) == ("hi\n", "")
+    failed = docker.run("--rm", "--runtime=debugging", NAME, "no-such-program")
+    assert failed.status == 127
+    assert "executable file not found in $PATH" in failed.err
+
+
 def test_streams_are_the_container_s(docker: Docker) -> None:
     result = docker.run("--rm", NAME, "sh", "-c", "echo out; echo error >&2").ok()
     assert (result.out, result.err) == ("out\n", "error\n")

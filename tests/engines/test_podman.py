@@ -15,6 +15,7 @@ from tests.engines.podman import Podman
 from tests.engines.scripts import MIB, WAITS_FOR_TERM, WAITS_FOR_USR1, converse
 from tests.support import cgroupfs, processes
 from tests.support.peers import deviates
+from tests.support.seccomp_agent import Agent
 
 
 def await_log(podman: Podman, name: str, text: str) -> None:
@@ -267,6 +268,55 @@ def test_hooks(podman: Podman, work: Path) -> None:
         text = text[end:]
     assert [state["status"] for state in states] == ["creating", "running", "stopped"]
     assert all(state["annotations"]["ship"] == "yard" for state in states)
+
+
+@deviates(crun="has other words for a missing program")
+def test_debug(podman: Podman) -> None:
+    """The option of ``--runtime-flag``: only ``start`` has podman's standard error for its log."""
+    debugging = ("--runtime-flag", "debug")
+    result = podman(*debugging, *podman.new("run", "--rm", NAME, "echo", "hi")).ok()
+    lines = result.err.splitlines()
+    assert (result.out, [one for one in lines if "level=debug" not in one]) == ("hi\n", [])
+    failed = podman(*debugging, *podman.new("run", "--rm", NAME, "no-such-program"))
+    assert failed.status == 127
+    assert "executable file not found in $PATH" in failed.err
+
+
+@deviates(crun="the container keeps the affinity of podman", runc="the same")
+def test_affinity(podman: Podman) -> None:
+    """Podman's own affinity is not that of its containers, nor of what is executed there."""
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        pytest.skip("needs two CPUs")
+    show = ("sed", "-n", "s/Cpus_allowed:.//p", "/proc/self/status")
+    podman.background("one", NAME, "sleep", "1000")
+    expected = podman("exec", "one", *show).ok().out
+    os.sched_setaffinity(0, cpus[:1])
+    try:
+        created = podman.run("--rm", NAME, *show).ok().out
+        executed = podman("exec", "one", *show).ok().out
+    finally:
+        os.sched_setaffinity(0, cpus)
+    assert (created, executed) == (expected, expected)
+
+
+def test_seccomp_agent(podman: Podman, work: Path) -> None:
+    """An agent that podman's profile names decides about the calls of the container."""
+    agent = Agent(work / "agent", lambda _number: errno.EEXIST)
+    rules = [{"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_NOTIFY"}]
+    profile = {
+        "defaultAction": "SCMP_ACT_ALLOW",
+        "syscalls": rules,
+        "listenerPath": str(agent.path),
+    }
+    (work / "profile.json").write_text(json.dumps(profile))
+    try:
+        option = f"--security-opt=seccomp={work}/profile.json"
+        result = podman.run("--rm", option, NAME, "mkdir", "/a")
+    finally:
+        agent.close()
+    assert (result.status, len(agent.states)) == (1, 1)
+    assert "File exists" in result.err
 
 
 def test_many_at_once(podman: Podman) -> None:
