@@ -106,25 +106,25 @@ def bad_timeout(c: Context, name: str, kind: str, value: int) -> None:
 @table(*ALL, ids="CFG-HOOK-06")
 def hook_times_out(c: Context, kind: str) -> None:
     """A {0} hook is ended when its timeout is over, and has failed then."""
-    bundle = c.bundle().hook(kind, then=["sleep 100"], timeout=1)
+    word = f"{kind}-{c.token}"
+    bundle = c.bundle().hook(kind, word=word, then=["sleep 100"], timeout=1)
     result = upto(c, bundle, kind)
-    note_of(c, bundle, kind)
+    note_of(c, bundle, word)
     if kind != "poststop":
         c.failed(result, f"a {kind} hook that does not end")
     c.expect(
         0.9 < result.seconds < 6, f"{result.verb} took {result.seconds:.1f} s, timeout was 1 s"
     )
-    running = [path for path in Path("/proc").glob("[0-9]*/cmdline") if _is(path, bundle)]
+    running = [path for path in Path("/proc").glob("[0-9]*/cmdline") if _has_word(path, word)]
     c.equal(running, [], "the hook's processes")
 
 
-def _is(path: Path, bundle: Bundle) -> bool:
-    """Return whether it is a hook of that bundle (those inside are found by their file)."""
+def _has_word(path: Path, word: str) -> bool:
+    """Return whether it is the command line of the hook with that word, here or inside."""
     try:
-        words = path.read_bytes().split(b"\0")
+        return word.encode() in path.read_bytes().split(b"\0")
     except OSError:
         return False
-    return b"hook" in words and str(bundle.log / "hooks").encode() in words
 
 
 def mark_of(bundle: Bundle, kind: str) -> tuple[str, Path]:

@@ -209,6 +209,18 @@ def scheduler_flag(c: Context) -> None:
     c.equal(c.probe(bundle)["scheduler"]["flags"] & 1, 1, "flag")
 
 
+@table(("KEEP_POLICY",), ("KEEP_PARAMS",), ids="CFG-SCHED-02")
+def keeping_flag(c: Context, name: str) -> None:
+    """SCHED_FLAG_{0} is taken, and the program keeps what it would have had."""
+    plain = c.probe(c.bundle())["scheduler"]
+    flags = [f"SCHED_FLAG_{name}"]
+    bundle = scheduled(c, policy="SCHED_OTHER", nice=LAST_NICE, flags=flags)
+    found = c.probe(bundle)["scheduler"]
+    c.equal(found["policy"], plain["policy"], "policy")
+    wanted = plain["nice"] if name == "KEEP_PARAMS" else LAST_NICE
+    c.equal(found["nice"], wanted, "nice")
+
+
 @table(
     ("SCHED_X", {"policy": "SCHED_X"}),
     ("lower case", {"policy": "sched_other"}),

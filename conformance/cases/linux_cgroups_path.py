@@ -215,17 +215,17 @@ def created(c: Context, bundle: Bundle) -> Container:
     return box
 
 
-def owned(directory: Path) -> set[str]:
-    """Files of a cgroup that are the container's root's; the directory is ``"."``."""
+def owned(directory: Path, owner: int = OWNER) -> set[str]:
+    """Files of a cgroup that belong to that uid of the host; the directory is ``"."``."""
     names = [".", *(entry.name for entry in os.scandir(directory) if entry.is_file())]
-    return {name for name in names if (directory / name).stat().st_uid == OWNER}
+    return {name for name in names if (directory / name).stat().st_uid == owner}
 
 
-def v2_owned(c: Context, bundle: Bundle) -> set[str]:
-    """What of the container's v2 cgroup belongs to its root."""
+def v2_owned(c: Context, bundle: Bundle, owner: int = OWNER) -> set[str]:
+    """What of the container's v2 cgroup belongs to that uid of the host, its root's by default."""
     places = joined(c.create(bundle))
     c.expect("" in places, "the process is in no v2 cgroup of its own")
-    return owned(places[""])
+    return owned(places[""], owner)
 
 
 @case("LNX-CGOWN-01")
@@ -253,6 +253,16 @@ def owner(c: Context) -> None:
     c.need_controller("memory", "v2")
     found = v2_owned(c, delegated(c))
     c.expect("." in found, "the directory does not belong to the container's root")
+
+
+@case("LNX-CGOWN-03")
+def owner_with_another_user(c: Context) -> None:
+    """The owner is the user that executes the program, not the container's root."""
+    c.need_controller("memory", "v2")
+    bundle = delegated(c)
+    bundle.process["user"] = {"uid": 1000, "gid": 1000}
+    found = v2_owned(c, bundle, OWNER + 1000)
+    c.expect("." in found, "the directory does not belong to the program's user")
 
 
 @table(("unmounted", False), ("read-only", True), ids="LNX-CGOWN-04")
