@@ -113,14 +113,14 @@ def test_a_terminal(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_the_foreground_gives_its_terminal(ocipod: Ocipod, work: Path) -> None:
-    script = "stty size; read -r line; echo got $line; exit 4"
+    script = "stty size; read -r line; echo got $line on $TERM; exit 4"
     words = ("run", "--net=none", "--interactive", busybox(work), *shell(script))
     command = PtyCommand(ocipod.command(*words), rows=31, columns=99)
     try:
         assert "31 99" in command.terminal.read_until("31 99")
         assert command.terminal.is_raw()
         command.terminal.write("hello\r")
-        command.terminal.read_until("got hello")
+        command.terminal.read_until("got hello on xterm")
         assert command.wait() == 4
     finally:
         command.close()
@@ -140,8 +140,9 @@ def test_a_command_with_a_terminal(ocipod: Ocipod, work: Path) -> None:
     uuid = start(ocipod, work, script="exec sleep 60")
     command = PtyCommand(ocipod.command("enter", uuid))
     try:
-        command.terminal.write("echo in$((1+1)); tty; exit 6\r")
+        command.terminal.write("echo in$((1+1)); tty; echo on $TERM; exit 6\r")
         assert "/dev/pts/" in command.terminal.read_until("/dev/pts/")
+        command.terminal.read_until("on xterm")
         assert command.wait() == 6
     finally:
         command.close()

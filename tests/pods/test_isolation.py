@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import cgroupfs, processes
+from tests.support import cgroupfs, isolation, processes
 from tests.support.ocipod import Ocipod
 from tests.support.pod_images import busybox, lines, shell
 
@@ -253,6 +253,23 @@ def test_names_and_addresses(ocipod: Ocipod, work: Path) -> None:
         "1",
         "../proc/self/mounts",
     ]
+
+
+@pytest.mark.parametrize("network", ["none", "host"])
+def test_names_as_on_the_host(ocipod: Ocipod, work: Path, network: str) -> None:
+    """Without options names are resolved as on the host, except by servers on its loopback."""
+    settings = work / "resolv.conf"
+    settings.write_text("nameserver 127.0.0.53\nnameserver 192.0.2.53\nsearch lan\n")
+    isolation.mount(str(settings), "/etc/resolv.conf", "", isolation.MS_BIND)
+    try:
+        show = shell("cat /etc/resolv.conf")
+        found = lines(ocipod("run", f"--net={network}", busybox(work), *show).ok())
+        own = ocipod("run", f"--net={network}", "--dns=none", busybox(work), *show)
+    finally:
+        isolation.unmount("/etc/resolv.conf")
+    loopback = ["nameserver 127.0.0.53"] if network == "host" else []
+    assert found == [*loopback, "nameserver 192.0.2.53", "search lan"]
+    assert "No such file" in own.err
 
 
 def test_a_device_as_a_volume(ocipod: Ocipod, work: Path) -> None:

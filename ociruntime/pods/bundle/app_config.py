@@ -10,6 +10,7 @@ from typing import Any
 from ociruntime.base.errors import PodError
 from ociruntime.pods.manifest import isolators, oci_resources, seccomp
 from ociruntime.pods.manifest.build import app_entry
+from ociruntime.pods.manifest.environment import with_term
 from ociruntime.pods.manifest.flavours import FLAVOURS, Flavour, Mount
 
 Json = dict[str, Any]
@@ -167,11 +168,12 @@ def _granted(wanted: list[Json], facts: AppFacts) -> list[str]:
 def _process(app: Json, facts: AppFacts, granted: list[str]) -> Json:
     wanted = app.get("isolators", [])
     held = granted if facts.uid == 0 else []
+    variables = [f"{name}={value}" for name, value in facts.environment.items()]
     process: Json = {
         "terminal": facts.terminal,
         "user": {"uid": facts.uid, "gid": facts.gid},
         "args": list(app["exec"]),
-        "env": [f"{name}={value}" for name, value in facts.environment.items()],
+        "env": with_term(variables) if facts.terminal else variables,
         "cwd": app.get("workingDirectory") or "/",
         "capabilities": {
             "bounding": granted,

@@ -9,6 +9,8 @@ from ociruntime.base.errors import HostError
 from ociruntime.base.files import read_file
 
 INFO = "net-info.json"
+# What systemd-resolved forwards to; its own stub, in /etc/resolv.conf, is on the host's loopback.
+UPSTREAM = "/run/systemd/resolve/resolv.conf"
 
 
 def networks_of(config: dict[str, Any]) -> list[tuple[str, str]]:
@@ -70,20 +72,31 @@ def write_files(path: str, config: dict[str, Any], dns: dict[str, Any]) -> None:
     if hostname:
         json_files.replace_text(f"{path}/hostname", f"{hostname}\n".encode(), 0o644, lasting=False)
     names = {"resolv.conf": config.get("dns") or {}, "hosts": config.get("hosts") or {}}
+    host_dns = _host_dns(is_host_network(config))
     texts = {
-        "resolv.conf": resolver.resolv_conf(names["resolv.conf"], dns),
+        "resolv.conf": resolver.resolv_conf(names["resolv.conf"], dns, host_dns),
         "hosts": resolver.hosts(names["hosts"], hostname, False),
     }
     for name, text in texts.items():
         if names[name].get("mode") == resolver.HOST:
-            text = _host_file(name)  # noqa: PLW2901 - replaces our text by the host's
+            text = _host_file(f"/etc/{name}")  # noqa: PLW2901 - replaces our text by the host's
         if text is not None:
             json_files.replace_text(f"{path}/{name}", text.encode(), 0o644, lasting=False)
 
 
-def _host_file(name: str) -> str | None:
+def _host_dns(is_host_network: bool) -> dict[str, Any]:
+    """Return the host's DNS settings as far as a pod can use them."""
+    from ociruntime.pods.net.resolver import host_dns
+
+    found = host_dns(_host_file("/etc/resolv.conf") or "", is_host_network)
+    if not found.get("nameservers") and (upstream := _host_file(UPSTREAM)):
+        found["nameservers"] = host_dns(upstream, is_host_network).get("nameservers", [])
+    return found
+
+
+def _host_file(path: str) -> str | None:
     try:
-        return read_file(f"/etc/{name}").decode(errors="replace")
+        return read_file(path).decode(errors="replace")
     except OSError:
         return None
 

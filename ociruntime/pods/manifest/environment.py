@@ -84,3 +84,13 @@ def completed(
         "AC_APP_NAME": app_name,
         "container": "ocipod",
     }
+
+
+def with_term(variables: list[str]) -> list[str]:
+    """Return ``NAME=VALUE`` strings with TERM=xterm, unless TERM is set: for use on a terminal.
+
+    As with docker and podman; programs such as vi and less do not start without it.
+    """
+    if any(one.startswith("TERM=") for one in variables):
+        return variables
+    return [*variables, "TERM=xterm"]

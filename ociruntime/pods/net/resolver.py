@@ -1,7 +1,8 @@
 """Contents of resolv.conf and hosts for a pod's apps; pure.
 
-Precedence for resolv.conf: the options ``--dns...``, the networks' results (unless ``--dns=none``),
-the image's own file.  For hosts: the options ``--hosts-entry``, the image's own file, a default.
+Precedence for resolv.conf: the options ``--dns...``, the networks' results, the host's settings;
+with ``--dns=none`` the image's own file.  For hosts: the options ``--hosts-entry``, the image's own
+file, a default.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ LOCAL_NAMES = (
     ("ff02::1", "ip6-allnodes"),
     ("ff02::2", "ip6-allrouters"),
 )
-DNS_MEMBERS = ("nameservers", "search", "options")
+DNS_MEMBERS = ("nameservers", "search", "options", "domain")
 
 
 def parse_dns(
@@ -63,27 +64,46 @@ def parse_dns(
     }
 
 
-def resolv_conf(options: Mapping[str, Any], networks: Mapping[str, Any]) -> str | None:
+def resolv_conf(
+    options: Mapping[str, Any], networks: Mapping[str, Any], host: Mapping[str, Any]
+) -> str | None:
     """Return the content of resolv.conf, or None to use the image's own.
 
-    ``options`` is from ``parse_dns``, ``networks`` is ``dns`` of the networks' result.  With mode
-    ``host`` the caller bind-mounts the host's file read-only.
+    ``options`` is from ``parse_dns``, ``networks`` is ``dns`` of the networks' result, ``host`` is
+    from ``host_dns``.  Options without a name server leave the name servers as they would be
+    without options.  With mode ``host`` the caller copies the host's file unchanged.
     """
-    if options.get("mode") == HOST:
+    if options.get("mode"):
         return None
-    said = any(options.get(name) for name in (*DNS_MEMBERS, "domain"))
-    source = options if said else networks
-    if options.get("mode") == NONE or not any(
-        source.get(name) for name in (*DNS_MEMBERS, "domain")
-    ):
+    sources = [one for one in (options, networks, host) if any(map(one.get, DNS_MEMBERS))]
+    if not sources:
         return None
-    lines = [f"nameserver {server}" for server in source.get("nameservers") or ()]
+    source = sources[0]
+    servers = next((one["nameservers"] for one in sources if one.get("nameservers")), ())
+    lines = [f"nameserver {server}" for server in servers]
     if source.get("domain"):
         lines.append(f"domain {source['domain']}")
     for word, name in (("search", "search"), ("options", "options")):
         if source.get(name):
             lines.append(f"{word} {' '.join(source[name])}")
     return "\n".join([*lines, ""])
+
+
+def host_dns(text: str, is_host_network: bool) -> dict[str, Any]:
+    """Return the settings in the host's resolv.conf that hold in the pod too.
+
+    In a network namespace of its own, a pod does not reach name servers on the host's loopback
+    interface, such as systemd-resolved's 127.0.0.53.
+    """
+    found = parse_resolv_conf(text)
+    if not is_host_network:
+        servers = [one for one in found.get("nameservers", ()) if not _is_loopback(one)]
+        found["nameservers"] = servers
+    return found
+
+
+def _is_loopback(server: str) -> bool:
+    return server.startswith("127.") or server.partition("%")[0] == "::1"
 
 
 def parse_resolv_conf(text: str) -> dict[str, Any]:

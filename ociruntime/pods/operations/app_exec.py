@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from ociruntime.base.errors import PodError, UsageError
 from ociruntime.pods.bundle.runtime_calls import RuntimeCalls, failure, find_runtime
+from ociruntime.pods.manifest.environment import with_term
 from ociruntime.pods.store.description import app_record
 from ociruntime.pods.store.manifest_file import read_object, read_runtime_config
 from ociruntime.pods.store.pod import Pod
@@ -86,12 +87,11 @@ def _runtime_of(pod: Pod, app: str) -> RuntimeCalls:
 def _exec_arguments(runtime: RuntimeCalls, pod: Pod, app: str, command: Command) -> list[str]:
     """Return the arguments of the runtime's ``exec``.  Raises UsageError."""
     container = runtime.container(app)
-    if command.env:
+    if command.env or command.tty:
         own = read_object(pod, f"apps/{app}/bundle/config.json") or {}
         process = process_with(own.get("process") or {}, command)
         return ["--process", _memory_file(process), container]
-    options = ["--tty"] if command.tty else []
-    options += ["--user", command.user] if command.user else []
+    options = ["--user", command.user] if command.user else []
     options += ["--cwd", command.cwd] if command.cwd else []
     return [*options, container, *command.argv]
 
@@ -100,10 +100,11 @@ def process_with(own: Mapping[str, Any], command: Command) -> dict[str, Any]:
     """Return the OCI ``process`` for ``command``, derived from the app's ``own``.
 
     Needed for ``--env``, where runtimes differ: runc adds to the app's variables, crun replaces
-    them.  Raises UsageError.
+    them; and for TERM on a terminal.  Raises UsageError.
     """
     process = {**own, "args": list(command.argv), "terminal": command.tty}
-    process["env"] = [*(own.get("env") or ()), *command.env]
+    variables = [*(own.get("env") or ()), *command.env]
+    process["env"] = with_term(variables) if command.tty else variables
     if command.user:
         process["user"] = {**(own.get("user") or {}), **_ids(command.user)}
     if command.cwd:

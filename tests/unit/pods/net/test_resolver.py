@@ -6,6 +6,7 @@ import pytest
 
 from ociruntime.base.errors import UsageError
 from ociruntime.pods.net.resolver import (
+    host_dns,
     hosts,
     parse_dns,
     parse_hosts_entries,
@@ -15,27 +16,44 @@ from ociruntime.pods.net.resolver import (
 
 NOTHING = parse_dns([], [], [], "")
 SAID = {"nameservers": ["10.0.0.53"], "search": ["lan"]}
+HOST = {"nameservers": ["192.0.2.53"], "options": ["edns0"]}
 
 
 def test_options_are_stronger_than_networks() -> None:
     options = parse_dns(["9.9.9.9", "2620:fe::fe"], ["a.test", "b.test"], ["ndots:2"], "c.test")
-    assert resolv_conf(options, SAID) == (
+    assert resolv_conf(options, SAID, HOST) == (
         "nameserver 9.9.9.9\nnameserver 2620:fe::fe\ndomain c.test\n"
         "search a.test b.test\noptions ndots:2\n"
     )
 
 
-def test_networks_are_stronger_than_nothing() -> None:
-    assert resolv_conf(NOTHING, SAID) == "nameserver 10.0.0.53\nsearch lan\n"
-    assert resolv_conf(NOTHING, {}) is None
-    assert resolv_conf({}, {}) is None
+def test_networks_are_stronger_than_the_host() -> None:
+    assert resolv_conf(NOTHING, SAID, HOST) == "nameserver 10.0.0.53\nsearch lan\n"
+    assert resolv_conf(NOTHING, {}, HOST) == "nameserver 192.0.2.53\noptions edns0\n"
+    assert resolv_conf({}, {}, {}) is None
+
+
+def test_options_without_a_server_keep_the_servers() -> None:
+    options = parse_dns([], ["a.test"], [], "")
+    assert resolv_conf(options, SAID, HOST) == "nameserver 10.0.0.53\nsearch a.test\n"
+    assert resolv_conf(options, {}, HOST) == "nameserver 192.0.2.53\nsearch a.test\n"
+    assert resolv_conf(options, {}, {}) == "search a.test\n"
 
 
 @pytest.mark.parametrize("mode", ["none", "host"])
 def test_modes_write_nothing(mode: str) -> None:
     options = parse_dns([mode], [], [], "")
     assert options["mode"] == mode
-    assert resolv_conf(options, SAID) is None
+    assert resolv_conf(options, SAID, HOST) is None
+
+
+def test_loopback_of_the_host_is_out_of_reach() -> None:
+    text = "nameserver 127.0.0.53\nnameserver ::1\nnameserver 192.0.2.1\nsearch lan\n"
+    assert host_dns(text, is_host_network=False) == {
+        "nameservers": ["192.0.2.1"],
+        "search": ["lan"],
+    }
+    assert len(host_dns(text, is_host_network=True)["nameservers"]) == 3
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,14 @@ def test_what_is_not_said_stays() -> None:
     }
 
 
+def test_term_is_for_terminals_and_may_be_set() -> None:
+    own = {**OWN, "env": []}
+    assert process_with(own, Command(["sh"], tty=True))["env"] == ["TERM=xterm"]
+    chosen = Command(["sh"], tty=True, env=["TERM=screen"])
+    assert process_with(own, chosen)["env"] == ["TERM=screen"]
+    assert process_with(own, Command(["sh"]))["env"] == []
+
+
 @pytest.mark.parametrize(("user", "gid"), [("33", 2), ("33:34", 34)])
 def test_user_and_directory(user: str, gid: int) -> None:
     found = process_with(OWN, Command(["sh"], tty=True, user=user, cwd="/data"))
