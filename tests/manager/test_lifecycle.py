@@ -246,7 +246,7 @@ def test_removing_a_running_one(daemon: Daemon, shell_root: str) -> None:
 def test_settings_reach_the_program(daemon: Daemon, shell_root: str, work: Path) -> None:
     (work / "shared").mkdir()
     script = (
-        "echo $A; pwd; busybox hostname; busybox id -u; echo here > /shared/file;"
+        "echo $A; pwd; busybox hostname; echo $HOSTNAME; busybox id -u; echo here > /shared/file;"
         "echo kept > /named/file; (echo x > /etc/x) 2>&- || echo read-only;"
         "busybox tail -1 /etc/resolv.conf; busybox grep CapBnd /proc/self/status"
     )
@@ -268,7 +268,7 @@ def test_settings_reach_the_program(daemon: Daemon, shell_root: str, work: Path)
     daemon.run("c1", rootfs=shell_root, **spec)
     daemon.verb("c1", "wait").ok()
     assert log_of(daemon, "c1") == [
-        *("1 2", "/tmp", "web", "0", "read-only", "nameserver 9.9.9.9"),
+        *("1 2", "/tmp", "web", "web", "0", "read-only", "nameserver 9.9.9.9"),
         "CapBnd:\t0000000000000001",
     ]
     assert (work / "shared" / "file").read_text() == "here\n"

@@ -58,7 +58,7 @@ SPEC_OPTIONS = (
         "NAME",
         details="The default network is a bridge with NAT.",
     ),
-    Option("dns", "set a DNS server", "IP", kind="list"),
+    Option("dns", "set a DNS server (default: the host's)", "IP", kind="list"),
     Option("memory", "memory limit", "SIZE", short="m"),
     Option("cpus", "number of CPUs: 0.5, 2", "N"),
     Option("pids-limit", "maximum number of processes", "N", kind="number"),

@@ -234,16 +234,25 @@ def pod_args(
 
     ``volume`` maps the name of a volume to its directory.
     """
-    return _sandbox_args(spec, container_id), _add_args(spec, image_id, volume)
+    host_name = _host_name(spec, container_id)
+    return _sandbox_args(spec, container_id, host_name), _add_args(
+        spec, image_id, host_name, volume
+    )
 
 
-def _sandbox_args(spec: Spec, container_id: str) -> list[str]:
+def _host_name(spec: Spec, container_id: str) -> str:
+    """Return the container's host name, by default the host's own if it shares its network."""
+    if setting(spec, "network") == "host":
+        return str(spec.get("hostname") or os.uname().nodename)
+    return str(spec.get("hostname") or container_id[:_SHORT])
+
+
+def _sandbox_args(spec: Spec, container_id: str, host_name: str) -> list[str]:
     args = [
         *("app", "sandbox", "--detach", "--keep", "--on-failure=keep"),
         f"--annotation={ANNOTATION}={container_id}",
         f"--net={setting(spec, 'network')}",
     ]
-    host_name = spec.get("hostname") or container_id[:_SHORT]
     args.append(f"--hostname={host_name}")
     args += [f"--dns={one}" for one in spec.get("dns") or ()]
     for number, port in enumerate(spec.get("ports") or ()):
@@ -256,9 +265,10 @@ def _sandbox_args(spec: Spec, container_id: str) -> list[str]:
     return args
 
 
-def _add_args(spec: Spec, image_id: str, volume: Callable[[str], str]) -> list[str]:
+def _add_args(spec: Spec, image_id: str, host_name: str, volume: Callable[[str], str]) -> list[str]:
     args = [image_id, f"--name={APP}"]
-    args += [f"--environment={name}={value}" for name, value in (spec.get("env") or {}).items()]
+    variables = {"HOSTNAME": host_name, **(spec.get("env") or {})}
+    args += [f"--environment={name}={value}" for name, value in variables.items()]
     args += [f"--{option}={spec[member]}" for member, option in _UNCHANGED if member in spec]
     args += _account_args(spec)
     args += _capability_args(spec)

@@ -135,8 +135,8 @@ RUN_OPTIONS = (
         "IP",
         kind="list",
         details=(
-            "host uses the host's resolv.conf, none that of the image. The default comes "
-            "from the network."
+            "host uses the host's resolv.conf unchanged, none that of the image. The default "
+            "comes from the network, or else from the host."
         ),
     ),
     Option("dns-search", "set a DNS search domain", "DOMAIN", kind="list"),

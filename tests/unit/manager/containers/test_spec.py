@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -158,8 +159,8 @@ def sandbox(**spec: Any) -> list[str]:  # noqa: ANN401 - JSON
 
 def add(**spec: Any) -> list[str]:  # noqa: ANN401 - JSON
     found = arguments(**spec)[1]
-    assert found[:2] == ["sha256:1", "--name=app"]
-    return found[2:]
+    assert found[:3] == ["sha256:1", "--name=app", f"--environment=HOSTNAME={ID[:12]}"]
+    return found[3:]
 
 
 def test_the_least() -> None:
@@ -180,6 +181,14 @@ def test_of_the_pod() -> None:
         *("--net=lan", "--hostname=web", "--dns=9.9.9.9", "--dns=1.1.1.1"),
         *("--port=port-0:tcp:80::8080", "--port=port-1:udp:53:[::1]:53"),
     ]
+
+
+def test_the_host_name_is_exported() -> None:
+    assert "--environment=HOSTNAME=web" in arguments(hostname="web")[1]
+    assert "--environment=HOSTNAME=own" in arguments(hostname="web", env={"HOSTNAME": "own"})[1]
+    shared = arguments(network="host")
+    assert f"--hostname={os.uname().nodename}" in shared[0]
+    assert f"--environment=HOSTNAME={os.uname().nodename}" in shared[1]
 
 
 def test_of_the_app() -> None:
