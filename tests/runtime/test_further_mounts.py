@@ -82,6 +82,7 @@ def test_all_or_nothing(container: MakeContainer, shared: Path) -> None:
         (entry("/dev", "tmpfs", "tmpfs", "remount", "ro"), "cannot be changed"),
         (entry("/mnt", "bind", "/none/such", "bind"), "/none/such: no such file"),
         (entry("/mnt", "tmpfs", "tmpfs", "roo"), "unknown option"),
+        (entry("/mnt", "tmpfs", "tmpfs", "tmpcopyup"), "tmpcopyup"),
         ({"destination": 3}, "mounts[0].destination"),
     ],
 )

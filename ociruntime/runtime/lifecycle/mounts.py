@@ -29,7 +29,7 @@ from ociruntime.runtime.plan.live_mounts import (
     compile_removing,
     compile_undoing,
 )
-from ociruntime.runtime.plan.ops import MESSAGE_MOUNT, MESSAGE_STAGE
+from ociruntime.runtime.plan.ops import MESSAGE_MOUNT, MESSAGE_STAGE, STAGE_DONE
 from ociruntime.runtime.plan.plan import Operation, Plan, field
 from ociruntime.runtime.spec import shape
 from ociruntime.runtime.spec.check import check
@@ -194,7 +194,7 @@ def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
         os.close(executor.pidfd)
     if message is None:
         raise StepError("change mounts: the executor was killed")
-    if message.kind != MESSAGE_STAGE:
+    if message.kind != MESSAGE_STAGE or message.value != STAGE_DONE:
         known = message.value < len(plan.operations)
         raise failure(plan.operations[message.value] if known else None, message)
 

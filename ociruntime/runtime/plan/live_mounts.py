@@ -147,6 +147,9 @@ def _check(mount: Mount, where: str) -> None:
     _check_place(clean(mount["destination"]), where)
     if "remount" in (mount.get("options") or ()):
         raise ConfigError(where, "a mount that is there cannot be changed, only removed and added")
+    if "tmpcopyup" in (mount.get("options") or ()):
+        # The copy would be charged to the caller's cgroup: the container decides how large it is.
+        raise ConfigError(f"{where}.options", '"tmpcopyup" is only for mounts of a new container')
     fstype = mount.get("type") or ""
     if is_bind(mount) is None and fstype in REFUSED:
         raise ConfigError(
