@@ -14,7 +14,7 @@ from ociruntime.base.mountinfo import Mount as ShownMount
 from ociruntime.base.mountinfo import parse_mountinfo
 from ociruntime.base.process import end_on_signals, open_process
 from ociruntime.runtime.executor.failure import failure
-from ociruntime.runtime.executor.protocol import Message, go, receive, skip
+from ociruntime.runtime.executor.protocol import Message, go, receive, skip, unexpected
 from ociruntime.runtime.executor.spawn import spawn
 from ociruntime.runtime.host.facts import gather
 from ociruntime.runtime.host.mount_namespaces import MountId, mount_id
@@ -29,7 +29,12 @@ from ociruntime.runtime.plan.live_mounts import (
     compile_removing,
     compile_undoing,
 )
-from ociruntime.runtime.plan.ops import MESSAGE_MOUNT, MESSAGE_STAGE, STAGE_DONE
+from ociruntime.runtime.plan.ops import (
+    MESSAGE_FAILURE,
+    MESSAGE_MOUNT,
+    MESSAGE_STAGE,
+    STAGE_DONE,
+)
 from ociruntime.runtime.plan.plan import Operation, Plan, field
 from ociruntime.runtime.spec import shape
 from ociruntime.runtime.spec.check import check
@@ -194,9 +199,11 @@ def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
         os.close(executor.pidfd)
     if message is None:
         raise StepError("change mounts: the executor was killed")
-    if message.kind != MESSAGE_STAGE or message.value != STAGE_DONE:
+    if message.kind == MESSAGE_FAILURE:
         known = message.value < len(plan.operations)
         raise failure(plan.operations[message.value] if known else None, message)
+    if (message.kind, message.value) != (MESSAGE_STAGE, STAGE_DONE):
+        raise unexpected(message)
 
 
 def _recognised(plan: Plan, executor: int, message: Message, recognise: Recognise) -> bool:
