@@ -45,8 +45,8 @@ def check_settings(config: Config) -> None:
     linux = config.get("linux", {})
     paths = {one["type"]: one["path"] for one in linux.get("namespaces", []) if one.get("path")}
     if "user" in paths:
-        _check_mappings("linux.uidMappings", linux.get("uidMappings", []), paths["user"])
-        _check_mappings("linux.gidMappings", linux.get("gidMappings", []), paths["user"])
+        uids, gids = linux.get("uidMappings", []), linux.get("gidMappings", [])
+        _check_mappings({"uid_map": uids, "gid_map": gids}, paths["user"])
     own = {kind for kind, path in paths.items() if _is_own(kind, path)}
     if not own:
         return
@@ -62,36 +62,43 @@ def check_settings(config: Config) -> None:
             raise ConfigError(where, message)
 
 
-def _check_mappings(where: str, mappings: list[IdMapping], path: str) -> None:
+_MAPPINGS = {"uid_map": "uidMappings", "gid_map": "gidMappings"}  # file in /proc/PID -> member
+
+
+def _check_mappings(mappings: dict[str, list[IdMapping]], path: str) -> None:
     """Refuse mappings that a joined user namespace does not have (A-39, RT-CREATE-07)."""
-    if not mappings:
-        return
-    given = [(one["containerID"], one["hostID"], one["size"]) for one in mappings]
-    name = "uid_map" if "uid" in where else "gid_map"
-    there = _map_of(path, name)
-    if there and joined_extents(there) != joined_extents(given):
-        text = ", ".join(f"{inside} {outside} {size}" for inside, outside, size in there)
-        raise ConfigError(where, f"{path} has other mappings: {text}", "leave them out")
+    for name, there in _maps_of(path, [each for each in mappings if mappings[each]]).items():
+        given = [(one["containerID"], one["hostID"], one["size"]) for one in mappings[name]]
+        if there and joined_extents(there) != joined_extents(given):
+            text = ", ".join(f"{inside} {outside} {size}" for inside, outside, size in there)
+            where = f"linux.{_MAPPINGS[name]}"
+            raise ConfigError(where, f"{path} has other mappings: {text}", "leave them out")
 
 
-def _map_of(path: str, name: str) -> list[tuple[int, int, int]]:
-    """Return the id map of a user namespace; [] if no process lives in it to tell."""
+def _maps_of(path: str, names: list[str]) -> dict[str, list[tuple[int, int, int]]]:
+    """Return a user namespace's maps by name; {} if no process in it shows them."""
+    if not names:
+        return {}
     try:
         wanted = posix.stat(path)
     except OSError:
-        return []  # joining it will say what is wrong
+        return {}  # joining it will say what is wrong
     pids = [each for each in path.split("/")[2:3] if path.startswith("/proc/") and each.isdigit()]
     for pid in pids or [each for each in posix.listdir("/proc") if each.isdigit()]:
         try:
             found = posix.stat(f"/proc/{pid}/ns/user")
             if (found.st_dev, found.st_ino) != (wanted.st_dev, wanted.st_ino):
                 continue
-            lines = read_file(f"/proc/{pid}/{name}").decode().split("\n")
+            texts = {name: read_file(f"/proc/{pid}/{name}").decode() for name in names}
         except OSError:
             continue  # ended, or not ours to look at
-        extents = [tuple(map(int, line.split())) for line in lines if line]
-        return [(inside, outside, size) for inside, outside, size in extents]
-    return []
+        return {name: _extents(text) for name, text in texts.items()}
+    return {}
+
+
+def _extents(text: str) -> list[tuple[int, int, int]]:
+    rows = (map(int, line.split()) for line in text.splitlines())
+    return [(inside, outside, size) for inside, outside, size in rows]
 
 
 def joined_extents(extents: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
