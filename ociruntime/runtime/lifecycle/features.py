@@ -23,6 +23,7 @@ from ociruntime.base.linux import (
 from ociruntime.runtime.host.criu import find_criu, obstacle
 from ociruntime.runtime.host.seccomp import ARCHITECTURES, OPERATORS, compile_filter
 from ociruntime.runtime.plan.mount_options import option_names
+from ociruntime.runtime.spec import shape
 from ociruntime.runtime.spec.annotations import unsafe
 from ociruntime.runtime.spec.state import SPEC_VERSION
 
@@ -31,22 +32,13 @@ OLDEST_SPEC_VERSION = "1.0.0"
 
 ALLOW = "SCMP_ACT_ALLOW"
 
-HOOKS = (
-    "prestart",
-    "createRuntime",
-    "createContainer",
-    "startContainer",
-    "poststart",
-    "poststop",
-)
-
 
 def features(criu: str = "") -> dict[str, object]:
     """The structure, its keys in the order of the specification; ``criu`` as --criu has it."""
     return {
         "ociVersionMin": OLDEST_SPEC_VERSION,
         "ociVersionMax": SPEC_VERSION,
-        "hooks": list(HOOKS),
+        "hooks": [kind for kind, *_ in shape.HOOKS],
         "mountOptions": option_names(),
         "linux": {
             "namespaces": sorted(NAMESPACES),

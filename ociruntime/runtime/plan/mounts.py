@@ -88,9 +88,13 @@ def maps_recursively(mount: Mount) -> bool:
 
 
 def bind_source(job: Compilation, mount: Mount) -> str:
-    """Return the absolute source of a bind mount; a relative one is below the bundle."""
-    source = mount["source"]
-    return source if source.startswith("/") else f"{job.request.bundle}/{source}"
+    """Return the absolute source of a bind mount."""
+    return bind_path(job.request.bundle, mount["source"])
+
+
+def bind_path(bundle: str, source: str) -> str:
+    """Return the absolute path of a bind mount's source; a relative one is below the bundle."""
+    return source if source.startswith("/") else f"{bundle}/{source}"
 
 
 def compile_mounts(job: Compilation) -> None:
@@ -292,7 +296,7 @@ def _ignore_data(job: Compilation, options: MountOptions, where: str) -> None:
         if hint:
             message = f'unknown option "{text}" for a bind mount'
             raise ConfigError(f"{where}.options[{option}]", message, hint)
-        job.warn(f'{where}.options[{option}]: "{text}" is no option of a bind mount, ignored')
+        job.warn(f'{where}.options[{option}]: "{text}" is ignored: not an option of bind mounts')
 
 
 def _remount(job: Compilation, fstype: str, target: str, options: MountOptions, where: str) -> None:

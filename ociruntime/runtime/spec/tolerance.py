@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from ociruntime.runtime.spec import shape
+
 Json = Any
 Rule = Callable[[dict[str, Any]], Iterator[str]]
-
-HOOKS = (
-    *("prestart", "createRuntime", "createContainer"),
-    *("startContainer", "poststart", "poststop"),
-)
 
 
 def tolerate(config: Json) -> list[str]:
@@ -76,7 +73,7 @@ def _rlimits(config: dict[str, Any]) -> Iterator[str]:
 
 def _hook_environment(config: dict[str, Any]) -> Iterator[str]:
     hooks = _object(config, "hooks")
-    for kind in HOOKS:
+    for kind, *_ in shape.HOOKS:
         for index, hook in enumerate(_list(hooks, kind)):
             env = _list(hook, "env") if isinstance(hook, dict) else []
             for entry in [each for each in env if isinstance(each, str) and each.find("=") < 1]:

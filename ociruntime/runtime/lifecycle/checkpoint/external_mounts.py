@@ -19,7 +19,7 @@ from ociruntime.base.mountinfo import Mount
 from ociruntime.base.paths import clean, is_below
 from ociruntime.runtime.host.mount_namespaces import mount_id
 from ociruntime.runtime.plan.mount_options import parse_mount_options
-from ociruntime.runtime.plan.mounts import is_bind
+from ociruntime.runtime.plan.mounts import bind_path, is_bind
 
 if TYPE_CHECKING:
     from ociruntime.runtime.spec.document import Config
@@ -129,11 +129,6 @@ def find_source(
         f"the checkpoint has a mount at {name!a}, and config.json has none there",
         "restore with the mounts that the container had",
     )
-
-
-def bind_path(bundle: str, source: str) -> str:
-    """Return the source of a bind mount; a relative one is below the bundle."""
-    return source if source.startswith("/") else f"{bundle}/{source}"
 
 
 def find_mount(pid: int, target: str) -> tuple[int, Identity] | None:

@@ -41,7 +41,6 @@ from ociruntime.runtime.lifecycle.checkpoint.criu_options import (
     restore_options,
 )
 from ociruntime.runtime.lifecycle.checkpoint.external_mounts import (
-    bind_path,
     bind_sources,
     check_restricted,
     device_paths,
@@ -57,7 +56,7 @@ from ociruntime.runtime.lifecycle.mounts import carry_out
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.identity import BITS
 from ociruntime.runtime.plan.live_mounts import compile_restricting
-from ociruntime.runtime.plan.mounts import is_bind
+from ociruntime.runtime.plan.mounts import bind_path, is_bind
 from ociruntime.runtime.plan.plan import Operation, field
 
 if TYPE_CHECKING:
