@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -109,6 +110,23 @@ def pod_runtimes() -> Iterator[None]:
         root.rmdir()
     if not was_there and POD_RUNTIMES.exists():
         POD_RUNTIMES.rmdir()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def startup_snapshots() -> Iterator[None]:
+    """Snapshots that programs make outside the session's mount namespace go with the session."""
+    if os.geteuid() != 0:  # an ordinary user's are in XDG_RUNTIME_DIR
+        yield
+        return
+    places = [snapshot.location({}, 0, program).removeprefix("/run/") for program in PROGRAMS]
+    # A descriptor leads to the host's directory also after the session has left its mounts.
+    run = os.open("/run", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    absent = [place for place in places if not Path("/run", place).exists()]
+    yield
+    for place in absent:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(place, dir_fd=run)
+    os.close(run)
 
 
 @pytest.fixture(scope="session")
