@@ -91,7 +91,7 @@ static void run_plan(struct executor *x, struct plan *plan)
 
 #define SIGACTION_RESTORER 0x04000000ul
 
-/* As the system call takes it: on x86-64 a handler is not entered without a restorer. */
+/* The kernel's own layout.  x86-64 calls no handler without a restorer. */
 struct kernel_sigaction {
 	void (*handler)(int number);
 	unsigned long flags;

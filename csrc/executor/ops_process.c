@@ -88,7 +88,7 @@ int run_personality(struct executor *x, struct op_personality *op)
 	return personality(op->domain) < 0 ? fail(x, "personality", "") : 0;
 }
 
-/* As many as a kernel can be built for (NR_CPUS); it takes what it has and the cpuset allows. */
+/* The largest NR_CPUS. The kernel ignores CPUs that do not exist or that the cpuset forbids. */
 enum { MAX_CPUS = 8192 };
 
 int run_affinity(struct executor *x, struct op_affinity *op)

@@ -27,7 +27,7 @@
 #define INTERPRETER_DIR "/usr/bin"
 #endif
 
-/* Where a build knows that its programs will be (setup.py build_native). */
+/* The installation prefix; setup.py (build_native) overrides it if it knows a better one. */
 #ifndef INSTALLED_PREFIX
 #define INSTALLED_PREFIX "/usr/local"
 #endif

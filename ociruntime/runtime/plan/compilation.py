@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ociruntime.runtime.plan.plan import Operation
     from ociruntime.runtime.spec.document import Config, Linux
 
-# As for the operation: what the cpuset allows, whatever affinity the caller had (taskset).
+# An empty mask means all CPUs of the cpuset, so that the caller's affinity (taskset) is not kept.
 ALL_CPUS = b""
 
 

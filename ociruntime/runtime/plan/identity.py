@@ -44,7 +44,7 @@ def capability_masks(job: Compilation, process: Process) -> dict[str, int]:
     _restrict(job, masks, "effective", masks["permitted"], "permitted")
     _restrict(job, masks, "inheritable", masks["bounding"], "bounding")
     _restrict(job, masks, "ambient", masks["permitted"], "permitted")
-    # No warning: buildah asks for them in each configuration, without inheritable ones.
+    # No warning: buildah always lists ambient capabilities and never inheritable ones.
     masks["ambient"] &= masks["inheritable"]
     return masks
 
