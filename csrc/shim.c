@@ -279,11 +279,14 @@ int oci_own_mounts(void)
 	return 0;
 }
 
-/* By numbers of <linux/mount.h>, which does not go together with every <sys/mount.h>. */
-static int private_tmpfs(void)
+/*
+ * A new instance of a filesystem, mounted nowhere.  By numbers of <linux/mount.h>, which does not go
+ * together with every <sys/mount.h>.
+ */
+static int detached_mount(const char *type)
 {
 	const int cloexec = 1, create = 6, nosuid_noexec = 2 | 8;
-	int fs = (int)syscall(SYS_fsopen, "tmpfs", cloexec), mount = -1, error;
+	int fs = (int)syscall(SYS_fsopen, type, cloexec), mount = -1, error;
 
 	if (fs < 0)
 		return -1;
@@ -295,10 +298,17 @@ static int private_tmpfs(void)
 	return mount;
 }
 
+int oci_own_sysfs(void)
+{
+	int fd = detached_mount("sysfs");
+
+	return fd < 0 ? -errno : fd;
+}
+
 int oci_own_null(void)
 {
 	static const char name[] = "null";
-	int place = private_tmpfs(), fd = -1, error;
+	int place = detached_mount("tmpfs"), fd = -1, error;
 
 	if (place < 0)
 		return -errno;

@@ -76,4 +76,10 @@ int oci_own_mounts(void);
  */
 int oci_own_null(void);
 
+/*
+ * A sysfs that shows the devices of the calling thread's network namespace and is mounted nowhere:
+ * a descriptor, or -errno.
+ */
+int oci_own_sysfs(void);
+
 #endif

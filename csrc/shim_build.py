@@ -48,6 +48,7 @@ ffibuilder.cdef(
     int oci_unwatch(int fd, int watch);
     int oci_own_mounts(void);
     int oci_own_null(void);
+    int oci_own_sysfs(void);
     int oci_freeze(int out, const char *program, const char *const *watched);
     const char *const *oci_thawed_arguments(void);
     const char *const *oci_thawed_environment(void);

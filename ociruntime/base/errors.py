@@ -36,7 +36,10 @@ _LAST = 200
 
 
 class RuntimeFailure(Exception):
-    """Base of all: ``message`` and an optional ``hint``; ``str()`` joins them."""
+    """Base of all: ``message`` and an optional ``hint``; ``str()`` joins them.
+
+    Notes (``add_note``) follow: what could not be undone.
+    """
 
     exit_status = 1
 
@@ -46,7 +49,8 @@ class RuntimeFailure(Exception):
         self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.message} ({self.hint})" if self.hint else self.message
+        text = f"{self.message} ({self.hint})" if self.hint else self.message
+        return "; ".join([text, *getattr(self, "__notes__", ())])
 
 
 class UsageError(RuntimeFailure):

@@ -20,7 +20,7 @@ from ociruntime.base.linux import CLONE_NEWNET
 Made = TypeVar("Made")
 
 
-OWN_NAMESPACE = "/proc/self/ns/net"
+OWN_NAMESPACE = "/proc/thread-self/ns/net"
 
 NETLINK_ROUTE = 0
 SOL_NETLINK = 270
@@ -41,6 +41,7 @@ NLMSGERR_ATTR_MSG = 1
 RTM_NEWLINK, RTM_GETLINK = 16, 18
 RTM_NEWADDR, RTM_GETADDR = 20, 22
 RTM_NEWROUTE, RTM_GETROUTE = 24, 26
+RTM_DELLINKPROP = 109
 
 HEADER = "=IHHII"  # struct nlmsghdr: length, type, flags, sequence, port
 LINK = "=BxHiII"  # struct ifinfomsg: family, type, index, flags, change
@@ -50,22 +51,32 @@ IFF_LOOPBACK = 0x8
 IFLA_ADDRESS = 1
 IFLA_IFNAME = 3
 IFLA_NET_NS_FD = 28
+IFLA_PROP_LIST = 52
+IFLA_ALT_IFNAME = 53  # inside that, any number of times
 IFLA_NETNS_IMMUTABLE = 67  # Linux 6.15
+NLA_F_NESTED = 0x8000
 
 
 class Link:
     """A network device, as the namespace that was asked sees it."""
 
-    __slots__ = ("flags", "hardware", "immutable", "index", "name")
+    __slots__ = ("alternative_names", "flags", "hardware", "immutable", "index", "name")
 
     def __init__(
-        self, index: int, name: str, flags: int, hardware: bytes, immutable: bool = False
+        self,
+        index: int,
+        name: str,
+        flags: int,
+        hardware: bytes,
+        immutable: bool = False,
+        alternative_names: list[bytes] | None = None,
     ) -> None:
         self.index = index
         self.name = name
         self.flags = flags  # IFF_*
         self.hardware = hardware  # its address, empty for a device without one
         self.immutable = immutable  # it cannot leave the namespace it was made in
+        self.alternative_names = alternative_names or []
 
 
 class Rtnetlink:
@@ -136,6 +147,11 @@ class Rtnetlink:
             flags,
             found.get(IFLA_ADDRESS, b""),
             found.get(IFLA_NETNS_IMMUTABLE, b"\0") != b"\0",
+            [
+                name.rstrip(b"\0")
+                for kind, name in attribute_pairs(found.get(IFLA_PROP_LIST, b""))
+                if kind == IFLA_ALT_IFNAME
+            ],
         )
 
     def move(self, index: int, namespace: int, name: str) -> None:
@@ -148,6 +164,17 @@ class Rtnetlink:
         """Rename a device that is down; a pattern like ``eth%d`` takes the first free name."""
         wanted = attribute(IFLA_IFNAME, _text(name))
         self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + wanted)
+
+    def set_hardware(self, index: int, address: bytes) -> None:
+        """Give a device that hardware address."""
+        wanted = attribute(IFLA_ADDRESS, address)
+        self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + wanted)
+
+    def remove_alternative_name(self, index: int, name: bytes) -> None:
+        """Take an alternative name from a device."""
+        unwanted = attribute(IFLA_ALT_IFNAME, name + b"\0")
+        unwanted = attribute(IFLA_PROP_LIST | NLA_F_NESTED, unwanted)
+        self.request(RTM_DELLINKPROP, pack(LINK, 0, 0, index, 0, 0) + unwanted)
 
     def set_up(self, index: int) -> None:
         """Bring a device up."""
@@ -164,9 +191,18 @@ def inside(namespace: int, act: Callable[[], Made]) -> Made:
 
     Raises OSError, or HostError if this process cannot return to its own namespace.
     """
+    return _elsewhere(lambda: _enter(namespace), act)
+
+
+def in_new_namespace(act: Callable[[], Made]) -> Made:
+    """Call ``act`` in a new network namespace; raises as ``inside``."""
+    return _elsewhere(_unshare, act)
+
+
+def _elsewhere(leave: Callable[[], None], act: Callable[[], Made]) -> Made:
     home = os.open(OWN_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        _enter(namespace)
+        leave()
         try:
             return act()
         finally:
@@ -181,7 +217,16 @@ def inside(namespace: int, act: Callable[[], Made]) -> Made:
 def _enter(namespace: int) -> None:
     from ociruntime._shim import lib
 
-    result = lib.oci_setns(namespace, CLONE_NEWNET)
+    _check(lib.oci_setns(namespace, CLONE_NEWNET))
+
+
+def _unshare() -> None:
+    from ociruntime._shim import lib
+
+    _check(lib.oci_unshare(CLONE_NEWNET))
+
+
+def _check(result: int) -> None:
     if result < 0:
         raise OSError(-result, os.strerror(-result))
 
@@ -202,13 +247,16 @@ def attribute(kind: int, data: bytes) -> bytes:
 
 def attributes(data: bytes) -> dict[int, bytes]:
     """Parse the attributes of a message, by number without the NLA_F_* bits."""
-    found = {}
+    return dict(attribute_pairs(data))
+
+
+def attribute_pairs(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield each attribute of a message; some occur several times."""
     start = 0
     while start + 4 <= len(data):
         length, kind = unpack_from("=HH", data, start)
-        found[kind & 0x3FFF] = data[start + 4 : start + length]
+        yield kind & 0x3FFF, data[start + 4 : start + length]
         start += _aligned(max(length, 4))
-    return found
 
 
 def _raise_error(body: bytes, flags: int) -> None:

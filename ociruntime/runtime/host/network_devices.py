@@ -2,8 +2,11 @@
 
 A device loses its addresses and routes when it changes namespaces, and is down then.  So all of
 that is looked up before and given back after, there as well as on a way back.  It travels under
-a name of its own: with that it is found again in any state in which a killed `create` leaves it,
-and names can be exchanged, or be the kernel's choice (``eth%d``).
+a name of its own, so that names can be exchanged, or be the kernel's choice (``eth%d``).
+
+A device that comes back is recognised by its inode number in sysfs (``network_namespace.py``): a
+neighbour in a joined namespace can make a device with any name, index and hardware address.  It
+comes back by way of a new namespace, where nobody can exchange it while it is looked at.
 
 The kernel does not wait for us to end a namespace: with it die the virtual devices, while
 hardware goes to the first network namespace, without addresses.
@@ -13,6 +16,7 @@ from __future__ import annotations
 
 import posix
 from _socket import inet_ntop
+from errno import EEXIST, ENODEV
 from struct import calcsize, pack, unpack_from
 
 from ociruntime.base.errors import ConfigError, HostError, reason
@@ -30,6 +34,7 @@ from ociruntime.base.rtnetlink import (
     attribute,
     attributes,
 )
+from ociruntime.runtime.host.network_namespace import transit_namespace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +42,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ociruntime.base.rtnetlink import Link
+    from ociruntime.runtime.host.network_namespace import NetworkNamespace
     from ociruntime.runtime.spec.document import NetDevice
 
 AF_INET, AF_INET6 = 2, 10
@@ -80,10 +86,10 @@ class Device:
 
     __slots__ = (
         "addresses",
+        "alternative_names",
         "hardware",
-        "index",
+        "identity",
         "name",
-        "namesake",
         "routes",
         "temporary",
         "up",
@@ -96,22 +102,22 @@ class Device:
         name: str,
         wanted: str,
         temporary: str,
+        identity: int,
         hardware: str,
+        alternative_names: list[str],
         up: bool,
         addresses: list[str],
         routes: list[str],
-        namesake: int = 0,
-        index: int = 0,
     ) -> None:
         self.name = name  # in the runtime's namespace
         self.wanted = wanted  # in the container's
         self.temporary = temporary  # on the way
+        self.identity = identity  # NetworkNamespace.identity, 0: it cannot be recognised
         self.hardware = hardware  # its address in hexadecimal
+        self.alternative_names = alternative_names  # in hexadecimal
         self.up = up
         self.addresses = addresses  # bodies of RTM_NEWADDR in hexadecimal, but for the index
         self.routes = routes  # of RTM_NEWROUTE
-        self.namesake = namesake  # index of our device with the name ``wanted``, 0: none
-        self.index = index  # in the container's namespace, 0: not known yet
 
     def record(self) -> dict[str, Any]:
         """Return the members, for JSON."""
@@ -124,7 +130,7 @@ def where(name: str) -> str:
 
 
 def survey(
-    wanted: Mapping[str, NetDevice], own: Rtnetlink, target: Rtnetlink | None
+    wanted: Mapping[str, NetDevice], own: NetworkNamespace, target: NetworkNamespace | None
 ) -> list[Device]:
     """Return the devices as they are now, if all of them can be moved; change nothing.
 
@@ -132,22 +138,22 @@ def survey(
     """
     devices = []
     for name, settings in wanted.items():
-        link = own.link(name)
+        link = own.links.link(name)
         new_name = settings.get("name") or name
-        _check(name, link, new_name, target)
+        _check(name, link, new_name, target.links if target else None)
         if link is None:
             raise ConfigError(where(name), f'the host has no network device "{name}"')
-        namesake = None if new_name == name or "%" in new_name else own.link(new_name)
         devices.append(
             Device(
                 name=name,
                 wanted=new_name,
                 temporary=f"oci{posix.urandom(4).hex()}",
+                identity=own.identity(name),
                 hardware=link.hardware.hex(),
+                alternative_names=[each.hex() for each in link.alternative_names],
                 up=bool(link.flags & IFF_UP),
-                addresses=[body.hex() for body in _addresses(own, link.index)],
-                routes=[body.hex() for body in _routes(own, link.index)],
-                namesake=namesake.index if namesake else 0,
+                addresses=[body.hex() for body in _addresses(own.links, link.index)],
+                routes=[body.hex() for body in _routes(own.links, link.index)],
             )
         )
     return devices
@@ -217,105 +223,136 @@ def _routes(own: Rtnetlink, index: int) -> list[bytes]:
 
 def carry_over(
     devices: list[Device],
-    own: Rtnetlink,
-    target: Rtnetlink,
+    own: NetworkNamespace,
+    target: NetworkNamespace,
     namespace: int,
     record: Callable[[list[Device]], None],
 ) -> list[str]:
     """Move the devices to the namespace of that descriptor; returns what could not be kept.
 
-    ``record`` is called before the first is moved, and when their indexes are known.  Raises
-    HostError; ``bring_back`` undoes what was done until then.
+    ``record`` is called before the first is moved.  Raises HostError; ``bring_back`` undoes what
+    was done until then.
     """
     record(devices)
-    for device in devices:
-        try:
-            link = own.link(device.name)
-            if link is None:
-                raise OSError(19, posix.strerror(19))
-            own.move(link.index, namespace, device.temporary)
-            moved = target.link(device.temporary)
-        except OSError as error:
-            raise _failure(device, "move it into the container", error) from None
-        device.index = moved.index if moved else 0
-    record(devices)
     # A pattern takes what the plain names have left.
-    for device in sorted(devices, key=lambda each: "%" in each.wanted):
+    devices = sorted(devices, key=lambda each: "%" in each.wanted)
+    moved = [(device, _move(device, own, target, namespace)) for device in devices]
+    for device, index in moved:
         try:
-            target.rename(device.index, device.wanted)
+            target.links.rename(index, device.wanted)
         except OSError as error:
             raise _failure(device, f'call it "{device.wanted}"', error) from None
-    for device in devices:
-        _give_addresses(device, target, device.index, device.wanted == device.name)
+    for device, index in moved:
+        _give_addresses(device, target.links, index, device.wanted == device.name)
         try:
-            target.set_up(device.index)
+            target.links.set_up(index)
         except OSError as error:
             raise _failure(device, "bring it up", error) from None
-    return _give_routes([(device, device.index) for device in devices], target)
+    return _give_routes(moved, target.links)
 
 
-def bring_back(devices: list[Device], own: Rtnetlink, source: Rtnetlink) -> list[str]:
+def _move(device: Device, own: NetworkNamespace, target: NetworkNamespace, namespace: int) -> int:
+    """Move a device under its temporary name; return its index there.  Raises HostError."""
+    try:
+        link = own.links.link(device.name)
+        if link is None:
+            raise _gone()
+        own.links.move(link.index, namespace, device.temporary)
+        moved = target.find(device.identity) or target.links.link(device.temporary)
+        if moved is None:
+            raise _gone()
+    except OSError as error:
+        raise _failure(device, "move it into the container", error) from None
+    return moved.index
+
+
+def bring_back(devices: list[Device], own: NetworkNamespace, source: NetworkNamespace) -> list[str]:
     """Move devices back as they were, except those that never left.
 
     ``source`` is ``own`` if their namespace is gone: hardware has come back by itself then.
     Returns what could not be restored.  Raises HostError.
     """
+    lost: list[str] = []
     returned: list[tuple[Device, int]] = []
     failure: HostError | None = None
+    try:
+        transit, namespace = transit_namespace()
+    except OSError as error:
+        raise HostError("linux.netDevices: make a network namespace", error) from None
     home = posix.open(OWN_NAMESPACE, posix.O_RDONLY | posix.O_CLOEXEC)
     try:
         for device in devices:
             try:
-                index = _bring_back(device, own, source, home)
+                link = _bring_back(device, own, source, transit, (namespace, home))
             except HostError as error:
                 failure = failure or error  # the others come back nevertheless
                 continue
-            if index and device.up:
-                returned.append((device, index))
+            if link is None:
+                lost.append(_not_found(device, gone=source is own))
+            elif device.up and not link.flags & IFF_UP:
+                returned.append((device, link.index))
     finally:
         posix.close(home)
-    lost = _give_routes(returned, own)
+        posix.close(namespace)
+    lost += _give_routes(returned, own.links)
     if failure is not None:
         raise failure
     return lost
 
 
-def _bring_back(device: Device, own: Rtnetlink, source: Rtnetlink, home: int) -> int:
-    """Bring a device back; return its index, or 0 if it was never moved.  Raises HostError."""
+def _bring_back(
+    device: Device,
+    own: NetworkNamespace,
+    source: NetworkNamespace,
+    transit: NetworkNamespace,
+    namespaces: tuple[int, int],
+) -> Link | None:
+    """Bring a device back; return it as it was found in our namespace, None if it is not found.
+
+    ``namespaces`` are descriptors of ``transit`` and of ours.  Raises HostError.
+    """
     try:
-        found = _find(device, source, own)
-        if found is None:
-            return 0
-        there, moved = found
-        there.move(moved.index, home, device.name)
-        link = own.link(device.name)
+        link = own.find(device.identity)
+        if link is None or link.name != device.name:
+            there = own if link else source
+            link = link or source.find(device.identity)
+            if link is None:
+                return None
+            there.links.move(link.index, namespaces[0], device.temporary)
+            link = transit.find(device.identity)
+            if link is None:
+                return None  # it was exchanged, and the other one ends with ``transit``
+            _restore(device, link, transit.links)
+            transit.links.move(link.index, namespaces[1], device.name)
+            link = own.find(device.identity)
         if link is None:
-            return 0
-        _give_addresses(device, own, link.index, True)
-        if device.up:
-            own.set_up(link.index)
+            return None
+        # The kernel takes down what it moves: one that is up has never left.
+        if not link.flags & IFF_UP:
+            _give_addresses(device, own.links, link.index, True)
+            if device.up:
+                own.links.set_up(link.index)
     except OSError as error:
         raise _failure(device, "bring it back from the container", error) from None
-    return link.index
+    return link
 
 
-def _find(device: Device, source: Rtnetlink, own: Rtnetlink) -> tuple[Rtnetlink, Link] | None:
-    """Find the moved device by name or hardware address, and where; None if it was not moved."""
-    candidates = [(source, source.link(device.temporary))]
-    if source is not own:
-        if device.index:
-            candidates.append((source, source.link_at(device.index)))
-        candidates.append((own, own.link(device.temporary)))
-    # The kernel sends hardware back under the name it had; and where a name is taken, it moves
-    # the device before it refuses.
-    if device.wanted != device.name and "%" not in device.wanted:
-        candidates.append((own, own.link(device.wanted)))
-    for there, link in candidates:
-        if link is None or (there is own and link.index == device.namesake):
-            continue  # a VLAN, for one, has the address of what carries it
-        if link.hardware.hex() == device.hardware:
-            return there, link
-    return None
+def _restore(device: Device, link: Link, there: Rtnetlink) -> None:
+    """Undo what would name or address the device otherwise than before.  Raises OSError."""
+    for name in link.alternative_names:
+        if name.hex() not in device.alternative_names:
+            there.remove_alternative_name(link.index, name)
+    if link.hardware.hex() != device.hardware:
+        there.set_hardware(link.index, bytes.fromhex(device.hardware))
+
+
+def _not_found(device: Device, *, gone: bool) -> str:
+    fate = (
+        "the device has ended with the container's network namespace"
+        if gone
+        else "the device was not found in the container's network namespace, and is not moved back"
+    )
+    return f"{where(device.name)}: {fate}"
 
 
 def _give_addresses(device: Device, there: Rtnetlink, index: int, same_name: bool) -> None:
@@ -330,6 +367,8 @@ def _give_addresses(device: Device, there: Rtnetlink, index: int, same_name: boo
         try:
             there.request(RTM_NEWADDR, message, NLM_F_NEW)
         except OSError as error:
+            if error.errno == EEXIST:
+                continue  # the device has it already
             address = found.get(IFA_LOCAL, found[IFA_ADDRESS])
             what = f"give it its address {inet_ntop(family, address)}/{prefix}"
             raise _failure(device, what, error) from None
@@ -357,6 +396,10 @@ def _route_text(body: bytes) -> str:
     if RTA_GATEWAY in found:
         text += f" via {inet_ntop(family, found[RTA_GATEWAY])}"
     return text
+
+
+def _gone() -> OSError:
+    return OSError(ENODEV, posix.strerror(ENODEV))
 
 
 def _failure(device: Device, what: str, error: OSError) -> HostError:

@@ -109,9 +109,9 @@ class Creation:
             self._begin()
             self._start()
             self._converse()
-        except BaseException:
+        except BaseException as failure:
             self._context.mark("undo")
-            self._rollback.undo()
+            self._rollback.undo(failure)
             self._after_failure()
             raise
         self._rollback.keep()

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.base.errors import ConfigError, HostError
+from ociruntime.base.errors import ConfigError, HostError, RuntimeFailure
 from ociruntime.base.files import read_file, replace_file
 from ociruntime.base.json_text import dump
-from ociruntime.base.rtnetlink import OWN_NAMESPACE, Rtnetlink, in_namespace
+from ociruntime.base.rtnetlink import OWN_NAMESPACE, inside
 from ociruntime.runtime.host.network_devices import Device, bring_back, carry_over, survey
+from ociruntime.runtime.host.network_namespace import NetworkNamespace
 from ociruntime.runtime.spec.load import parse
 
 TYPE_CHECKING = False
@@ -64,7 +65,7 @@ def move_into(config: Config, pid: int, directory: str, rollback: Rollback, log:
     try:
         target = _enter(namespace)
         own, devices = _survey(config, target)
-        rollback.push(lambda: _warn(log, bring_back(devices, own, target)))
+        rollback.push(lambda: _bring_all_back(devices, own, target))
         path = _joined(config)
         document = {"path": path, "identity": _identity(path) if path else []}
 
@@ -85,7 +86,7 @@ def clear(directory: str, log: Log) -> None:
     except OSError as error:
         raise HostError(f"read {file}", error) from None
     devices = [Device(**members) for members in document["devices"]]
-    own = source = Rtnetlink()
+    own = source = NetworkNamespace()
     path = document["path"]
     if path and _identity(path) == document["identity"]:
         try:
@@ -97,6 +98,13 @@ def clear(directory: str, log: Log) -> None:
         finally:
             posix.close(namespace)
     _warn(log, bring_back(devices, own, source))
+
+
+def _bring_all_back(devices: list[Device], own: NetworkNamespace, source: NetworkNamespace) -> None:
+    """Bring devices back as they were.  Raises RuntimeFailure if something is lost."""
+    lost = bring_back(devices, own, source)
+    if lost:
+        raise RuntimeFailure("; ".join(lost))
 
 
 def _warn(log: Log, warnings: list[str]) -> None:
@@ -121,18 +129,20 @@ def _identity(path: str) -> list[int]:
     return [found.st_dev, found.st_ino]
 
 
-def _enter(namespace: int) -> Rtnetlink:
+def _enter(namespace: int) -> NetworkNamespace:
     try:
-        return in_namespace(namespace)
+        return inside(namespace, NetworkNamespace)
     except OSError as error:
         hint = PERMISSION_HINT if error.errno == 1 else ""
         action = "linux.netDevices: enter the container's network namespace"
         raise HostError(action, error, hint) from None
 
 
-def _survey(config: Config, target: Rtnetlink | None) -> tuple[Rtnetlink, list[Device]]:
+def _survey(
+    config: Config, target: NetworkNamespace | None
+) -> tuple[NetworkNamespace, list[Device]]:
     try:
-        own = Rtnetlink()
+        own = NetworkNamespace()
         return own, survey(config["linux"]["netDevices"], own, target)
     except OSError as error:
         raise HostError("linux.netDevices: ask the kernel for the devices", error) from None

@@ -24,14 +24,19 @@ class Rollback:
         """Push the function that undoes a change."""
         self._steps.append(step)
 
-    def undo(self) -> None:
-        """Undo everything, last first; a step that fails does not stop the others."""
+    def undo(self, failure: BaseException) -> None:
+        """Undo everything, last first; a step that fails does not stop the others.
+
+        ``failure`` is the reason, which gets a note for each step that could not be undone.
+        """
         while self._steps:
             step = self._steps.pop()
             try:
                 step()
             except (RuntimeFailure, OSError) as error:
-                self._log.warning(f"while cleaning up: {error}")
+                left = f"while cleaning up: {error}"
+                failure.add_note(left)
+                self._log.warning(left)
 
     def keep(self) -> None:
         """Drop all undo functions: the work is complete."""

@@ -1,0 +1,94 @@
+"""A network namespace and its devices, which are recognised by what no process in it can choose.
+
+With CAP_NET_ADMIN in a namespace, a process chooses the name, the index and the hardware address of
+every device there.  The inode number of a device's directory in sysfs is the kernel's choice: it
+stays with the device from one namespace to the next, and is not used again before a reboot.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ociruntime.base.rtnetlink import OWN_NAMESPACE, Link, Rtnetlink, in_new_namespace
+
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+class NetworkNamespace:
+    """The calling thread's network namespace: ``links`` changes it.
+
+    It stays the same one wherever the thread goes; its descriptors are closed with the object.
+    """
+
+    __slots__ = ("_devices", "links")
+
+    def __init__(self) -> None:
+        """Raises OSError."""
+        self._devices = _open_devices()
+        self.links = Rtnetlink()
+
+    def __del__(self) -> None:
+        if getattr(self, "_devices", -1) >= 0:
+            os.close(self._devices)
+
+    def identity(self, name: str) -> int:
+        """Return the identity of the device with that name, 0 if sysfs does not tell.
+
+        Raises OSError.
+        """
+        if self._devices < 0:
+            return 0
+        return os.stat(os.fsencode(name), dir_fd=self._devices).st_ino
+
+    def find(self, identity: int) -> Link | None:
+        """Return the device with that identity, or None.  Raises OSError."""
+        if not identity or self._devices < 0:
+            return None
+        for name in os.listdir(self._devices):
+            try:
+                device = os.open(name, _DIRECTORY, dir_fd=self._devices)
+            except OSError:
+                continue  # it was renamed or has gone meanwhile, or it is a file
+            try:
+                if os.fstat(device).st_ino == identity:
+                    return self.links.link_at(_index(device))
+            finally:
+                os.close(device)
+        return None
+
+
+def transit_namespace() -> tuple[NetworkNamespace, int]:
+    """Return a new network namespace, in which no other process is, and a descriptor of it.
+
+    Raises OSError, HostError.
+    """
+    return in_new_namespace(
+        lambda: (NetworkNamespace(), os.open(OWN_NAMESPACE, os.O_RDONLY | os.O_CLOEXEC))
+    )
+
+
+def _open_devices() -> int:
+    """Open the directory of all devices in a sysfs of our own; -1 if none can be mounted.
+
+    The mounted one may be that of another namespace.
+    """
+    from ociruntime._shim import lib
+
+    sysfs: int = lib.oci_own_sysfs()
+    if sysfs < 0:
+        return -1
+    try:
+        return os.open("class/net", _DIRECTORY, dir_fd=sysfs)
+    except OSError:
+        return -1
+    finally:
+        os.close(sysfs)
+
+
+def _index(device: int) -> int:
+    """Read a device's index in its own directory, which is right whatever its name is by now."""
+    fd = os.open("ifindex", os.O_RDONLY | os.O_CLOEXEC, dir_fd=device)
+    try:
+        return int(os.read(fd, 32))
+    finally:
+        os.close(fd)
