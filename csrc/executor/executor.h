@@ -111,6 +111,8 @@ void hide_preserved(struct executor *x);
 /* open_below.c; `resolve` are RESOLVE_* of openat2(2), always with BENEATH or IN_ROOT */
 int open_below(int root, const char *path, int flags, uint64_t resolve);
 int open_no_link(int parent, const char *name, int flags);
+/* Open what an O_PATH descriptor refers to, once it is known what that is. */
+int open_again(struct executor *x, int node, int flags);
 
 /* made_mounts.c */
 uint64_t mount_id(int fd);

@@ -50,18 +50,13 @@ int copy_null(struct executor *x, const char *name)
  */
 static int replace_streams(struct executor *x, int node)
 {
-	char path[32];
-	struct text text = text_in(path, sizeof(path));
-
-	text_add(&text, "self/fd/");
-	text_add_number(&text, (uint32_t)node, 10);
 	for (int stream = 0; stream < 3; stream++) {
 		int flags, fd;
 
 		if (!is_null(stream))
 			continue;
 		flags = fcntl(stream, F_GETFL) & (O_ACCMODE | O_APPEND | O_NONBLOCK | O_PATH);
-		fd = openat(x->proc_fd, path, flags | O_NOCTTY | O_CLOEXEC);
+		fd = open_again(x, node, flags);
 		if (fd < 0)
 			return fail(x, "open", "standard streams");
 		if (dup2(fd, stream) < 0)

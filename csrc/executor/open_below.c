@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "kernel.h"
+#include "text.h"
 #include "walk.h"
 
 #define RACE_RETRIES 1000
@@ -126,4 +127,14 @@ int open_below(int root, const char *path, int flags, uint64_t resolve)
 	if (fd < 0 && (errno == ENOSYS || (errno == EPERM && is_missing_call(SYS_openat2))))
 		return open_walking(root, path, flags, resolve);
 	return fd;
+}
+
+int open_again(struct executor *x, int node, int flags)
+{
+	char data[32];
+	struct text path = text_in(data, sizeof(data));
+
+	text_add(&path, "self/fd/");
+	text_add_number(&path, (uint32_t)node, 10);
+	return openat(x->proc_fd, data, flags | O_NOCTTY | O_CLOEXEC);
 }

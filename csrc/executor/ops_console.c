@@ -16,24 +16,29 @@
 #define TIOCGPTPEER _IO('T', 0x41)
 #endif
 
-/* The image may have put anything there; accept only devpts's own ptmx (CVE-2025-52565). */
+/*
+ * The image may have put anything there; open only devpts's own ptmx (CVE-2025-52565), and nothing
+ * before it is known to be that: to open a device can be enough to make it act.
+ */
 static int open_master(struct executor *x)
 {
 	static const char path[] = "/dev/pts/ptmx";
-	int master = open_inside(x, path, O_RDWR | O_NOCTTY | O_NONBLOCK | O_NOFOLLOW);
+	int node = open_inside(x, path, O_PATH | O_NOFOLLOW), master;
 	struct statfs filesystem;
-	struct stat node;
+	struct stat file;
 
-	if (master < 0)
+	if (node < 0)
 		return fail(x, "open", path);
-	if (fstatfs(master, &filesystem) < 0 || fstat(master, &node) < 0)
+	if (fstatfs(node, &filesystem) < 0 || fstat(node, &file) < 0)
 		return fail(x, "stat", path);
 	errno = ENODEV;
-	if (filesystem.f_type != DEVPTS_SUPER_MAGIC || !S_ISCHR(node.st_mode) ||
-	    node.st_rdev != makedev(5, 2))
+	if (filesystem.f_type != DEVPTS_SUPER_MAGIC || !S_ISCHR(file.st_mode) ||
+	    file.st_rdev != makedev(5, 2))
 		return fail(x, "verify", path);
-	if (fcntl(master, F_SETFL, O_RDWR) < 0)
-		return fail(x, "fcntl", path);
+	master = open_again(x, node, O_RDWR);
+	if (master < 0)
+		return fail(x, "open", path);
+	close(node);
 	return master;
 }
 
