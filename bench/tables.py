@@ -130,7 +130,7 @@ def floor(document: Document) -> Table:
 
 def waiting(document: Document) -> Table:
     """Return memory and CPU time of the init of a created container."""
-    head = ["container's first process", "PSS, KiB", "RSS, KiB", "CPU until created, ms", "in all"]
+    head = ["container's init", "PSS, KiB", "RSS, KiB", "CPU until created, ms", "in all"]
     rows = [head]
     for name in names(document):
         found = document["waiting"][name]

@@ -1,7 +1,7 @@
 """What a runtime has to do to take runc's place: one test for each thing that callers rely on.
 
 In the order in which things break.  Each shows the essence; the files beside this one, and the
-engines, look closer.  How long a command takes is measured by bench/lifecycle.py, not tested.
+engines, look closer.  How long a command takes is measured by bench/life.py, not tested.
 """
 
 from __future__ import annotations

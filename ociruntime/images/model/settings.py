@@ -1,7 +1,7 @@
 """Configuration files for images, merged from the configuration directories.
 
 ``registries.json``  {"mirrors": {"docker.io": ["localhost:5000", "mirror.example.org/hub"]}}
-``auth.json``        credentials (registry/auth.py)
+``auth.json``        credentials (images/registry/auth.py)
 ``policy.json``      which images are accepted (policy.py)
 ``limits.json``      limits of an image's resources (limits.py)
 ``trustedkeys/``     OpenPGP keys (trusted_keys.py)
