@@ -35,7 +35,7 @@ C_TYPES = {
 def constructors() -> str:
     """Return runtime/plan/operations.py: a typed function for each operation."""
     lines = [
-        '"""Typed constructors of the operations."""',
+        '"""One typed constructor function for each operation of the plan."""',
         "",
         f"# {NOTE}",
         "",

@@ -78,7 +78,7 @@ class Progress:
 
 
 def clause_lines(outcome: Outcome) -> list[str]:
-    """What the outcome's clauses say, with their levels: who reads it need not know the ids."""
+    """What the outcome's clauses say, with their levels: so that readers need not know the ids."""
     clauses = [registry()[id] for id in outcome.clauses]
     return [f"      {one.level}: {one.text} ({one.source})" for one in clauses]
 

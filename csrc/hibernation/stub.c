@@ -1,12 +1,13 @@
 /*
- * What a pod's monitor is while nothing happens: the same process, without the interpreter.
+ * The hibernating monitor: a small program that a pod's idle monitor executes in place of the
+ * interpreter, and that re-executes the monitor at the next event.
  *
  *   _hibernation TITLE WATCHED FILE PROGRAM ARGUMENT0 [ARGUMENT]... ""
  *
  * executes PROGRAM with these arguments, its own environment and all of its descriptors, as soon
  * as there is an event at WATCHED, an epoll(7) descriptor, or a signal.  It takes neither: signals
- * are blocked by who executes it, and PROGRAM finds everything as it came.  FILE is what PROGRAM
- * will want to read.
+ * are blocked by the process that executes it, so PROGRAM still finds them pending.  FILE is what
+ * PROGRAM will want to read.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /*
- * Writing a snapshot of the calling process (format.h), which goes on as if nothing had happened.
+ * Writing a snapshot of the calling process (format.h), which then continues unchanged.
  *
  * The process has one thread, has closed what it had opened, and was started with
  * GLIBC_TUNABLES=glibc.pthread.rseq=0 and LD_BIND_NOW=1: the kernel would write to an area of restartable

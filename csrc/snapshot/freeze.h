@@ -1,4 +1,5 @@
-/* Snapshots of the interpreter, for Python. */
+/* Interface of freeze.c to Python: write a snapshot of this process, and read back what a process
+ * started from one was given. */
 #ifndef SNAPSHOT_FREEZE_H
 #define SNAPSHOT_FREEZE_H
 

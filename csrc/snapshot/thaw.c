@@ -1,10 +1,11 @@
 /*
- * Mapping a snapshot (format.h) back.
+ * Map a snapshot (format.h) back into memory.
  *
- * The file is code that we are about to execute, with the trust of the state directory beside it: own
- * user, no access for others, no link, in a directory that nobody else may write to.  Whatever does not
- * fit (another boot, another version, a changed file, an address that is taken) ends in a return,
- * and the caller executes the interpreter, which replaces what was mapped so far.
+ * The file is code that we are about to execute, with the trust of the state directory beside it:
+ * owned by our user, not accessible to others, not a link, in a directory that no one else can
+ * write to.  Whatever does not fit (another boot, another version, a changed file, an address that
+ * is taken) ends in a return, and the caller executes the interpreter, which replaces what was
+ * mapped so far.
  */
 #define _GNU_SOURCE
 #include "snapshot/thaw.h"

@@ -1,4 +1,4 @@
-/* Starting from a snapshot of the interpreter instead of the interpreter itself. */
+/* Interface of thaw.c: start a program from a snapshot instead of the interpreter. */
 #ifndef SNAPSHOT_THAW_H
 #define SNAPSHOT_THAW_H
 

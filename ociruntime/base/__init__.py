@@ -1,1 +1,1 @@
-"""What every part of the project stands on: errors, logs, files, processes, sockets, terminals."""
+"""The shared base of all parts: errors, logs, files, processes, sockets, terminals."""

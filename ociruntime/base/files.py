@@ -85,7 +85,7 @@ def remove_file(path: str, within: int | None = None) -> None:
 
 
 def sync_directory(path: str) -> None:
-    """Have the names in a directory on the disk.  Raises OSError."""
+    """Flush a directory's entries to disk (fsync).  Raises OSError."""
     fd = posix.open(path, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
     try:
         posix.fsync(fd)

@@ -31,7 +31,7 @@ _scan = make_scanner(_Rules())  # type: ignore[arg-type]  # any object with thes
 
 
 def read(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
-    """The value that ``data``, in UTF-8, is the JSON text of.  Raises ValueError."""
+    """Parse UTF-8 JSON text and return its value.  Raises ValueError."""
     # The scanner stops with StopIteration where no value begins; it wants to raise an exception
     # of json.decoder, which Python 3.11 does not import for it (SystemError); and it meets the
     # interpreter's limit on nesting.

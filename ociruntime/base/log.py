@@ -10,7 +10,7 @@ Warnings are held back until the command has succeeded: beside an error they wou
 make the file two documents.  ``--debug`` writes everything at once.
 
 ``posix`` instead of ``os``, here and wherever every command passes: without ``site``,
-nobody else has paid the millisecond that importing ``os`` takes.
+nothing else imports ``os``, which takes a millisecond.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Log:
             _write(self._line("error", message))
 
     def warning(self, message: str) -> None:
-        """Something the user should know although the call goes on."""
+        """Log something the user should know although the command continues."""
         line = self._line("warning", message)
         if self.debugging:
             self._emit(line)
@@ -79,7 +79,7 @@ class Log:
             self._held.append(line)
 
     def debug(self, message: str) -> None:
-        """A line for the person who asked for ``--debug``."""
+        """Log a debug message; only shown with ``--debug``."""
         if self.debugging:
             self._emit(self._line("debug", message))
 
@@ -169,7 +169,7 @@ def _printable(character: str) -> str:
 
 
 def _write(text: str) -> None:
-    """``text`` and a line feed on standard error; nobody is left to tell if that fails."""
+    """Write ``text`` and a line feed to standard error; ignore errors, which cannot be reported."""
     if not text.endswith("\n"):
         text += "\n"
     try:

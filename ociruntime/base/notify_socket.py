@@ -1,8 +1,8 @@
-"""sd_notify(3) from inside a container, handed on to the service manager that started us.
+"""sd_notify(3) from inside a container, forwarded to the service manager that started us.
 
 The container has a socket of its own, in a directory of the state directory that is bound into
-it: of the host's socket it sees nothing.  What speaks of the service is told to the host, what
-would steer the manager is not: another main pid, descriptors to keep, who else may notify.
+it, and never sees the host's socket. Messages about the service's state are forwarded; those that
+would control the manager (MAINPID, FDSTORE, NOTIFYACCESS) are not.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class NotifyRelay:
     def __init__(self, state_directory: str, notify_socket: bytes, main_pid: int) -> None:
         """Open both sockets.  Raises UsageError, HostError."""
         self.main_pid = main_pid
-        self.ready = False  # whether READY=1 was told
+        self.ready = False  # whether READY=1 was received
         self._host = _connect(host_address(notify_socket))
         try:
             self._own = _bind(f"{state_directory}/{DIRECTORY}")

@@ -1,8 +1,8 @@
 """Programs of the host that a privileged process executes.
 
-They are looked up in the system's directories first.  PATH is the caller's, who may have fewer
-privileges than we (sudo's env_keep): of its directories only those count that nobody but root and
-our own user can change.
+They are looked up in the system's directories first.  PATH comes from the caller, who may have
+fewer privileges than we have (sudo's env_keep): only its directories that no one but root and our
+own user can change are used.
 """
 
 from __future__ import annotations

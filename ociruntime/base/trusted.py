@@ -8,7 +8,7 @@ root, and a directory on the way that all may write to must be sticky, as ``/tmp
 that may write to a directory on the way is the administrator's choice.)  This is what sshd's
 StrictModes asks of a home directory.
 
-A path that has passed cannot be exchanged between the check and its use.
+A path that passes the check cannot be replaced before it is used.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ GROUP_OR_OTHERS = 0o022
 OTHERS = 0o002
 STICKY = 0o1000
 LINKS = 40  # MAXSYMLINKS, include/linux/namei.h
-OVERFLOW_ID = 65534  # what owners look like that a user namespace does not map
+OVERFLOW_ID = 65534  # st_uid of owners that the user namespace does not map
 FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO, include/linux/proc_ns.h
 _HINT = "only root and the user who runs this may own it, and nobody else may write to it"
 
@@ -78,7 +78,7 @@ def check_file(path: str, kind: str) -> None:
 
 
 def check_link(path: str, kind: str) -> None:
-    """Require that nobody but root and our own user can have made, or can exchange, a link.
+    """Require that only root or our own user can have created or can replace the link.
 
     Raises HostError.
     """
@@ -92,7 +92,7 @@ def check_link(path: str, kind: str) -> None:
 
 
 def check_parent(path: str, kind: str) -> None:
-    """Require that nobody else can exchange the file ``path``, absolute.
+    """Require that no other user can replace the file at the absolute ``path``.
 
     Its directory may be a sticky one that all may write to.  Raises HostError.
     """
@@ -116,7 +116,7 @@ def make_directory(path: str, mode: int, kind: str) -> bool:
         made = _make(path, mode)
     except OSError as error:
         raise _failure(path, kind, error) from None
-    check_directory(path, kind)  # in a sticky directory somebody else may have been quicker
+    check_directory(path, kind)  # in a sticky directory another user may have created it first
     return made
 
 
@@ -132,7 +132,10 @@ def flaw(status: posix.stat_result) -> str:
 
 
 def in_user_namespace() -> bool:
-    """By the namespace itself: a nested one may have a map that looks like the first one's."""
+    """Return whether we are in a user namespace other than the initial one.
+
+    The namespace's inode tells: a nested one may have the same map as the initial one.
+    """
     try:
         return posix.stat("/proc/self/ns/user").st_ino != FIRST_USER_NAMESPACE
     except OSError:

@@ -308,8 +308,8 @@ class Runtime:
     def wait(self, id: str, timeout: float | None = None) -> int | None:
         """Wait for the init's exit; return its exit status, 128+n if signal n ended it.
 
-        Only the process that has created the container is told the status, and once; None is
-        what others get.  Raises TimeoutError after ``timeout`` seconds.
+        Only the process that created the container gets the status, and only once; others get None.
+        Raises TimeoutError after ``timeout`` seconds.
         """
         return wait(self._context, id, timeout)
 

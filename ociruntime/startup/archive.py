@@ -172,7 +172,7 @@ def _read_index(fd: int) -> "dict[str, Entry]":
 
 
 def use_archive(directory: str, command: str) -> "Archive | None":
-    """Let the modules below ``directory`` be found in its archive, if it has a fitting one.
+    """Import the modules below ``directory`` from its archive, if it has a valid one.
 
     ``command``: all that it needs is loaded at once; "" or a key of build_archive.py's NEEDED.
     Returns the archive, or None if there is none that fits.

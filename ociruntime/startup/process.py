@@ -1,6 +1,6 @@
 """Inside a snapshot: the process that is saved, and how a command starts in a copy of it.
 
-What is frozen is nobody's process yet: modules, without a thread, an open file, an event loop, a
+A snapshot holds modules only, without a thread, an open file, an event loop, a
 TLS context or a seeded generator of random numbers of their own. What an interpreter takes from its
 surroundings when it starts (arguments, environment, ignored signals, streams, time zone) was
 taken in the maker's, and is taken again in each process.
@@ -218,7 +218,7 @@ def _environments() -> list[dict[bytes, bytes]]:
 
 
 def _adopt_ignored_signals(ignored: int) -> None:
-    """Have the interpreter know what its caller ignores: it has not looked since it was made."""
+    """Update the interpreter's record of the signals that its caller ignores."""
     # What the C library keeps for itself is not valid: posix_spawn(3) starts programs that ignore
     # its two signals.
     for number in _signal.valid_signals() if ignored else ():

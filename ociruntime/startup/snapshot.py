@@ -263,7 +263,7 @@ def make(path: str) -> int:
     """Write the snapshot and return its size in bytes; wait for another process that makes it.
 
     It appears by one rename.  Raises HostError, or InternalError if the interpreter cannot be
-    frozen: if it never can on this machine, an empty file stands in the snapshot's place, and no
+    saved: if this machine cannot support it at all, an empty file replaces the snapshot, and no
     command tries again in this boot.
     """
     return _make(path, only_if_outdated=False)
@@ -339,7 +339,7 @@ def _open_unfinished(parent: int, name: str, *, wait: bool) -> int:
             if not wait:
                 return -1
             time.sleep(POLL)
-    raise TimeoutError(errno.ETIMEDOUT, "another process has been making it all the time")
+    raise TimeoutError(errno.ETIMEDOUT, "timed out waiting for another process that is making it")
 
 
 def _is_named(fd: int, parent: int, name: str) -> bool:
@@ -390,7 +390,7 @@ def _sources() -> dict[str, tuple[int, int, int, int] | None]:
 
 
 def _run_child(fd: int, program: str) -> tuple[int, str]:
-    """Have a fresh interpreter write itself to ``fd``: (its exit status, why it could not)."""
+    """Run a new interpreter that writes its snapshot to ``fd``; return (exit status, error)."""
     import subprocess
 
     _reset_signals()
@@ -428,7 +428,7 @@ def _reset_signals() -> None:
 
 
 def make_in_background(program: str = FIRST) -> None:
-    """Have a program's snapshot made while this command goes on, if there is none that fits.
+    """Make a program's snapshot in the background if there is no valid one.
 
     One of another installation is left alone: two of them would replace each other's for ever.
     """

@@ -1,4 +1,4 @@
-"""A container whose first process is held at its exit, by a tracer among its own."""
+"""A container whose init is held at exit by a tracer inside the container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A neighbour with CAP_SYS_PTRACE in a shared pid namespace seizes whatever appears there.
+"""A process with CAP_SYS_PTRACE in a shared pid namespace traces every new process.
 
 A process of the runtime's that it could seize with more than the configuration grants, or without
 its filter, would do on the host whatever the neighbour likes (CVE-2016-9962).
@@ -171,7 +171,7 @@ def test_tracer_that_joins_a_created_container(
     kind: Kind,
     tries: Tries,
 ) -> None:
-    """The first process waits for its start, and has long been what it is to be."""
+    """The init waits for `start` with its final privileges already in place."""
     for _ in range(tries(1, 20)):
         victim = waiting(kind)
         watching = container(kind.joins(neighbour(kind, "all"), victim))

@@ -1,4 +1,4 @@
-"""What becomes of the process: its limits, its user, its environment, its program."""
+"""The final process: its limits, user, environment and program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Starting the executor: what is left behind if that fails is nothing."""
+"""Starting the executor: a failure leaves nothing behind."""
 
 from __future__ import annotations
 

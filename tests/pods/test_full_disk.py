@@ -1,4 +1,4 @@
-"""Pods on a disk that has no room left: told, and nothing of them stays."""
+"""Pods on a full disk: the error is reported, and nothing is left behind."""
 
 from __future__ import annotations
 

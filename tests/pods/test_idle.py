@@ -1,4 +1,4 @@
-"""A monitor in which nothing happens does without the interpreter, and nobody can tell."""
+"""An idle monitor hibernates without the interpreter, with no visible difference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two commands at once on one id: one of them wins, none breaks anything."""
+"""Concurrent commands on one id: one succeeds, and neither corrupts anything."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`pause` and `resume`: everybody stands still, and goes on."""
+"""`pause` and `resume`: all processes are suspended, then resumed."""
 
 from __future__ import annotations
 

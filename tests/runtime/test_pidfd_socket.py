@@ -1,4 +1,4 @@
-"""--pidfd-socket of create and run: whoever asks gets a pidfd of the first process."""
+"""--pidfd-socket of create and run: the listener receives a pidfd of the init."""
 
 from __future__ import annotations
 

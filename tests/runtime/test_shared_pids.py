@@ -1,4 +1,4 @@
-"""Containers of a pod that share a pid namespace: each is ended whole, and nobody else with it."""
+"""Containers in one pid namespace: killing one ends all of its processes and no others."""
 
 from __future__ import annotations
 

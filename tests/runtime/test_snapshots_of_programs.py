@@ -1,4 +1,4 @@
-"""The snapshots of ocipod, ocictl and ocid: used, replaced, refused, and of no process."""
+"""The snapshots of ocipod, ocictl and ocid: used, replaced, refused, and free of process state."""
 
 from __future__ import annotations
 

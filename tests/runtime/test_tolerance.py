@@ -101,7 +101,7 @@ def test_a_log_that_cannot_be_opened(
 
 @judge_by("ociruntime")
 def test_a_fifo_as_log_keeps_its_reader(container: MakeContainer, work: Path) -> None:
-    """Opening it for a moment would end whoever reads it."""
+    """Opening it briefly would send its reader end of file."""
     os.mkfifo(work / "log")
     one = container()
     one.bundle.save()

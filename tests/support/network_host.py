@@ -53,7 +53,7 @@ def own_host(namespaces: Callable[[], NetworkNamespace], work: Path) -> Iterator
 
 
 def page_at(namespace: NetworkNamespace, address: str, port: int) -> bytes:
-    """All that an HTTP server answers to who asks for ``/page`` from there."""
+    """Return the HTTP server's whole response to a request for ``/page`` from there."""
     with namespace.connect(address, port) as client:
         client.sendall(b"GET /page HTTP/1.0\r\n\r\n")
         received = b""

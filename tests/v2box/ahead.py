@@ -44,7 +44,7 @@ class Ahead:
         return self.place / "reports" / f"{name}.xml"
 
     def end(self) -> None:
-        """Ends it, whatever it is at; returns when nothing is left of it.  Twice is once."""
+        """Stop it in any state and wait until it is gone; idempotent."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         if self._process.stdout.closed:

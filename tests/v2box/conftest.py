@@ -60,7 +60,7 @@ def publish(request: pytest.FixtureRequest) -> results.Publish:
 
 @pytest.fixture(scope="session")
 def ahead(pytestconfig: pytest.Config) -> Ahead:
-    """The box is built, and what goes on in it."""
+    """Build the test VM and run its tests."""
     one = pytestconfig.stash[AHEAD]
     reason = one.outcome("tree").get("no box")
     if reason:

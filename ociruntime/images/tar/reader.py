@@ -230,7 +230,7 @@ def _of_pax(
 
 
 def _of_content(header: Header, read_block: ReadBlock) -> list[Piece]:
-    """Parse the map of pax format 1.0: blocks before the content with a decimal number a line."""
+    """Parse a GNU sparse 1.0 map: blocks before the file data, one decimal number per line."""
     lines: list[bytes] = []
     rest = b""
     expected = 1

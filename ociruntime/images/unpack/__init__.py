@@ -1,1 +1,1 @@
-"""Layers of images to trees of files, and the store of such trees."""
+"""Unpack image layers into root filesystem trees, and store those trees."""

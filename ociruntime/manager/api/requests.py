@@ -1,4 +1,4 @@
-"""What a request contains: its body and its query, checked by a table.
+"""Parse and validate the bodies and query strings of API requests.
 
 Every error names the member that is wrong.
 """
@@ -44,7 +44,7 @@ async def read_document(request: web.Request) -> Any:  # noqa: ANN401 - JSON
 
 
 async def read_body(request: web.Request, members: Members) -> dict[str, Any]:
-    """Read the body as an object with these members, each checked; empty without a body.
+    """Read the body as a JSON object and check its members; return {} if there is no body.
 
     Raises BadRequest, HTTPException.
     """

@@ -1,4 +1,7 @@
-"""The strict ``container`` commands for scripts, and the table whose columns those rely on."""
+"""The ``ocictl container`` commands for scripts.
+
+They fail on wrong states, and their table has fixed columns.
+"""
 
 from __future__ import annotations
 

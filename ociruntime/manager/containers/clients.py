@@ -13,7 +13,10 @@ DRAIN_TIMEOUT = 30.0  # seconds for attached clients to read the remaining outpu
 
 
 class Clients:
-    """The clients of one container; ``CONDITIONS`` are what they can wait for."""
+    """The API clients attached to or waiting for one container.
+
+    ``CONDITIONS`` lists what they can wait for.
+    """
 
     def __init__(self) -> None:
         self._waiting: list[tuple[str, asyncio.Future[Answer]]] = []

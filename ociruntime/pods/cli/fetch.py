@@ -1,4 +1,4 @@
-"""Commands that fetch images and configure that: ``fetch``, ``trust``, ``config``."""
+"""Commands that fetch images and configure fetching: ``fetch``, ``trust``, ``config``."""
 
 from __future__ import annotations
 

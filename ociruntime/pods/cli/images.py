@@ -117,7 +117,7 @@ _FAILED = 254
 
 
 def run_image_rm(context: Context, arguments: Arguments) -> int:
-    """Remove each image; an error with one is printed, and the others are still removed.
+    """Remove each image; if one fails, print the error and continue with the others.
 
     The lock of ``prepare`` is held, so that no image is removed that a new pod is about to use.
     """

@@ -20,7 +20,7 @@ from ociruntime.pods.manifest.ports import port_of_name
 
 
 class ImageFacts(Protocol):
-    """An image of the store; ``config`` is its whole OCI image configuration."""
+    """An image in the store; ``config`` is its complete OCI image configuration."""
 
     @property
     def id(self) -> str: ...

@@ -85,8 +85,8 @@ def _refuse_limits(hierarchy: Hierarchy, needed: Mapping[str, str], why: str) ->
 
 
 def _nearby(placement: Placement, path: str, mine: str) -> tuple[Placement, str]:
-    """Beside the caller, whose own cgroup has processes and can pass no controllers on; if that
-    is not to be had, below it.
+    """Return a placement next to the caller's cgroup, which has processes and so cannot delegate
+    controllers; if that is not possible, below it.
     """
     top = placement.hierarchy.mountpoint.rstrip("/")
     beside = mine.rpartition("/")[0] if mine != top else mine

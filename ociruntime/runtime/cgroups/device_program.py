@@ -42,9 +42,9 @@ def _instruction(opcode: int, dst: int = 0, src: int = 0, offset: int = 0, value
 def assemble(wanted: DevicePolicy) -> bytes:
     """Return an array of struct bpf_insn; the program returns 1 to allow, 0 for EPERM.
 
-    The rules are walked from the last to the first, for the last one wins.  r3 holds the
-    kinds of access for which no rule has spoken yet: a ``deny`` that touches them ends the
-    walk, an ``allow`` takes its own away and ends the walk when none is left.
+    The rules are checked in reverse order, because the last match wins. r3 holds the access bits
+    that no rule has decided yet: a ``deny`` that matches any of them returns 0, an ``allow`` clears
+    its bits and returns 1 once none are left.
     """
     code = [
         _instruction(LOAD_WORD, _KIND, _CONTEXT, 0),

@@ -2,9 +2,8 @@
 
 Sources: config-linux.md of the runtime-spec, Documentation/admin-guide/cgroup-v1.  Each
 function takes one section of the resources and its JSON path and returns settings in the
-order in which they are to be written.  Zero in a field whose zero the kernel could only
-take as "nothing may run" (memory limits, quota, periods, shares, weights) is the way
-engines write "not set".
+order in which they are to be written.  Engines write 0 for "not set" in fields where the kernel
+would take 0 as "nothing may run" (memory limits, quota, periods, shares, weights).
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ class SystemdManager:
                 break
         if result != "done":
             ended = OSError(0, f"the job of {self._whose} ended as {result}")
-            raise HostError(action, ended, f"systemctl status {unit} may tell why")
+            raise HostError(action, ended, f"systemctl status {unit} may show why")
 
     def _ask(self, *calls: Message) -> list[Any]:
         """Send the calls at once, and wait for their replies.  Raises Refused, HostError."""

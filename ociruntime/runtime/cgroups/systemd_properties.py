@@ -270,7 +270,7 @@ def unit_properties(annotations: Mapping[str, str]) -> dict[str, Property]:
 
 def _property(key: str, name: str, text: str) -> Property:
     if not (name.isascii() and name.isalnum() and len(name) > 2):
-        raise ConfigError(where(key), f'"{name}" is not the name of a property')
+        raise ConfigError(where(key), f'"{name}" is not a valid systemd property name')
     if name in _RESERVED:
         raise ConfigError(where(key), "is set by the runtime itself and cannot be given")
     try:

@@ -82,7 +82,7 @@ COMMANDS = (
         run_spec,
         options=(
             Option("bundle", "directory to write to (default: current one)", "DIR", short="b"),
-            Option("file", "write FILE instead; overwrite it", "FILE", short="f"),
+            Option("file", "write to FILE and overwrite it", "FILE", short="f"),
             Option("rootless", "for a rootless container"),
         ),
         details="An existing config.json is never overwritten.",

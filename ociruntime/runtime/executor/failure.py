@@ -64,10 +64,10 @@ HINTS: dict[tuple[str, int], str] = {
     ("restrict", ELOOP): "a symbolic link is where the mount point was",
     ("bind", EISDIR): "source and destination must both be directories or both be files",
     ("bind", ENOTDIR): "source and destination must both be directories or both be files",
-    ("bind", ELOOP): "the destination leads over a symbolic link that is not followed",
+    ("bind", ELOOP): "the destination contains a symbolic link, which is not followed",
     ("root", EINVAL): "the root filesystem holds mounts that a user namespace may not copy",
-    ("verify", ESTALE): "another mount is there than the one that was made: something exchanges"
-    " a part of the path while the container is made",
+    ("verify", ESTALE): "the mount found is not the one that was created: another"
+    " process is replacing a part of the path",
     ("pivot_root", EINVAL): "a root in an initramfs needs --no-pivot",
     ("device", EEXIST): "the root filesystem holds another file there",
     ("device", EPERM): "making device nodes needs CAP_MKNOD; a user namespace cannot",
@@ -113,7 +113,7 @@ MOUNT_PERMISSIONS = {
 
 
 def failure(operation: Operation | None, message: Message) -> RuntimeFailure:
-    """The error that a FAILURE message stands for; ``operation`` is the one it counts to.
+    """Return the error for a FAILURE message; ``operation`` is the one that failed.
 
     One that belongs to `start` has lost its values by then: only its code and its place in
     config.json were written down, and the message carries the rest.

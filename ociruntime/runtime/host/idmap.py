@@ -82,7 +82,7 @@ def _write_map(pid: int, kind: Kind, mappings: list[IdMapping]) -> None:
                 f"{kind.where}[{index}]",
                 f"the ids {entry['hostID']} to {entry['hostID'] + entry['size'] - 1} are not all"
                 f" mapped in the user namespace that ociruntime runs in: {error.message}",
-                f"/proc/self/{kind.map} lists, in its first column, what can be given on as hostID",
+                f"/proc/self/{kind.map} lists, in its first column, what can be used as hostID",
             ) from None
         raise
 
@@ -150,7 +150,8 @@ def find_helper(kind: Kind, directories: Sequence[str] = DIRECTORIES) -> str:
             return path
     raise ConfigError(
         kind.where,
-        f"{kind.helper} is not installed, and without it an ordinary user can map his own id only",
+        f"{kind.helper} is not installed, and without it an unprivileged user can map only their"
+        " own id",
         f"install it ({PACKAGES}), or map one id: see ociruntime spec --rootless",
     )
 

@@ -1,4 +1,4 @@
-"""A seccomp profile to the filter that the executor loads (config-linux.md#seccomp).
+"""Compile linux.seccomp into the BPF filter that the executor loads (config-linux.md#seccomp).
 
 libseccomp compiles; what lies here is the profile's meaning: which action a rule has, which
 rules are left out, which flags go with the filter, and the answer to system calls that are
@@ -88,7 +88,7 @@ def compile_filter(
 ) -> tuple[bytes, int]:
     """Compile ``linux.seccomp``: the ``struct sock_filter`` array and SECCOMP_FILTER_FLAG_* bits.
 
-    ``unknown`` is told, in quotes, of names that libseccomp does not know, which are passed over.
+    ``unknown`` is called with the quoted names that libseccomp does not know; these are skipped.
     Raises ConfigError for values that are invalid, not supported by the kernel, or by libseccomp.
     """
     default = _action(
@@ -243,7 +243,7 @@ def _compile(
             condition_words += (condition["index"], operator, first, second)
     text = "\0".join(names).encode(errors="replace") + b"\0"
     if text.count(b"\0") != max(len(names), 1):
-        raise ConfigError(f"{WHERE}.syscalls", "a name holds a NUL character")
+        raise ConfigError(f"{WHERE}.syscalls", "a name contains a NUL character")
     # Kept here until the call is over: the request holds addresses only.
     architectures = pack(f"{len(tokens)}I", *tokens)
     packed_rules = pack(f"{len(rule_words)}I", *rule_words)

@@ -13,11 +13,10 @@ A file's name is only where to look: the whole key is compared, so no choice of 
 bring another one's filter into a container.
 
 What is read here confines containers.  It is used only if directory and file are a directory
-and a regular file of the very user we are, which nobody else may even read.  Who can still
-write there is that user, or root: they can replace the runtime itself and every container's
-state, and are no wider a circle than before.  Inside a container the state root is never
-mounted.  Whatever is damaged, foreign, or made by other versions is passed over, and a cache
-that cannot be written is no reason to fail.
+and a regular file that belong to our own user and that no one else can read.  Only that user and
+root can write there, and both can already replace the runtime and every container's state.  Inside
+a container the state root is never mounted.  Entries that are damaged, foreign or made by other
+versions are ignored, and a cache that cannot be written is no reason to fail.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def delete(context: Context, container_id: str, force: bool) -> None:
 
 
 def _lock(context: Context, container_id: str, force: bool) -> tuple[Container, Lock]:
-    """Lock the container; by force, kill its init if a command goes on holding it.
+    """Lock the container; with ``force``, kill its init if another command keeps holding the lock.
 
     That ends a ``start`` which waits for a hook, or for a process that a neighbour has stopped.
     """
@@ -102,7 +102,7 @@ def _end(container: Container) -> None:
             raise HostError(
                 f"wait for process {container.pid} of container {container.id}",
                 OSError(110, "timed out"),
-                "it does not die: it hangs in the kernel",
+                "it is not dying after SIGKILL: it is stuck in the kernel (D state)",
             )
     finally:
         posix.close(pidfd)

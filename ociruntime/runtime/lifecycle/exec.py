@@ -361,7 +361,7 @@ def _user(own: Any, options: ExecOptions) -> Any:  # noqa: ANN401  # a part of a
 
 
 def _number(text: str, what: str) -> int:
-    """Digits and nothing else: names, signs and blanks have been taken for 0 elsewhere."""
+    """Parse digits only: other runtimes took names, signs or blanks for 0."""
     if not (text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= LARGEST_ID):
         raise UsageError(f"{what} is not a number from 0 to {LARGEST_ID}", "--user UID[:GID]")
     return int(text)

@@ -11,7 +11,7 @@
       | <--- EXEC --------------------  |
       | <--- end of file -------------  |  execve closed the descriptor
 
-INIT_PID comes from the parent while the child goes on, so it may as well come later.
+INIT_PID is sent by the parent while the child continues, so it may arrive later.
 """
 
 from __future__ import annotations
@@ -176,10 +176,10 @@ class Execution:
         return receive(channel)
 
     def _is_heard(self, channel: socket) -> bool:
-        """Wait for a failure of execve(2), or the end of file that stands for its success.
+        """Wait for an execve(2) failure message, or for end of file, which means success.
 
-        A neighbour that has seized the process may have a duplicate of its end of the channel, and
-        keep the end of file from us: it comes too late then, or the process has ended.
+        A process that has traced this one may hold a duplicate of its end of the channel and
+        delay end of file: then the timeout or the process's exit counts instead.
         """
         poller = poll()
         poller.register(channel.fileno(), POLLIN)

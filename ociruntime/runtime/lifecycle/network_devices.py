@@ -46,7 +46,8 @@ def check(config: Config) -> None:
     try:
         if _identity(path) == _identity(OWN_NAMESPACE):
             message = f"{path} is the runtime's own network namespace"
-            raise ConfigError("linux.netDevices", message, "the devices are there already")
+            hint = "the devices are already in that namespace"
+            raise ConfigError("linux.netDevices", message, hint)
         target = _enter(namespace)
     finally:
         posix.close(namespace)

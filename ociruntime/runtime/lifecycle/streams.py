@@ -53,6 +53,6 @@ def _descriptor(name: str, own: int, stream: Stream, null: int) -> int:
         except OSError as error:
             raise UsageError(
                 f"{name}: descriptor {needed} is not open ({reason(error)})",
-                "open /dev/null as descriptors 0, 1 and 2 at least, and give others open",
+                "open at least /dev/null as descriptors 0, 1 and 2, and pass only open descriptors",
             ) from None
     return fd

@@ -139,8 +139,8 @@ def _sets_groups(job: Compilation, process: Process) -> bool:
     if process["user"].get("additionalGids"):
         raise ConfigError(
             "process.user.additionalGids",
-            "cannot be set where setgroups(2) is given up: in a user namespace to which an"
-            " ordinary user maps nothing but his own group",
+            "cannot be set in a user namespace where setgroups(2) is denied, because an"
+            " unprivileged user maps only their own group",
             "leave them out; or map a range of groups from /etc/subgid in linux.gidMappings",
         )
     return False

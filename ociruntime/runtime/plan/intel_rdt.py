@@ -85,7 +85,7 @@ def lines(rdt: IntelRdt) -> list[tuple[str, str]]:
     bandwidth = rdt.get("memBwSchema") or ""
     found = []
     for line in (rdt.get("l3CacheSchema") or "").splitlines():
-        # Old configs have both here; where both members speak of it, this one does not count.
+        # Old configs put both here; if both members set it, this one is ignored.
         if line.strip() and not (bandwidth and _resource(line) == "MB"):
             found.append((f"{WHERE}.l3CacheSchema", line))
     if bandwidth:

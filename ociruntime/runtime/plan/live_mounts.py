@@ -146,7 +146,7 @@ def _check_place(target: str, where: str) -> None:
 def _check(mount: Mount, where: str) -> None:
     _check_place(clean(mount["destination"]), where)
     if "remount" in (mount.get("options") or ()):
-        raise ConfigError(where, "a mount that is there cannot be changed, only removed and added")
+        raise ConfigError(where, "an existing mount cannot be changed; remove it and add it again")
     if "tmpcopyup" in (mount.get("options") or ()):
         # The copy would be charged to the caller's cgroup: the container decides how large it is.
         raise ConfigError(f"{where}.options", '"tmpcopyup" is only for mounts of a new container')

@@ -83,7 +83,7 @@ def is_id_mapped(mount: Mount) -> bool:
 
 
 def maps_recursively(mount: Mount) -> bool:
-    """Return true if submounts get the same map."""
+    """Return whether the ID mapping also applies to submounts."""
     return "ridmap" in (mount.get("options") or ())
 
 
@@ -161,7 +161,7 @@ def _check_target(mount: Mount, target: str, options: MountOptions, where: str) 
         raise ConfigError(
             f"{where}.destination",
             "a mount on the container's root is not supported",
-            "root.path names what is there",
+            "set root.path to choose the root filesystem",
         )
     if target == "/proc":
         fstype = mount.get("type") or ""

@@ -108,7 +108,7 @@ def add_fork(job: Compilation) -> None:
 
 
 def add_listen_pid(job: Compilation) -> None:
-    """Have LISTEN_PID, if there is need of it: in the process's own pid namespace."""
+    """Set LISTEN_PID, if needed, to the pid in the process's own pid namespace."""
     if job.request.listen_fds:
         job.add(operations.listen_pid(where="LISTEN_FDS"))
 
@@ -203,7 +203,7 @@ def add_keyring(job: Compilation, process: Process | None) -> None:
 
 
 def _require_selinux(job: Compilation) -> str:
-    """Raise ConfigError without SELinux; else the JSON path of the label."""
+    """Return the JSON path of the label.  Raises ConfigError if SELinux is disabled."""
     where = "process.selinuxLabel"
     if not job.facts.selinux:
         raise ConfigError(where, "SELinux is not enabled on this host")
@@ -211,7 +211,7 @@ def _require_selinux(job: Compilation) -> str:
 
 
 def _add_labels(job: Compilation, process: Process) -> None:
-    """Labels that the next exec takes on."""
+    """Set the LSM labels that take effect at the next execve(2)."""
     profile = process.get("apparmorProfile")
     if profile:
         where = "process.apparmorProfile"
@@ -231,7 +231,7 @@ def _add_labels(job: Compilation, process: Process) -> None:
 
 
 def _add_user(job: Compilation, process: Process, late_policy: bool) -> None:
-    """Become the user; before and after, stand in the working directory.
+    """Switch to the user; change to the working directory before and after.
 
     Before, because root may enter directories that the user may not; after, because on a
     network filesystem it can be the other way round.

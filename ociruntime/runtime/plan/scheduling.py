@@ -62,7 +62,7 @@ def ends_by_fork(scheduler: Scheduler | None) -> bool:
 
 
 def add_scheduler(job: Compilation, process: Process) -> None:
-    """``process.scheduler``, which is there.  Raises ConfigError."""
+    """Compile ``process.scheduler``, which must be present.  Raises ConfigError."""
     scheduler = process["scheduler"]
     policy = scheduler["policy"]
     if policy == "SCHED_ISO":

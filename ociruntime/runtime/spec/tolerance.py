@@ -116,7 +116,7 @@ def _device_rules(config: dict[str, Any]) -> Iterator[str]:
 
 
 def _sysctl(config: dict[str, Any]) -> Iterator[str]:
-    """Keep the first line: the kernel reads no further, as for runc and crun."""
+    """Keep only the first line, which is all that the kernel reads."""
     sysctl = _object(config, "linux", "sysctl")
     for name, value in sysctl.items():
         if isinstance(value, str) and "\n" in value:

@@ -37,7 +37,7 @@ def validate_linux(linux: Linux, namespaces: dict[str, str], warnings: list[str]
     for index, device in enumerate(linux.get("devices", [])):
         _device(device, f"linux.devices[{index}]")
     if ".." in linux.get("cgroupsPath", "").split("/"):  # LNX-CGPATH-04
-        raise ConfigError("linux.cgroupsPath", f'"{linux["cgroupsPath"]}" must not go up by ".."')
+        raise ConfigError("linux.cgroupsPath", f'"{linux["cgroupsPath"]}" must not contain ".."')
     if linux.get("resources"):
         validate_resources(linux["resources"])
     if linux.get("sysctl"):
@@ -130,7 +130,7 @@ def validate_seccomp(seccomp: Seccomp) -> None:
     if notified and not path.startswith("/"):
         raise ConfigError(f"{where}.listenerPath", f'must be an absolute path, got "{path}"')
     if seccomp.get("listenerMetadata") and not path:  # LNX-SECN-08
-        raise ConfigError(f"{where}.listenerMetadata", "goes only with listenerPath")
+        raise ConfigError(f"{where}.listenerMetadata", "requires listenerPath")
 
 
 def _number(where: str, action: str, number: int) -> None:

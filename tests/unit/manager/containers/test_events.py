@@ -1,4 +1,4 @@
-"""Events: who is told, what is kept, and what was written half."""
+"""Events: subscribers, retention, and partially written lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said to qemu, to the guest, and to who asks for what a virtual machine cannot do."""
+"""Arguments for qemu and the guest, and errors for what a virtual machine does not support."""
 
 from __future__ import annotations
 

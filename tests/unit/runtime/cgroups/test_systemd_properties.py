@@ -234,9 +234,9 @@ def test_annotations(name: str, text: str, expected: tuple[str, str, Any]) -> No
     [
         ("Description", "a", "strings are quoted"),
         ("Description", "", "nothing where a value"),
-        ("", "true", "not the name of a property"),
-        ("a.b", "true", "not the name of a property"),
-        ("Ünit", "true", "not the name of a property"),
+        ("", "true", "not a valid systemd property name"),
+        ("a.b", "true", "not a valid systemd property name"),
+        ("Ünit", "true", "not a valid systemd property name"),
         ("Slice", "'a.slice'", "cannot be given"),
         ("Description", "'\ud800'", "not valid Unicode"),
         ("Delegate", "false", "cannot be given"),

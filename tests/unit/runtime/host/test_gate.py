@@ -1,4 +1,4 @@
-"""The start gate: who waits, who does not, and asking that never waits itself."""
+"""The start gate: detecting a waiting process, without ever blocking."""
 
 from __future__ import annotations
 
