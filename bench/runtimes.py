@@ -62,7 +62,7 @@ class Runtime:
 
 
 def chosen(ours: list[Path] | None, peers: str) -> list[Path]:
-    """Return the paths of ``ours`` (default: the one built here, else installed) and the peers.
+    """Return the paths of ``ours`` (default: the one built here, else installed) and of ``peers``.
 
     ``peers`` are names or paths, separated by commas; those not installed are skipped.
     """

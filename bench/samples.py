@@ -29,7 +29,7 @@ def spread(values: Sequence[float]) -> Spread:
 
 
 def ratio(own: float, peer: float) -> float | None:
-    """Return the ratio of our value to the peer's, None if the peer's is 0."""
+    """Return the ratio of our value to the other runtime's, None if that is 0."""
     return own / peer if peer else None
 
 

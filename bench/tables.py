@@ -78,7 +78,7 @@ def medians(document: Document, bundle: str) -> dict[str, dict[str, float]]:
 
 
 def life(document: Document, bundle: str) -> Table:
-    """Return a table of the medians, and the ratios of ours to each peer's."""
+    """Return a table of the medians, and the ratios of ours to each other runtime's."""
     columns = [*COMMANDS, WHOLE]
     found = medians(document, bundle)
     rows = [["median ms", *columns]]

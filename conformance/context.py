@@ -209,7 +209,7 @@ class Context:
     def need_sound(self) -> None:
         """Fail unless the runtime makes a container in this case, if it has refused anything.
 
-        Whoever refuses everything meets no clause.
+        A runtime that refuses everything meets no clause.
         """
         if all(one.ok for one in self.shell.history):
             return

@@ -34,7 +34,7 @@ class Chunk:
 
 @dataclass(frozen=True)
 class Connection:
-    """Everything received over one connection; ``closed``: the peer has closed it."""
+    """Everything received over one connection; ``closed``: the runtime has closed it."""
 
     chunks: tuple[Chunk, ...]
     closed: bool

@@ -1,5 +1,5 @@
 /*
- * A whole seccomp profile to classic BPF in one call of libseccomp's user.
+ * Compile a whole seccomp profile to classic BPF with libseccomp, in a single call from Python.
  *
  * Nothing is loaded here: the filter goes into the plan and the executor loads it.  The
  * caller has checked every value; what can still fail is what libseccomp or the kernel

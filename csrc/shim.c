@@ -1,5 +1,5 @@
 /*
- * Starting the executor.
+ * Start the executor with clone3(2) and execveat(2), for Python.
  *
  * The interpreter's memory is not copied: the child borrows it (CLONE_VM) while the parent
  * sleeps (CLONE_VFORK) and leaves it by execveat(2).  Until then it makes system calls only.

@@ -49,7 +49,7 @@ until_it_says() {
 trap clean_up EXIT
 trap 'exit 130' INT TERM HUP
 
-printf '# An image: a directory with a root file system is one. Nobody has signed it.\n'
+printf '# An image: a directory with a root file system is one. It is not signed.\n'
 show cd "$place"
 show mkdir -p rootfs/bin
 show cp /bin/busybox rootfs/bin/sh

@@ -163,7 +163,7 @@ def literal(value: object) -> str:
 def shape_module(schema: Schema) -> str:
     """runtime/spec/shape.py: one table an object."""
     lines = [
-        '"""The shape of config.json: what ``check.py`` walks.',
+        '"""The shape of config.json: the tables that ``check.py`` walks.',
         "",
         "A table lists an object's members: (name, required, kind, what the kind needs).",
         "integer: (least, greatest); enum: the accepted words; array: (fewest items, kind and need",

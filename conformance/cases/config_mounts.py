@@ -211,7 +211,7 @@ def no_mounts(c: Context) -> None:
     box = c.started(c.bundle("touch /out/ran", "sleep", mounts=ABSENT))
     c.until(box.file("/out/ran").exists, "the program did not run")
     points = {one.point for one in box.mountinfo() if not one.point.startswith("/dev/")}
-    c.expect(points <= {"/", "/dev"}, f"mounts nobody asked for: {sorted(points)}")
+    c.expect(points <= {"/", "/dev"}, f"unexpected mounts: {sorted(points)}")
 
 
 @case("CFG-MOUNT-10")

@@ -153,7 +153,7 @@ def looked_up(c: Context) -> None:
 
 @case("CFG-PROC-09")
 def looked_up_further(c: Context) -> None:
-    """The lookup passes over files that cannot be executed."""
+    """The lookup skips files that cannot be executed."""
     bundle = c.bundle(process={"env": ["PATH=/var/first:/var/second"]})
     tool_in(bundle, "/var/first", mode=0o644)
     tool_in(bundle, "/var/second")

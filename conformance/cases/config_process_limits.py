@@ -36,7 +36,7 @@ LIMITS = (
     ("SIGPENDING", 1001, 2002),
     ("STACK", 4 << 20, 7 << 20),
 )
-LAST_NICE = 19  # which everybody may have, whatever the kit's own is
+LAST_NICE = 19  # which every process may set, whatever the kit's own is
 SYS_NICE = (23, "CAP_SYS_NICE")
 SYS_RESOURCE = (24, "CAP_SYS_RESOURCE")
 
@@ -317,11 +317,11 @@ def need_two_cpus(c: Context) -> list[int]:
 
 @case("CFG-AFF-01")
 def affinity_of_init(c: Context) -> None:
-    """ExecCPUAffinity leaves the container's first process alone."""
+    """ExecCPUAffinity does not apply to the container's init."""
     cpus = need_two_cpus(c)
     affinity = {"initial": str(cpus[0]), "final": str(cpus[0])}
     found = c.probe(c.bundle(process={"execCPUAffinity": affinity}))["affinity"]
-    c.equal(found, cpus, "affinity of the first process")
+    c.equal(found, cpus, "affinity of the init")
 
 
 def execute(c: Context, box: Container, affinity: Json | None, **options: Any) -> Result:

@@ -86,7 +86,7 @@ def no_warning_of_listed(c: Context) -> None:
 
 @table(("v1",), ("v2",), ("systemd",), ("systemdUser",), ("rdma",), ids="FEATL-03")
 def cgroup_told(c: Context, kind: str) -> None:
-    """Support of {0} control groups is told as a boolean; the property is optional."""
+    """Support of {0} control groups is reported as a boolean; the property is optional."""
     value = told(c, f"linux.cgroup.{kind}")
     c.expect(isinstance(value, bool), f"linux.cgroup.{kind} is {value!r}")
 
@@ -200,7 +200,7 @@ def supported_flags_are_known(c: Context) -> None:
 
 @table(("apparmor",), ("selinux",), ("seccomp",), ids="FEATL-09")
 def security_told(c: Context, name: str) -> None:
-    """Support of {0} is told."""
+    """Support of {0} is reported."""
     value = member(c.features(), f"linux.{name}.enabled")
     c.expect(isinstance(value, bool), f"linux.{name}.enabled is {value!r}")
 
@@ -231,7 +231,7 @@ def listed_flags(c: Context) -> None:
 
 @table(("enabled", "1.1.0"), ("schemata", "1.3.0"), ("monitoring", "1.3.0"), ids="FEATL-12")
 def intel_rdt_told(c: Context, name: str, since: str) -> None:
-    """Support of {0} of Intel RDT is told, from version {1} on."""
+    """Support of {0} of Intel RDT is reported, from version {1} on."""
     found = c.features()
     if version_key(str(found.get("ociVersionMax"))) < version_key(since):
         c.skip(f"the runtime claims a version before {since}")

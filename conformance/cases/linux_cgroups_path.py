@@ -286,7 +286,7 @@ def listed_files(c: Context) -> None:
 
 @case("LNX-CGOWN-06")
 def absent_listed_file(c: Context) -> None:
-    """A listed file that does not exist is passed over; the others change their owner."""
+    """A listed file that does not exist is skipped; the others change their owner."""
     c.need_controller("memory", "v2")
     if not DELEGATE.exists():
         c.skip("the kernel has no list of files for delegation")

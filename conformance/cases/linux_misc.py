@@ -208,7 +208,7 @@ def readonly_in_mount(c: Context) -> None:
     bundle = c.bundle(linux={"readonlyPaths": ["/data/one"]}).bind(source, "/data")
     facts = c.probe(bundle, "open=w:/data/one", "open=w:/data/two")
     c.equal(facts["open"]["w:/data/one"], "EROFS", "opening it to write")
-    c.equal(facts["open"]["w:/data/two"], "ok", "opening its neighbour to write")
+    c.equal(facts["open"]["w:/data/two"], "ok", "opening the file next to it for writing")
 
 
 @case("LNX-RO-02")

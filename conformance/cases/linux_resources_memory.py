@@ -141,7 +141,8 @@ def hierarchical(c: Context, use: bool, value: str) -> None:
 
 @case("LNX-MEM-06")
 def check_before_update(c: Context) -> None:
-    """With checkBeforeUpdate a limit below what is in use is refused, and nobody is ended."""
+    """With checkBeforeUpdate a limit below the current usage is refused, and no process is
+    killed."""
     c.need_controller("memory")
     bundle = c.bundle(f"eat {64 * MIB}", "touch /out/full", "sleep")
     bundle.resources["memory"] = {"limit": 256 * MIB, "checkBeforeUpdate": True}

@@ -36,7 +36,7 @@ def notifying(c: Context, path: Path | None, *actions: str, **seccomp: Any) -> B
 def told(c: Context, *actions: str, **seccomp: Any) -> tuple[Container, Connection, Agent]:
     """A started container, what its agent got, and the agent."""
     agent = Agent(c.directory / "agent")
-    # Beside the runtime: a long state does not fit into the socket, nobody reads it otherwise.
+    # Concurrently with the runtime: a long state does not fit into the socket's buffer.
     agent.receive_ahead()
     box = c.started(notifying(c, agent.path, *actions, **seccomp))
     return box, agent.received(), agent
@@ -44,7 +44,7 @@ def told(c: Context, *actions: str, **seccomp: Any) -> tuple[Container, Connecti
 
 @case("LNX-SECN-01")
 def stream_socket(c: Context) -> None:
-    """An agent that listens on a stream socket is told of the container."""
+    """An agent that listens on a stream socket receives the container's state."""
     _, connection, _ = told(c)
     c.expect(connection.text, "the agent got nothing")
 
@@ -72,7 +72,7 @@ def one_state(c: Context) -> None:
 
 @case("LNX-SECN-03")
 def connection_for_each_process(c: Context) -> None:
-    """A further process of the container is told over a connection of its own."""
+    """The state of a further process of the container arrives over its own connection."""
     box, first, agent = told(c, "sleep")
     c.expect(first.closed, "the first connection is still open")
     process = c.directory / "process.json"
@@ -81,7 +81,7 @@ def connection_for_each_process(c: Context) -> None:
     if not result.ok:
         c.skip(f"the runtime cannot run further processes: {result.complaint}")
     second = agent.receive()
-    c.expect(second.state["pid"] != box.pid, "the second state is about the first process")
+    c.expect(second.state["pid"] != box.pid, "the second state is that of the init")
 
 
 @case("LNX-SECN-04")
@@ -114,7 +114,7 @@ def no_listener_path(c: Context) -> None:
 
 @case("LNX-SECN-06")
 def path_without_notify(c: Context) -> None:
-    """Without the action NOTIFY it does not matter that nobody listens at listenerPath."""
+    """Without the action NOTIFY it does not matter that nothing listens at listenerPath."""
     bundle = notifying(c, c.directory / "nobody", "syscall getsid 0")
     bundle.linux["seccomp"]["syscalls"][0]["action"] = "SCMP_ACT_ERRNO"
     c.equal(c.run(bundle).reports[0]["error"], "EPERM", "error of the call")
@@ -122,12 +122,12 @@ def path_without_notify(c: Context) -> None:
 
 @case("LNX-SECN-06")
 def agent_without_notify(c: Context) -> None:
-    """Without the action NOTIFY nobody connects to the agent."""
+    """Without the action NOTIFY the runtime does not connect to the agent."""
     agent = Agent(c.directory / "agent")
     bundle = notifying(c, agent.path, "exit 4")
     bundle.linux["seccomp"]["syscalls"][0]["action"] = "SCMP_ACT_ERRNO"
     c.equal(c.run(bundle).exit_status, 4, "exit status")
-    c.expect(not agent.pending(), "the agent was told of a container without NOTIFY")
+    c.expect(not agent.pending(), "the agent received a container without NOTIFY")
 
 
 @case("LNX-SECN-07", "LNX-SECC-10")

@@ -91,7 +91,7 @@ def stopped_before_start(c: Context) -> None:
 
 @case("RT-STATE-05")
 def creating_in_hooks(c: Context) -> None:
-    """While create is in progress, hooks are told the status creating."""
+    """While create is in progress, hooks get the status creating."""
     bundle = c.bundle().hook("createRuntime")
     c.create(bundle)
     notes = bundle.hooked()

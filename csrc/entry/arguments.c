@@ -1,6 +1,6 @@
 /*
- * Parse the command line in the spellings that engines use.  Every other spelling, valid as it may
- * be (ociruntime/commandline/parser.py), is left to the interpreter.
+ * Parse the command line in the spellings that engines use.  Any other spelling, even if it is
+ * valid (ociruntime/commandline/parser.py), is left to the interpreter.
  */
 #include "entry.h"
 

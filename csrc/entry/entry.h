@@ -1,5 +1,5 @@
 /*
- * The fast path: `state`, `start`, `kill` and `delete` without the interpreter, in their plain
+ * The fast path: `state`, `start`, `kill` and `delete` without the interpreter, in their usual
  * cases.
  *
  * `create` writes what they need to the file `entry` of the state directory

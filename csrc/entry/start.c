@@ -13,8 +13,8 @@ enum { FOREVER = -1, EXEC_MILLISECONDS = 10000 };
 
 /*
  * Return the length of the next message, or 0 at the end.  The end of file may never come: a
- * neighbour that has traced the process may keep a duplicate of its end of the connection.  So the
- * process's exit counts as the end, and so do `milliseconds` without a message.
+ * process of another container that has traced it may keep a duplicate of its end of the
+ * connection.  So the process's exit counts as the end, and so do `milliseconds` without a message.
  */
 static ssize_t receive(int connection, int pidfd, struct message *message, int milliseconds)
 {
@@ -48,7 +48,8 @@ static int hand_over(const struct message *message, size_t length, int *failure_
 	return FALL_BACK;
 }
 
-/* After the announcement one more message, and no further one: a neighbour could send any number. */
+/* After the announcement one more message, and no further one: a process that traces the init could
+ * send any number. */
 static int await_exec(int connection, int pidfd, int *failure_fd)
 {
 	struct message message = { 0 };

@@ -54,7 +54,7 @@ static bool pass(struct walk *w, const char *name)
 }
 
 /*
- * Open the absolute `path`; -1 if another user could redirect it.  Nobody else can exchange the
+ * Open the absolute `path`; -1 if another user could redirect it.  No other user can replace the
  * components walked so far, so they can be looked up again by name.
  */
 int open_trusted_way(const char *path)
@@ -71,7 +71,7 @@ int open_trusted_way(const char *path)
 	return more < 0 ? -1 : open_directory(w.done);
 }
 
-/* Return true for a directory of root or our own that nobody else may write to. */
+/* Return true for a directory of root or our own that no one else may write to. */
 bool is_trusted(int fd)
 {
 	struct stat facts;

@@ -1,4 +1,4 @@
-/* A whole plan, read once from end to end before anything of it is carried out. */
+/* A whole plan, validated from end to end before any operation is carried out. */
 #ifndef PLAN_H
 #define PLAN_H
 

@@ -1,4 +1,4 @@
-/* How a program of the package starts. */
+/* Start a program of the package from its snapshot or with the interpreter. */
 #ifndef INTERPRETER_H
 #define INTERPRETER_H
 

@@ -1,4 +1,4 @@
-/* The program `ocid`. */
+/* main() of `ocid`: map its snapshot, or start the interpreter. */
 #include "launcher/interpreter.h"
 
 int main(int argc, char *argv[])

@@ -1,6 +1,6 @@
 /*
- * The program `ociruntime`: it runs the plain cases of four commands itself (entry/) and leaves
- * everything else to the interpreter.
+ * main() of `ociruntime`: run the usual cases of four commands in C (entry/), and leave everything
+ * else to the interpreter or its snapshot.
  */
 #include "entry/entry.h"
 #include "launcher/interpreter.h"

@@ -4,10 +4,10 @@
  *     head     struct snapshot_head, of which `head_size` bytes are used
  *     pages    from the next page boundary on, in the order of the regions that name them
  *
- * A region is a range of the frozen process's memory.  Its content comes from the file that was mapped
- * there (code and constants), from the snapshot (pages that were written to) or is zero.  Memory that
- * a child process does not inherit (MADV_WIPEONFORK) is zero, too: the C library keeps the state of
- * getrandom(3) there, and processes that shared it would draw the same numbers.
+ * A region is a range of the saved process's memory.  Its content comes from the file that was
+ * mapped there (code and constants), from the snapshot (pages that were written to) or is zero.
+ * Memory that a child process does not inherit (MADV_WIPEONFORK) is zero, too: the C library keeps
+ * the state of getrandom(3) there, and processes that shared it would draw the same numbers.
  *
  * The heap is what most pages that a command writes to belong to.  One copy of it into huge pages costs
  * less than a fault and a copy for each of 600 small ones; `heap` is the range of huge pages that holds
@@ -76,7 +76,7 @@ struct snapshot_signal {
 	uint64_t action[4];
 };
 
-/* What freeze.c left in the frozen process's memory for thaw.c to fill in. */
+/* What freeze.c left in the saved process's memory for thaw.c to fill in. */
 struct snapshot_mailbox {
 	int64_t argument_count;
 	char **arguments;
@@ -102,7 +102,7 @@ struct snapshot_head {
 	uint32_t region_count;
 	uint32_t mapped_count;
 	uint32_t watched_count;
-	uint32_t program; /* offset in `paths`: the __main__.py that was frozen */
+	uint32_t program; /* offset in `paths`: the __main__.py of the saved process */
 	char boot[SNAPSHOT_BOOT]; /* without the line's end, filled up with NUL */
 	struct snapshot_range heap; /* of size 0 if there is no such range */
 	struct snapshot_range stack_room; /* below the stack, for it to grow; no region has it */

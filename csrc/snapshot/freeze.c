@@ -1,5 +1,5 @@
 /*
- * Writing a snapshot of the calling process (format.h), which then continues unchanged.
+ * Write a snapshot of the calling process (format.h), which then continues unchanged.
  *
  * The process has one thread, has closed what it had opened, and was started with
  * GLIBC_TUNABLES=glibc.pthread.rseq=0 and LD_BIND_NOW=1: the kernel would write to an area of restartable
@@ -304,7 +304,7 @@ static int dump_line(struct dump *d, const char *line, const char *properties)
 		return 0;
 	}
 	if (m.shared && (m.protection & PROT_WRITE))
-		return -1; /* somebody else's memory as well */
+		return -1; /* memory shared with another process */
 	if (m.path[0] == '/') {
 		m.file = mapped_file(d, m.path);
 		m.source = open(m.path, O_RDONLY | O_CLOEXEC);

@@ -35,7 +35,7 @@ static bool is_trusted(int fd, mode_t type, mode_t refused)
 	       status.st_uid == geteuid() && (status.st_mode & refused) == 0;
 }
 
-/* The directory by descriptor, then the file in it: neither can be exchanged in between. */
+/* The directory by descriptor, then the file in it: neither can be replaced in between. */
 static int open_trusted(const char *path)
 {
 	char directory[256];
@@ -223,7 +223,8 @@ static bool map_stack_room(void)
 	return false;
 }
 
-/* The kernel's own pages are those of this boot, or the frozen process's pointers are wrong. */
+/* The kernel's own pages must be at the saved addresses, or the saved process's pointers are wrong.
+ * */
 static bool is_vdso(uint64_t code)
 {
 	return code && snapshot_checksum((const void *)code, head.vdso[head.vdso_count - 1].size) ==
@@ -233,11 +234,11 @@ static bool is_vdso(uint64_t code)
 static bool move_vdso(uint64_t code)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
-	uint64_t frozen = head.vdso[head.vdso_count - 1].address;
+	uint64_t saved = head.vdso[head.vdso_count - 1].address;
 
-	for (uint32_t i = 0; code != frozen && i < head.vdso_count; i++) {
+	for (uint32_t i = 0; code != saved && i < head.vdso_count; i++) {
 		struct snapshot_range *range = &head.vdso[i];
-		void *to = (void *)range->address, *from = (void *)(code + (range->address - frozen));
+		void *to = (void *)range->address, *from = (void *)(code + (range->address - saved));
 
 		/* mremap(2) would replace what is there; so the place is taken first. */
 		if (mmap(to, range->size, PROT_NONE, flags, -1, 0) != to ||
@@ -270,7 +271,7 @@ static void restore_signals(uint64_t ignored)
 				NULL, 8);
 }
 
-/* From here on there is no way back.  The stack protector's value is the frozen process's. */
+/* From here on there is no way back.  The stack protector's value is that of the saved process. */
 static _Noreturn __attribute__((no_stack_protector)) void
 become(char **arguments, char **environment)
 {

@@ -1,4 +1,4 @@
-"""Every error a user can meet.
+"""The hierarchy of errors that a user can see.
 
     RuntimeFailure             base: message, hint, exit status 1
      +- UsageError             the command line is wrong
@@ -196,6 +196,6 @@ def reason(error: OSError) -> str:
 def _one_line(text: str) -> str:
     if not text.isprintable():
         text = "".join([c if c.isprintable() else ascii(c)[1:-1] for c in text])
-    if len(text) > _LONGEST:  # a path may be as long as PATH_MAX, and still be told whole
+    if len(text) > _LONGEST:  # a path may be as long as PATH_MAX, and must still be shown whole
         return f"{text[: _LONGEST - _LAST]} ... {text[-_LAST:]}"
     return text

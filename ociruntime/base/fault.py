@@ -1,4 +1,4 @@
-"""Places at which a test may stop, kill or delay the process, to try what a race or crash does.
+"""Fault injection: points where tests stop, kill or delay the process to provoke a race or crash.
 
 ``OCIPOD_FAULT=POINT:stop``, ``POINT:kill`` or ``POINT:sleep=MILLISECONDS``, several separated by
 commas; without the variable a point costs one look at the environment.

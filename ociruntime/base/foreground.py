@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 else:
     import _signal
 
-# Not caught.  KILL and STOP cannot be; a fault of this very program must end it instead of being
-# handed on; TTIN and TTOU are the kernel's stop for a background job that touches its terminal,
-# and who catches them tries again for ever; URG is ignored by nature.
+# Not caught.  KILL and STOP cannot be; a fault of this program must end it instead of being passed
+# on; with TTIN and TTOU the kernel stops a background job that touches its terminal, and a program
+# that catches them retries for ever; URG is ignored by default.
 UNTOUCHED = frozenset(
     (
         *(_signal.SIGKILL, _signal.SIGSTOP),

@@ -1,4 +1,4 @@
-"""The one channel for everything the runtime has to say besides its answer.
+"""The log: errors, warnings and debug messages, on standard error or in a file.
 
 Callers read it by machine.  containerd takes the last JSON object whose level is
 ``error``; podman reads the whole file as one JSON document.  Hence: one line per
@@ -118,7 +118,7 @@ class Log:
 
 
 def _open_log(path: str) -> int:
-    """Open a log for appending; a symbolic link only if nobody else can have planted it.
+    """Open a log for appending; a symbolic link only if no other user can have planted it.
 
     The kernel refuses planted links by itself, but only with the sysctl fs.protected_symlinks.
     Raises OSError, ValueError, HostError.

@@ -43,7 +43,7 @@ def own_mountinfo() -> str:
 
 
 def parse_mountinfo(text: str) -> list[Mount]:
-    """Return the mounts in the kernel's order; a malformed line is passed over.
+    """Return the mounts in the kernel's order; malformed lines are skipped.
 
     Nothing but a line feed ends a line: the kernel escapes blanks, tabs and line feeds in paths,
     but none of the other characters at which ``str.splitlines()`` splits. Any user who can mount,

@@ -1,4 +1,4 @@
-"""Paths as text: nothing here looks at a filesystem."""
+"""Paths as text: pure functions that never look at a filesystem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Processes of the host, told apart by pid and start time.
+"""Processes of the host, identified by pid and start time.
 
 A pid alone may have been reused for another process meanwhile; together with the time
 of its start, in clock ticks since boot (proc_pid_stat(5), field 22), it names one

@@ -1,4 +1,4 @@
-"""A client for links, addresses and routes of the kernel: rtnetlink(7).
+"""A client of rtnetlink(7) for the kernel's links, addresses and routes.
 
 Without a library: to import pyroute2 takes ten times as long as a whole `create`.  And as what
 is copied from one namespace to another goes through as the kernel wrote it, attribute by

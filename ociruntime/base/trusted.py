@@ -2,11 +2,10 @@
 
 State directories, image stores and pods name hooks, cgroups and files that a privileged process
 then acts on: whoever can write them has that process's privileges.  So a directory is trusted only
-if it belongs to us or to root and nobody else may write to it, and if nobody else can put another
-one in its place: every directory and symbolic link on the way there has to belong to us or to
-root, and a directory on the way that all may write to must be sticky, as ``/tmp`` is.  (A group
-that may write to a directory on the way is the administrator's choice.)  This is what sshd's
-StrictModes asks of a home directory.
+if it belongs to us or to root, no one else may write to it, and no one else can replace it: every
+directory and symbolic link on the way there has to belong to us or to root, and a directory on the
+way that all may write to must be sticky, as ``/tmp`` is.  (A group that may write to a directory on
+the way is the administrator's choice.)  This is what sshd's StrictModes asks of a home directory.
 
 A path that passes the check cannot be replaced before it is used.
 """
@@ -25,7 +24,7 @@ STICKY = 0o1000
 LINKS = 40  # MAXSYMLINKS, include/linux/namei.h
 OVERFLOW_ID = 65534  # st_uid of owners that the user namespace does not map
 FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO, include/linux/proc_ns.h
-_HINT = "only root and the user who runs this may own it, and nobody else may write to it"
+_HINT = "only root and the user who runs this may own it, and no one else may write to it"
 
 
 class _Untrusted(PermissionError):
@@ -188,7 +187,7 @@ def _flaw_on_the_way(status: posix.stat_result) -> str:
     if not _is_known(status.st_uid):
         return f"belongs to uid {status.st_uid}"
     if status.st_mode & OTHERS and not status.st_mode & STICKY:
-        return f"is writable by everybody, without the sticky bit ({status.st_mode & 0o7777:04o})"
+        return f"is world-writable without the sticky bit ({status.st_mode & 0o7777:04o})"
     return ""
 
 

@@ -1,1 +1,2 @@
-"""What the programs' command lines share: options, commands, help, tables, times, sizes."""
+"""The command-line framework that all programs share: options, commands, help, tables, times,
+sizes."""

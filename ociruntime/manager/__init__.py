@@ -1,1 +1,1 @@
-"""The container manager: containers with names, each a pod with one app, over restarts of it."""
+"""The container manager: named containers, each a pod with one app, that survive its restarts."""

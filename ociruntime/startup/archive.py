@@ -1,4 +1,4 @@
-"""All modules of the package in one file, compiled: half the time of importing them singly.
+"""All compiled modules of the package in one file: importing them takes half the time.
 
 Python looks for each module in every directory of the path, opens, checks and reads its
 ``.pyc``; with the archive a module costs one ``stat`` and one ``read``.  A command of a
@@ -12,7 +12,7 @@ container's life loads up to 70 modules, more than the interpreter itself takes 
                   what it imports
 
 ``tools/build_archive.py`` writes it when the package is built.  A module whose source has
-changed since, or an archive of another interpreter, is passed over: Python then finds the
+changed since, or an archive of another interpreter, is ignored: Python then finds the
 source as usual.  A source mtime of 0 is not compared (installed files get new ones).
 
 Neither here nor in ``__main__.py`` and ``__init__.py`` is there an import of ``__future__``, for

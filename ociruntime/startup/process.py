@@ -1,9 +1,9 @@
 """Inside a snapshot: the process that is saved, and how a command starts in a copy of it.
 
 A snapshot holds modules only, without a thread, an open file, an event loop, a
-TLS context or a seeded generator of random numbers of their own. What an interpreter takes from its
-surroundings when it starts (arguments, environment, ignored signals, streams, time zone) was
-taken in the maker's, and is taken again in each process.
+TLS context or a seeded generator of random numbers of their own. What an interpreter reads from its
+environment when it starts (arguments, variables, ignored signals, streams, time zone) was read once
+when the snapshot was made, and is read again in each process.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What each program's snapshot holds: the modules that nearly every run of the program loads.
+"""The modules in each program's snapshot: those that nearly every run of the program loads.
 
 One file a program: the largest, of ``ocid``, takes three times as long to map as that of
 ``ociruntime``, whose start is what engines wait for. A module that a program imports later is

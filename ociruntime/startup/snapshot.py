@@ -10,17 +10,16 @@ There is one for each program, user and boot, made in the background by the firs
 snapshot make|refresh``:
 
     /run/ociruntime/.snapshot, .snapshot-ocipod, ...       for root
-    $XDG_RUNTIME_DIR/ociruntime/.snapshot, ...             for everybody else
+    $XDG_RUNTIME_DIR/ociruntime/.snapshot, ...             for other users
 
 ``programs.py`` lists the modules in each, ``process.py`` has the two ends of the
 process that is written.
 
 It holds modules and nothing else: the process that writes it has an empty environment, no
 arguments of a user's, no open file, and has never looked at a container or at the host. Since it
-is code, the launcher takes it only from its own user, out of a directory that nobody else may
-write to. If it, the interpreter, a library or a module has changed, the launcher starts the
-interpreter instead, with the same result. The file ``/etc/ociruntime/no-snapshot`` switches all
-of it off.
+is code, the launcher takes it only from its own user, from a directory that no one else may write
+to. If it, the interpreter, a library or a module has changed, the launcher starts the interpreter
+instead, with the same result. The file ``/etc/ociruntime/no-snapshot`` switches all of it off.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ CHILD_ENVIRONMENT = {
 # As isolated as INTERPRETER, but for these variables.
 CHILD_INTERPRETER = (sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8")
 
-# Why this interpreter can never be frozen here: no such build, restartable sequences in use, too
+# Why this interpreter can never be saved here: no such build, restartable sequences in use, too
 # many files or regions, no vdso, shared memory. Everything else (memory, space, limits of the
 # caller) may pass.
 LASTING = frozenset(
@@ -172,7 +171,7 @@ def _read_head(path: str) -> bytes:
     if file.st_uid != posix.geteuid() or file.st_mode & OTHERS:
         raise Unusable("it is not this user's alone")
     if not head:
-        raise Unusable("this interpreter cannot be frozen, as the attempt in this boot showed")
+        raise Unusable("this interpreter cannot be saved, as an attempt since the boot showed")
     if len(head) < PATHS_AT or BEGINNING.unpack_from(head)[:2] != (MAGIC, FORMAT):
         raise Unusable(DAMAGED, outdated=True)
     _, _, head_size, checksum, file_size = BEGINNING.unpack_from(head)
@@ -194,7 +193,7 @@ def _checksum(head: bytes) -> int:
 def _open_directory(directory: str) -> int:
     """Open the snapshot's directory, if only this user can write to it.
 
-    Raises OSError, or Unusable for somebody else's.
+    Raises OSError, or Unusable if it belongs to another user.
     """
     flags = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_NOFOLLOW | posix.O_CLOEXEC
     fd = posix.open(directory, flags)
@@ -415,7 +414,7 @@ def _run_child(fd: int, program: str) -> tuple[int, str]:
 
 
 def _reset_signals() -> None:
-    """Give the interpreter to be frozen the usual signals, whatever our caller ignores or blocks.
+    """Give the interpreter to be saved the default signals, whatever our caller ignores or blocks.
 
     It would hand them on to every command until the next boot. All of them are set: a command that
     was itself made of a snapshot does not know what its caller ignores.

@@ -1,4 +1,4 @@
-"""Attacks on the host from inside a container, or from a directory that somebody else prepared.
+"""Attacks on the host from inside a container, or from a directory that another user prepared.
 
 Each test is one attack and one row of the table that ``./dev attack`` prints: it passes if the
 runtime withstands it.  The same tests judge runc and crun (``--runtime=/usr/sbin/runc``).

@@ -1,8 +1,8 @@
 /*
  * exchange: a hostile process inside a container.
  *
- *   exchange A B      exchange the two directory entries until killed
- *   exchange A B P    wait until another filesystem is mounted at P, exchange once, then sleep
+ *   exchange A B      swap the two directory entries until killed
+ *   exchange A B P    wait until another filesystem is mounted at P, swap once, then sleep
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-"""Races for a path: the hostile bundle (exchange.c), and how often to try until one was met."""
+"""Races for a path: the hostile bundle (exchange.c), and the number of attempts until one is
+hit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-/* The container's first process, with a child that traces it and holds it at its exit. */
+/* The container's init, with a child that traces it and holds it at exit. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/ptrace.h>

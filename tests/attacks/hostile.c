@@ -189,7 +189,7 @@ static void write_back(const char *path)
 	close(opened);
 }
 
-/* A file that nobody may write to by its mode has nothing that takes what is written. */
+/* A file whose mode lets no one write has no write handler in the kernel. */
 static void try_file(const char *path)
 {
 	struct stat about;
@@ -275,7 +275,7 @@ static int once_more(void)
 	return 0;
 }
 
-/* With all capabilities in namespaces that the kernel gives everybody, if no filter forbids it. */
+/* With all capabilities, in namespaces that every user may create unless a filter forbids it. */
 static int in_user_namespace(void)
 {
 	char map[64];

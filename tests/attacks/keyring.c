@@ -1,7 +1,7 @@
 /*
  * Session keyrings by name.
  *
- *   keyring plant NAME...   join each, put a key there, open both to everybody, and stay
+ *   keyring plant NAME...   join each, put a key there, open both to all users, and stay
  *   keyring look            print whether that key is in this process's session keyring
  */
 #include <linux/keyctl.h>

@@ -1,4 +1,4 @@
-"""Data directories, settings and sockets of ocipod and ocid that somebody else prepared.
+"""Data directories, settings and sockets of ocipod and ocid that another user prepared.
 
 Where nothing of a directory may be read, its files are FIFOs: a command that opens one hangs.
 """
@@ -140,7 +140,7 @@ def refuses_to_start(daemon: Daemon, *words: str) -> None:
 @judge_by("ociruntime")
 @pytest.mark.parametrize("spoil", [theirs, open_to_all])
 def test_a_socket_in_a_foreign_directory(runtime: Runtime, work: Path, spoil: Spoil) -> None:
-    """Whoever owns the directory can put a socket of his own in place of the daemon's."""
+    """The owner of the directory can replace the daemon's socket with their own."""
     place = work / "sockets"
     place.mkdir()
     spoil(place)
@@ -157,7 +157,7 @@ def test_a_socket_that_somebody_else_prepared(runtime: Runtime, work: Path, kind
     place.chmod(0o1777)
     planted = place / "ocid.sock"
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
-        listening.bind(str(work / "theirs"))  # nobody listens: a daemon would take it for its own
+        listening.bind(str(work / "theirs"))  # nothing listens: a daemon would take it for its own
         if kind == "link":
             planted.symlink_to(work / "theirs")
         else:

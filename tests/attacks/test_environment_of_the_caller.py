@@ -1,7 +1,7 @@
 """The environment is the caller's, who may have fewer privileges than the program (sudo).
 
 What tests do with it must not be possible in production, and no program may be found by it that
-somebody else can change.
+another user can change.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""While ``create`` runs, another container exchanges a directory or file for a symbolic link.
+"""While ``create`` runs, another container replaces a directory or file with a symbolic link.
 
 Both share a volume.  The link leads to a directory of the host beside the bundle; whatever the
 runtime makes, mounts, copies or opens must stay within the container's root all the same.
@@ -50,7 +50,7 @@ def _listing(place: Path) -> list[tuple[object, ...]]:
 
 
 def _kernel() -> tuple[str, str]:
-    """Mounts of the host, and the program that root runs for whoever writes it there."""
+    """Mounts of the host, and a program that root runs for anyone who can write it there."""
     mounts = Path("/proc/self/mountinfo").read_text()
     return mounts, Path("/proc/sys/kernel/core_pattern").read_text()
 
@@ -125,7 +125,7 @@ def _null_device(one: Bundle, volume: Path) -> Place:
 
 
 def _wrong_device(one: Bundle, volume: Path) -> Place:
-    """The null device, for a FIFO that nobody writes to."""
+    """The null device, for a FIFO that has no writer."""
     _dev(one, volume)
     os.mknod(volume / "null", 0o20666, os.makedev(1, 3))
     os.mkfifo(volume / "other")
@@ -196,7 +196,7 @@ def test_exchange(
     tries: Callable[[int, int], int],
     place: str,
 ) -> None:
-    """Exchange it again and again while containers are created."""
+    """Swap it in a loop while containers are created."""
     one = bundle()
     os.link(tamper, one.rootfs / "bin/tamper")
     names = PLACES[place](one, volume)
@@ -255,7 +255,7 @@ def test_exchange_below_the_notify_socket(
     work: Path,
     tries: Callable[[int, int], int],
 ) -> None:
-    """Exchange /run, where the container finds the manager's socket."""
+    """Swap /run, where the container finds the manager's socket."""
     manager = Manager(work / "manager")
     one = bundle("true")
     (one.rootfs / "link").symlink_to(volume.parent / "outside")

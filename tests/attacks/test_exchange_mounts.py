@@ -1,6 +1,6 @@
-"""A process inside exchanges a directory of a path while the runtime works on that path.
+"""A process inside replaces a directory of a path while the runtime works on that path.
 
-``/race/dir`` is exchanged with ``/race/lure``, in which the names of directories are links to what
+``/race/dir`` is swapped with ``/race/lure``, in which the names of directories are links to what
 the runtime must not touch.
 """
 
@@ -32,11 +32,11 @@ BATCH = 100
 
 @contextmanager
 def exchanging(one: Container) -> Iterator[None]:
-    """Have the two directories exchanged meanwhile."""
+    """Swap the two directories in a loop meanwhile."""
     pid = one.exec_detached("/bin/exchange", "/race/dir", "/race/lure")
     try:
         yield
-        assert processes.parent(pid) == os.getpid(), "the exchange has ended early"
+        assert processes.parent(pid) == os.getpid(), "the swapping process has exited early"
     finally:
         one.end_executed()
 
@@ -157,7 +157,7 @@ def test_working_directory_of_exec_while_directories_are_exchanged(
 def test_restore_while_directories_are_exchanged(
     container: MakeContainer, hostile_bundle: MakeHostile, work: Path, tries: Tries
 ) -> None:
-    """Another container exchanges directories of a shared volume that has a mount point in it.
+    """Another container swaps directories of a shared volume that contains a mount point.
 
     Of two mounts with one source CRIU forgets the flags of the second: they are set again.
     """

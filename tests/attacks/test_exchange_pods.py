@@ -1,4 +1,4 @@
-"""A running app exchanges files in its volume while ``ocipod`` reads or writes there.
+"""A running app swaps files in its volume while ``ocipod`` reads or writes there.
 
 What is mounted into an app as a volume of the host is written by the app's root, which can put a
 symbolic link where a command has just made a directory, or move a directory that is being read.
@@ -72,7 +72,7 @@ while True:
             pass
 """
 
-# Exchanges pairs of names, and moves a directory up and down, all the time.
+# Swaps pairs of names, and moves a directory up and down, all the time.
 EXCHANGE = """
 import ctypes, os, sys
 rename = ctypes.CDLL(None).renameat2
@@ -170,7 +170,7 @@ def test_links_where_ocipod_writes_an_image(
 
 
 def make_tree(volume: Path, outside: Path) -> None:
-    """A tree with pairs to exchange, in which ``outside`` names something beside the tree too."""
+    """A tree with pairs to swap, in which ``outside`` names something beside the tree too."""
     for name in ("d", "deep/one", "outside"):
         (volume / name).mkdir(parents=True)
         (volume / name / "f").write_text("inside")
@@ -242,7 +242,7 @@ def pod(work: Path) -> Iterator[Ocipod]:
 def test_an_app_whose_mounts_are_in_a_volume_of_another_app(
     pod: Ocipod, outside: Path, work: Path, tries: Tries
 ) -> None:
-    """``app add`` and ``app start`` make mount points where a running app exchanges directories."""
+    """``app add`` and ``app start`` create mount points where a running app swaps directories."""
     volume, image = work / "volume", busybox(work)
     (volume / "d/w").mkdir(parents=True)
     (volume / "link").symlink_to(outside)

@@ -1,6 +1,6 @@
 """Words of containers, clients and other programs that try to forge lines of a log or a table.
 
-A line feed would begin a line that nobody wrote, an escape sequence would rewrite the terminal,
+A line feed would forge a line, an escape sequence would rewrite the terminal,
 a bidirectional override would show the text in another order.
 """
 
@@ -86,7 +86,7 @@ def test_a_container_id_on_standard_error(
     one_line(done.err)
 
 
-@deviates(crun="hands on what the hook writes")
+@deviates(crun="passes on what the hook writes")
 def test_the_output_of_a_failing_hook(container: MakeContainer, bundle: MakeBundle) -> None:
     made = bundle()
     octal = "".join(f"\\0{byte:03o}" for byte in ODD.encode() + b"\xff")

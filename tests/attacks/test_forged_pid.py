@@ -1,6 +1,6 @@
-"""A neighbour that has seized a process of the runtime speaks to the host in its place.
+"""A process that traces a process of the runtime sends messages to the host in its name.
 
-The message that names a container's first process decides what the runtime kills when it gives
+The message that names a container's init decides what the runtime kills when it gives
 up, and what it records.  It must not lead to another process of the caller's.
 """
 
@@ -55,7 +55,7 @@ def test_neighbour_names_another_child(
             pass  # the message was not believed
         assert victim.poll() is None
     assert "forged" in neighbour.output
-    # Our children that the neighbour still traces can be reaped only once it has ended, and its
+    # Our children that it still traces can be reaped only once it has exited, and its
     # namespace ends only once they are.
     neighbour.kill("KILL")
 

@@ -1,7 +1,7 @@
-"""A first process that does not answer at its start gate, and a connection that never ends.
+"""An init that does not answer at its start gate, and a connection that never ends.
 
-A neighbour with CAP_SYS_PTRACE in a joined pid namespace can stop the process, and keep duplicates
-of its sockets.  `start` may wait then, as it does for a hook, but whoever deletes the container
+A process with CAP_SYS_PTRACE in a joined pid namespace can stop the init, and keep duplicates
+of its sockets.  `start` may wait then, as it does for a hook, but a user who deletes the container
 must not.
 """
 
@@ -145,7 +145,7 @@ def flood(connections: list[int], over: threading.Event) -> None:
 def test_a_forged_listener(
     container: MakeContainer, bundle: MakeBundle, flags: list[str], work: Path
 ) -> None:
-    """The agent of the host gets no descriptor of the neighbour's choice."""
+    """The host's agent gets no descriptor that the tracing process chose."""
     made = bundle()
     made.hooks["startContainer"] = [{"path": "/bin/sleep", "args": ["sleep", "1000"]}]
     with ExitStack() as held:

@@ -2,8 +2,8 @@
 
 The kernel's null device is in a container's reach in many ways: it covers masked paths, it is
 bound where a user namespace may not make nodes, and callers hand it over as a standard stream.
-Whoever changes the node itself changes it for the whole host.  Each test has a /dev of its own,
-so that a runtime that lets the attack through harms nobody.
+A change of the node itself affects the whole host. Each test has a /dev of its own, so that a
+runtime that lets the attack through does no harm.
 """
 
 from __future__ import annotations

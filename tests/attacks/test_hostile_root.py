@@ -99,7 +99,7 @@ OWN = (
     ("ioctl SETFLAGS", "/dev/shm"),
     ("ioctl SETFLAGS", "/sys/fs/cgroup"),
     ("ioctl SETFLAGS", "/etc/*"),  # a pod's hosts and hostname
-    ("write", "/proc/pressure/*"),  # everybody may ask for a trigger
+    ("write", "/proc/pressure/*"),  # every user may create a trigger
     # In a user namespace of its own it has copies of the mounts, and all capabilities over them;
     # what the runtime has mounted stays, and stays read-only.
     ("nested unshare", "*"),
@@ -192,7 +192,7 @@ def test_joined_namespaces(
     kind: str,
     host_unchanged: Canary,
 ) -> None:
-    """The first process of a container that shares another one's processes and network."""
+    """The init of a container that shares another one's processes and network."""
     first = container(bundle().capabilities(*capabilities)).started()
     one = KINDS[kind](bundle())
     for name in ("pid", "network", "ipc", "uts"):

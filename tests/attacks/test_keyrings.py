@@ -41,12 +41,14 @@ def victim(container: MakeContainer, bundle: MakeBundle, keyring: Path) -> Conta
     return container(with_program(bundle("/bin/keyring", "look"), keyring), name)
 
 
-@deviates(runc="joins _ses.ID, whoever has made it", crun="joins a keyring named as the container")
+@deviates(
+    runc="joins _ses.ID, whatever container made it", crun="joins a keyring named as the container"
+)
 def test_keyring_prepared_by_another_container(victim: Container) -> None:
     assert victim.run().ok().out == "nothing\n"
 
 
-@deviates(runc="joins _ses.ID, whoever has made it")
+@deviates(runc="joins _ses.ID, whatever container made it")
 def test_keyring_prepared_for_exec(victim: Container) -> None:
     victim.bundle.args("sleep", "100")
     victim.started()

@@ -1,7 +1,7 @@
-"""A neighbour in a joined network namespace passes a device of its own off as the host's.
+"""A process in a joined network namespace passes its own device off as the host's.
 
 When ``create`` fails after a device of ``linux.netDevices`` has moved, the runtime moves it back.
-With CAP_NET_ADMIN there the neighbour chooses names, addresses and indexes of all devices.
+With CAP_NET_ADMIN there it chooses names, addresses and indexes of all devices.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["_own_network"]
 def interrupted(bundle: Bundle, neighbour: Container, script: str) -> Bundle:
     """Add a hook that runs ``script`` in the joined namespace once the device is there, and fails.
 
-    It gives the neighbour all the time that it wants.
+    It gives the attacker all the time that it needs.
     """
     hook = bundle.path / "neighbour"
     hook.write_text(f"#!/bin/sh\nexec nsenter -t {neighbour.pid} -n sh -e -c '{script}\nexit 1'\n")

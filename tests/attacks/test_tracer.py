@@ -1,7 +1,7 @@
 """A process with CAP_SYS_PTRACE in a shared pid namespace traces every new process.
 
 A process of the runtime's that it could seize with more than the configuration grants, or without
-its filter, would do on the host whatever the neighbour likes (CVE-2016-9962).
+its filter, could be made to do anything on the host (CVE-2016-9962).
 """
 
 from __future__ import annotations

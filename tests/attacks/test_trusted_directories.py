@@ -1,4 +1,4 @@
-"""Directories that somebody else prepared: root must not act on what they hold.
+"""Directories that another user prepared: root must not act on what they hold.
 
 Where nothing of a directory may be read, its files are FIFOs: a command that opens one hangs.
 """
@@ -73,7 +73,7 @@ def test_a_forged_poststop_hook_in_a_container_directory(
 @deviates(runc=TRUSTING, crun=TRUSTING)
 @pytest.mark.parametrize("spoil", [theirs, open_to_all])
 def test_a_state_root_that_can_be_exchanged(armed: tuple[Container, Path], spoil: Spoil) -> None:
-    """The root itself is root's, but somebody else may rename it and put another one there."""
+    """The state root itself belongs to root, but another user can rename and replace it."""
     one, trap = armed
     spoil(one.runtime.root.parent)
     done = one.runtime("delete", "--force", NAME)
@@ -136,7 +136,7 @@ def test_plain_commands_on_a_way_of_somebody_else(
     verb: str,
     way: Callable[[Path, Path], Path],
 ) -> None:
-    """Whoever can change where the path leads chooses the container that is acted on."""
+    """A user who can change where the path leads chooses the container that is acted on."""
     (work / "prepared").mkdir(mode=0o755)
     root = work / "prepared" / "root"
     one = Container(Runtime(runtime.path, root), NAME, bundle())
@@ -278,7 +278,7 @@ def test_legitimate_state_roots(runtime: Runtime, bundle: MakeBundle, work: Path
         real.rmdir()
 
 
-# Files that root writes where somebody else may write, too
+# Files that root writes where another user may write, too
 
 
 @pytest.fixture

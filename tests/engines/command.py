@@ -1,4 +1,4 @@
-"""Engine commands, run by a process that reaps orphans at once, as the first process does."""
+"""Engine commands, run by a process that reaps orphans at once, as a host's init does."""
 
 from __future__ import annotations
 

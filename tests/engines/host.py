@@ -40,7 +40,7 @@ def parent_cgroup(name: str) -> Iterator[str]:
 
 
 def no_plain_directory_among_hierarchies() -> None:
-    """Skip where somebody else's mount namespace has a hierarchy that this one has not.
+    """Skip if another mount namespace has a hierarchy that this one lacks.
 
     podman goes by the directories' names and would write plain files into the tmpfs there.
     """

@@ -137,7 +137,7 @@ def test_shared_process_ids(cri_host: Cri, handler: str, nothing_left: None) -> 
         assert seen(pod, second) == ["sleep 10000", "sleep 1001", "sleep 1002", "sleep 1003"]
         cri_host.StopContainer(container_id=first, timeout=1)
         pod.await_state(first, EXITED)
-        # With its first process, all of a container's processes have to go.
+        # When its init exits, all of a container's processes must be gone.
         assert processes.until(lambda: seen(pod, second) == ["sleep 10000", "sleep 1003"])
     finally:
         pod.remove()

@@ -202,7 +202,7 @@ def test_device(docker: Docker) -> None:
 
 
 def test_init(docker: Docker) -> None:
-    """docker-init is bound into the container and is its first process."""
+    """docker-init is bound into the container and is its init."""
     assert docker.run("--rm", "--init", NAME, "cat", "/proc/1/comm").ok().out == "docker-init\n"
 
 

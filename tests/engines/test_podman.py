@@ -196,7 +196,7 @@ def test_device(podman: Podman) -> None:
 
 
 def test_init(podman: Podman) -> None:
-    """Podman binds catatonit into the container and makes it the first process."""
+    """Podman binds catatonit into the container and makes it the init."""
     host.program("catatonit")
     assert podman.run("--rm", "--init", NAME, "cat", "/proc/1/comm").ok().out == "podman-init\n"
 

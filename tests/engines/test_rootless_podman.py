@@ -27,8 +27,8 @@ def podman_host(
     host.program("conmon")
     if shutil.which("newuidmap") is None:
         pytest.skip("newuidmap is not installed")
-    # Else podman's clean-up command, which is told "HOME/run/containers" as its "--runroot", takes
-    # none of more than 50 characters, and podman waits 20 seconds for what it would write.
+    # Otherwise podman's clean-up command, which gets "HOME/run/containers" as its "--runroot",
+    # takes none of more than 50 characters, and podman waits 20 seconds for what it would write.
     home = base / "u"
     assert len(str(home / "run/containers")) <= 50
     user = OrdinaryUser(runtime.path, home)

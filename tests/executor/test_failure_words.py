@@ -95,7 +95,7 @@ SENTENCES: list[tuple[Operation, str, int, str, str, str, str]] = [
     (
         mount("proc", where=""), "open", errno.ELOOP, "/there", "",
         "mount proc on /there: too many levels of symbolic links",
-        "the destination is, or leads over, a symbolic link that is not followed",
+        "the destination is or contains a symbolic link, which is not followed",
     ),
     (
         BIND, "open_tree", errno.ENOENT, "/from", "",
@@ -229,7 +229,7 @@ def test_without_values(operation: Operation, call: str) -> None:
 
 
 def test_kinds() -> None:
-    """A failing hook is told from a failing step; the errno stays to be looked at."""
+    """A failing hook is distinguished from a failing operation; the errno is kept."""
     assert isinstance(failure(hook(), record("hook", 1 << 8)), HookError)
     step = failure(MASK, record("open", errno.EIO))
     assert isinstance(step, StepError)

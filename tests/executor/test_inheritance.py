@@ -1,4 +1,4 @@
-"""What the program gets from whoever started the executor: nothing but what it should."""
+"""What the program inherits from the process that started the executor: only what it should."""
 
 from __future__ import annotations
 

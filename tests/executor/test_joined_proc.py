@@ -35,7 +35,7 @@ def root(work: Path, programs: dict[str, Path]) -> Path:
 
 @pytest.fixture
 def namespace() -> Iterator[str]:
-    """A pid namespace whose first process is a sleep."""
+    """A pid namespace whose init is a sleep."""
     with subprocess.Popen(["unshare", "-pf", "--kill-child", "sleep", "100"]) as process:
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         while not (first := children.read_text().split()):
@@ -43,7 +43,7 @@ def namespace() -> Iterator[str]:
         pidfd = os.pidfd_open(int(first[0]))
         yield f"/proc/{first[0]}/ns/pid"
         process.kill()
-        # A signal of the kernel's ends the namespace's first process, a moment later.
+        # The kernel kills the namespace's init a moment later.
         assert select.select([pidfd], [], [], 60)[0]
         os.close(pidfd)
 

@@ -236,7 +236,8 @@ def test_move_root(root: Path) -> None:
 
 
 def test_another_mount_with_the_id_of_one_that_was_made(root: Path) -> None:
-    """Whoever shares the root removes a mount point: its mount goes, and its id is used again."""
+    """A process that shares the root removes a mount point: its mount goes, and its id is
+    reused."""
     for name in ("gone", "kept"):
         (root / name).mkdir()
 
@@ -257,7 +258,7 @@ def test_another_mount_with_the_id_of_one_that_was_made(root: Path) -> None:
         ),
     )  # fmt: skip
     plan = plan_of(*steps, o.pivot_root(), shell("true"))
-    for _ in range(5):  # somebody else on this machine may be quicker to take the id
+    for _ in range(5):  # another process on this machine may take the id first
         assert run(plan, answer=remove).fact == (len(steps) - 1, "verify", errno.ESTALE, "/gone")
         (root / "gone").unlink()
         (root / "gone").mkdir()
@@ -372,7 +373,7 @@ def test_no_terminal_of_the_image(root: Path, kind: str) -> None:
 
 
 def test_born_by_clone_init(root: Path) -> None:
-    """The container's first process in its own pid namespace, known to the host by its own."""
+    """The container's init in its own pid namespace, which the host knows by another pid."""
     steps = [
         o.unshare(flags=CLONE_NEWTIME),
         o.write_proc(path="self/timens_offsets", data="boottime 86400000 0\n"),
@@ -390,7 +391,7 @@ def test_born_by_clone_init(root: Path) -> None:
 
 
 def test_executor_ends_with_its_creator(root: Path) -> None:
-    """Before it is ready nobody knows of the container: it must not stay."""
+    """Before it is ready nothing knows of the container: it must not stay."""
 
     def hang_up(message: Message, channel: socket.socket) -> None:
         channel.shutdown(socket.SHUT_RDWR)

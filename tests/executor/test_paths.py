@@ -1,4 +1,4 @@
-"""Targets are resolved inside the root, whatever the image's links say and whoever moves them."""
+"""Targets are resolved inside the root, whatever the image's links are and even while they move."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ def racing_steps(canary: Canary, number: int) -> list[Operation]:
 
 
 def test_exchanged_path(root: Path, swapped: Path, canary: Canary) -> None:
-    """CVE-2021-30465, CVE-2024-45310: each start races with the exchange and stays inside."""
+    """CVE-2021-30465, CVE-2024-45310: each start races with the swap and stays inside."""
     refused = set[object]()
     through = 0
     # How often a start gets through depends on how busy the machine is.
@@ -250,4 +250,4 @@ def test_exchanged_path(root: Path, swapped: Path, canary: Canary) -> None:
             break
     assert refused <= {(call, errno.ELOOP) for call in ("open", "mkdir")}
     assert through >= 40, "some must get through, or nothing was tried"
-    assert refused, "some must meet the exchange"
+    assert refused, "some must hit the swap"

@@ -177,7 +177,7 @@ def test_home(root: Path, passwd: str | None, home: str) -> None:
     ],
 )
 def test_find_executable(root: Path, file: str, path: str, found: str) -> None:
-    """Like execvp(3): what may not be executed is passed over."""
+    """Like execvp(3): files that may not be executed are skipped."""
     for place in ("first", "second", "third", "here"):
         (root / place).mkdir()
         (root / place / "tool").write_text(f"#!/bin/busybox sh\necho {place}\n")

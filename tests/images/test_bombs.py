@@ -113,7 +113,7 @@ def test_a_sparse_file_in_an_aci(confined: Confined, work: Path) -> None:
 
 
 def test_the_holes_of_a_tiny_aci_are_a_bomb(confined: Confined, work: Path) -> None:
-    """However much room there is: hundreds of files, each of them below what is suspicious."""
+    """However much space is free: hundreds of files, each below the limit for suspicious ones."""
     sparse_tar(work / "bad.aci", 2 * MIB, *[f"rootfs/{number}" for number in range(20)])
     confined.limit(floor=8 * MIB)
     error = confined(f"{work}/bad.aci")

@@ -25,7 +25,7 @@ NAMES = [f"c{number}" for number in range(10)]
 KILLED_EVERY = 3.0  # seconds
 STAYS = ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1; done"]
 
-# What may be told of a container after what; "" before anything.
+# Which event of a container may follow which; "" is the start.
 FOLLOWS = {
     "": {"create"},
     "create": {"start", "destroy", "kill"},

@@ -134,7 +134,7 @@ def test_exec_of_what_is_no_request(daemon: Daemon, shell_root: str, message: by
     daemon.run("c", rootfs=shell_root, command=["/bin/sleep", "60"])
     assert asked_by_bytes(daemon, message)["error"]["code"] == "bad_request"
     deep = asked_by_bytes(daemon, b'{"command": ["/bin/sleep", "1"]}', b"[" * 60_000)
-    assert deep == {"exit_code": 0}, "later messages that mean nothing are passed over"
+    assert deep == {"exit_code": 0}, "later unknown messages are ignored"
 
 
 def test_exec_at_a_terminal(daemon: Daemon, shell_root: str) -> None:

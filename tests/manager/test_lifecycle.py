@@ -324,7 +324,7 @@ except OSError as error:
 
 
 def test_only_root_and_the_group_may_ask(daemon: Daemon) -> None:
-    """The group is that of --group; others are told so by the kernel."""
+    """The group is that of --group; the kernel refuses others."""
     status = daemon.socket.stat()
     assert (status.st_mode & 0o7777, status.st_uid, status.st_gid) == (0o660, 0, 0)
     assert daemon.stop() == 0
@@ -362,7 +362,7 @@ def test_a_second_daemon(daemon: Daemon, work: Path) -> None:
 def test_a_stop_that_takes_long_is_in_nobodys_way(
     daemon: Daemon, shell_root: str, how: str
 ) -> None:
-    """Whoever has less patience ends it."""
+    """The client with the shorter timeout ends it."""
     script = "trap '' TERM; echo on; while :; do sleep 0.1; done"
     daemon.run("c1", rootfs=shell_root, command=["/bin/sh", "-c", script])
     assert processes.until(lambda: log_of(daemon, "c1") == ["on"])
@@ -378,7 +378,7 @@ def test_a_stop_that_takes_long_is_in_nobodys_way(
 
 
 def test_two_at_once(daemon: Daemon, shell_root: str) -> None:
-    """Many clients do the same, and each is told what is true."""
+    """Many clients do the same, and each gets a correct answer."""
     spec = {"rootfs": shell_root, "command": STAYS, "network": "none", "name": "c1"}
     with ThreadPoolExecutor(8) as pool:
         made = list(pool.map(lambda _: daemon("POST", "/v1/containers", spec).status, range(4)))

@@ -13,7 +13,7 @@ __all__ = ("namespaces", "own_host")
 
 
 def page(port: int) -> str:
-    """What is at ``/page``; empty if nobody answers."""
+    """Return the page at ``/page``; empty if nothing answers."""
     try:
         with socket.create_connection(("127.0.0.1", port), 5) as client:
             client.sendall(b"GET /page HTTP/1.0\r\n\r\n")

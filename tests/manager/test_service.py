@@ -67,7 +67,7 @@ def test_a_socket_that_is_handed_over(work: Path, daemon: Daemon) -> None:
                 pass_fds=[given.fileno()],
                 stderr=log,
             )
-        assert daemon("GET", "/v1/ping").status == 200, "it waits until there is somebody"
+        assert daemon("GET", "/v1/ping").status == 200, "it waits until a client connects"
         assert told.recv(100) == b"READY=1"
         assert daemon.stop() == 0
         assert told.recv(100) == b"STOPPING=1"

@@ -149,7 +149,7 @@ def test_attach(daemon: Daemon, shell_root: str) -> None:
             stdin.flush()
             return b"got hello\n" in heard.read_bytes()
 
-        # Whoever comes later sees what comes later.
+        # A later client sees only later output.
         assert processes.until(is_heard)
         stdin.write(b"end\n")
         stdin.flush()
@@ -248,7 +248,7 @@ def test_events(daemon: Daemon, shell_root: str) -> None:
     assert [event["kind"] for event in seen] == ["create", "start", "die", "destroy"]
     assert {(event["id"], event["name"]) for event in seen} == {(identifier, "c")}
     past = daemon.ctl("events", "--since=1h", "--until=0s", "--filter=event=die")
-    if past.status:  # "0s" is no duration for everybody
+    if past.status:  # "0s" is not a valid duration everywhere
         past = daemon.ctl("events", "--since=1h", f"--until={seen[-1]['time']}", "-f", "event=die")
     [line] = past.ok().out.splitlines()
     assert f" die {identifier} (" in line

@@ -12,14 +12,14 @@ import ociruntime
 import ociruntime.runtime.api
 from tests.support import project
 
-# A room is a folder of the package; those of the four products have rooms of their own inside.
+# A room here is a package (a folder of modules); those of the four products contain others.
 PRODUCTS = ("runtime", "images", "pods", "manager")
 BASE = {"base", "_shim"}
 RUNTIME_HOST = BASE | {"runtime.spec", "_seccomp"}
 IMAGES = {"images.model", "images.tar", "images.unpack", "images.store"}
 PODS = BASE | {"pods.net", "pods.loop", "pods.store", "pods.manifest", "pods.bundle"}
 PROGRAM = BASE | {"commandline", "startup"}
-# Room -> the rooms that its modules may import, besides itself; each stands above those.
+# Package -> the packages that its modules may import, besides itself; each is above those.
 ALLOWED: dict[str, set[str]] = {
     "ociruntime": {"runtime"},
     "base": {"_shim"},
@@ -122,7 +122,7 @@ def own_imports(module: str) -> list[Import]:
 
 
 def layer(name: str) -> str:
-    """Return the room of a module or one of its members."""
+    """Return the package of a module or one of its members."""
     parts = name.split(".")[1:]
     if len(parts) > 1 and parts[0] in PRODUCTS and is_room(".".join(parts[:2])):
         return ".".join(parts[:2])
@@ -147,7 +147,7 @@ def test_arrows_point_down() -> None:
 
 
 def test_rooms_stand_above_one_another() -> None:
-    """Two rooms never know each other, also not by way of others."""
+    """No two packages import each other, not even through others."""
     TopologicalSorter(ALLOWED).prepare()
 
 

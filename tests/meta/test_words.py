@@ -10,7 +10,7 @@ from tests.support import project
 
 FORBIDDEN = {
     r"(?<![\w.$}])/(work|workspace|builds)/": "a checkout's place",
-    r"/home/(?!user\b)\w+/": "somebody's home directory",
+    r"/home/(?!user\b)\w+/": "a user's home directory",
     r"\b(FIXME|XXX):": "unfinished work is not a comment",
     r"<{7} |>{7} ": "a merge that was not finished",
     r"(?i)\b(issue|ticket|story) #?\d+": "the reason belongs here, not a number",

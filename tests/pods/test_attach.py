@@ -38,7 +38,7 @@ def test_streams(ocipod: Ocipod, work: Path) -> None:
         say(b"hello")
         return b"got hello\n" in (work / "two").read_bytes()
 
-    # Whoever comes later sees what comes later.
+    # A later client sees only later output.
     assert processes.until(is_heard_by_two)
     say(b"end")
     assert (one.wait(10), two.wait(10)) == (7, 7)

@@ -74,12 +74,12 @@ def test_a_pod_without_room_for_all_its_files(
 
 
 def test_the_end_of_a_pod_without_room(ocipod: Ocipod, work: Path, disk: Disk) -> None:
-    """Nothing can be written of it, and it ends as it was told to."""
+    """Nothing about it can be written, and it still stops as requested."""
     words = ("run", "--detach", "--net=none", busybox(work), "--name=a", *shell("exec sleep 60"))
     uuid = ocipod(*words).ok().out.strip()
     disk.fill()
     ocipod("stop", "--wait", uuid).ok()
     assert ocipod.state(uuid) == "exited"
-    assert state(ocipod, uuid, "a")["state"] == "running", "nobody could write more"
+    assert state(ocipod, uuid, "a")["state"] == "running", "no process could write more"
     assert not (ocipod.path(uuid) / "exit").exists()
     (disk.path / "large").unlink()

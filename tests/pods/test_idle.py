@@ -54,7 +54,7 @@ class Idle:
         return is_asleep(self.pid)
 
     def wait(self) -> None:
-        """Until it sleeps, or stops where it was told to."""
+        """Wait until it hibernates, or stops at the fault that was set."""
 
         def there() -> bool:
             return self.is_asleep() or processes.state(self.pid) == "T"

@@ -1,4 +1,4 @@
-"""A pod's lock is never free while a process of the pod lives, whoever is killed."""
+"""A pod's lock is never free while a process of the pod lives, whichever process is killed."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Watched:
             os.kill(self.process.pid, signal.SIGKILL)
             return
         if victim == "lock holder":
-            # Another one takes its place; then nobody but that one is left.
+            # Another one takes its place; then only that one is left.
             os.kill(self.find("lock holder"), signal.SIGKILL)
             time.sleep(random.random() / 50)
             assert not is_free(self.path)
@@ -90,7 +90,7 @@ class Watched:
         os.kill(self.find(victim), signal.SIGKILL)
 
     def kill_while_it_creates(self, victim: str) -> None:
-        self.wait(lambda: self.find("init") > 0, "the first process")
+        self.wait(lambda: self.find("init") > 0, "the init")
         self.namespace = pid_namespace(self.find("init"))
         ready = self.path / "ready"
         found: list[int] = []
@@ -109,7 +109,7 @@ class Watched:
             os.kill(self.process.pid, signal.SIGKILL)  # the runtime was quicker than we
 
     def watch_the_lock(self, reaps: bool) -> None:
-        """Until it is free: then nobody lives any more.
+        """Wait until it is free: then no process is left.
 
         With ``reaps`` we are to the pod's orphans what the host's process 1 is, else a bad one.
         """

@@ -1,7 +1,7 @@
 """Any sequence of commands, some side by side, some killed or stopped in the middle.
 
 After each step every pod is in a state that the commands of the step allow, and none is lost:
-what nobody has asked to throw away is there, once, with what it had.
+whatever no command has removed still exists, once, with its content.
 """
 
 from __future__ import annotations

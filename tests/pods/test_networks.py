@@ -207,7 +207,7 @@ def test_gc_takes_down_what_a_killed_monitor_left(
     os.kill(ocipod.monitor(uuid)["pid"], signal.SIGKILL)
 
     def is_over() -> bool:
-        processes.reap_orphans()  # as the host's first process does
+        processes.reap_orphans()  # as the host's init does
         return ocipod.state(uuid) == "exited"
 
     assert processes.until(is_over, 20)

@@ -11,7 +11,7 @@ from tests.support import cgroupfs, processes
 from tests.support.ocipod import Ocipod
 from tests.support.pod_images import busybox, shell
 
-# Each holds 24 MiB until somebody ends it.
+# Each holds 24 MiB until it is killed.
 HOLD = "mkfifo /f; sleep 60 < /f & exec dd if=/dev/zero of=/f bs=24M count=1"
 # Nine processes each, when both have begun.
 FORK = (

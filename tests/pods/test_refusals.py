@@ -1,4 +1,4 @@
-"""Commands that cannot do what they are told: what they say, and that nothing has happened."""
+"""Commands that must fail: their errors, and that nothing was changed."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def test_copied_files(ocipod: Ocipod, work: Path) -> None:
 
 @pytest.mark.parametrize("words", [(), ("--private-users",)], ids=["plain", "private users"])
 def test_where_no_overlay_can_be(ocipod: Ocipod, work: Path, words: tuple[str, ...]) -> None:
-    """On an overlay there is no other one: the files are copied, and the user is told."""
+    """An overlay cannot be stacked on an overlay: the files are copied, with a message."""
     for name in ("lower", "upper", "work", "merged"):
         (work / name).mkdir()
     ocipod.directory = work / "merged" / "data"
@@ -272,7 +272,8 @@ def test_private_users(ocipod: Ocipod, work: Path, words: tuple[str, ...]) -> No
 def test_owners_that_the_pods_users_are_none_of(
     ocipod: Ocipod, work: Path, words: tuple[str, ...]
 ) -> None:
-    """They are nobody, and no user of another pod: in the image's files, and in a volume."""
+    """They are mapped to nobody, not to a user of another pod: in the image's files and in a
+    volume."""
     far = {"uid": 4294967294, "gid": 65536}
     files: dict[str, Any] = {
         "far": member(tarfile.REGTYPE, **far),

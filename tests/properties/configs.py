@@ -1,4 +1,4 @@
-"""Configs as nobody would write them: good ones with a few things changed, and broken texts.
+"""Unusual configs: valid ones with a few changes, and broken texts.
 
 Each starts from one that is fine (those of tests/golden and the default), and has some of
 its fields set: to a usual value, to the limits of its kind and one further, or to something

@@ -101,7 +101,7 @@ def facts_of(mode: str, hierarchies: tuple[tuple[str, str], ...] = ()) -> HostFa
 
 
 def check_properties(properties: list[tuple[str, str, Json]]) -> None:
-    """Each can be told to systemd, and once."""
+    """Each is a valid systemd property, set once."""
     names = [name for name, _, _ in properties]
     assert len(names) == len(set(names)), names
     for _, signature, value in properties:

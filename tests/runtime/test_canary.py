@@ -214,7 +214,7 @@ def test_hostile_program_gets_what_is_open(
     one.linux["maskedPaths"] = one.linux["readonlyPaths"] = []
     one.resources["devices"] = [{"allow": True, "access": "rwm"}]
     one.args("/bin/hostile", "/proc/timer_list", ":", "/proc/irq")
-    # Pytest has the numbers from 3 on; the runtime hands on one, which is to be that one.
+    # Pytest uses the numbers from 3 on; the runtime passes on one, which must be that one.
     with open(node, "rb") as file, descriptor_3(file.fileno()), tempfile.TemporaryFile() as empty:
         done = container(one).run("--preserve-fds=1", stdin=empty, pass_fds=(3,)).ok()
     got = {tuple(line.split("\t")) for line in done.out.splitlines()}

@@ -75,7 +75,7 @@ MakeCheckpoint = Callable[[Container], Checkpoint]
 def checkpoint(work: Path, nothing_left: None) -> MakeCheckpoint:
     """A checkpoint of a container."""
     working_criu()
-    # CRIU notes every hierarchy that there is, and has to find them all again; one that nobody
+    # CRIU notes every hierarchy that there is, and has to find them all again; one that no process
     # has mounted any more is gone by then, because it mounts and unmounts it itself.
     assert processes.until(cgroupfs.let_go_of_unmounted, 30)
     return lambda one: Checkpoint(one, work)

@@ -104,6 +104,6 @@ def test_too_deep(container: MakeContainer, bundle: MakeBundle) -> None:
 def test_mode_of_a_tmpfs(
     container: MakeContainer, bundle: MakeBundle, place: str, mode: str
 ) -> None:
-    """The mode is that of the directory below; without one everybody may write (A-57)."""
+    """The mode is that of the directory below; without one, all users may write (A-57)."""
     one = bundle("stat", "-c", "%a", place).mount(place, "tmpfs", "tmpfs", "nosuid")
     assert container(one).run().ok().out == f"{mode}\n"

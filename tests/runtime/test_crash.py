@@ -64,7 +64,7 @@ def test_create(container: MakeContainer, bundle: MakeBundle, clearing: str) -> 
 
 
 def test_create_with_an_own_parent_cgroup(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Parents on the way are cleared as well, for nobody else will."""
+    """Parent cgroups are removed as well, because nothing else would remove them."""
     one = container(bundle())
     one.bundle.linux["cgroupsPath"] = f"/{TAG}deep/er/{TAG}leaf"
     one.bundle.save()

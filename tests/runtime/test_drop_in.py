@@ -169,7 +169,7 @@ def test_errors(
 
 
 def test_default_root(container: MakeContainer, runtime: Runtime) -> None:
-    """The same at every call, whatever the environment; nobody else may look."""
+    """The same at every call, whatever the environment; not accessible to other users."""
     one = container()
     one.bundle.save()
     path = str(runtime.path)

@@ -32,7 +32,7 @@ def test_run(container: MakeContainer, bundle: MakeBundle) -> None:
 
 
 @pytest.mark.parametrize("closed", ["<&-", "<&- >&-", "<&- >&- 2>&-"])
-@deviates(runc="a Go program opens what it misses", crun="does as it is told")
+@deviates(runc="a Go program opens what it misses", crun="does what the caller asks")
 def test_closed_streams(
     container: MakeContainer, bundle: MakeBundle, runtime: Runtime, closed: str
 ) -> None:
@@ -103,7 +103,7 @@ def test_hostile_environment(container: MakeContainer, bundle: MakeBundle, work:
 
 
 def test_module_in_the_bundle_is_not_imported(container: MakeContainer, runtime: Runtime) -> None:
-    """The working directory is the bundle, whose files are somebody else's."""
+    """The working directory is the bundle, whose files belong to another user."""
     one = container()
     one.bundle.save()
     for name in ("posix.py", "json.py", "ociruntime.py", "encodings.py"):

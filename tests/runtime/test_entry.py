@@ -107,7 +107,8 @@ def test_delete_by_force_without_python(
 
 
 def test_parents_of_the_cgroup(container: MakeContainer, bundle: MakeBundle, alone: Alone) -> None:
-    """They go with the container for which they were made, if nobody else is below them."""
+    """They are removed with the container for which they were made, if nothing else is below
+    them."""
     made = []
     for name in ("a", "b"):
         below = bundle()

@@ -161,7 +161,7 @@ def members_without_init(one: Container) -> list[int]:
 def test_shared_pid_namespace(
     container: MakeContainer, bundle: MakeBundle, runtime: Runtime, command: str
 ) -> None:
-    """The end of the first process is not that of the others."""
+    """The other processes outlive the init."""
     one = bundle("sh", "-c", "sleep 100 & echo ready; wait")
     spaces = one.linux["namespaces"]
     one.linux["namespaces"] = [space for space in spaces if space["type"] != "pid"]

@@ -106,7 +106,7 @@ def test_out_of_memory(container: MakeContainer, bundle: MakeBundle, init: bool)
     one = container(made).started()
     one.wait_output("ready")
     process, file = follow(one, "--interval", "1000h")  # more than poll(2) takes at once
-    # The notice is asked for before anybody is told to eat.
+    # The notification is requested before a process starts to allocate.
     assert processes.until(lambda: b"eventfd" in notices(process.pid))
     (one.bundle.rootfs / "go").write_text("go\n")
     assert processes.until(lambda: "oom" in types(file))

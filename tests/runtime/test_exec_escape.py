@@ -131,7 +131,7 @@ USERS = [
 
 @pytest.mark.parametrize("user", USERS)
 def test_users_are_numbers(container: MakeContainer, user: str) -> None:
-    """CVE-2016-3697, CVE-2026-30892: what is no number is nobody, least of all root."""
+    """CVE-2016-3697, CVE-2026-30892: what is not a number is refused, and never taken for root."""
     running = container().started()
     (running.bundle.rootfs / "etc").mkdir(exist_ok=True)
     (running.bundle.rootfs / "etc" / "passwd").write_text("abc:x:0:0::/:/bin/sh\n")

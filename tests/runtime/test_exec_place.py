@@ -112,7 +112,7 @@ def test_affinity(container: MakeContainer) -> None:
 
 @pytest.mark.parametrize("affinity", [None, {"initial": "0"}], ids=["none", "initial alone"])
 def test_the_caller_s_affinity(container: MakeContainer, affinity: dict[str, str] | None) -> None:
-    """Whoever calls the runtime under taskset does not pin the container."""
+    """A caller under taskset does not pin the container."""
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
         pytest.skip("needs two CPUs")
@@ -222,7 +222,7 @@ def test_seccomp_and_limits_are_the_container_s(container: MakeContainer, work: 
 def test_container_in_the_host_s_mount_namespace(
     container: MakeContainer, bundle: MakeBundle
 ) -> None:
-    """Its root is that of the first process, not of the namespace."""
+    """Its root is that of the init, not of the namespace."""
     made = bundle().without_namespace("mount")
     made.config["mounts"] = []
     for name in ("maskedPaths", "readonlyPaths"):

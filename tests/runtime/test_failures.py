@@ -150,7 +150,7 @@ def test_state_root_that_cannot_be_made(container: MakeContainer, work: Path) ->
 
 @deviates(runc="1.1 warns", crun="does not look")
 def test_cgroup_that_is_occupied(container: MakeContainer, bundle: MakeBundle) -> None:
-    """A-67; whoever is in there stays unharmed."""
+    """A-67; processes already in it are not affected."""
     bundles = [bundle(), bundle()]
     for one in bundles:
         one.linux["cgroupsPath"] = f"/{TAG}occupied"

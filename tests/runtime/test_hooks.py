@@ -130,7 +130,7 @@ def test_namespaces_of_the_container(
     made = container(one).started()
     expected = namespaces_of(made.pid)
     got = set(lines.read_text().split())
-    # Before pivot_root /proc is still the host's, in which "self" is nobody in there.
+    # Before pivot_root /proc is still the host's, in which "self" does not exist for it.
     assert got <= expected
     assert got or kind == "createContainer"
 
@@ -334,7 +334,7 @@ def test_poststart_sees_the_program(container: MakeContainer, bundle: MakeBundle
 
 @deviates(runc="stops at the first and fails")
 def test_failure_in_poststop_is_a_warning(container: MakeContainer, bundle: MakeBundle) -> None:
-    """RT-LIFE-18, A-03: the others run, delete succeeds, and somebody says so."""
+    """RT-LIFE-18, A-03: the others run, delete succeeds, and a warning is logged."""
     one = bundle()
     lines = log_everywhere(one, ())
     one.hooks["poststop"] = [shell_hook("exit 3"), shell_hook(f"echo second >> {lines}")]

@@ -168,7 +168,7 @@ def test_reused_pid_is_not_taken_for_the_container(
     other = subprocess.Popen(["sleep", "1000"])
     try:
         if other.pid != pid:
-            pytest.skip("the pid was taken by somebody else")
+            pytest.skip("the pid was taken by another process")
         assert (one.status, one.state()["pid"]) == ("stopped", 0)
         one.kill("KILL").failed()
         one.delete("--force").silent()

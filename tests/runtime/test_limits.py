@@ -120,7 +120,7 @@ def test_existing_parent_stays(container: MakeContainer, bundle: MakeBundle) -> 
 
 
 def test_two_containers_below_one_parent(container: MakeContainer, bundle: MakeBundle) -> None:
-    """The second keeps its cgroup when the first goes, whoever made the parent."""
+    """The second keeps its cgroup when the first is deleted, whichever created the parent."""
     made = []
     for name in ("one", "two"):
         single = bundle()

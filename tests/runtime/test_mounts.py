@@ -113,7 +113,7 @@ def test_rbind_takes_what_is_below(
 def test_recursive_read_only_beside_writable(
     container: MakeContainer, bundle: MakeBundle, work: Path, words: tuple[str, str]
 ) -> None:
-    """Whoever asks for all of it to be read-only has it so, the topmost mount included."""
+    """A recursive read-only option applies to the whole tree, including the topmost mount."""
     source = work / "source"
     (source / "sub").mkdir(parents=True)
     isolation.mount("tmpfs", str(source / "sub"), "tmpfs")

@@ -58,7 +58,7 @@ def addresses(name: str, inside: Container | None = None) -> dict[str, Any]:
 
 
 def routes(family: str, inside: Container | None = None) -> set[tuple[Any, ...]]:
-    """(destination, gateway, metric) of those that somebody has made."""
+    """Return (destination, gateway, metric) of routes that were added explicitly."""
     found = json.loads(ip("-json", family, "route", "show", "table", "all", inside=inside))
     return {
         (each["dst"], each.get("gateway"), each.get("metric"), each.get("table", "main"))

@@ -35,7 +35,7 @@ def start(one: object, manager: Manager) -> subprocess.Popen[bytes]:
 def test_start_waits_until_it_is_ready(
     container: MakeContainer, bundle: MakeBundle, manager: Manager, users: str
 ) -> None:
-    """Whoever the program runs as; and what would steer the manager is left out."""
+    """For any user of the program; messages that would control the manager are left out."""
     made = bundle()
     if users == "own":
         made.user_namespace()

@@ -106,7 +106,7 @@ def test_without_a_runtime_directory(user: OrdinaryUser, bundle: MakeBundle) -> 
 
 
 def test_the_containers_of_somebody_else(user: OrdinaryUser, container: MakeContainer) -> None:
-    """Whoever may not look does not know that there are none; nor has he deleted them."""
+    """Without permission to look, it reports an error, neither "none" nor a deletion."""
     one = container().created()
     for words in (("state",), ("kill",), ("delete", "--force"), ("start",)):
         command = [str(user.path), "--root", str(one.runtime.root), *words, one.id]
@@ -196,7 +196,7 @@ def test_proc_of_the_host(user: OrdinaryUser, make: Make, bundle: MakeBundle) ->
 
 
 def test_masked_proc_outside(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
-    """The kernel's rule, and where the outer engine can be told."""
+    """The kernel's rule, and the option of the outer engine."""
     script = 'mount -t tmpfs tmpfs /proc/scsi 2>/dev/null || mount -t tmpfs tmpfs /proc/fs; "$@"'
     outside = user.within("unshare", "-Urm", "sh", "-ec", script, "sh")
     one = user.own(bundle())
@@ -227,7 +227,7 @@ def test_limits_without_delegation(
 
 
 def test_a_single_device_denied(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
-    """The list that everybody gives is no more than what there is; this would be."""
+    """The usual list only allows what is possible anyway; this one would not."""
     one = user.own(bundle())
     one.resources["devices"].append({"allow": False, "type": "c", "major": 1, "minor": 5})
     make(one).create().failed("linux.resources.devices[1]", "only the host's root can deny")

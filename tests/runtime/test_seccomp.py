@@ -121,7 +121,8 @@ def test_foreign_architecture_may_be_listed(container: MakeContainer, bundle: Ma
 
 @pytest.mark.judge_by("ociruntime")
 def test_kept_filters(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
-    """They confine as new ones do, are no containers, and a damaged one confines nobody less."""
+    """They confine as new ones do, are no containers, and a damaged one weakens no container's
+    filter."""
     one = with_filter(bundle().shell("mkdir /tmp/new || exit 7"), rule("mkdir", errnoRet=ENOSPC))
     box = container(one)
     box.runtime = Runtime(box.runtime.path, work / "root")

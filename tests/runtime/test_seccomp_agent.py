@@ -175,7 +175,7 @@ def test_agent_that_does_not_listen_to_the_end(
         thread = threading.Thread(target=hang_up, args=(server,))
         thread.start()
         one = bundle("touch", "/tmp/ran")
-        # Whoever hands on waits for the hook, the agent does not.
+        # The process that passes the listener on waits for the hook, the agent does not.
         one.hooks["startContainer"] = [{"path": "/bin/sleep", "args": ["sleep", "0.3"]}]
         box = container(asking(one, work / "rude", "getsid"))
         if how == "start":

@@ -147,11 +147,11 @@ def truncated() -> None:
 DAMAGE: dict[str, Callable[[], object]] = {
     "truncated": truncated,
     "empty": lambda: os.truncate(PATH, 0),
-    "somebody else's": lambda: os.chown(PATH, 65534, 65534),
+    "another user's": lambda: os.chown(PATH, 65534, 65534),
     "writable by its group": lambda: PATH.chmod(0o620),
     "readable by others": lambda: PATH.chmod(0o604),
     "in a directory writable by a group": lambda: PATH.parent.chmod(0o770),
-    "in somebody else's directory": lambda: os.chown(PATH.parent, 65534, 65534),
+    "in another user's directory": lambda: os.chown(PATH.parent, 65534, 65534),
     "a link": as_link,
     "a FIFO": as_another_kind(os.mkfifo),
     "a directory": as_another_kind(os.mkdir),
@@ -366,7 +366,7 @@ def test_refresh_does_not_wait_for_another_maker(made: Path, runtime: Runtime) -
 
 
 def test_a_directory_s_lock_keeps_nobody_from_making_it(made: Path, runtime: Runtime) -> None:
-    """Whoever can open a directory can lock it."""
+    """A user who can open a directory can lock it."""
     directory = os.open(made.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)

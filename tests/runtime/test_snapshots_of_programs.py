@@ -166,7 +166,7 @@ def test_it_starts_from_its_own(made: Callable[..., Path], runtime: Runtime, pro
 
 
 def test_it_is_spawned_by_the_c_library(made: Callable[..., Path], runtime: Runtime) -> None:
-    """What posix_spawn(3) starts ignores two signals whose actions nobody may set."""
+    """What posix_spawn(3) starts ignores two signals whose actions cannot be set."""
     made("ocictl")
     program = str(runtime.path.with_name("ocictl"))
     words = [program, *COMMANDS["ocictl"]]

@@ -19,7 +19,7 @@ needs_runc = pytest.mark.skipif(not RUNC, reason="Debian's runc is not installed
 
 
 class Written(Bundle):
-    """A bundle whose config.json is written by somebody else."""
+    """A bundle whose config.json is written by another program."""
 
     def __init__(self, one: Bundle) -> None:
         super().__init__(one.path, ("sh",))

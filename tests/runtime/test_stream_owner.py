@@ -116,7 +116,7 @@ def test_owner(
     who: str,
     request: pytest.FixtureRequest,
 ) -> None:
-    """The group stays in any case: nobody else is to get at what the caller has open."""
+    """The group never changes: no other user may gain access to the caller's streams."""
     one = bundle("true")
     if who != "root":
         one.process["user"] = {"uid": 1000, "gid": 1000}

@@ -53,7 +53,7 @@ def test_create(runtime: Runtime, bundle: MakeBundle, work: Path) -> None:
 def test_run_goes_on_to_the_program(
     runtime: Runtime, bundle: MakeBundle, work: Path, namespace: str
 ) -> None:
-    """Also where the first process is a child of the executor, and the clocks are others."""
+    """Also where the init is a child of the executor, and in another time namespace."""
     made, file = bundle().args("true"), work / "times.json"
     if namespace == "user":
         made.user_namespace()

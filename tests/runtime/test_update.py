@@ -184,7 +184,7 @@ def test_file_overrules_flags(one: Container) -> None:
 
 @judge_by("ociruntime")
 def test_below_the_usage(container: MakeContainer, bundle: MakeBundle) -> None:
-    """LNX-MEM-06: refused, and nobody is killed; also where the configuration asks for it."""
+    """LNX-MEM-06: refused, and no process is killed; also where the configuration asks for it."""
     script = "dd if=/dev/zero of=/dev/shm/x bs=1M count=32 2>/dev/null; echo full; sleep 1000"
     made = bundle().shell(script)
     made.resources["memory"] = {"limit": 128 * MIB, "checkBeforeUpdate": True}

@@ -1,4 +1,4 @@
-"""Starting a program as systemd does when somebody connects to its sockets."""
+"""Start a program as systemd does when a client connects to its sockets."""
 
 from __future__ import annotations
 

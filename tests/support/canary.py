@@ -46,7 +46,7 @@ PER_INTERFACE = ("net/ipv4/conf/*", "net/ipv6/conf/*", "net/ipv4/neigh/*", "net/
 SET_BY_NETWORKS = ("net/ipv4/ip_forward", "net/bridge/*", "net/netfilter/*", "net/nf_conntrack_max")
 SYSCTL = "/proc/sys/"
 
-# The kernel moves the times of a terminal's node when somebody writes to the terminal.
+# The kernel moves the times of a terminal's node when a process writes to the terminal.
 MOVING = ("tty*", "console", "ptmx", "hvc*")
 
 PEERS = ("/usr/sbin/runc", "/usr/bin/crun")
@@ -114,7 +114,7 @@ def device_nodes(top: str = "/dev") -> Values:
 
 @cache
 def sysctl_names() -> tuple[str, ...]:
-    """Return the paths of all sysctls that stay as they are unless somebody sets them."""
+    """Return the paths of all sysctls that change only when they are set."""
     unsteady = UNSTEADY + PER_INTERFACE + SET_BY_NETWORKS
     found: list[str] = []
     for place, _, names in os.walk(SYSCTL):
@@ -164,7 +164,7 @@ def programs() -> tuple[str, ...]:
 
 
 def program_stamps(paths: Iterable[str] | None = None) -> Values:
-    """Return path -> what changes when somebody writes to the program, changes or replaces it."""
+    """Return path -> what changes when the program is written to, changed or replaced."""
     found: Values = {}
     for path in programs() if paths is None else paths:
         try:

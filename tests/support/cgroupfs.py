@@ -88,7 +88,7 @@ def remove(directories: set[Path]) -> None:
 
 
 def let_go_of_unmounted() -> bool:
-    """Return whether the kernel has ended the v1 hierarchies that nobody has mounted any more.
+    """Return whether the kernel has removed the v1 hierarchies that are no longer mounted.
 
     One that still had dying cgroups when it was unmounted stays for ever, until it is mounted and
     unmounted once more; even then it goes only some time later.

@@ -19,7 +19,7 @@ from tests.support.runtime import Result, execute
 
 OCID = PROGRAM.with_name("ocid")
 OCICTL = PROGRAM.with_name("ocictl")
-# A program that runs until it is told to stop.
+# A program that runs until it is stopped.
 STAYS = ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"]
 STARTING = 30.0  # seconds that the daemon may take, on a machine with other work
 

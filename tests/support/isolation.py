@@ -1,6 +1,6 @@
 """The place in which root tests run: an own mount namespace, and orphans come to us.
 
-What the runtime calls "the host" is then a mount table that nobody else changes, so a mount
+What the runtime calls "the host" is then a mount table that nothing else changes, so a mount
 left behind is seen exactly, and vanishes with the test process whatever happens.  ``/run`` and
 ``/dev/shm`` are empty: state roots and locks of runtimes and engines are the session's own.  So
 are the device nodes: whatever changes their mode or owner is seen, and the machine's own stay as

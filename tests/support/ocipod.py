@@ -257,7 +257,7 @@ class Ocipod:
                 try:
                     fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except BlockingIOError:
-                    # The pod's first process has not ended before its orphans are reaped.
+                    # The pod's init has not exited before its orphans are reaped.
                     processes.reap_orphans()
                     time.sleep(0.02)
                 else:

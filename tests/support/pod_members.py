@@ -61,7 +61,7 @@ def is_alive(pid: int) -> bool:
 
 
 def is_free(path: Path) -> bool:
-    """Return whether nobody holds the pod's lock right now."""
+    """Return whether the pod's lock is free right now."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)

@@ -30,7 +30,8 @@ def lets_all(number: int) -> int:
 
 
 class Agent:
-    """Listens at ``path``; ``states`` and ``numbers`` collect what it was told and asked."""
+    """An agent listening at ``path``; ``states`` and ``numbers`` collect the states and calls it
+    got."""
 
     def __init__(self, path: Path, judge: Judge = lets_all) -> None:
         self.path = path

@@ -8,11 +8,11 @@ from pathlib import Path
 from tests.support.runtime import Result, execute
 
 BOOTED = "run/systemd/system"  # sd_booted(3)
-HOST = Path("/proc/1/root")  # the first process' mounts: tests see an empty /run
+HOST = Path("/proc/1/root")  # the mounts of the host's init: tests see an empty /run
 
 
 def booted() -> bool:
-    """Return whether systemd is the host's first process."""
+    """Return whether systemd is the host's init."""
     return os.geteuid() == 0 and os.path.isdir(HOST / BOOTED)  # False also if we may not look
 
 

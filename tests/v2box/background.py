@@ -8,7 +8,7 @@ came of it is in ``DIRECTORY/WORD.json``.  Standard input is held open by the se
 ends, which it does however the session ends, so does whatever was begun here, and the directory
 goes.
 
-The process is nobody's child: tests look for descendants of their own process.
+The process is no descendant of the tests, which look for their own descendants.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def become_nobodys_child() -> None:
 
 
 def end_with_input() -> None:
-    """Ends the process, by way of its ``finally``, when nobody holds standard input open."""
+    """Exit, through ``finally``, when standard input is closed."""
 
     def wait() -> None:
         os.read(0, 1)
@@ -57,7 +57,7 @@ def tell(place: Path, word: str, outcome: dict[str, object]) -> None:
 
 
 def attend(place: Path, names: list[str]) -> None:
-    """Everything in turn; without a box nothing is told but the reason."""
+    """Run all steps in order; without a test VM, only report the reason."""
     try:
         machine.built()
     except machine.NoBox as reason:

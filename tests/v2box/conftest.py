@@ -40,7 +40,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """After the test, when its output is no longer captured, its inner tests are told."""
+    """After the test, when output is no longer captured, report its inner tests."""
     done = yield
     results.hand_over(item, item.stash.get(FOUND, []))
     return done

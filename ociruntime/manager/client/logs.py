@@ -1,4 +1,4 @@
-"""``ocictl logs`` and ``ocictl events``: what containers have printed, and what has happened."""
+"""``ocictl logs`` and ``ocictl events``: the output of containers, and what happened to them."""
 
 from __future__ import annotations
 

@@ -91,7 +91,8 @@ def unified(resources: Json) -> list[Write]:
     if cpu.get("quota"):
         writes.append(("cpu.max", f"{cpu['quota']} {cpu['period']}"))
     if cpu.get("shares"):
-        # Map 2..262144 to 1..10000 with the same formula as runc and crun.
+        # Map 2..262144 to 1..10000 with the linear formula that older versions of runc and crun
+        # use.
         shares = min(max(int(cpu["shares"]), 2), 262144)
         writes.append(("cpu.weight", str(1 + (shares - 2) * 9999 // 262142)))
     return writes + _pids(resources)

@@ -10,7 +10,7 @@ from ociruntime.base.errors import HostError, PodError
 from ociruntime.pods.store.pod import RUN, Pod
 
 SOCKET = "ctl"
-# There never was a socket, nobody listens any more, or the monitor ended in mid-request.
+# There never was a socket, nothing listens any more, or the monitor exited during the request.
 _GONE = (errno.ENOENT, errno.ECONNRESET, errno.ECONNREFUSED, errno.EPIPE)
 
 

@@ -374,7 +374,7 @@ class AppRun:
         self._go_on()
 
     def kill(self) -> None:
-        """Kill the app's first process; deleting the container kills the rest of its cgroup."""
+        """Kill the app's init; deleting the container kills the rest of its cgroup."""
         self._cancelled = True
         if self.pid:
             self._send(SIGKILL)

@@ -92,7 +92,7 @@ class Requests:
     def _remove(self, connection: Connection, request: Request) -> None:
         self._must_be_mutable()
         app = self._pod.apps.get(str(request.get("app")))
-        if app is None:  # `app add` was killed before it told the monitor
+        if app is None:  # `app add` was killed before it notified the monitor
             connection.answer({})
             return
         app.remove(_seconds(request), lambda error: self._removed(connection, app, error))

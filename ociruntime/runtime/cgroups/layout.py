@@ -200,7 +200,7 @@ def resolve_path(cgroups_path: str | None, container_id: str) -> str:
     if not cgroups_path:
         return "/" + container_id
     if "\0" in cgroups_path or "\n" in cgroups_path:
-        raise ConfigError(CGROUPS_PATH, f"{cgroups_path!r} holds a NUL or a newline")
+        raise ConfigError(CGROUPS_PATH, f"{cgroups_path!r} contains a NUL or a newline")
     parts = [part for part in cgroups_path.split("/") if part not in ("", ".")]
     if ".." in parts:
         raise ConfigError(CGROUPS_PATH, f'"{cgroups_path}" must not contain ".."')

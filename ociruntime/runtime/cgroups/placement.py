@@ -77,7 +77,7 @@ class Placement:
         """Create what is missing.
 
         A directory that appears meanwhile belongs to another process and is not counted as
-        made here; one that vanishes (the neighbour's delete takes the common parent away) is
+        made here; one that vanishes (another container's `delete` removes the common parent) is
         made again.  Raises ConfigError if the container's own is in use, HostError.
         """
         self.survey()
@@ -230,7 +230,7 @@ def _creation_failure(directory: str, error: OSError, where: str) -> HostError:
     if error.errno == errno.EAGAIN:
         hint = "cgroup.max.descendants or cgroup.max.depth of a parent is reached"
     elif error.errno == errno.ENOSPC:
-        hint = "the kernel has no room for another cgroup in this hierarchy"
+        hint = "the kernel cannot create more cgroups in this hierarchy"
     elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         hint = "--rootless=true does without cgroups that cannot be made"
     prefix = f"{where}: " if where else ""

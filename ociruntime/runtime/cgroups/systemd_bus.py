@@ -63,7 +63,7 @@ class SystemdManager:
         self._serial = 0
         self._parser = Parser()
         self._signals: list[Message] = []  # received while waiting for a reply
-        self._sender = ""  # on a bus, where everybody can send signals: the name of systemd
+        self._sender = ""  # on a bus, where every client can send signals: the name of systemd
         self._whose = "the user's systemd" if user else "systemd"
         self._socket, direct = _connect(user)
         # On a bus, a client must say Hello, and subscribe to signals.

@@ -246,7 +246,8 @@ class SystemdCgroup(Cgroup):
         return [*(each for each in properties if each[0] not in names), *asked]
 
     def _explain(self, error: Refused, found: list[Setting], version: int) -> Exception:
-        """Return the error for the setting that systemd's message is about, if it can be told."""
+        """Return the error for the setting that systemd's message is about, if that can be
+        determined."""
         if error.name == "UnitExists":
             for each in self.placements:
                 each.existing = len(each.directories)  # another container's: not to be removed

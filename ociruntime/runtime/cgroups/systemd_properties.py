@@ -1,9 +1,10 @@
 """Translation of limits into properties of a systemd unit.
 
 systemd owns the control files of its units: after ``daemon-reload`` or ``set-property`` it
-writes them anew, from the properties it knows.  So every setting that has a property is
-handed over as one, and then written as with the plain driver, for what has none, and for
-what a property rounds.  Source: org.freedesktop.systemd1(5), systemd.resource-control(5).
+writes them anew, from the properties it knows.  So every setting that has a property is set as one.
+All settings are then also written to the control files, as by the plain driver: some have no
+property, and properties round some values.  Source: org.freedesktop.systemd1(5),
+systemd.resource-control(5).
 
 A property is (name, D-Bus signature, value).  Pure; the two tables give, for a control file,
 the property, its conversion and the first version of systemd that knows it.

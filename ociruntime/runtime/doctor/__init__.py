@@ -1,1 +1,1 @@
-"""The command ``check``: probes of the host, and all faults of a bundle."""
+"""The command ``check``: probes of the host, and all problems of a bundle."""

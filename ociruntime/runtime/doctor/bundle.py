@@ -1,4 +1,4 @@
-"""All faults of a bundle, found by the checks of ``create`` and ``start`` themselves."""
+"""All problems of a bundle, found with the checks of ``create`` and ``start`` themselves."""
 
 from __future__ import annotations
 

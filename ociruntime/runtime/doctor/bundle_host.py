@@ -1,4 +1,4 @@
-"""Checks of what a config needs from the host, which ``create`` would only miss on the way.
+"""Check that the host has what a config needs, where ``create`` itself would only fail halfway.
 
 Each check takes (config of the right shape, bundle, root filesystem or "", host) and yields its
 faults; none of them changes anything.

@@ -101,7 +101,7 @@ def _user_namespaces(host: Host) -> Answer:
             if host.rootless:
                 return Answer(MISSING, found, remedy=advice)
             return Answer(LIMITED, found, "ordinary users cannot run containers", advice)
-    return Answer(OK, "for everybody")
+    return Answer(OK, "for all users")
 
 
 def _ranges(host: Host) -> Answer:
@@ -116,7 +116,9 @@ def _ranges(host: Host) -> Answer:
         return Answer(OK, "not needed by root")
     start, who = 100000, name or str(host.uid)
     lines = " and ".join(f"echo {who}:{start}:65536 >>{kind.ranges}" for kind in (UID, GID))
-    return Answer(LIMITED, f"none for {who}", remedy=f"as root: {lines}, where nobody has these")
+    return Answer(
+        LIMITED, f"none for {who}", remedy=f"as root: {lines}, with a range that no one else has"
+    )
 
 
 def _helpers(host: Host) -> Answer:

@@ -49,7 +49,7 @@ HINTS: dict[tuple[str, int], str] = {
     ("mount", ENAMETOOLONG): "the kernel takes at most 4095 bytes of options in all",
     ("mount", EBUSY): "the filesystem is mounted already in a way that cannot be shared",
     ("mount", ENOTDIR): "a part of the destination is not a directory",
-    ("mount", ELOOP): "the destination is, or leads over, a symbolic link that is not followed",
+    ("mount", ELOOP): "the destination is or contains a symbolic link, which is not followed",
     ("mount_setattr id map", EINVAL): "the filesystem, or one below it with ridmap, does not take"
     " id maps on this kernel, or has one already",
     ("mount_setattr id map", EPERM): "mapping ids needs CAP_SYS_ADMIN in the user namespace that"
@@ -73,7 +73,7 @@ HINTS: dict[tuple[str, int], str] = {
     ("device", EPERM): "making device nodes needs CAP_MKNOD; a user namespace cannot",
     ("rlimit", EPERM): "raising a hard limit needs CAP_SYS_RESOURCE on the host",
     ("rlimit", EINVAL): "the soft limit must not be above the hard one",
-    ("setgroups", EPERM): "process.user.additionalGids cannot be set where setgroups(2) is given up"
+    ("setgroups", EPERM): "process.user.additionalGids cannot be set where setgroups(2) is denied"
     " (/proc/PID/setgroups): in a user namespace that maps nothing but an ordinary user's group",
     ("user", EINVAL): "the user namespace does not map this uid or gid",
     (

@@ -157,9 +157,10 @@ def skip(channel: socket) -> bool:
 
 # The messages that an executor may still send: each one of its plan, once and in order.
 #
-# In a shared pid namespace a neighbour may trace the process that holds the channel, and take a
-# descriptor of the channel from it. Messages from such a neighbour must not change anything on the
-# host: a repeated stage would be answered with descriptors of cgroups, or with hooks run as root.
+# In a shared pid namespace another container's process may trace the process that holds the
+# channel, and take a descriptor of the channel from it. Messages from such a process must not
+# change anything on the host: a repeated stage would be answered with descriptors of cgroups, or
+# with hooks run as root.
 
 CODES = {name: code for code, (name, _, _) in enumerate(ops.OPERATIONS, 1)}
 SYNC, WAIT_START = CODES["sync"], CODES["wait_start"]

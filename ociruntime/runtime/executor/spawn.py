@@ -55,9 +55,9 @@ class Executor:
         """Switch to the process that INIT_PID names, which the started one has forked.
 
         Raises StepError if another process sent the message, and HostError if the process is not
-        our child. A neighbour that traces the init can send any message, but the kernel identifies
-        the sender: the parent that exits (clone_process), which is in no pid namespace of the
-        neighbour's, or the named process itself (clone_init).
+        our child. A process that traces the init can send any message, but the kernel identifies
+        the sender: the parent that exits (clone_process), which is not in the tracer's pid
+        namespace, or the named process itself (clone_init).
         """
         pid = message.pid
         parent_tells = any(each.code == CLONE_PROCESS for each in self.plan.operations)
@@ -75,7 +75,7 @@ class Executor:
     def reap(self) -> None:
         """Wait for the process's exit; it is our child.
 
-        A neighbour in its pid namespace that traces it can keep its exit from us: then the process
+        A process in its pid namespace that traces it can hide its exit from us: then the process
         that adopts our children has to reap it.
         """
         try:
@@ -90,7 +90,8 @@ class Executor:
     def discard(self) -> None:
         """Kill the process, and one that it has forked without our knowing; close the descriptors.
 
-        It is reaped last: while its number is its own, nobody else can send INIT_PID in its name.
+        It is reaped last: until then its pid is not reused, so no other process can send INIT_PID
+        in its name.
         """
         self._end()
         if self.channel.fileno() >= 0:
@@ -103,7 +104,7 @@ class Executor:
                 try:
                     self.became(message)
                 except RuntimeFailure:
-                    continue  # sent by a neighbour; the executor's own message may follow
+                    continue  # sent by another process; the executor's own message may follow
                 self._end()
         self.reap()
         self.close()

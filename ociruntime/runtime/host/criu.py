@@ -34,7 +34,7 @@ def find_criu(given: str = "") -> str:
     """Return the path of criu; ``given`` is a path, a name to look for, or "" for the default.
 
     Like runc and crun it is looked up in the caller's PATH first, since podman cannot pass --criu;
-    directories there that others can change are passed over.  Raises CriuError if it is not found.
+    directories there that others can change are skipped.  Raises CriuError if it is not found.
     """
     name = given or NAME
     if "/" in name:

@@ -1,7 +1,7 @@
 """The messages of CRIU's RPC, in protobuf's wire format (criu.org/RPC, images/rpc.proto).
 
 A message is a dictionary by the names of rpc.proto.  Its tables have the fields used here; their
-numbers never change.  Fields of an answer that are not in a table are passed over.
+numbers never change.  Fields of an answer that are not in a table are ignored.
 """
 
 from __future__ import annotations

@@ -55,8 +55,9 @@ def run_host_hooks(
     with each hook's argv, outcome and duration.  ``outputs`` are files for what hooks print to
     standard output and standard error, or "".
 
-    Where this process is another program's (not ``alone``), its other children cannot be told from
-    what a hook that has to be killed has left: then only the hook's process group ends.
+    Where this process is another program's (not ``alone``), its other children cannot be
+    distinguished from processes that a killed hook leaves behind: then only the hook's process
+    group is killed.
     """
     for i, hook in enumerate(hooks):
         _run(f"hooks.{kind}[{i}]", hook, state_json, debug, outputs, alone)

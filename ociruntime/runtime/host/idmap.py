@@ -191,7 +191,7 @@ def missing_line(
     there = ", ".join(f"{start}:{count}" for start, count in granted) or "nothing"
     return (
         f"{file} gives {name} {there}; as root: echo {name}:{first}:{size} >>{file},"
-        " where nobody else has these"
+        " with a range that no one else has"
     )
 
 

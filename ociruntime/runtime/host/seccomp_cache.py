@@ -117,7 +117,8 @@ def _keep(
 
 
 def _evict(directory: str) -> None:
-    """Make room for one more: the oldest go, and with them what killed writers have left."""
+    """Evict the oldest files to make room for one more, including unfinished files of killed
+    writers."""
     paths = [f"{directory}/{name}" for name in posix.listdir(directory)]
     if len(paths) < LIMIT:
         return

@@ -1,4 +1,4 @@
-"""Prediction of a compiled filter's verdicts on the system calls that the executor makes under it.
+"""Predict a compiled filter's verdicts on the system calls that the executor makes under it.
 
 A small interpreter for the subset of classic BPF that libseccomp writes.  For values that are not
 known beforehand (pointers, descriptors), it follows every branch; a call counts as allowed only if

@@ -1,4 +1,4 @@
-"""The state directories: one a container, nothing in them that could be looked up elsewhere.
+"""State directories: one per container, holding only what cannot be looked up elsewhere.
 
     ROOT/ID/             a container; appears by one rename when it is created
         state.json       facts fixed at creation, written once

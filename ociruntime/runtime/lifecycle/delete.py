@@ -50,7 +50,8 @@ def delete(context: Context, container_id: str, force: bool) -> None:
 def _lock(context: Context, container_id: str, force: bool) -> tuple[Container, Lock]:
     """Lock the container; with ``force``, kill its init if another command keeps holding the lock.
 
-    That ends a ``start`` which waits for a hook, or for a process that a neighbour has stopped.
+    That ends a ``start`` which waits for a hook, or for a process that another container's process
+    has stopped.
     """
     if force:
         try:

@@ -155,7 +155,8 @@ class Execution:
             if self._listener >= 0 and not self._forks:
                 self._tell_agent()
                 go(self.executor.channel)
-        # The announcement may be a neighbour's: without INIT_PID the program's pid is not known.
+        # Another process may have sent the announcement: without INIT_PID the program's pid is not
+        # known.
         if not announced or self._forks:
             raise self._vanished()
 

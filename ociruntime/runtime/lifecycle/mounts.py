@@ -227,7 +227,7 @@ def _reason(container: Container, error: RuntimeFailure) -> RuntimeFailure:
 
 # The record of mounts that `mounts add` has made, by which they are recognised again.
 #
-# A process inside can exchange the directories above a mount point, so a destination alone does not
+# A process inside can replace the directories above a mount point, so a destination alone does not
 # identify a mount: resolved again, it may lead to the read-only bind on /proc/sys.
 #
 # ``mounts.json`` in the state directory holds destination and mount id of each added mount. It is

@@ -226,7 +226,7 @@ def _request(context: Context, options: CreateOptions, bundle: Bundle, filters: 
         from ociruntime.runtime.host.seccomp_verdicts import allowed_calls
 
         request.seccomp_filter, request.seccomp_flags = compile_filter(
-            profile, lambda name: context.log.debug(f"seccomp: {name} is unknown, passed over")
+            profile, lambda name: context.log.debug(f"seccomp: {name} is unknown, skipped")
         )
         request.seccomp_calls = allowed_calls(request.seccomp_filter)
     return request

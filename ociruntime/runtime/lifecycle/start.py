@@ -122,7 +122,7 @@ def _await_exec(
 ) -> Message | None:
     """Wait for the exec; otherwise like ``_open_gate``.
 
-    The end of file may never come: a neighbour that has traced the process may keep a duplicate of
+    End of file may never come: another process that has traced the init may keep a duplicate of
     its end of the connection. So the process's exit counts as the end, and so do some seconds after
     the announcement (csrc/entry/start.c).
     """
@@ -135,7 +135,7 @@ def _await_exec(
         raise _ended_silently(container)
     if message.kind != MESSAGE_EXEC:
         return message
-    # One more message and no further one: a neighbour could send any number of them.
+    # Only one more message is read: a process that traces the init could send any number of them.
     message = _next(connection, pidfd, EXEC_MILLISECONDS)
     return message if message is not None and message.kind == MESSAGE_FAILURE else None
 
@@ -168,7 +168,7 @@ def _hand_on(container: Container, agent: SeccompAgent, message: Message) -> Non
 
 def _ended_silently(container: Container) -> StepError:
     # A dying process closes its files before it is a zombie; whoever asks for the state after
-    # this error must not be told that the container is running.
+    # this error must not learn that the container is running.
     pidfd = open_process(container.pid, container.started)
     if pidfd >= 0:
         await_end(pidfd, END_SECONDS)

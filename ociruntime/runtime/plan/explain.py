@@ -372,7 +372,7 @@ WRITERS: dict[str, Callable[[Fields], str]] = {
     "write_proc": _write_proc,
 }
 
-# Arguments in a sentence: only those that distinguish the operation from its neighbours.
+# Arguments in a sentence: only those that distinguish the operation from similar ones.
 SHORT: dict[str, Callable[[Fields], str]] = {
     "affinity": _cpus,
     "bind": _bind_place,

@@ -1,4 +1,4 @@
-"""The table of the operations that a plan consists of.
+"""The table of all operations of a plan.
 
 Each operation is one to three system calls that the executor makes.  From this table
 ``tools/generate_plan.py`` writes ``runtime/plan/operations.py`` (typed constructors),

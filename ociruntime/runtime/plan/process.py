@@ -192,8 +192,8 @@ def _add_personality(job: Compilation) -> None:
 def add_keyring(job: Compilation, process: Process | None) -> None:
     """Give the process a session keyring with its own label: under another it could not use it.
 
-    The keyring has no name: a named one is joined, not made, if another container has made it
-    first and opened it to everybody.  The label for new keys holds until the next exec.
+    The keyring has no name: a named one would be joined, not created, if another container had
+    created it first and opened it to all.  The label for new keys holds until the next exec.
     """
     label = process.get("selinuxLabel") if process else None
     if label:

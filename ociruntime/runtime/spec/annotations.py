@@ -46,7 +46,7 @@ WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
     ("run.oci.timens_offset", "`linux.timeOffsets` says it"),
     ("run.oci.seccomp.receiver", "`linux.seccomp.listenerPath` says it"),
     ("run.oci.seccomp.plugins", "code of others would run in the runtime; an agent can do it"),
-    ("run.oci.seccomp_bpf_data", "a filter that nobody can read or check"),
+    ("run.oci.seccomp_bpf_data", "a filter in binary form, which cannot be reviewed"),
     ("run.oci.mount_context_type", "`linux.mountLabel` is always the context"),
     ("run.oci.systemd.force_cgroup_v1", "for images of systemd that predate cgroup v2"),
 )

@@ -1,4 +1,4 @@
-"""The shape of config.json: what ``check.py`` walks.
+"""The shape of config.json: the tables that ``check.py`` walks.
 
 A table lists an object's members: (name, required, kind, what the kind needs).
 integer: (least, greatest); enum: the accepted words; array: (fewest items, kind and need

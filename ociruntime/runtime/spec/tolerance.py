@@ -17,7 +17,7 @@ Rule = Callable[[dict[str, Any]], Iterator[str]]
 
 
 def tolerate(config: Json) -> list[str]:
-    """Correct in ``config`` what both peers accept; return a warning for each change."""
+    """Correct in ``config`` what both runc and crun accept; return a warning for each change."""
     if not isinstance(config, dict):
         return []
     return [warning for rule in RULES for warning in rule(config)]

@@ -70,8 +70,8 @@ def test_nothing_is_made_where_others_may_write(tmp_path: Path) -> None:
     with pytest.raises(HostError) as caught:
         make_directory(f"{tmp_path}/a/b", 0o700, "store")
     assert str(caught.value) == (
-        f'use the store "{tmp_path}/a/b": "{tmp_path}" is writable by everybody, without the'
-        " sticky bit (0777) (only root and the user who runs this may own it, and nobody else may"
+        f'use the store "{tmp_path}/a/b": "{tmp_path}" is world-writable without the'
+        " sticky bit (0777) (only root and the user who runs this may own it, and no one else may"
         " write to it)"
     )
     assert not list(tmp_path.iterdir())
@@ -88,7 +88,7 @@ def test_links_and_dots_are_followed_as_the_kernel_does(tmp_path: Path) -> None:
         assert check_directory(f"{tmp_path}/{path}", "store")
     assert not check_directory(f"{tmp_path}/again/../link", "store")
     (tmp_path / "real").chmod(0o777)
-    with pytest.raises(HostError, match=r"real.* is writable by everybody"):
+    with pytest.raises(HostError, match=r"real.* is world-writable"):
         check_directory(f"{tmp_path}/again", "store")
 
 

@@ -135,7 +135,7 @@ def test_examples_are_understood(program: Program, command: Command, line: str) 
 
 @EVERY_PROGRAM
 def test_every_option_is_read(program: Program) -> None:
-    """Somebody names it in quotes, beside its definition."""
+    """Its name occurs in quotes, besides its definition."""
     folder = {"ociruntime": "runtime/cli", "ocipod": "pods", "ocictl": "manager/client"}
     sources = "".join(
         path.read_text() for path in sorted((project.PACKAGE / folder[program.name]).rglob("*.py"))

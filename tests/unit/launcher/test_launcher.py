@@ -182,7 +182,7 @@ def test_a_copy_finds_the_package_where_it_was_installed(tmp_path: Path) -> None
 
 
 def test_oldest_fitting_version_wins(tree: Tree) -> None:
-    """A package whose interpreter is gone is passed over."""
+    """A package whose interpreter is missing is skipped."""
     tree.interpreter().package(f"lib/python{VERSION}/site-packages")
     tree.package("lib/python3.29/site-packages", "raise SystemExit(1)")
     assert tree.run().returncode == 0

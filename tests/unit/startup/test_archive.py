@@ -1,4 +1,4 @@
-"""The archive of compiled modules: used when it fits, passed over when anything differs."""
+"""The archive of compiled modules: used if valid, ignored if anything differs."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from tests.support.plugin import MakeContainer
 
 @pytest.fixture
 def divided(container: MakeContainer, nothing_left: None) -> Iterator[Container]:
-    """Its first process is in ``payload/first``, as an init system in a container has it."""
+    """Its init is in ``payload/first``, as with an init system in a container."""
     one = container().started()
     place = cgroupfs.directory(one.pid, "")
     inner = place / "payload" / "first"

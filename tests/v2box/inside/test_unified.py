@@ -114,7 +114,7 @@ def test_memory_is_enforced(parent: Path, container: MakeContainer, bundle: Make
 
 
 def test_born_in_its_cgroup(parent: Path, container: MakeContainer, bundle: MakeBundle) -> None:
-    """CLONE_INTO_CGROUP: a full pids cgroup refuses births, but nobody who moves in."""
+    """CLONE_INTO_CGROUP: a full pids cgroup refuses forks, but not processes that are moved in."""
     (root_group() / "cgroup.subtree_control").write_text("+pids")
     (parent / "cgroup.subtree_control").write_text("+pids")
     (parent / "pids.max").write_text("0")

@@ -1,4 +1,4 @@
-"""systemd is the first process, for what needs its D-Bus interface."""
+"""systemd is the init of the test VM, for tests that need its D-Bus interface."""
 
 from __future__ import annotations
 

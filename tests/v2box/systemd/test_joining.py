@@ -51,7 +51,7 @@ def test_cgroup_below_the_unit_s(container: MakeContainer, bundle: MakeBundle) -
 
 
 def test_controllers_passed_on(container: MakeContainer, bundle: MakeBundle) -> None:
-    """The first process has left the unit's own cgroup, which takes none any more."""
+    """The init has left the unit's own cgroup, which accepts no more processes."""
     wanted = bundle()
     wanted.linux["cgroupsPath"] = f":{TAG}:one"
     one = container(wanted).started()

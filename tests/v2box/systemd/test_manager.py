@@ -99,7 +99,7 @@ def test_a_container_outlives_its_daemon(service: Service, bundle: MakeBundle) -
 
 
 def test_what_is_to_run_always(service: Service, bundle: MakeBundle) -> None:
-    """It runs again although nobody asks: the unit is started with the machine."""
+    """It runs again without a request: the unit is started at boot."""
     rootfs = bundle().path / "rootfs"
     words = ("--name=one", "--network=none", "--restart=always", f"--rootfs={rootfs}")
     service.ocictl("run", "-d", *words, "sleep", "1000").ok()

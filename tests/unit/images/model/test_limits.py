@@ -1,4 +1,4 @@
-"""What an image may take, and how the room on the file system is watched."""
+"""The limits of an image, and the check of the free space on the file system."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
 
 def test_what_others_write_counts(disk: SimpleNamespace) -> None:
-    """The room is asked for again: it shrinks by more than what this image takes."""
+    """Free space is checked again: it shrinks by more than this image uses."""
     budget = Budget.at("/", Limits())
     budget.take_bytes(100 * MIB)
     disk.f_bfree = 150 * MIB // BLOCK  # of which a hundredth of the whole is to stay

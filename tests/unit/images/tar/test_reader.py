@@ -200,7 +200,7 @@ def test_sparse_files_of_gnu_tar(tmp_path: Path, options: list[str]) -> None:
     source = tmp_path / "source"
     source.mkdir()
     with (source / "holes").open("wb") as file:
-        for number in range(30):  # more than one header has room for
+        for number in range(30):  # more than fit into one header
             file.seek(number * 262144)
             file.write(b"%d" % number * 100)
         file.truncate(30 * 262144)

@@ -1,4 +1,4 @@
-"""Archives that nobody would write by accident: whatever they hold, only the tree changes."""
+"""Deliberately hostile archives: whatever they contain, only the tree changes."""
 
 from __future__ import annotations
 

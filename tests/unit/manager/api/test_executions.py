@@ -58,7 +58,7 @@ def run(command: list[str], act: Callable[[executions._Execution, Client], Any])
 
 
 def test_a_slow_client_gets_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The time that others are given to close the pipe runs while nobody reads."""
+    """The timeout for other processes to close the pipe also runs while nothing reads it."""
     monkeypatch.setattr(executions, "DRAIN_TIMEOUT", 0)
 
     async def slow(execution: executions._Execution, client: Client) -> None:
@@ -73,7 +73,7 @@ def test_a_slow_client_gets_all(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run([sys.executable, "-c", script], slow) == (3, size)
 
 
-# Ends when nobody can read what it would write.
+# Exits when its output has no reader any more.
 SILENT = f"{sys.executable} -c 'import select; p = select.poll(); p.register(1, 0); p.poll()'"
 
 
@@ -98,7 +98,7 @@ def words(text: str) -> WSMessage:
 
 
 def given(command: list[str], *says: WSMessage) -> tuple[int, bytes, list[dict[str, Any]]]:
-    """A program with input: its exit code, its output, and what its client was told."""
+    """Return the exit code and output of a program with input, and the messages to its client."""
 
     async def whole() -> tuple[int, bytes, list[dict[str, Any]]]:
         client = Client(*says)
@@ -114,7 +114,7 @@ def given(command: list[str], *says: WSMessage) -> tuple[int, bytes, list[dict[s
 
 
 def test_a_signal_does_not_wait_behind_input() -> None:
-    """The client sends no more than it was told to."""
+    """The client sends no more than it was granted."""
     parts = [binary(b"x" * (ROOM // 8)) for _ in range(8)]
     code, _, told = given(["sleep", "60"], *parts, words('{"signal": 15}'))
     assert code == 128 + 15

@@ -1,4 +1,4 @@
-"""A record's way to the disk and back, and what is told of a container by its pod."""
+"""Records: writing and reading them, and what a pod's status adds to a container's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole configurations of apps, as they were when somebody last looked at them.
+"""Whole configurations of apps, as they were when last reviewed.
 
 ``OCIPOD_GOLDEN=write`` writes them anew; the difference is to be read.
 """

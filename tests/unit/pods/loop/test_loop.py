@@ -125,7 +125,7 @@ def test_an_error_loses_no_end_and_no_time(loop: Loop) -> None:
 
 
 def test_a_child_is_there_until_its_end_is_told(loop: Loop) -> None:
-    """So nobody else has its pid when it is sent a signal."""
+    """So no other process has its pid when it gets a signal."""
     one, two = (os.spawnv(os.P_NOWAIT, "/bin/true", ["true"]) for _ in range(2))
     for pid in (one, two):
         os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)

@@ -1,4 +1,4 @@
-"""Manifests that somebody has written."""
+"""Manifests written by users."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits and privileges of an app, as options and as somebody's manifest say them."""
+"""Limits and privileges of an app, from options and from a user's manifest."""
 
 from __future__ import annotations
 

@@ -261,7 +261,7 @@ def test_a_port_leads_to_one_pod(host: NetworkHost) -> None:
             host.join(second, ports=ports)
     host.join(second, ports=[mapping(8080, 80, "127.0.0.2"), mapping(8080, 80, protocol="udp")])
     assert host.leave(second) == []
-    first.namespace.close()  # dead, though nobody has cleared up yet
+    first.namespace.close()  # dead, though not cleaned up yet
     host.join(second, ports=[mapping(8080, 80)])
     for pod in (first, second):
         assert host.leave(pod) == []
@@ -271,7 +271,7 @@ def test_a_port_leads_to_one_pod(host: NetworkHost) -> None:
 def test_a_port_leads_to_the_newest_pod(
     tool: str, host: NetworkHost, outside: NetworkNamespace
 ) -> None:
-    """The rules of a dead one, which nobody has swept yet, do not win over it."""
+    """The rules of a dead pod that are not swept yet do not take precedence over it."""
     dead, living = host.pod(), host.pod()
     made = [forwarding(host.join(pod), pod.uuid) for pod in (dead, living)]
     with host.namespace.entered():

@@ -1,4 +1,4 @@
-"""Whoever is killed while he makes networks leaves a document by which all of it goes."""
+"""A process killed while it sets up networks leaves a document from which all is removed."""
 
 from __future__ import annotations
 

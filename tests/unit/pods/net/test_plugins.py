@@ -1,4 +1,4 @@
-"""Plugins that are programs: what they are told, what they answer, what they leave behind."""
+"""Plugins that are programs: their input, their answers, and what they leave behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the packet filters are told."""
+"""The rules passed to the packet filters."""
 
 from __future__ import annotations
 

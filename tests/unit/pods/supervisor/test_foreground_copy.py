@@ -71,7 +71,7 @@ def test_a_socket_blocks_nobody(loop: Loop) -> None:
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     copy = ForegroundCopy(loop, ours.fileno())
     text = b"x" * HELD + b"\n"
-    # A write that blocks ends when the other end is shut down, which then is told by the copy.
+    # A write that blocks ends when the other end is shut down, which the copy then reports.
     guard = threading.Timer(HANGS, lambda: theirs.shutdown(socket.SHUT_RDWR))
     guard.start()
     copy.write("", text)

@@ -76,7 +76,7 @@ def test_an_event(sleeper: Sleeper) -> None:
 
 
 def test_signals_stay(sleeper: Sleeper) -> None:
-    """Also one that would end it, and one that nobody would be told of."""
+    """Also one that would kill it, and one that is ignored by default."""
     os.kill(sleeper.process.pid, signal.SIGSTOP)
     os.kill(sleeper.process.pid, signal.SIGTERM)
     os.kill(sleeper.process.pid, signal.SIGCHLD)

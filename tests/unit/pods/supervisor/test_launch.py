@@ -1,4 +1,4 @@
-"""From a pod to its monitor: what keeps that from being started is told."""
+"""Launch a pod's monitor: a failure to start it is reported."""
 
 from __future__ import annotations
 

@@ -103,7 +103,7 @@ def start(signals: list[Message], bus: Bus) -> None:
 
 
 def test_end_of_a_job_is_told_by_systemd_alone(bus: Bus) -> None:
-    """Whoever is on the bus can send us a signal, and guess the job."""
+    """Any client on the bus can send us a signal, and guess the job."""
     start([job_removed(STRANGER, "failed"), job_removed(SYSTEMD, "done")], bus)
 
 

@@ -198,7 +198,7 @@ def test_devices() -> None:
     ],
 )
 def test_devices_that_a_unit_cannot_name(rule: dict[str, Any]) -> None:
-    """A rule out of the ordinary is left to the program; one that systemd can say is told."""
+    """An unusual rule is left to the eBPF program; one that systemd supports becomes a property."""
     verdict, allowed = device_rules(rule)
     if rule["allow"]:
         assert (verdict, allowed) == ("auto", [])

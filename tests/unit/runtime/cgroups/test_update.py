@@ -29,7 +29,7 @@ FILES = {
 
 
 class Told(Cgroup):
-    """A cgroup of which somebody else wants to know."""
+    """A cgroup that another process watches."""
 
     __slots__ = ("heard",)
     heard: list[list[str]]

@@ -1,4 +1,4 @@
-"""Each command hands on what it was told, and prints what it was given."""
+"""Each command passes on its options, and prints the result."""
 
 from __future__ import annotations
 

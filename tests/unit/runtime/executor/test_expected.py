@@ -136,7 +136,7 @@ def test_a_listener_is_one_of_seccomp(fd: int) -> None:
 
 
 def test_a_message_that_is_too_short_is_no_end_of_file() -> None:
-    """A neighbour sends it, so that the messages behind it are not read."""
+    """Another process sends it, so that the messages behind it are not read."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
         ours.setsockopt(SOL_SOCKET, SO_PASSCRED, 1)

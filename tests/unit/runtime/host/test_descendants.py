@@ -28,7 +28,7 @@ def test_tree_without_ended_processes() -> None:
         assert found == sorted(found)
         assert shell.pid in found
         assert os.getpid() not in found
-        # Everybody is in our pid namespace.
+        # All of them are in our pid namespace.
         assert {os.getpid(), *found} <= set(descendants(shell.pid, with_namespace=True))
     finally:
         processes.end(set(descendants(shell.pid, with_namespace=False)))

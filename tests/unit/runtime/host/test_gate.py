@@ -46,7 +46,7 @@ def test_somebody(directory: str) -> None:
 
 
 def test_asking_does_not_wait(directory: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While a startContainer hook runs nobody takes the questions off the queue."""
+    """While a startContainer hook runs, nothing accepts connections from the queue."""
     monkeypatch.setattr(gate, "BACKLOG", 1)
     with closing(gate.make_gate(directory)):
         assert all(gate.is_waiting(directory) for _ in range(5))
@@ -61,7 +61,7 @@ def test_no_socket(directory: str) -> None:
 def test_full_queue_of_a_listener_that_another_process_holds(
     directory: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A neighbour that has traced the waiting process can fill it, and keep it full."""
+    """A process that traces the waiting one can fill it, and keep it full."""
     monkeypatch.setattr(gate, "CONNECT_SECONDS", 0.05)
     with closing(gate.make_gate(directory)) as held:
         held.listen(0)

@@ -272,7 +272,7 @@ def test_timeout_kills_what_left_the_session(tmp_path: Path) -> None:
 
 
 def test_children_of_before_are_spared() -> None:
-    """The container's first process is one."""
+    """The container's init is one."""
     child = os.posix_spawn("/bin/sleep", ["sleep", "100"], {})
     try:
         failure(shell("sleep 100", timeout=1))

@@ -89,7 +89,7 @@ def test_who_listens_is_no_part_of_it(cache: Cache) -> None:
 
 
 def test_another_profile_under_the_same_name(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever can compute a CRC gets his own filter all the same."""
+    """A matching CRC is not enough to get another filter accepted."""
     monkeypatch.setattr(seccomp_cache, "crc32", lambda data: len(data) & 0)
     cache(profile())
     cache(profile("rmdir"))

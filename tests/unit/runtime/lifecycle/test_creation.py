@@ -1,4 +1,4 @@
-"""What is said of a first process that ended without a word."""
+"""The error for an init that exited without a message."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def test_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("user", [None, {}, {"uid": 5}, {"gid": 6}, {"additionalGids": [7]}])
 def test_user_that_a_file_leaves_out(tmp_path: Path, user: dict[str, int] | None) -> None:
-    """Like runc and crun: whoever the container's own user is, it is root."""
+    """Like runc and crun: root, whatever the container's own user is."""
     file = tmp_path / "process.json"
     given = {} if user is None else {"user": user}
     file.write_text(json.dumps({"args": ["x"], "cwd": "/", **given}))

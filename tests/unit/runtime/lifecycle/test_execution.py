@@ -1,4 +1,4 @@
-"""What `exec` makes of an executor's messages that a neighbour may have forged."""
+"""How `exec` handles an executor's messages that another process may have forged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the state lives, for whoever calls."""
+"""The state root of each kind of caller."""
 
 from __future__ import annotations
 

@@ -186,7 +186,7 @@ REFUSED: dict[str, tuple[dict[str, Any], bool, str]] = {
         True,
         "l3CacheSchema: ",
     ),
-    "a group of somebody else": ({}, True, f"the group {ROOT}/c1 exists and is not"),
+    "another owner's group": ({}, True, f"the group {ROOT}/c1 exists and is not"),
 }
 
 
