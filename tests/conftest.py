@@ -17,7 +17,7 @@ import pytest
 sys.path.append(str(Path(__file__).resolve().parent.parent))
 
 
-# While the box of tests/v2box is busy on one processor, what wants only one comes first.
+# While the test VM (tests/v2box) keeps one processor busy, tests that need only one come first.
 EARLY = ("unit", "meta", "errors", "executor", "images", "runtime")
 LAST = "v2box"
 # Tests of these folders that need no root start no container and leave /run alone: `./dev test`

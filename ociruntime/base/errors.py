@@ -61,8 +61,8 @@ class ConfigError(RuntimeFailure):
     """A value of config.json is missing, invalid or not supported.
 
     ``where`` is its JSON path (``mounts[7].options[0]``), empty for the file itself.  Both it
-    and the message may quote the document as it is: what is no text is escaped here, and what is
-    too long for a line is cut in the middle.
+    and the message may quote the document as it is: undecodable bytes are escaped here, and text
+    that is too long for a line is cut in the middle.
     """
 
     def __init__(self, where: str, message: str, hint: str = "") -> None:
@@ -128,7 +128,7 @@ class NoSuchPod(PodError):
 
 
 class ImageError(RuntimeFailure):
-    """An image is not there, is damaged, asks for something unsupported, or is not trusted."""
+    """An image is missing, damaged, not supported or not trusted."""
 
 
 class RegistryError(ImageError):

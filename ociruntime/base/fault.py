@@ -17,7 +17,7 @@ MARKER = __file__.rpartition("/base/")[0] + "/_faults"
 
 
 def fault(point: str) -> None:
-    """Do what the environment asks for at ``point``, mostly nothing."""
+    """Inject the fault that the environment sets for ``point``, if any."""
     wishes = variable_for_tests(VARIABLE)
     if wishes:
         _do(point, wishes)

@@ -13,7 +13,8 @@ def read_file(path: str) -> bytes:
     """Return the contents of a file.  Raises OSError."""
     fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
     try:
-        # To the very end: the kernel gives lists (mountinfo, cgroup.procs) in pieces below a page.
+        # Read to the end: the kernel returns lists (mountinfo, cgroup.procs) in pieces below a
+        # page.
         parts = []
         while part := posix.read(fd, 65536):
             parts.append(part)

@@ -102,10 +102,10 @@ def wait_foreground(
     """Forward signals to the container's init until it ends; its exit status.
 
     A process killed by signal n counts as 128+n.  It must be a child of this process; other
-    children, which come to a subreaper, are reaped on the way.  ``relay`` is begun here, and
-    closed with the terminal restored, whatever happens.  ``signals`` stay caught, so that a late
-    one does not interrupt what the caller has still to clear away.  ``notifying`` tells a service
-    manager what the container says to it.
+    children, reparented to us as a subreaper, are reaped meanwhile.  ``relay`` is started here, and
+    always closed again, with the terminal restored.  ``signals`` stay caught, so that a late one
+    does not interrupt what the caller has still to clear away.  ``notifying`` forwards the
+    container's notifications to a service manager.
     """
     caught = signals or CaughtSignals()
     try:
@@ -151,7 +151,7 @@ def _wait(
                 if status is None:
                     if not _is_child(pid):
                         raise InternalError(
-                            f"process {pid} has ended but is not a child to wait for"
+                            f"process {pid} has exited, but is not our child to wait for"
                         )
                     # Something traces it, and hears of its end first; SIGCHLD follows.
                     poll.unregister(pidfd)
@@ -168,7 +168,7 @@ def _notify(notifying: NotifyRelay) -> None:
     try:
         notifying.forward()
     except HostError:
-        pass  # a manager that does not listen any more is no reason to leave the container
+        pass  # the container keeps running even if the manager no longer listens
 
 
 def _react(number: int, pidfd: int, relay: Relay | None) -> None:

@@ -92,7 +92,7 @@ def _lock_file(path: str, kind: int) -> int:
 
 
 def _is_at(fd: int, path: str) -> bool:
-    """Return whether the path still leads to the open file."""
+    """Return whether the path still refers to the open file."""
     try:
         there = posix.stat(path)
     except FileNotFoundError:

@@ -6,8 +6,8 @@ failing call, in the shape of runc's (logrus text, or one-line JSON with the key
 ``level``, ``msg``, ``time``), the time with its zone.  When the log is a file, the
 bare message of an error also goes to standard error, where conmon and people look.
 
-Warnings are held back until the command has succeeded: beside an error they would
-make the file two documents.  ``--debug`` writes everything at once.
+Warnings are held back until the command has succeeded: together with an error they would make the
+file two documents.  ``--debug`` writes everything at once.
 
 ``posix`` instead of ``os``, here and wherever every command passes: without ``site``,
 nothing else imports ``os``, which takes a millisecond.
@@ -143,7 +143,7 @@ def quote(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return ``text`` as part of one line: nothing in it ends the line or steers a terminal.
+    """Return ``text`` as part of one line: line breaks and terminal control sequences are escaped.
 
     Messages and tables quote files, containers, clients and other programs.  Control characters,
     line and paragraph separators, bidirectional overrides, other invisible characters and bytes

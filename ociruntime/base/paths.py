@@ -21,5 +21,5 @@ def clean(path: str) -> str:
 
 
 def is_below(path: str, directory: str) -> bool:
-    """Return whether a clean path lies under a clean directory (not the directory itself)."""
+    """Return whether a clean path is below a clean directory (not the directory itself)."""
     return path != directory and (directory == "/" or path.startswith(directory + "/"))

@@ -2,8 +2,8 @@
 
 A pid alone may have been reused for another process meanwhile; together with the time
 of its start, in clock ticks since boot (proc_pid_stat(5), field 22), it names one
-process: no pid is reused within a tick of a hundredth of a second, unless root asks for
-that very pid (ns_last_pid, clone3).
+process: no pid is reused within a tick of a hundredth of a second, unless root requests that pid
+explicitly (ns_last_pid, clone3).
 """
 
 from __future__ import annotations

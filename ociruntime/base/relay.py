@@ -183,7 +183,7 @@ def _watch(poll: select.poll, fd: int, events: int) -> None:
     if events:
         poll.register(fd, events)
     else:
-        # Without events a hang-up would be reported, for ever.
+        # Without events a hang-up would be reported again and again.
         try:
             poll.unregister(fd)
         except KeyError:

@@ -79,7 +79,7 @@ class Terminal:
     def make_raw(self, *, keep_output: bool = False) -> None:
         """Set raw mode, like cfmakeraw(3); the first call saves the previous modes.
 
-        With ``keep_output`` the terminal goes on converting line feeds in the output.  It is called
+        With ``keep_output`` the terminal still converts line feeds in the output.  It is called
         again when the process continues after a stop, because the shell sets its own modes
         meanwhile.
         """

@@ -3,9 +3,9 @@
 State directories, image stores and pods name hooks, cgroups and files that a privileged process
 then acts on: whoever can write them has that process's privileges.  So a directory is trusted only
 if it belongs to us or to root, no one else may write to it, and no one else can replace it: every
-directory and symbolic link on the way there has to belong to us or to root, and a directory on the
-way that all may write to must be sticky, as ``/tmp`` is.  (A group that may write to a directory on
-the way is the administrator's choice.)  This is what sshd's StrictModes asks of a home directory.
+directory and symbolic link on the path must belong to us or to root, and a world-writable directory
+on the path must be sticky, as ``/tmp`` is.  (A group that may write to a directory on the path is
+the administrator's choice.)  This is what sshd's StrictModes asks of a home directory.
 
 A path that passes the check cannot be replaced before it is used.
 """
@@ -60,7 +60,7 @@ def check_entry(path: str, kind: str) -> bool:
 
 
 def check_file(path: str, kind: str) -> None:
-    """Require that the file ``path``, if it exists, is no link and belongs to us or to root.
+    """Require that the file ``path``, if it exists, is not a link and belongs to us or to root.
 
     Raises HostError.
     """
@@ -144,7 +144,7 @@ def in_user_namespace() -> bool:
 def _walk(path: str) -> tuple[posix.stat_result | None, str]:
     """Follow ``path``, checking each step: (status, path without links) of where it leads.
 
-    The status is None if something on the way does not exist.  Raises OSError.
+    The status is None if a component of the path does not exist.  Raises OSError.
     """
     here, status = "", posix.lstat("/")
     pending = _parts(path)

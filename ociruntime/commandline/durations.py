@@ -50,7 +50,7 @@ def _seconds(text: str, option: str) -> float:
 
 
 def _parse(text: str) -> float | None:
-    """Return the seconds, or None if the text is no duration; only ``0`` needs no unit."""
+    """Return the seconds, or None if the text is not a duration; only ``0`` needs no unit."""
     rest = text[1:] if text[:1] in ("+", "-") else text
     if rest == "0":
         return 0

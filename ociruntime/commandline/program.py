@@ -49,7 +49,7 @@ class Program:
 
     @property
     def commands(self) -> tuple[Command, ...]:
-        """All commands; loads every module."""
+        """Return all commands; loads every module."""
         return tuple(map(self.command, self._modules))
 
     def shown_groups(self) -> list[tuple[str, list[Command]]]:

@@ -90,7 +90,7 @@ class Lines:
         text = json.dumps({"progress": kind, "done": done, "total": total})
         try:
             os.write(_STDERR, text.encode() + b"\n")
-        except OSError:  # the reader closed the pipe; the work goes on
+        except OSError:  # the reader closed the pipe; continue without it
             self._told = float("inf")
 
 

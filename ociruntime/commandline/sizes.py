@@ -6,7 +6,7 @@ from ociruntime.base.errors import UsageError
 
 _UNITS = "kmgtp"
 _ENDINGS = ("", "b", "ib")
-_HINT = "bytes, perhaps with a unit: 512, 50M, 1.5GiB; -1 is no limit"
+_HINT = "bytes, optionally with a unit: 512, 50M, 1.5GiB; -1 is no limit"
 _DIGITS = frozenset("0123456789")
 
 

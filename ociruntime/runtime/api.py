@@ -98,8 +98,8 @@ class Process:
     """A child of this process: a container's init, or a process of ``exec``.
 
     ``pid`` is that of the host, ``pidfd`` becomes readable when it ends (for poll, selectors,
-    asyncio).  ``close``, or the end of a ``with``, lets go of the descriptor and ends nothing;
-    of a process that has ended it leaves nothing either.
+    asyncio).  ``close``, or the end of a ``with``, closes the descriptor and leaves the process
+    running; of a process that has ended it leaves nothing either.
     """
 
     def __init__(self, pid: int, pidfd: int) -> None:
@@ -147,7 +147,7 @@ class Process:
 
 
 class Runtime:
-    """Where containers are kept and how they are made; immutable.
+    """The settings of a runtime: where containers are stored and how they are created; immutable.
 
     ``root``: the state directory, by default that of the command.  ``cgroup_manager``: who
     makes cgroups.  ``rootless``: do without those that this user may not make; None decides

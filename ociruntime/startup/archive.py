@@ -75,7 +75,8 @@ class Archive:
         return spec
 
     def _source(self, name: str, entry: "Entry") -> str | None:
-        """Where a module's source is, if it is still what was compiled."""
+        """Return the path of a module's source, or None if that has changed since it was
+        compiled."""
         _, _, is_package, size, modified = entry
         stem = f"{self._directory}/{name.replace('.', '/')}"
         source = f"{stem}/__init__.py" if is_package else f"{stem}.py"
@@ -125,8 +126,8 @@ class Archive:
         """Load what a command needs, in the order in which nothing waits for anything.
 
         The import system spends more time on looking for 70 modules, one inside the other,
-        than they take to run; here they are read at once and run.  At the first one whose
-        source has changed this ends, and the rest is imported as usual.
+        than they take to run; here they are read at once and run.  This stops at the first one
+        whose source has changed; the rest is imported as usual.
         """
         make = type(sys)
         for name, code in self._content(f":{command}"):

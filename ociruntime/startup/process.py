@@ -145,7 +145,7 @@ def _watched(directory: str, archive: Archive | None, began: int) -> list[str]:
         watched = [files[name] for name in own]
     else:
         watched = [f"{directory}/ociruntime/modules.bin"]
-        # By paths without links, which are looked up faster; the archive's own tells if the
+        # By paths without links, which are looked up faster; the archive's path shows whether the
         # package has been replaced.
         watched += [os.path.realpath(files[name]) for name in archive.to_watch(own)]
     if "_hashlib" in sys.modules:

@@ -1,8 +1,8 @@
 """The modules in each program's snapshot: those that nearly every run of the program loads.
 
 One file a program: the largest, of ``ocid``, takes three times as long to map as that of
-``ociruntime``, whose start is what engines wait for. A module that a program imports later is
-found and loaded as usual; a module here that few commands need only makes the file larger.
+``ociruntime``, for whose start engines wait. A module that a program imports later is found and
+loaded as usual; a module here that few commands need only makes the file larger.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Program:
 
 
 PROGRAMS = {
-    # The commands of a container's life, whatever the configuration asks for.
+    # The commands of a container's lifecycle, for any configuration.
     "ociruntime": Program(
         "__main__",
         """

@@ -16,7 +16,7 @@ snapshot make|refresh``:
 process that is written.
 
 It holds modules and nothing else: the process that writes it has an empty environment, no
-arguments of a user's, no open file, and has never looked at a container or at the host. Since it
+user-supplied arguments, no open file, and has never read container or host state. Since it
 is code, the launcher takes it only from its own user, from a directory that no one else may write
 to. If it, the interpreter, a library or a module has changed, the launcher starts the interpreter
 instead, with the same result. The file ``/etc/ociruntime/no-snapshot`` switches all of it off.
@@ -90,7 +90,7 @@ CHILD_ENVIRONMENT = {
     "LD_BIND_NOW": "1",
     "PYTHONMALLOC": "malloc",
 }
-# As isolated as INTERPRETER, but for these variables.
+# As isolated as INTERPRETER, except for these variables.
 CHILD_INTERPRETER = (sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8")
 
 # Why this interpreter can never be saved here: no such build, restartable sequences in use, too
@@ -429,7 +429,8 @@ def _reset_signals() -> None:
 def make_in_background(program: str = FIRST) -> None:
     """Make a program's snapshot in the background if there is no valid one.
 
-    One of another installation is left alone: two of them would replace each other's for ever.
+    One of another installation is left alone: otherwise two of them would keep replacing each
+    other's.
     """
     if thawed:
         return
@@ -452,8 +453,8 @@ def make_in_background(program: str = FIRST) -> None:
     if between:
         posix.waitpid(between, 0)
         return
-    # It goes on when this command has ended. A daemon or a pod's monitor, which knows its children,
-    # must not have it for one.
+    # It continues after this command has exited. It must not become a child of a daemon or a pod's
+    # monitor, which knows its children.
     try:
         posix.posix_spawn(sys.executable, words, environ, file_actions=actions, setsid=True)
     except OSError:

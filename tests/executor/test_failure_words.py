@@ -72,7 +72,7 @@ SENTENCES: list[tuple[Operation, str, int, str, str, str, str]] = [
     (
         mount("nosuchfs"), "fsopen", errno.ENODEV, "nosuchfs", "",
         "mounts[2]: mount nosuchfs on /there: no such device",
-        "the kernel knows no filesystem of this type",
+        "the kernel does not know this filesystem type",
     ),
     (
         mount("tmpfs"), "fsconfig", errno.EINVAL, "sise=4k", "e tmpfs: Unknown parameter 'sise'\n",

@@ -147,7 +147,7 @@ def test_arrows_point_down() -> None:
 
 
 def test_rooms_stand_above_one_another() -> None:
-    """No two packages import each other, not even through others."""
+    """Packages that import each other, even through others, would be a cycle."""
     TopologicalSorter(ALLOWED).prepare()
 
 

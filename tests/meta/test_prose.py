@@ -12,7 +12,7 @@ from tests.support import project
 # What a docstring that hangs on the name above it begins with.
 FRAGMENTS = {
     *("As", "But", "Nobody", "No", "Not", "Of", "Or", "Taken", "That", "Those", "Told"),
-    *("Who", "Whom", "Whose", "Whether"),
+    *("Who", "Whoever", "Whom", "Whose", "Whether", "Somebody", "Everybody"),
 }
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 

@@ -396,7 +396,7 @@ def test_what_is_left_is_named(
 def test_attaching_a_process_that_has_ended(group: Callable[..., Cgroup]) -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()
-    with pytest.raises(HostError, match="the process has ended"):
+    with pytest.raises(HostError, match="the process has exited"):
         group().attach(ended.pid)
 
 

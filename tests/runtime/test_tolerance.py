@@ -125,7 +125,7 @@ def test_debug_shows_what_was_done(container: MakeContainer, bundle: MakeBundle)
     text = one.runtime("--debug", "create", f"--bundle={made.path}", one.id).ok().err
     one.exists = True
     for words in (
-        "phase: make the cgroup",
+        "phase: create the cgroup",
         "limit pids.max 77",
         "mount proc on /proc",
         " ms)",

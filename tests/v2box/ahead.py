@@ -13,7 +13,7 @@ from tests.v2box import background
 
 
 class Ahead:
-    """What goes on in the box beside this session."""
+    """The test VM's run in parallel to this session."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names

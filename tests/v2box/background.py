@@ -1,4 +1,4 @@
-"""A process beside the session that builds the box, installs the project and boots.
+"""A background process that builds the test VM, installs the project in it and boots it.
 
     background.py DIRECTORY [RUN...]
 
@@ -73,7 +73,7 @@ def attend(place: Path, names: list[str]) -> None:
 
 
 def end_all() -> None:
-    """Until nothing is left of what was begun, which may be waiting for another's box."""
+    """End everything that was begun, even if it waits for another session's VM."""
     while found := processes.descendants():
         processes.end(found)
     processes.reap_orphans()

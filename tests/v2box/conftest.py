@@ -1,4 +1,4 @@
-"""The box of the session, and the results that come out of it."""
+"""The session's test VM, and the results of its runs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ AHEAD = pytest.StashKey[Ahead]()
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """What is about cgroup v2 runs in the box, and on machines that have it themselves."""
+    """Tests of cgroup v2 run in the test VM, and on machines that have cgroup v2 themselves."""
     if collection_path == UNITS and not systemd.booted():
         return True
     return True if collection_path in (INSIDE, UNITS) and not cgroupfs.is_v2() else None
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Begin what the selected tests want of the box: they come last, and it takes minutes."""
+    """Start the runs that the selected tests need: they come last, and a run takes minutes."""
     wanting = [item for item in session.items if "ahead" in getattr(item, "fixturenames", ())]
     if wanting and not session.config.option.collectonly:
         runs = [mark.args[0] for item in wanting for mark in item.iter_markers("box_run")]
@@ -70,6 +70,6 @@ def ahead(pytestconfig: pytest.Config) -> Ahead:
 
 @pytest.fixture(scope="session")
 def box(ahead: Ahead) -> None:
-    """The box is built, and nothing goes on in it."""
+    """Build the test VM, with nothing running in it."""
     for name in ahead.names:
         ahead.outcome(name)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the project in the box's tree: install.sh SOURCE DIRECTORY
+# Installs the project in the test VM's tree: install.sh SOURCE DIRECTORY
 #
 # SOURCE is the project's files, DIRECTORY the virtual environment to make of them
 # with the tree's own interpreter.  It is named after its sources' digest: if it is

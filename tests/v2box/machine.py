@@ -1,4 +1,4 @@
-"""The box from Python: build it, install the project in it, boot it."""
+"""The test VM: build it, install the project in it, boot it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from tests.support import project
 from tests.support.runtime import Result, execute
 
 BOX = Path(__file__).with_name("box")
-UNAVAILABLE = 69  # this machine cannot have a box
-SOURCE = "/usr/src/ociruntime"  # in the box: the project's files
-REPORTS = "/var/lib/reports"  # in the box: what is to come back
+UNAVAILABLE = 69  # this machine cannot run the test VM
+SOURCE = "/usr/src/ociruntime"  # in the VM: the project's files
+REPORTS = "/var/lib/reports"  # in the VM: files to copy back
 INSTALLED = ("ociruntime", "csrc", "schemas", "tools")
 
-# Root tests enter a mount namespace with an empty /run.  The box is built and booted from
+# Root tests enter a mount namespace with an empty /run.  The VM is built and booted from
 # the one in which the session began: there /etc/resolv.conf leads somewhere.
 _BEGINNING = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
 
 
 def command(*arguments: str) -> list[str]:
-    """What runs the box with these arguments, given the descriptor ``pass_fds()``."""
+    """Return the command that runs the VM with these arguments, given the descriptor
+    ``pass_fds()``."""
     return ["nsenter", f"--mount=/proc/self/fd/{_BEGINNING}", str(BOX), *arguments]
 
 
@@ -67,11 +68,11 @@ def copy_sources(place: Path) -> str:
 
 
 class Machine:
-    """A box with the project installed in it; ``boot`` runs a command there."""
+    """A test VM with the project installed in it; ``boot`` runs a command there."""
 
     def __init__(self, source: Path, reports: Path, place: str) -> None:
         self.reports = reports  # on this machine
-        self.place = place  # of the virtual environment, in the box
+        self.place = place  # of the virtual environment, in the VM
         self._binds = ["--bind", f"{source}:{SOURCE}", "--bind", f"{reports}:{REPORTS}"]
 
     def chroot(self, *words: str) -> Result:
@@ -85,7 +86,7 @@ class Machine:
 
 
 def installed(place: Path) -> Machine:
-    """The project, as it is now, in the box; ``place`` is a directory for this session."""
+    """Install the current project in the VM; ``place`` is a directory for this session."""
     source, reports = place / "source", place / "reports"
     reports.mkdir()
     digest = copy_sources(source)

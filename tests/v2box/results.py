@@ -1,4 +1,4 @@
-"""Results of tests that ran in the box, from the JUnit report that came out of it."""
+"""Results of tests that ran in the test VM, from its JUnit report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is run in the box: integration tests on cgroup v2, a recent kernel and Python 3.13."""
+"""The runs in the test VM: integration tests on cgroup v2, a recent kernel and Python 3.13."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from tests.support.runtime import Result
 from tests.v2box.machine import REPORTS, SOURCE, Machine
 
-# After which pytest stops in the box.  Alone on a slow machine it needs a fifth of that, beside
+# The timeout of pytest in the VM.  Alone on a slow machine it needs a fifth of that, beside
 # all other tests more.
 SECONDS = 1500
 
 
 @dataclass(frozen=True)
 class Run:
-    """One boot: the files or tests whose results come out of it, and options of the box."""
+    """One boot: the files or tests whose results it yields, and options of the VM."""
 
     files: tuple[str, ...]
     options: tuple[str, ...] = ()

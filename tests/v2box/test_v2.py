@@ -1,4 +1,4 @@
-"""The runtime on cgroup v2, a recent kernel and Python 3.13: what ran in the box meanwhile."""
+"""The runtime on cgroup v2, a recent kernel and Python 3.13: results from the test VM."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.v2box.ahead import Ahead
 from tests.v2box.results import Publish
 from tests.v2box.runs import RUNS
 
-# The first test of a session may have to wait until the box is built.
+# The first test of a session may have to wait until the VM is built.
 pytestmark = [pytest.mark.v2box, pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 

@@ -108,7 +108,7 @@ class PodStatus:
 
     @property
     def error(self) -> str:
-        """What explains an abnormal status; "" if it is normal."""
+        """The reason for an abnormal status; "" if it is normal."""
         if self.problem:
             return self.problem
         if self.pod_state == GONE:

@@ -110,7 +110,7 @@ def _restore_signals() -> None:
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel kill this process when ``parent`` exits, also after execve(2)."""
+    """Let the kernel kill this process when ``parent`` exits, also after execve(2)."""
     from ociruntime._shim import lib
 
     lib.oci_prctl(PR_SET_PDEATHSIG, signal.SIGKILL)

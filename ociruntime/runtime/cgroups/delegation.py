@@ -3,7 +3,7 @@
 The same applies to root in a user namespace.  A v2 cgroup is delegated by changing the owner of
 its directory and of its ``cgroup.procs`` (cgroups(7), delegation).  A process can be moved only
 within a delegated subtree, so the common ancestor must be delegated, too.  Where nothing is
-delegated, the container stays in its creator's cgroup, unless it asks for limits.
+delegated, the container stays in its creator's cgroup, unless it has limits.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from ociruntime.runtime.spec.document import Config
 
 DELEGATE = (
-    "have it delegated: below systemd run `systemd-run --user --scope -p Delegate=yes` around the"
-    " command; else let root make a cgroup, chown it with its cgroup.procs, cgroup.threads and"
-    " cgroup.subtree_control, and start the command in it"
+    "delegate a cgroup: with systemd, run the command by `systemd-run --user --scope -p"
+    " Delegate=yes`; otherwise let root create a cgroup, chown it with its cgroup.procs,"
+    " cgroup.threads and cgroup.subtree_control, and start the command in it"
 )
 DELEGATE_V1 = (
-    "cgroup v1 is not delegated by itself: let root make a cgroup in the hierarchy, chown it, and"
-    f" name a child of it in {CGROUPS_PATH}"
+    "cgroup v1 is not delegated automatically: let root create a cgroup in the hierarchy and chown"
+    f" it, and name a child of it in {CGROUPS_PATH}"
 )
 
 
@@ -46,9 +46,9 @@ def keep_within_reach(
     """Leave the hierarchies that this user cannot use out of ``cgroup``.
 
     What the container sees of those is the caller's own directory: there it will be.
-    ``chosen`` says that the configuration names the path; else, on v2, the container goes
-    beside the caller or below.  ``membership`` is the caller's /proc/PID/cgroup.  Raises
-    ConfigError if ``resources`` need what is not there.
+    ``chosen`` says that the configuration names the path; else, on v2, the container is placed next
+    to the caller or below it.  ``membership`` is the caller's /proc/PID/cgroup.  Raises ConfigError
+    if ``resources`` need what is not there.
     """
     own = dict(visible_directories(layout, membership or control_files.read("/proc/self/cgroup")))
     needed = {each.controller: each.where for each in cgroup.settings(resources)}

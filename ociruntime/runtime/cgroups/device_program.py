@@ -87,10 +87,9 @@ def _rule(rule: DeviceRule) -> list[bytes]:
 def install(program: bytes, directory: str) -> None:
     """Make ``program`` the only device program of a cgroup; ancestors' programs stay in force.
 
-    A program that is there already (an update) goes after the new one has come, so that at
-    no moment there is none.  Raises HostError; in a user namespace, where the kernel does
-    not let anybody load one, EPERM is no error: there the container's creator has no devices
-    to give away.
+    An existing program (in an update) is detached after the new one is attached, so that there is
+    always one.  Raises HostError; in a user namespace, where the kernel refuses to load one, EPERM
+    is not an error: there the container's creator has no devices to give away.
     """
     cgroup = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
     try:

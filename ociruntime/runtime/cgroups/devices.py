@@ -159,7 +159,7 @@ def lines_v1(wanted: DevicePolicy) -> list[tuple[str, str, str]]:
     exceptions = list(found.values())
     # The exceptions name different devices: only a wildcard can cover others.
     wide_ones = [one for one in exceptions if ANY in (one.major, one.minor)]
-    # The kernel asks for one exception that holds all of an access: "c *:* r" and
+    # The kernel looks for one exception that covers the whole access: "c *:* r" and
     # "c 1:3 w" together would not allow opening 1:3 for both.
     for narrow in exceptions:
         for wide in wide_ones:

@@ -441,15 +441,15 @@ def _attach_beside(directory: str, path: str, pid: int, beside: int) -> bool:
 
 def _attach_hint(error: OSError) -> str:
     if error.errno == errno.EBUSY:
-        return "a cgroup whose controllers are passed on to children takes no processes itself"
+        return "a cgroup that delegates controllers to its children cannot have processes itself"
     if error.errno == errno.EACCES:
-        return "an ordinary user moves processes only within the cgroup that is delegated to him"
+        return "an unprivileged user can move processes only within a cgroup delegated to them"
     if error.errno == errno.ENOSPC:
         return "its cpuset is empty"
     if error.errno == errno.ESRCH:
-        return "the process has ended"
+        return "the process has exited"
     if error.errno == errno.EOPNOTSUPP:
-        return "it is a threaded cgroup, or one below such"
+        return "it is a threaded cgroup, or below one"
     return ""
 
 

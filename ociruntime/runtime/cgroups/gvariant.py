@@ -154,7 +154,7 @@ class _Reader:
                 real = float(word if "_" not in word else "-")
             except ValueError:
                 raise Malformed(
-                    f'has "{word}", which is no value; strings are quoted: "\'{word}\'"'
+                    f'has "{word}", which is not a value; strings are quoted: "\'{word}\'"'
                 ) from None
             return self._as(expected, "d", "d"), real
         kind = self._as(expected, "ynqiuxtd", "i")
@@ -189,7 +189,7 @@ class _Reader:
         if "\0" in text:
             raise Malformed("has a NUL in a string")
         if any("\ud800" <= letter <= "\udfff" for letter in text):
-            raise Malformed("has half a character, which D-Bus cannot carry")
+            raise Malformed("has an unpaired surrogate, which D-Bus cannot carry")
         return text
 
     def _array(self, expected: str) -> tuple[str, Any]:

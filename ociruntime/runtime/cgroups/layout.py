@@ -1,9 +1,9 @@
 """Detection of the host's cgroup hierarchies and their mount points.
 
 Sources: proc_pid_mountinfo(5), cgroups(7).  Three modes: ``v1`` (one hierarchy per
-controller or group of controllers), ``v2`` (one unified hierarchy) and ``hybrid`` (v1
-hierarchies beside a cgroup2 mount, which may own the controllers that no v1 hierarchy
-has taken).  The parsers take text, so that a test can show them any host.
+controller or group of controllers), ``v2`` (one unified hierarchy) and ``hybrid`` (v1 hierarchies
+and a cgroup2 mount, which may own the controllers that no v1 hierarchy has taken).  The parsers
+take text, so that a test can show them any host.
 """
 
 from __future__ import annotations
@@ -138,8 +138,8 @@ def assemble(
 ) -> Layout:
     """Match the hierarchies that exist with those that are mounted.
 
-    A controller compiled in but mounted nowhere belongs to the unified hierarchy and is
-    listed all the same by some kernels; without a v1 mount it is left out.
+    A controller compiled in but mounted nowhere belongs to the unified hierarchy, but some kernels
+    list it nevertheless; without a v1 mount it is left out.
     """
     hierarchies = []
     for names in existing:

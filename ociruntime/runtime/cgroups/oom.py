@@ -44,7 +44,7 @@ class OomNotice:
             write(f"{directory}/cgroup.event_control", f"{self.fd} {control}")
         except OSError as error:
             self.close()
-            raise failure(f"ask for notices of {path}", error) from None
+            raise failure(f"subscribe to OOM notifications of {path}", error) from None
         finally:
             posix.close(control)
 

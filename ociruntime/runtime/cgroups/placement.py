@@ -133,7 +133,7 @@ class Placement:
             if freezable and frozen(directory, self.hierarchy.version):
                 raise ConfigError(where, f"cgroup {directory} is frozen")
         except OSError as error:
-            raise failure(f"look at cgroup {directory}", error) from None
+            raise failure(f"inspect cgroup {directory}", error) from None
 
     def inherit_cpuset(self) -> None:
         """Copy cpus and mems from the parent: a new v1 cpuset is empty and takes no process.
@@ -232,7 +232,7 @@ def _creation_failure(directory: str, error: OSError, where: str) -> HostError:
     elif error.errno == errno.ENOSPC:
         hint = "the kernel cannot create more cgroups in this hierarchy"
     elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        hint = "--rootless=true does without cgroups that cannot be made"
+        hint = "--rootless=true continues without cgroups that cannot be created"
     prefix = f"{where}: " if where else ""
     return failure(f"{prefix}create cgroup {directory}", error, hint)
 

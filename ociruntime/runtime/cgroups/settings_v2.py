@@ -1,8 +1,8 @@
 """linux.resources -> control files of cgroup v2.
 
 Source: Documentation/admin-guide/cgroup-v2.  The resources of the spec are written in v1
-terms; what has no equivalent is refused and never skipped (config-linux.md, unified), save
-for values that ask for nothing (0, false).
+terms; settings without an equivalent are refused, never skipped (config-linux.md, unified), except
+for values without effect (0, false).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A D-Bus connection to systemd, with the few calls that a container needs.
 
-Source: org.freedesktop.systemd1(5).  Units are made and stopped by jobs, whose end systemd
-tells by a signal; a reply to the call itself only says that the job is queued.
+Source: org.freedesktop.systemd1(5).  Units are created and stopped by jobs, whose end systemd
+reports with a signal; a reply to the call itself only says that the job is queued.
 
 Loaded only with the systemd driver, because its library is.
 """
@@ -74,14 +74,14 @@ class SystemdManager:
                 self._ask(*greeting)
             group, version = self._ask(*(_call("Get", *each, at=_PROPERTIES) for each in get))
         except Refused as error:
-            raise self._failure(f"ask {self._whose} where its units are", error) from None
+            raise self._failure(f"ask {self._whose} for the cgroup of its units", error) from None
         self.control_group: str = group[0][1].rstrip("/")
         self.version = _number(version[0][1])
 
     def start_transient(self, unit: str, properties: list[Property]) -> None:
         """Make and start a unit; returns when it is running.
 
-        Raises Refused (``UnitExists``, and whatever a property may not be) and HostError.
+        Raises Refused (``UnitExists``, or an invalid property) and HostError.
         """
         listed = [(name, (signature, value)) for name, signature, value in properties]
         call = _call("StartTransientUnit", "ssa(sv)a(sa(sv))", (unit, "fail", listed, []))
@@ -112,7 +112,7 @@ class SystemdManager:
         self._ask(_call("SetUnitProperties", "sba(sv)", (unit, True, listed)))
 
     def move(self, unit: str, below: str, pid: int) -> None:
-        """Have a process moved into a delegated unit's cgroup, or one below it.
+        """Move a process into a delegated unit's cgroup, or one below it, through systemd.
 
         Raises HostError.
         """
@@ -134,7 +134,7 @@ class SystemdManager:
             except TimeoutError:
                 raise HostError(
                     action,
-                    OSError(110, f"{self._whose} has not done it after {JOB_SECONDS:.0f} s"),
+                    OSError(110, f"{self._whose} has not finished after {JOB_SECONDS:.0f} s"),
                     "systemctl list-jobs shows what it is busy with",
                 ) from None
             except OSError as error:
@@ -264,7 +264,7 @@ def _connect(user: bool) -> tuple[socket.socket, bool]:
         return connection, direct
     refused = OSError(0, "; ".join(failures))
     if user:
-        hint = "log in by a session of systemd, or have `loginctl enable-linger USER` run"
+        hint = "log in with a systemd session, or run `loginctl enable-linger USER` as root"
         raise HostError("reach the user's systemd over D-Bus", refused, f"{hint}; {_NO_SYSTEMD}")
     raise HostError(
         "reach systemd over D-Bus", refused, f"is the D-Bus service running? {_NO_SYSTEMD}"

@@ -265,7 +265,7 @@ class SystemdCgroup(Cgroup):
         if error.name == "InvalidArgs" and len(self._asked) == 1:
             # A value of a wrong type is refused without the property's name.
             return ConfigError(next(iter(self._asked)), f"systemd says: {error}")
-        hint = f"perhaps it means {' or '.join(self._asked)}" if self._asked else ""
+        hint = f"possibly it means {' or '.join(self._asked)}" if self._asked else ""
         return _refusal(f"start the unit {self._name}", error, hint)
 
     def _place(self, placement: Placement) -> None:

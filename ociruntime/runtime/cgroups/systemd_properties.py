@@ -91,7 +91,7 @@ def _add_quota(
     if quota == INFINITY:
         found[name] = (name, "t", INFINITY)
     elif quota:
-        # Rounded up: what cgroups below ask for has to fit in.
+        # Rounded up: it must be enough for the cgroups below.
         percent = -(-quota * _MILLION // (period * _ONE_PERCENT))
         found[name] = (name, "t", percent * _ONE_PERCENT)
 

@@ -27,7 +27,7 @@ _CONTROLLERS = ("cpu", "cpuacct", "cpuset", "io", "blkio", "memory", "devices", 
 
 
 class Unit:
-    """``name`` of the unit, ``slice`` that it lies in, ``path`` below its manager's cgroup.
+    """``name`` of the unit, ``slice`` that contains it, ``path`` below its manager's cgroup.
 
     ``path`` is absolute, with the slices above: ``/a.slice/a-b.slice/x-1.scope``.
     """
@@ -71,8 +71,8 @@ def unit_of(cgroups_path: str | None, container_id: str, rootless: bool = False)
         if parent not in ("", above + SLICE):
             raise ConfigError(
                 CGROUPS_PATH,
-                f'"{cgroups_path}": {name} lies in {above}{SLICE}, as its name says,'
-                f" and not in {parent}",
+                f'"{cgroups_path}": {name} is in {above}{SLICE}, according to its name,'
+                f" not in {parent}",
             )
         return Unit(name, above + SLICE)
     unit = f"{prefix}-{name}{SCOPE}" if prefix else name + SCOPE
@@ -130,5 +130,5 @@ def _check_slice(name: str, cgroups_path: str) -> None:
         raise ConfigError(
             CGROUPS_PATH,
             f'"{cgroups_path}": "{name}" is not a systemd slice',
-            'such as "machine.slice", or "a-b.slice", which lies in "a.slice"',
+            'such as "machine.slice", or "a-b.slice", which is in "a.slice"',
         )

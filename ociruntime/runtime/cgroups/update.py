@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class Update:
     """An update, checked on construction (ConfigError, ContainerError) and then written.
 
-    Device rules are excluded: on v1, a list can only be replaced by way of an empty one.
+    Device rules are excluded: on v1, a list can only be replaced after it was emptied.
     """
 
     def __init__(self, cgroup: Cgroup, resources: Mapping[str, Any], where: str) -> None:
@@ -55,7 +55,7 @@ class Update:
         except RuntimeFailure as failure:
             left = self.undo()
             if left:
-                failure.message += f"; what could not be put back: {', '.join(left)}"
+                failure.message += f"; not restored: {', '.join(left)}"
             raise
 
     def undo(self) -> list[str]:

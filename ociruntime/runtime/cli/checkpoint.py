@@ -57,7 +57,7 @@ def checkpoint_options(arguments: Arguments) -> CriuOptions:
 
 
 def _page_server(text: str) -> tuple[str, int] | None:
-    """Parse ``ADDRESS:PORT``; an IPv6 address may stand in brackets."""
+    """Parse ``ADDRESS:PORT``; an IPv6 address may be in brackets."""
     if not text:
         return None
     address, _, port = text.rpartition(":")

@@ -59,7 +59,7 @@ ENVIRONMENT = (
     ("NOTIFY_SOCKET", "notified when the container is ready; start and run wait for it"),
 )
 
-# A prefix stands for every name that begins with it.
+# A prefix matches every name that begins with it.
 ANNOTATIONS = tuple(
     (f"{name}NAME" if name.endswith(".") else name, meaning)
     for name, meaning, _ in annotation_table.ANNOTATIONS

@@ -33,7 +33,7 @@ def examine_bundle(context: Context, options: CreateOptions, host: Host) -> list
     warnings: list[str] = []
     if not collect(document, check_shape, faults):
         return faults
-    whole = copy.deepcopy(document)  # for what is asked of the host: as much as can be read
+    whole = copy.deepcopy(document)  # for the checks of the host: as much as can be read
     if not collect(document, check_config, faults):
         return faults
     rootfs = _rootfs(document, options.bundle, faults)
@@ -103,7 +103,7 @@ _MOST = 1000  # refusals of one bundle
 _ALL_IDS = [{"containerID": 0, "hostID": 0, "size": 4294967294}]
 _USER = {"uid": 0, "gid": 0}
 
-# Substitutes for required members, without which no check could go on.  Errors about them are
+# Substitutes for required members, without which no check could continue.  Errors about them are
 # suppressed.
 FILLED: dict[str, Json] = {
     "ociVersion": "1.0.2",

@@ -160,7 +160,7 @@ def agent(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]
     where = "linux.seccomp.listenerPath"
     try:
         if not stat.S_ISSOCK(os.stat(path).st_mode):
-            yield Fault(where, f'"{path}" is no socket', "")
+            yield Fault(where, f'"{path}" is not a socket', "")
     except OSError:
         yield Fault(where, f'"{path}" {ABSENT}', "start the agent first")
 

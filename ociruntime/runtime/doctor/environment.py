@@ -22,13 +22,13 @@ USED: dict[str, str] = {
     "CAP_SYS_ADMIN": "nothing can be mounted and no namespace made without a user namespace",
     "CAP_SYS_CHROOT": "no root can be entered",
     "CAP_SETUID": "process.user cannot be another user",
-    "CAP_SETGID": "process.user cannot have other groups",
+    "CAP_SETGID": "process.user cannot have additional groups",
     "CAP_SETPCAP": "capabilities cannot be taken from the bounding set",
     "CAP_DAC_OVERRIDE": "files of other users in the root filesystem cannot be replaced",
     "CAP_CHOWN": "terminals and devices cannot be given to process.user",
-    "CAP_MKNOD": "linux.devices cannot be made",
+    "CAP_MKNOD": "linux.devices cannot be created",
     "CAP_NET_ADMIN": "linux.netDevices cannot be moved, loopback not brought up",
-    "CAP_KILL": "processes of other users cannot be ended",
+    "CAP_KILL": "processes of other users cannot be killed",
     "CAP_SYS_PTRACE": "namespaces of other users' processes cannot be joined",
     "CAP_SYS_RESOURCE": "process.rlimits above the caller's hard limits and a lower oomScoreAdj"
     " are refused",
@@ -100,7 +100,7 @@ def _user_namespaces(host: Host) -> Answer:
             found = f"{name.replace('/', '.')} is {refusing}"
             if host.rootless:
                 return Answer(MISSING, found, remedy=advice)
-            return Answer(LIMITED, found, "ordinary users cannot run containers", advice)
+            return Answer(LIMITED, found, "unprivileged users cannot run containers", advice)
     return Answer(OK, "for all users")
 
 
@@ -134,7 +134,7 @@ def capabilities(host: Host) -> Answer:
     """Probe the capabilities in ``USED`` that the caller lacks."""
     held = int(host.status("CapEff") or "0", 16)
     if host.uid != 0:
-        return Answer(OK, "an ordinary user: those of a user namespace")
+        return Answer(OK, "an unprivileged user: those of a user namespace")
     lost = [name for name in USED if not held >> CAPABILITIES.index(name) & 1]
     if not lost:
         return Answer(OK, "all that the runtime uses")
@@ -232,7 +232,7 @@ CGROUPS: tuple[Probe, ...] = (
         "systemd",
         _systemd,
         "--systemd-cgroup fails",
-        "leave that option out: cgroups are then made directly",
+        "omit that option: cgroups are then created directly",
     ),
 )
 
@@ -247,13 +247,13 @@ USERS: tuple[Probe, ...] = (
     Probe(
         "subordinate ids",
         _ranges,
-        "only one user inside: the own id can be mapped, no range",
+        "only one user inside: only the user's own id can be mapped, no range",
         "",
     ),
     Probe(
         "newuidmap, newgidmap",
         _helpers,
-        "only one user inside: the own id can be mapped, no range",
+        "only one user inside: only the user's own id can be mapped, no range",
         f"install {PACKAGES}",
     ),
 )
@@ -275,7 +275,7 @@ PRIVILEGES: tuple[Probe, ...] = (
     Probe(
         "outer filter",
         _outer_filter,
-        "system calls it does not allow fail; SCMP_ACT_NOTIFY may be taken already",
+        "system calls that it does not allow fail; SCMP_ACT_NOTIFY may be in use already",
         "for the outer engine: --security-opt seccomp=unconfined",
     ),
     Probe(

@@ -138,7 +138,7 @@ KERNEL: tuple[Probe, ...] = (
     Probe(
         "mount API",
         _call(OPEN_TREE, -1, None, BAD_FLAGS),
-        "mounts are made by mount(2); none in a joined mount namespace, none with id maps",
+        "mount(2) is used instead: no mounts in a joined mount namespace, none with id maps",
         NEWER,
     ),
     Probe(
@@ -156,19 +156,19 @@ KERNEL: tuple[Probe, ...] = (
     Probe(
         "openat2",
         _call(OPENAT2, -1, None, None, 0),
-        "paths in the container are walked step by step: as safe, slower",
+        "paths in the container are resolved step by step: equally safe, but slower",
         NEWER,
     ),
     Probe(
         "close_range",
         _call(CLOSE_RANGE, 1, 0, 0),
-        "descriptors are closed one by one: slower",
+        "descriptors are closed one by one, which is slower",
         NEWER,
     ),
     Probe(
         "namespaces",
         _namespaces,
-        "containers that ask for these namespaces are refused",
+        "containers with these namespaces are refused",
         "a kernel built with CONFIG_NAMESPACES and its kinds",
         essential=True,
     ),

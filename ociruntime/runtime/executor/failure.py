@@ -38,12 +38,12 @@ E2BIG = 7
 
 # (operation or system call, errno) -> what to do.
 HINTS: dict[tuple[str, int], str] = {
-    ("fsopen", ENODEV): "the kernel knows no filesystem of this type",
+    ("fsopen", ENODEV): "the kernel does not know this filesystem type",
     ("open_tree", ENOSYS): "the kernel is older than 5.12, or a seccomp filter forbids its mount"
     " API, without which nothing can be mounted in a joined mount namespace",
     ("mount_setattr", ENOSYS): "the kernel is older than 5.12, or a seccomp filter forbids"
     " mount_setattr, without which the mounts below cannot be changed",
-    ("mount_setattr", EPERM): "a user namespace cannot clear what a mount of the host has: ro,"
+    ("mount_setattr", EPERM): "a user namespace cannot clear these flags of a host mount: ro,"
     " nosuid, nodev, noexec",
     ("fsconfig", ENAMETOOLONG): "in a joined mount namespace an option has at most 255 bytes",
     ("mount", ENAMETOOLONG): "the kernel takes at most 4095 bytes of options in all",
@@ -82,8 +82,8 @@ HINTS: dict[tuple[str, int], str] = {
     ): "the quota in /proc/sys/kernel/keys is used up; or pass --no-new-keyring",
     ("join_namespace", EINVAL): "the file is a namespace of another type",
     ("join_namespace", EPERM): "joining needs CAP_SYS_ADMIN in the namespace's user namespace",
-    ("join_process", EPERM): "joining a container needs the privileges of who made it",
-    ("affinity", EINVAL): "none of these CPUs is there, or in the container's cpuset",
+    ("join_process", EPERM): "joining a container needs the privileges of the user who created it",
+    ("affinity", EINVAL): "none of these CPUs exists and is in the container's cpuset",
     ("clone_process", EAGAIN): "a limit is reached: linux.resources.pids or a process limit",
     ("unshare", ENOSPC): "a limit is reached: /proc/sys/user/max_*_namespaces",
     ("unshare", EPERM): "the host does not allow it: /proc/sys/user, or a security module",
@@ -91,9 +91,11 @@ HINTS: dict[tuple[str, int], str] = {
     ("seccomp", EBUSY): "a filter around us has an agent already, and there can be only one",
     ("scheduler", EPERM): "this policy needs CAP_SYS_NICE, and a real-time one run time in its"
     " cgroup on v1 (linux.resources.cpu.realtimeRuntime)",
-    ("scheduler", EINVAL): "the kernel does not take this combination of policy and values",
-    ("memory_policy", EINVAL): "none of the nodes is there and allowed, or the kernel does not know"
-    " the mode",
+    ("scheduler", EINVAL): "the kernel rejects this combination of policy and values",
+    (
+        "memory_policy",
+        EINVAL,
+    ): "none of the nodes exists and is allowed, or the kernel does not know the mode",
     ("hostname", EINVAL): "a host name has at most 64 bytes",
     ("domainname", EINVAL): "a domain name has at most 64 bytes",
     ("write_proc", ENOENT): "the kernel has no such file",
@@ -189,7 +191,7 @@ def _find(operation: Operation, message: Message) -> StepError:
         ENOENT: "process.args[0] does not exist in the container",
         EACCES: "process.args[0] must be a file that the user may execute: mode x, no noexec mount",
         EISDIR: "process.args[0] must be a program",
-        ENOTDIR: "process.args[0] leads through something that is not a directory",
+        ENOTDIR: "a component of process.args[0] is not a directory",
     }
     hint = hints.get(message.error, "process.args[0]")
     return StepError(f'exec: "{file}": {_strerror(message.error)}', hint, message.error)

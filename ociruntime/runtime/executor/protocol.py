@@ -78,7 +78,7 @@ GO_FILES = 32  # as csrc/executor/executor.h has it
 
 
 class Message:
-    """One message of the executor; the last three are empty but for a failure.
+    """One message of the executor; the last three are empty except for a failure.
 
     ``value`` is the stage or the operation's index; ``error`` an errno (a wait status for a
     hook); ``fd`` a received descriptor or -1; ``sender`` the process that sent it, as the kernel

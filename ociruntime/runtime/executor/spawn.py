@@ -194,7 +194,7 @@ def _pair() -> tuple[_socket.socket, _socket.socket]:
         )
         ours.setsockopt(SOL_SOCKET, SO_PASSCRED, 1)
     except OSError as error:
-        raise HostError("make a socket pair", error) from None
+        raise HostError("create a socket pair", error) from None
     return ours, theirs
 
 
@@ -203,7 +203,7 @@ REFUSALS: dict[int, str] = {
     " ociruntime spec --rootless writes such a configuration",
     11: "a limit on processes is reached: pids.max of the cgroup, or RLIMIT_NPROC",
     16: "the cgroup cannot take processes: it has controllers enabled for its children",
-    22: "the kernel lacks one of the namespaces that linux.namespaces asks for",
+    22: "the kernel does not support one of the namespaces in linux.namespaces",
     28: "a limit on namespaces is reached: /proc/sys/user/max_*_namespaces",
     38: "the kernel is older than 5.7, or a seccomp filter around us forbids clone3",
 }

@@ -41,7 +41,7 @@ RUNTIMES: tuple[tuple[str, Callable[[list[str], list[str]], list[str]]], ...] = 
 
 
 def handle(config: Config, rootfs: str) -> Config:
-    """Have a WebAssembly runtime run the module of ``process.args``.  Raises ConfigError."""
+    """Run the module of ``process.args`` with a WebAssembly runtime.  Raises ConfigError."""
     del rootfs
     process = config["process"]
     args = process["args"]
@@ -77,7 +77,7 @@ PT_INTERP = 3
 def show(program: str, directory: str, where: str) -> tuple[list[Mount], list[str]]:
     """Mounts that show ``program`` below ``directory``, and the words there that start it.
 
-    Raises ConfigError at ``where`` for what is no ELF program or misses libraries.
+    Raises ConfigError at ``where`` for a file that is not an ELF program or lacks libraries.
     """
     name = os.path.basename(program)
     shown = {name: program}

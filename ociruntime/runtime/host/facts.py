@@ -24,9 +24,9 @@ def gather(
 ) -> HostFacts:
     """Return the facts about this host and this process; the caller has detected the cgroups.
 
-    ``security_modules`` asks for AppArmor and SELinux, which only a config that names a
-    profile or a label needs to know; ``user_namespace`` tells that this process is in one.
-    Raises HostError without a /proc.
+    ``security_modules`` also looks up AppArmor and SELinux, which only a config with a profile or a
+    label needs; ``user_namespace``: this process is in one. Raises HostError without a
+    /proc.
     """
     uid = posix.geteuid()
     try:
@@ -43,7 +43,7 @@ def gather(
             owns_mounts=uid == 0 and not (user_namespace and not _owns_mounts()),
         )
     except OSError as error:
-        raise HostError("read what this process may do from /proc", error) from None
+        raise HostError("read the privileges of this process from /proc", error) from None
 
 
 def apparmor_file() -> str:

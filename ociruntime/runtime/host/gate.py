@@ -35,7 +35,7 @@ def make_gate(directory: str) -> _socket.socket:
         gate.listen(BACKLOG)
     except OSError as error:
         gate.close()
-        raise HostError(f"make the start gate in {directory}", error) from None
+        raise HostError(f"create the start gate in {directory}", error) from None
     return gate
 
 

@@ -3,8 +3,8 @@
 These are prestart, createRuntime, poststart and poststop; createContainer and startContainer
 are operations of the plan.  A hook gets the container's state on its standard input, from a
 sealed file in memory: one that never reads it cannot block anything.  What it prints goes to
-files in memory as well, and the end of it into the error; a file, not a pipe, because what the
-hook leaves running may go on printing.  Files that grow are cut while it runs.
+files in memory as well, and the end of it into the error; a file, not a pipe, because processes
+that the hook leaves running may continue to print.  Files that grow are cut while it runs.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def run_poststop_hooks(
     outputs: tuple[str, str] = NO_FILES,
     alone: bool = True,
 ) -> list[str]:
-    """Run all poststop hooks, whatever becomes of each (runtime.md#lifecycle, step 13).
+    """Run all poststop hooks, even if one fails (runtime.md#lifecycle, step 13).
 
     Returns a warning for each one that failed.
     """
@@ -173,7 +173,7 @@ def _spawn(where: str, hook: Hook, streams: tuple[int, int, int]) -> int:
     except OSError as error:
         hint = ""
         if error.errno == ENOENT and _exists(path):
-            hint = "the file is there; the interpreter that it names is not"
+            hint = "the file exists, but the interpreter that it names does not"
         raise HookError(f'{where}.path: "{path}": {reason(error)}', hint) from None
 
 
@@ -281,8 +281,8 @@ def _end(pid: int, others: set[int] | None) -> None:
     """Kill the hook and what it has started.
 
     First its group: not waited for yet, the pid is still its own.  What went to another session
-    becomes our child when its parent ends; so every child is killed but the ``others``, which
-    were there before the hook, until there is no further one.
+    becomes our child when its parent ends; so every child except the ``others``, which existed
+    before the hook, is killed until none is left.
     """
     try:
         posix.killpg(pid, _signal.SIGKILL)

@@ -106,7 +106,7 @@ def _write(pid: int, name: str, text: str) -> None:
     try:
         fd = posix.open(path, posix.O_WRONLY | posix.O_CLOEXEC)
         try:
-            # One write: the kernel takes a map whole or not at all.
+            # A single write: the kernel accepts only a complete map.
             posix.write(fd, text.encode())
         finally:
             posix.close(fd)
@@ -178,10 +178,10 @@ def _refusal(kind: Kind, program: str, numbers: list[str], said: str) -> ConfigE
         hint = "no_new_privs is set here, so that the set-user-id program has no effect"
     elif not _is_privileged(program):
         hint = (
-            f"{program} is neither set-user-id nor has it file capabilities:"
-            f" chmod u+s {program}, or install it anew ({PACKAGES})"
+            f"{program} is not set-user-id and has no file capabilities:"
+            f" chmod u+s {program}, or reinstall it ({PACKAGES})"
         )
-    return StepError(f"{kind.where}: {program}: {said or 'failed without a word'}", hint)
+    return StepError(f"{kind.where}: {program}: {said or 'failed without a message'}", hint)
 
 
 def missing_line(

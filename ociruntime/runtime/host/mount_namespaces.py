@@ -1,7 +1,7 @@
 """Mount ids, and a temporary mount namespace in which a root file system is a mount.
 
 The mount of a root, on which criu insists, is in a namespace that then is only that of the programs
-started meanwhile: the kernel undoes it with the last of them, whatever becomes of us.
+started meanwhile: the kernel removes it with the last of them, even if we are killed.
 """
 
 from __future__ import annotations

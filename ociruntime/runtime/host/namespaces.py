@@ -31,7 +31,7 @@ def namespaces_apart(pid: int) -> int:
         try:
             theirs = posix.readlink(f"/proc/{pid}/ns/{file}")
         except OSError as error:
-            raise HostError(f"look at the namespaces of process {pid}", error) from None
+            raise HostError(f"inspect the namespaces of process {pid}", error) from None
         if theirs != ours:
             apart |= NAMESPACES[kind]
     return apart

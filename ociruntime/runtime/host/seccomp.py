@@ -1,6 +1,6 @@
 """Compile linux.seccomp into the BPF filter that the executor loads (config-linux.md#seccomp).
 
-libseccomp compiles; what lies here is the profile's meaning: which action a rule has, which
+libseccomp compiles; this module implements the profile's meaning: which action a rule has, which
 rules are left out, which flags go with the filter, and the answer to system calls that are
 newer than the profile.  Nothing is loaded by this module.
 """
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     Rule = tuple[int, list[str], list[SyscallArg], int]
 
-# The name in config.json -> libseccomp's token: AUDIT_ARCH_* of <linux/audit.h>, but for X32,
-# which the kernel reports as X86_64 with bit 30 set in the number.
+# The name in config.json -> libseccomp's token: AUDIT_ARCH_* of <linux/audit.h>, except X32, which
+# the kernel reports as X86_64 with bit 30 set in the number.
 ARCHITECTURES: dict[str, int] = {
     "SCMP_ARCH_X86": 0x40000003,
     "SCMP_ARCH_X86_64": 0xC000003E,
@@ -172,7 +172,7 @@ def _action(name: str, errno: int | None, where: str, errno_where: str) -> int:
             raise ConfigError(
                 errno_where,
                 f'{errno} does not go with the action "{name}"',
-                "only SCMP_ACT_ERRNO and SCMP_ACT_TRACE take a number",
+                "only SCMP_ACT_ERRNO and SCMP_ACT_TRACE accept errnoRet",
             )
         return action
     if errno is None:

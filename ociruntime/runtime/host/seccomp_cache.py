@@ -16,7 +16,7 @@ What is read here confines containers.  It is used only if directory and file ar
 and a regular file that belong to our own user and that no one else can read.  Only that user and
 root can write there, and both can already replace the runtime and every container's state.  Inside
 a container the state root is never mounted.  Entries that are damaged, foreign or made by other
-versions are ignored, and a cache that cannot be written is no reason to fail.
+versions are ignored, and a cache that cannot be written is not an error.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class Lock:
         if not lock_within(fd, seconds):
             posix.close(fd)
             raise ContainerError(
-                f"{path} is in use by another command", "wait for it to end and try again"
+                f"{path} is in use by another command", "wait for it to finish and try again"
             )
         if _is_same(fd, path):
             return Lock(fd)

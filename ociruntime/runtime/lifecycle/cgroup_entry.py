@@ -32,7 +32,7 @@ def attach(cgroup: Cgroup, pid: int, born_in_v2: bool, beside: int = 0) -> None:
 
 
 def let_in(channel: socket, cgroup: Cgroup) -> None:
-    """Let the executor go on, into the cgroups that it enters by itself.  Raises HostError."""
+    """Let the executor continue and enter cgroups by itself.  Raises HostError."""
     entrances = cgroup.open_v1_entrances() if _enters_by_itself(cgroup) else []
     go(channel, entrances)  # if it has exited, the next receive reports that
     for fd in entrances:

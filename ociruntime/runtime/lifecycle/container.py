@@ -53,7 +53,8 @@ class Container:
 
     @property
     def started(self) -> int:
-        """Return the init's start time, which tells a reused pid apart."""
+        """Return the init's start time, which distinguishes it from a process that reuses its
+        pid."""
         return int(self.facts["processStart"])
 
     @property

@@ -118,7 +118,7 @@ class Creation:
 
     def _begin(self) -> None:
         """Create the state directory, and record in it what a rollback must undo."""
-        self._context.mark("make the state directory")
+        self._context.mark("create the state directory")
         prepared = self._prepared
         if prepared.network_devices:
             from ociruntime.runtime.lifecycle.network_devices import check
@@ -165,7 +165,7 @@ class Creation:
             self._make_cgroup()
 
     def _make_cgroup(self) -> None:
-        self._context.mark("make the cgroup")
+        self._context.mark("create the cgroup")
         prepared = self._prepared
         cgroup = prepared.cgroup
         if self._context.log.debugging:
@@ -354,7 +354,7 @@ class Creation:
         return StepError("the container's init was killed before it was ready", hint)
 
     def _after_failure(self) -> None:
-        """runtime.md#lifecycle: a failed create goes on with the poststop hooks."""
+        """runtime.md#lifecycle: a failed create continues with the poststop hooks."""
         hooks = self._prepared.hooks("poststop")
         if self._hooked and hooks:
             from ociruntime.runtime.host.hooks import run_poststop_hooks

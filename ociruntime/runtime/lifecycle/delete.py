@@ -112,7 +112,7 @@ def _end(container: Container) -> None:
 def clear_interrupted(context: Context, container_id: str) -> None:
     """Clear what a killed ``create`` or ``delete`` of this id has left.
 
-    There may be a container of that id beside it, made since.
+    A new container with that id may exist by then.
 
     Raises HostError, or ContainerExists while such a command is still at work.
     """

@@ -63,7 +63,7 @@ def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None =
     """Start the process's program, and notify the caller.
 
     ``caught``: signals that are forwarded to the program, once it runs. The container is not
-    locked: a pidfd holds its init instead, whose exit is noticed at every step. Raises UsageError,
+    locked: a pidfd pins its init instead, whose exit is noticed at every step. Raises UsageError,
     ConfigError, NoSuchContainer, ContainerError, StepError, HostError; then nothing is left behind.
     """
     check_id(options.id)
@@ -295,7 +295,7 @@ LARGEST_ID = 0xFFFFFFFF - 1  # to the kernel, the number above means "none"
 
 
 def process_of(config: Config, options: ExecOptions, warnings: list[str]) -> Process:
-    """The whole process object, checked.  Raises UsageError, ConfigError."""
+    """Return the whole process object, checked.  Raises UsageError, ConfigError."""
     own = config.get("process")
     if options.process_file:
         process = _from_file(options.process_file)

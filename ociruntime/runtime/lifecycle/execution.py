@@ -161,7 +161,7 @@ class Execution:
             raise self._vanished()
 
     def _receive(self, announced: bool) -> Message | None:
-        """Until the program is announced, signals that end end us.  Raises KeyboardInterrupt."""
+        """Receive a message; until the program is announced, signals raise KeyboardInterrupt."""
         caught = self._caught
         channel = self.executor.channel
         if caught is not None and not announced:

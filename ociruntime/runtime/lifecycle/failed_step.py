@@ -17,7 +17,7 @@ SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 def failed_step(
     context: Context, options: CreateOptions, operations: list[Operation], message: Message
 ) -> RuntimeFailure:
-    """Return the error that the message stands for."""
+    """Return the error that the message reports."""
     known = message.value < len(operations)
     found = failure(operations[message.value] if known else None, message)
     if message.call in ("unshare", "clone3"):

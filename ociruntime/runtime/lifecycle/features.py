@@ -71,7 +71,7 @@ def _seccomp() -> dict[str, object]:
     try:
         enabled = _takes({"defaultAction": ALLOW})
     except ImportError:
-        enabled = False  # the extension module is left out where there is no libseccomp
+        enabled = False  # the extension module is not built without libseccomp
     if not enabled:
         return {
             "enabled": False,

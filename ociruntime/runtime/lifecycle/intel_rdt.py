@@ -63,7 +63,7 @@ def change(config: Config, container_id: str, l3_cache: str, bandwidth: str) -> 
     rdt = (config.get("linux") or {}).get("intelRdt")
     if not rdt:
         flag = "--l3-cache-schema" if l3_cache else "--mem-bw-schema"
-        raise UsageError(f"{flag}: the container has no group of Intel RDT", "see linux.intelRdt")
+        raise UsageError(f"{flag}: the container has no resctrl group", "see linux.intelRdt")
     mount = resctrl.mountpoint()
     path = group_path(rdt, container_id, mount)
     _, before, _ = resctrl.look(mount, path)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ociruntime.runtime.spec.document import Config
 
 NAME = "network.json"
-# Do not block if the path leads to a FIFO or a terminal.
+# Do not block if the path is a FIFO or a terminal.
 OPEN_NAMESPACE = posix.O_RDONLY | posix.O_NONBLOCK | posix.O_NOCTTY | posix.O_CLOEXEC
 PERMISSION_HINT = "it takes CAP_SYS_ADMIN over that namespace"
 
@@ -146,7 +146,7 @@ def _survey(
         own = NetworkNamespace()
         return own, survey(config["linux"]["netDevices"], own, target)
     except OSError as error:
-        raise HostError("linux.netDevices: ask the kernel for the devices", error) from None
+        raise HostError("linux.netDevices: list the host's devices", error) from None
 
 
 def _write(directory: str, document: dict[str, Any]) -> None:

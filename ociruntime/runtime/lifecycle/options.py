@@ -92,7 +92,7 @@ class Context:
     ``systemd`` or ``disabled``; ``rootless``: continue without cgroups that this user may not make;
     ``user_manager``: use the user's systemd for units. ``alone``: this process runs a single
     command. Otherwise it belongs to another program, whose signal handlers, children and settings
-    from a service manager must be left as they are.
+    from a service manager must not be changed.
     """
 
     __slots__ = (

@@ -32,7 +32,7 @@ def host_part(
         steps.append(("linux.cgroupsPath", f"{maker} cgroup {directory}"))
     owner = cgroup_owner(prepared.config)
     if owner != NOBODY_ELSE and prepared.layout.mode == "v2":
-        steps.append(("", f"make user {owner} the owner of what may be delegated in it"))
+        steps.append(("", f"make user {owner} the owner of the delegatable files in it"))
     for setting in prepared.cgroup.settings(prepared.resources):
         file, value = setting.files[0]
         steps.append((setting.where, f"write {value} to {file}"))

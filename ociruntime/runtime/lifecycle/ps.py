@@ -53,7 +53,9 @@ def select(table: str, pids: Collection[int]) -> list[str]:
     heading, *lines = table.removesuffix("\n").split("\n")
     columns = heading.split()
     if _PID not in columns:
-        raise RuntimeFailure("couldn't find PID field in ps output", "give ps a format with pids")
+        raise RuntimeFailure(
+            "couldn't find PID field in ps output", "use a ps format with a PID column"
+        )
     column = columns.index(_PID)
     wanted = {str(pid) for pid in pids}
     chosen = [heading]
@@ -73,7 +75,7 @@ def _run_ps(arguments: list[str]) -> str:
     program = find_program("ps")
     if not program:
         missing = FileNotFoundError(2, "no such program")
-        raise HostError("run ps", missing, "install procps, or ask for --format json")
+        raise HostError("run ps", missing, "install procps, or use --format json")
     # Importing subprocess with its dependencies would take a third of the snapshot's heap, which
     # every create and exec would copy.
     out = posix.memfd_create("ps")

@@ -75,7 +75,7 @@ def check_terminal(process: Process | None, console_socket: str, detach: bool) -
     if console_socket and not (terminal and detach):
         raise UsageError(
             "cannot use console socket if ociruntime will not detach or allocate tty",
-            "--console-socket goes with process.terminal true and a detached container",
+            "--console-socket needs process.terminal true and a detached container",
         )
 
 

@@ -167,8 +167,8 @@ def _hand_on(container: Container, agent: SeccompAgent, message: Message) -> Non
 
 
 def _ended_silently(container: Container) -> StepError:
-    # A dying process closes its files before it is a zombie; whoever asks for the state after
-    # this error must not learn that the container is running.
+    # A dying process closes its files before it is a zombie; a caller that queries the state after
+    # this error must not see a running container.
     pidfd = open_process(container.pid, container.started)
     if pidfd >= 0:
         await_end(pidfd, END_SECONDS)

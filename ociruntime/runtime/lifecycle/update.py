@@ -96,7 +96,7 @@ def _store(container: Container, resources: dict[str, Any]) -> None:
 #
 # The present limits are those of the configuration and of all updates since.
 
-# Engines, written in Go, send all members; these are their way to ask for nothing.
+# Engines, written in Go, send all members; these values mean "not set".
 _NOTHING: dict[str, dict[str, tuple[object, ...]]] = {
     "blockIO": dict.fromkeys(("weight", "leafWeight"), (0,)),
     "cpu": {

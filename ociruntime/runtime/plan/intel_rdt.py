@@ -98,7 +98,7 @@ def lines(rdt: IntelRdt) -> list[tuple[str, str]]:
 def _check_group(group: Group, named: bool, with_schema: bool) -> None:
     if named and not group.exists and not with_schema:  # LNX-RDT-17
         message = f"there is no group {group.path}"
-        raise ConfigError(f"{WHERE}.closID", message, "make it, or give a schema for it")
+        raise ConfigError(f"{WHERE}.closID", message, "create it, or set a schema for it")
     if not named and group.exists:
         message = f"the group {group.path} exists and is not this container's"
         raise ConfigError(WHERE, message, "name it by closID to use it")
@@ -113,7 +113,7 @@ def _compare(group: Group, lines: list[tuple[str, str]]) -> None:
         there = present.get(_resource(line), {})
         for domain, value in _values(line).items():
             if there.get(domain) != value:
-                message = f'"{line}" is not what {group.path}/schemata has'
+                message = f'"{line}" differs from {group.path}/schemata'
                 raise ConfigError(where, message, "leave it out, or choose another closID")
 
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 WHERE = "linux.namespaces"
 REFUSED = {
     "proc": "only a process of the container's pid namespace can mount it",
-    "cgroup": "it is made with the container",
-    "cgroup2": "it is made with the container",
+    "cgroup": "it is created with the container",
+    "cgroup2": "it is created with the container",
 }
 
 

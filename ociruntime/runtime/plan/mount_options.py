@@ -90,7 +90,7 @@ PROPAGATION: dict[str, int] = {
 # Options that change how the mount is made, not its attributes.
 ACTIONS = ("bind", "idmap", "rbind", "remount", "ridmap", "tmpcopyup")
 
-# mount(8) keeps these to itself: they say when /etc/fstab is mounted, and by whom.
+# mount(8) does not pass these on: they control when /etc/fstab is mounted, and by whom.
 FSTAB_WORDS = ("_netdev", "auto", "noauto", "nofail")
 
 
@@ -159,7 +159,7 @@ def parse_mount_options(options: Sequence[str], where: str) -> MountOptions:
             found.clear_recursive = (found.clear_recursive & ~on) | off
         elif word.startswith(("idmap=", "ridmap=")):
             text = f'"{word}": the option takes no value'
-            hint = "the mount's uidMappings and gidMappings are what it maps by"
+            hint = "set uidMappings and gidMappings of the mount instead"
             raise ConfigError(f"{where}.options[{index}]", text, hint)
         elif word not in FSTAB_WORDS and word and not word.startswith(("x-", "X-")):
             found.data += [(index, text) for text in _split(word)]
@@ -195,7 +195,7 @@ def _whole_access_time(on: int, off: int) -> int:
 
 def suggestion(word: str, extra: Sequence[str] = ()) -> str:
     """Return ``did you mean "ro"?`` for an unknown option, or ""."""
-    from difflib import get_close_matches  # only on the way to an error
+    from difflib import get_close_matches  # only when an error is certain
 
     key = word.partition("=")[0]
     close = get_close_matches(key, [*option_names(), *extra], 1)

@@ -190,10 +190,10 @@ def _add_sysctls(job: Compilation, sysctls: dict[str, str]) -> None:
 
 
 # The maps of id-mapped mounts, made before any other operation.
-#
-# The kernel takes maps as a user namespace. The process that makes it must have privileges in the
-# parent of the container's user namespace and where the source was mounted, and must not be visible
-# to processes of a joined pid namespace: both hold only at the very beginning of the plan.
+# The kernel takes id maps in the form of a user namespace. The process that makes it must have
+# privileges in the parent of the container's user namespace and where the source was mounted, and
+# must not be visible to processes of a joined pid namespace: both are true only at the beginning of
+# the plan.
 
 
 def compile_id_maps(job: Compilation, joined: int) -> None:
@@ -228,7 +228,7 @@ def compile_id_maps(job: Compilation, joined: int) -> None:
 
 def _check(job: Compilation, mount: Mount, where: str) -> None:
     if "remount" in (mount.get("options") or ()):
-        raise ConfigError(where, "the ids of a mount that is there already cannot be mapped")
+        raise ConfigError(where, "the ids of an existing mount cannot be mapped")
     if mount.get("type") in ("cgroup", "cgroup2") and is_bind(mount) is None:
         raise ConfigError(where, "the ids of a cgroup mount cannot be mapped")
     if is_bind(mount) is not None:

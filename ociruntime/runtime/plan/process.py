@@ -74,7 +74,7 @@ def compile_process(job: Compilation) -> None:
 
 
 def prepare_process(job: Compilation, process: Process, late_policy: bool = False) -> list[str]:
-    """Everything but the program itself; its environment.
+    """Compile everything but the program itself; return its environment.
 
     ``late_policy``: the scheduling policy is set by the caller, and the capabilities again.
     """

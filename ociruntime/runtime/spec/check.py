@@ -24,7 +24,7 @@ class MismatchError(Exception):
 
     Beside the kinds of the tables: "missing" (value: the object, need: its table),
     "key" (value: a map's bad key, need: the accepted ones or None), "fewest" (an array
-    with too few items) and "text" (a string that is no C string).
+    with too few items) and "text" (a string that is not a C string).
     """
 
     def __init__(self, kind: str, value: object, need: object = None, *path: str | int) -> None:
@@ -44,7 +44,7 @@ def check_shape(config: object) -> None:
 
 
 def check(value: object, kind: str, need: object, where: str = "") -> None:
-    """Check a document, or a part of one that stands at ``where``; raises ConfigError."""
+    """Check a document, or the part of one at ``where``; raises ConfigError."""
     try:
         _CHECKS[kind](value, need)
     except MismatchError as mismatch:
@@ -137,7 +137,7 @@ def _enum(value: object, words: tuple[str, ...]) -> None:
 
 
 def _integer(value: object, limits: tuple[int, int]) -> None:
-    # type() and not isinstance(): true and false are no integers here.
+    # type() and not isinstance(): true and false are not integers here.
     if type(value) is not int or not limits[0] <= value <= limits[1]:
         raise MismatchError("integer", value, limits)
 

@@ -1,8 +1,8 @@
 """Correct what the specification forbids and both runc and crun accept, with a warning.
 
 Loaded only when the strict checks have refused a config.json.  Each rule changes the document into
-one that says the same and is valid; docs/spec-decisions.md lists the rules, and what is refused all
-the same.
+one that says the same and is valid; docs/spec-decisions.md lists the rules, and what is refused
+nevertheless.
 """
 
 from __future__ import annotations

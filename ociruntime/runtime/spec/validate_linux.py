@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         TimeOffset,
     )
 
-# config-linux.md, Default Devices: always supplied, so nothing else can stand in their place.
+# config-linux.md, Default Devices: always supplied, so nothing else can replace them.
 _RESERVED_GROUPS = (".", "..", "info", "mon_data", "mon_groups")  # in /sys/fs/resctrl
 _WITHOUT_NODES = ("MPOL_DEFAULT", "MPOL_LOCAL")
 _BALANCED = ("MPOL_BIND", "MPOL_PREFERRED_MANY")

@@ -81,7 +81,7 @@ def test_exec(user: OrdinaryUser, delegated: Path, bundle: MakeBundle) -> None:
         refused = made.exec("true")
         assert refused.status == 255
         assert "permission denied" in refused.err
-        assert "delegated to him" in refused.err
+        assert "delegated to them" in refused.err
     finally:
         made.finish()
         made.close()

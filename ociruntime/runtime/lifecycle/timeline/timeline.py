@@ -22,7 +22,7 @@ MFD_CLOEXEC = 1
 class Timeline:
     """The recorded times; each ``save`` writes the file anew, with all times so far.
 
-    ``path`` "" stands for no file.
+    ``path`` "" means no file.
     """
 
     def __init__(self, path: str, command: str) -> None:

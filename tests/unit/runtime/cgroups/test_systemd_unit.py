@@ -75,7 +75,7 @@ def test_an_id_that_no_unit_may_have() -> None:
         (":a:b\0", "no unit of systemd can have"),
         (":a:", "empty name"),
         ("::-.slice", "is the root slice"),
-        ("c.slice::a-b.slice", "a-b.slice lies in a.slice, as its name says, and not in c.slice"),
+        ("c.slice::a-b.slice", "a-b.slice is in a.slice, according to its name, not in c.slice"),
         (f":a:{'b' * 250}", "longer than 255 bytes"),
     ],
 )

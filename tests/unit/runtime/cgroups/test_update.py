@@ -100,7 +100,7 @@ def test_what_cannot_be_put_back_is_told(cgroup: Told, monkeypatch: pytest.Monke
         write(path, value)
 
     monkeypatch.setattr(control_files, "write", refuse)
-    with pytest.raises(HostError, match=r"could not be put back: .*write \"50\" to .*pids\.max"):
+    with pytest.raises(HostError, match=r"not restored: .*write \"50\" to .*pids\.max"):
         Update(cgroup, {"pids": {"limit": 7}, "memory": {"limit": 3000}}, "r").write()
 
 

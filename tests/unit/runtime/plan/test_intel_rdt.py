@@ -164,7 +164,7 @@ REFUSED: dict[str, tuple[dict[str, Any], bool, str]] = {
     "LNX-RDT-16: cache": (
         {"closID": "gold", "l3CacheSchema": "L3:0=ff"},
         True,
-        f'l3CacheSchema: "L3:0=ff" is not what {ROOT}/gold/schemata has',
+        f'l3CacheSchema: "L3:0=ff" differs from {ROOT}/gold/schemata',
     ),
     "LNX-RDT-16: bandwidth": (
         {"closID": "gold", "memBwSchema": "MB:0=100;1=51"},
