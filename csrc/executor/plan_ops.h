@@ -8,10 +8,10 @@
 #define STAGE_MAPS 0x1u /* the user namespace exists; the host writes its maps */
 #define STAGE_CGROUP 0x2u /* the host puts the process into its cgroups */
 #define STAGE_HOOKS 0x3u /* mounts are done; the host runs prestart and createRuntime */
-#define STAGE_READY 0x4u /* all is built; the host writes the state down */
+#define STAGE_READY 0x4u /* the container is set up; the host writes the state */
 #define STAGE_NETWORK 0x5u /* the host moves network devices into the namespace */
 #define STAGE_DONE 0x6u /* further mounts are made; the host ends the executor */
-#define MESSAGE_GO 0x1u /* host: go on */
+#define MESSAGE_GO 0x1u /* host: continue */
 #define MESSAGE_STAGE 0x2u /* executor: a stage is reached */
 #define MESSAGE_INIT_PID 0x3u /* executor: the init process exists */
 #define MESSAGE_CONSOLE 0x4u /* executor: the terminal's master is attached */
@@ -19,9 +19,9 @@
 #define MESSAGE_FAILURE 0x6u /* executor: an operation failed */
 #define MESSAGE_LISTENER 0x7u /* executor: the filter's listener is attached */
 #define MESSAGE_MOUNT 0x8u /* executor: the mount of this operation is attached */
-#define MESSAGE_SKIP 0x9u /* host: go on without this operation */
+#define MESSAGE_SKIP 0x9u /* host: continue without this operation */
 #define NO_SLOT 0xffffffffu /* no slot */
-#define SLOTS 0x100u /* how many slots there are */
+#define SLOTS 0x100u /* number of slots */
 #define MOUNT_REAL_DIRECTORY 0x1u /* the target must be a real directory */
 #define MOUNT_INHERIT_MODE 0x2u /* a tmpfs takes the mode of what it covers */
 #define MOUNT_COPY_UP 0x4u /* a tmpfs takes a copy of what it covers */
@@ -125,7 +125,7 @@ static inline bool read_unshare(struct plan_reader *r, struct op_unshare *op)
 	return plan_u32(r, &op->flags);
 }
 
-/* tell the host that a stage is reached and wait until it has done its part */
+/* report to the host that a stage is reached, and wait until it has done its part */
 struct op_sync {
 	uint32_t stage;
 };
@@ -135,7 +135,7 @@ static inline bool read_sync(struct plan_reader *r, struct op_sync *op)
 	return plan_u32(r, &op->stage);
 }
 
-/* take uid and gid 0 of the user namespace */
+/* switch to uid and gid 0 of the user namespace */
 struct op_become_root {
 	char none;
 };
@@ -146,7 +146,7 @@ static inline bool read_become_root(struct plan_reader *r, struct op_become_root
 	return r->ok;
 }
 
-/* fork the container's init into new namespaces and leave; it goes on */
+/* fork the container's init into new namespaces and exit; the init continues */
 struct op_clone_init {
 	uint32_t flags;
 };
@@ -168,7 +168,7 @@ static inline bool read_join_process(struct plan_reader *r, struct op_join_proce
 	       plan_u32(r, &op->root_of);
 }
 
-/* fork into the joined pid namespace and leave; the child goes on */
+/* fork into the joined pid namespace and exit; the child continues */
 struct op_clone_process {
 	uint32_t terminal;
 };
@@ -211,7 +211,7 @@ static inline bool read_propagation(struct plan_reader *r, struct op_propagation
 	return plan_u32(r, &op->flags);
 }
 
-/* make a user namespace that only holds id maps and keep it under a slot */
+/* create a user namespace that only holds id maps and keep it under a slot */
 struct op_id_map {
 	uint32_t slot;
 	const char *uid_map;
@@ -263,7 +263,7 @@ static inline bool read_shared_root(struct plan_reader *r, struct op_shared_root
 	return plan_str(r, &op->source);
 }
 
-/* make a filesystem and mount it on a target, created if missing */
+/* create a filesystem and mount it on a target, created if missing */
 struct op_mount {
 	const char *fstype;
 	const char *source;
@@ -397,7 +397,7 @@ static inline bool read_device(struct plan_reader *r, struct op_device *op)
 	       plan_str(r, &op->source);
 }
 
-/* make a symbolic link; what is there stays unless it is to be replaced */
+/* create a symbolic link; an existing file stays unless it is to be replaced */
 struct op_symlink {
 	const char *target;
 	const char *text;
@@ -429,7 +429,7 @@ static inline bool read_console(struct plan_reader *r, struct op_console *op)
 	       plan_u32(r, &op->flags);
 }
 
-/* make a path unreadable; a missing one is left out */
+/* make a path inaccessible; a missing one is skipped */
 struct op_mask {
 	const char *target;
 	const char *context;
@@ -441,7 +441,7 @@ static inline bool read_mask(struct plan_reader *r, struct op_mask *op)
 	       plan_str(r, &op->context);
 }
 
-/* make a path and the mounts below it read-only; a missing one is left out */
+/* make a path and the mounts below it read-only; a missing one is skipped */
 struct op_readonly {
 	const char *target;
 };
@@ -451,7 +451,7 @@ static inline bool read_readonly(struct plan_reader *r, struct op_readonly *op)
 	return plan_str(r, &op->target);
 }
 
-/* run a hook where the container is now, the state on its standard input */
+/* run a hook in the current namespaces, with the state on its standard input */
 struct op_hook {
 	const char *source;
 	struct plan_strs args;
@@ -483,7 +483,7 @@ static inline bool read_null_streams(struct plan_reader *r, struct op_null_strea
 	return plan_u32(r, &op->root_of);
 }
 
-/* make the root the process's root and leave the old one */
+/* make the root the process's root and unmount the old one */
 struct op_pivot_root {
 	char none;
 };
@@ -494,7 +494,7 @@ static inline bool read_pivot_root(struct plan_reader *r, struct op_pivot_root *
 	return r->ok;
 }
 
-/* the same by moving the mount and chroot, for a root in the initramfs */
+/* the same with a moved mount and chroot, for a host root in the initramfs */
 struct op_move_root {
 	struct plan_strs uncovered;
 };
@@ -624,7 +624,7 @@ static inline bool read_memory_policy(struct plan_reader *r, struct op_memory_po
 	       plan_bytes(r, &op->nodes);
 }
 
-/* change the working directory, which must lie inside the root */
+/* change the working directory, which must be inside the root */
 struct op_chdir {
 	const char *path;
 	uint32_t optional;
@@ -636,7 +636,7 @@ static inline bool read_chdir(struct plan_reader *r, struct op_chdir *op)
 	       plan_u32(r, &op->optional);
 }
 
-/* give the standard streams to the user, but for devices and files open for reading alone */
+/* give the standard streams to the user, except devices and files opened read-only */
 struct op_stdio_owner {
 	uint32_t uid;
 };
@@ -656,7 +656,7 @@ static inline bool read_bounding(struct plan_reader *r, struct op_bounding *op)
 	return plan_u64(r, &op->keep);
 }
 
-/* become the user, keeping capabilities until they are set */
+/* switch to the user, keeping capabilities until they are set */
 struct op_user {
 	uint32_t uid;
 	uint32_t gid;
@@ -688,7 +688,7 @@ static inline bool read_capabilities(struct plan_reader *r, struct op_capabiliti
 	       plan_u64(r, &op->ambient);
 }
 
-/* give up what only loading the filter took, by capset alone */
+/* drop the capabilities that only loading the filter needed, using only capset */
 struct op_drop_extra {
 	uint64_t effective;
 	uint64_t permitted;
@@ -702,7 +702,7 @@ static inline bool read_drop_extra(struct plan_reader *r, struct op_drop_extra *
 	       plan_u64(r, &op->inheritable);
 }
 
-/* give up privileges of setuid programs for good */
+/* set no_new_privs: setuid programs gain nothing */
 struct op_no_new_privs {
 	char none;
 };
@@ -723,7 +723,7 @@ static inline bool read_umask(struct plan_reader *r, struct op_umask *op)
 	return plan_u32(r, &op->mask);
 }
 
-/* close every descriptor of the host that is left */
+/* close all remaining descriptors of the host */
 struct op_close_host {
 	char none;
 };

@@ -41,7 +41,7 @@ def sync(
     stage: int,
     where: str = "",
 ) -> Operation:
-    """Tell the host that a stage is reached and wait until it has done its part."""
+    """Report to the host that a stage is reached, and wait until it has done its part."""
     return Operation(4, (stage,), where)
 
 
@@ -49,7 +49,7 @@ def become_root(
     *,
     where: str = "",
 ) -> Operation:
-    """Take uid and gid 0 of the user namespace."""
+    """Switch to uid and gid 0 of the user namespace."""
     return Operation(5, (), where)
 
 
@@ -58,7 +58,7 @@ def clone_init(
     flags: int,
     where: str = "",
 ) -> Operation:
-    """Fork the container's init into new namespaces and leave; it goes on."""
+    """Fork the container's init into new namespaces and exit; the init continues."""
     return Operation(6, (flags,), where)
 
 
@@ -77,7 +77,7 @@ def clone_process(
     terminal: int,
     where: str = "",
 ) -> Operation:
-    """Fork into the joined pid namespace and leave; the child goes on."""
+    """Fork into the joined pid namespace and exit; the child continues."""
     return Operation(8, (terminal,), where)
 
 
@@ -115,7 +115,7 @@ def id_map(
     gid_map: str,
     where: str = "",
 ) -> Operation:
-    """Make a user namespace that only holds id maps and keep it under a slot."""
+    """Create a user namespace that only holds id maps and keep it under a slot."""
     return Operation(12, (slot, uid_map, gid_map), where)
 
 
@@ -163,7 +163,7 @@ def mount(
     label: str,
     where: str = "",
 ) -> Operation:
-    """Make a filesystem and mount it on a target, created if missing."""
+    """Create a filesystem and mount it on a target, created if missing."""
     return Operation(
         16,
         (
@@ -284,7 +284,7 @@ def symlink(
     replace: int,
     where: str = "",
 ) -> Operation:
-    """Make a symbolic link; what is there stays unless it is to be replaced."""
+    """Create a symbolic link; an existing file stays unless it is to be replaced."""
     return Operation(23, (target, text, requires, replace), where)
 
 
@@ -306,7 +306,7 @@ def mask(
     context: str,
     where: str = "",
 ) -> Operation:
-    """Make a path unreadable; a missing one is left out."""
+    """Make a path inaccessible; a missing one is skipped."""
     return Operation(25, (target, context), where)
 
 
@@ -315,7 +315,7 @@ def readonly(
     target: str,
     where: str = "",
 ) -> Operation:
-    """Make a path and the mounts below it read-only; a missing one is left out."""
+    """Make a path and the mounts below it read-only; a missing one is skipped."""
     return Operation(26, (target,), where)
 
 
@@ -330,7 +330,7 @@ def hook(
     state_after: str,
     where: str = "",
 ) -> Operation:
-    """Run a hook where the container is now, the state on its standard input."""
+    """Run a hook in the current namespaces, with the state on its standard input."""
     return Operation(27, (source, args, env, with_home, timeout, state_before, state_after), where)
 
 
@@ -347,7 +347,7 @@ def pivot_root(
     *,
     where: str = "",
 ) -> Operation:
-    """Make the root the process's root and leave the old one."""
+    """Make the root the process's root and unmount the old one."""
     return Operation(29, (), where)
 
 
@@ -356,7 +356,7 @@ def move_root(
     uncovered: list[str],
     where: str = "",
 ) -> Operation:
-    """The same by moving the mount and chroot, for a root in the initramfs."""
+    """The same with a moved mount and chroot, for a host root in the initramfs."""
     return Operation(30, (uncovered,), where)
 
 
@@ -463,7 +463,7 @@ def chdir(
     optional: int,
     where: str = "",
 ) -> Operation:
-    """Change the working directory, which must lie inside the root."""
+    """Change the working directory, which must be inside the root."""
     return Operation(41, (path, optional), where)
 
 
@@ -472,7 +472,7 @@ def stdio_owner(
     uid: int,
     where: str = "",
 ) -> Operation:
-    """Give the standard streams to the user, but for devices and files open for reading alone."""
+    """Give the standard streams to the user, except devices and files opened read-only."""
     return Operation(42, (uid,), where)
 
 
@@ -493,7 +493,7 @@ def user(
     set_groups: int,
     where: str = "",
 ) -> Operation:
-    """Become the user, keeping capabilities until they are set."""
+    """Switch to the user, keeping capabilities until they are set."""
     return Operation(44, (uid, gid, groups, set_groups), where)
 
 
@@ -516,7 +516,7 @@ def drop_extra(
     inheritable: int,
     where: str = "",
 ) -> Operation:
-    """Give up what only loading the filter took, by capset alone."""
+    """Drop the capabilities that only loading the filter needed, using only capset."""
     return Operation(46, (effective, permitted, inheritable), where)
 
 
@@ -524,7 +524,7 @@ def no_new_privs(
     *,
     where: str = "",
 ) -> Operation:
-    """Give up privileges of setuid programs for good."""
+    """Set no_new_privs: setuid programs gain nothing."""
     return Operation(47, (), where)
 
 
@@ -541,7 +541,7 @@ def close_host(
     *,
     where: str = "",
 ) -> Operation:
-    """Close every descriptor of the host that is left."""
+    """Close all remaining descriptors of the host."""
     return Operation(49, (), where)
 
 

@@ -27,13 +27,13 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ("unshare", "leave namespaces for new ones", (("flags", "u32", "CLONE_NEW* bits"),)),
     (
         "sync",
-        "tell the host that a stage is reached and wait until it has done its part",
+        "report to the host that a stage is reached, and wait until it has done its part",
         (("stage", "u32", "STAGE_* number"),),
     ),
-    ("become_root", "take uid and gid 0 of the user namespace", ()),
+    ("become_root", "switch to uid and gid 0 of the user namespace", ()),
     (
         "clone_init",
-        "fork the container's init into new namespaces and leave; it goes on",
+        "fork the container's init into new namespaces and exit; the init continues",
         (("flags", "u32", "CLONE_NEW* bits"),),
     ),
     (
@@ -41,18 +41,22 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         "enter namespaces of the container's init, and its root",
         (
             ("flags", "u32", "CLONE_NEW* bits"),
-            ("root_of", "u32", "its pid, if not the mount namespace's root is its root; or 0"),
+            (
+                "root_of",
+                "u32",
+                "its pid, if its root is not the root of its mount namespace; else 0",
+            ),
         ),
     ),
     (
         "clone_process",
-        "fork into the joined pid namespace and leave; the child goes on",
+        "fork into the joined pid namespace and exit; the child continues",
         (("terminal", "u32", "1: the child takes standard input as controlling terminal"),),
     ),
     (
         "write_proc",
         "write a file of the host's verified procfs",
-        (("path", "str", "path below /proc"), ("data", "str", "what is written, in one write")),
+        (("path", "str", "path below /proc"), ("data", "str", "content, in a single write")),
     ),
     ("keyring", "join a new anonymous session keyring", ()),
     (
@@ -62,7 +66,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "id_map",
-        "make a user namespace that only holds id maps and keep it under a slot",
+        "create a user namespace that only holds id maps and keep it under a slot",
         (
             ("slot", "u32", "slot number"),
             ("uid_map", "str", "lines of a uid_map"),
@@ -77,7 +81,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("source", "str", "path on the host"),
             ("recursive", "u32", "1: with the mounts below it"),
             ("id_map", "u32", "user namespace whose maps it gets, or NO_SLOT"),
-            ("id_map_recursive", "u32", "1: the mounts below it as well"),
+            ("id_map_recursive", "u32", "1: also the mounts below it"),
         ),
     ),
     (
@@ -92,7 +96,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "mount",
-        "make a filesystem and mount it on a target, created if missing",
+        "create a filesystem and mount it on a target, created if missing",
         (
             ("fstype", "str", "filesystem type"),
             ("source", "str", "the source that mount(8) would show"),
@@ -124,7 +128,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("propagation", "u32", "MS_* propagation, 0: none"),
             ("flags", "u32", "MOUNT_REAL_DIRECTORY, MOUNT_PRESENT"),
             ("id_map", "u32", "without a slot: user namespace whose maps it gets, or NO_SLOT"),
-            ("id_map_recursive", "u32", "1: the mounts below it as well"),
+            ("id_map_recursive", "u32", "1: also the mounts below it"),
         ),
     ),
     (
@@ -171,12 +175,12 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "symlink",
-        "make a symbolic link; what is there stays unless it is to be replaced",
+        "create a symbolic link; an existing file stays unless it is to be replaced",
         (
             ("target", "str", "path of the link"),
-            ("text", "str", "where it points"),
-            ("requires", "str", "made only if this exists inside; empty: always"),
-            ("replace", "u32", "1: replace what is there"),
+            ("text", "str", "the link's text"),
+            ("requires", "str", "created only if this exists inside; empty: always"),
+            ("replace", "u32", "1: replace an existing file"),
         ),
     ),
     (
@@ -191,7 +195,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "mask",
-        "make a path unreadable; a missing one is left out",
+        "make a path inaccessible; a missing one is skipped",
         (
             ("target", "str", "path"),
             ("context", "str", "SELinux context of what covers a directory, empty: none"),
@@ -199,20 +203,20 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "readonly",
-        "make a path and the mounts below it read-only; a missing one is left out",
+        "make a path and the mounts below it read-only; a missing one is skipped",
         (("target", "str", "path"),),
     ),
     (
         "hook",
-        "run a hook where the container is now, the state on its standard input",
+        "run a hook in the current namespaces, with the state on its standard input",
         (
             ("source", "str", "program"),
             ("args", "strs", "its argv"),
             ("env", "strs", "its environment"),
-            ("with_home", "u32", "1: and the HOME that the operation home has found"),
+            ("with_home", "u32", "1: add the HOME that the operation home has found"),
             ("timeout", "u32", "seconds, 0: none"),
             ("state_before", "str", "state JSON up to the pid"),
-            ("state_after", "str", "state JSON behind the pid"),
+            ("state_after", "str", "state JSON after the pid"),
         ),
     ),
     (
@@ -226,10 +230,10 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ),
         ),
     ),
-    ("pivot_root", "make the root the process's root and leave the old one", ()),
+    ("pivot_root", "make the root the process's root and unmount the old one", ()),
     (
         "move_root",
-        "the same by moving the mount and chroot, for a root in the initramfs",
+        "the same with a moved mount and chroot, for a host root in the initramfs",
         (("uncovered", "strs", "the host's proc and sysfs, unmounted first or covered"),),
     ),
     ("chroot", "make the directory of shared_root the process's root", ()),
@@ -279,12 +283,12 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "chdir",
-        "change the working directory, which must lie inside the root",
+        "change the working directory, which must be inside the root",
         (("path", "str", "directory inside"), ("optional", "u32", "1: tried again as the user")),
     ),
     (
         "stdio_owner",
-        "give the standard streams to the user, but for devices and files open for reading alone",
+        "give the standard streams to the user, except devices and files opened read-only",
         (("uid", "u32", "user"),),
     ),
     (
@@ -294,7 +298,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "user",
-        "become the user, keeping capabilities until they are set",
+        "switch to the user, keeping capabilities until they are set",
         (
             ("uid", "u32", "user"),
             ("gid", "u32", "group"),
@@ -314,12 +318,12 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "drop_extra",
-        "give up what only loading the filter took, by capset alone",
+        "drop the capabilities that only loading the filter needed, using only capset",
         (("effective", "u64", "set"), ("permitted", "u64", "set"), ("inheritable", "u64", "set")),
     ),
-    ("no_new_privs", "give up privileges of setuid programs for good", ()),
+    ("no_new_privs", "set no_new_privs: setuid programs gain nothing", ()),
     ("umask", "set the file mode creation mask", (("mask", "u32", "mask"),)),
-    ("close_host", "close every descriptor of the host that is left", ()),
+    ("close_host", "close all remaining descriptors of the host", ()),
     ("home", "add HOME from /etc/passwd to the environment", (("uid", "u32", "user"),)),
     ("listen_pid", "add LISTEN_PID, the pid as the program sees it, to the environment", ()),
     (
@@ -340,19 +344,22 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "exec",
         "become the container's program",
-        (("args", "strs", "argv"), ("env", "strs", "environment, without what was added to it")),
+        (
+            ("args", "strs", "argv"),
+            ("env", "strs", "environment, without variables added by other operations"),
+        ),
     ),
     (
         "restrict",
         "add attributes to the mount at a target, if the host recognises it",
         (
-            ("target", "str", "a mount point; no symbolic link on the way is followed"),
+            ("target", "str", "a mount point; symbolic links in the path are not followed"),
             ("set_attributes", "u64", "MOUNT_ATTR_* to set"),
         ),
     ),
 )
 
-# The stages at which the host acts in the middle (`sync`); see runtime/executor/protocol.py.
+# The stages at which the executor waits for the host (`sync`); see runtime/executor/protocol.py.
 STAGE_MAPS = 1
 STAGE_CGROUP = 2
 STAGE_HOOKS = 3
@@ -387,10 +394,10 @@ CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("STAGE_MAPS", STAGE_MAPS, "the user namespace exists; the host writes its maps"),
     ("STAGE_CGROUP", STAGE_CGROUP, "the host puts the process into its cgroups"),
     ("STAGE_HOOKS", STAGE_HOOKS, "mounts are done; the host runs prestart and createRuntime"),
-    ("STAGE_READY", STAGE_READY, "all is built; the host writes the state down"),
+    ("STAGE_READY", STAGE_READY, "the container is set up; the host writes the state"),
     ("STAGE_NETWORK", STAGE_NETWORK, "the host moves network devices into the namespace"),
     ("STAGE_DONE", STAGE_DONE, "further mounts are made; the host ends the executor"),
-    ("MESSAGE_GO", MESSAGE_GO, "host: go on"),
+    ("MESSAGE_GO", MESSAGE_GO, "host: continue"),
     ("MESSAGE_STAGE", MESSAGE_STAGE, "executor: a stage is reached"),
     ("MESSAGE_INIT_PID", MESSAGE_INIT_PID, "executor: the init process exists"),
     ("MESSAGE_CONSOLE", MESSAGE_CONSOLE, "executor: the terminal's master is attached"),
@@ -398,9 +405,9 @@ CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("MESSAGE_FAILURE", MESSAGE_FAILURE, "executor: an operation failed"),
     ("MESSAGE_LISTENER", MESSAGE_LISTENER, "executor: the filter's listener is attached"),
     ("MESSAGE_MOUNT", MESSAGE_MOUNT, "executor: the mount of this operation is attached"),
-    ("MESSAGE_SKIP", MESSAGE_SKIP, "host: go on without this operation"),
+    ("MESSAGE_SKIP", MESSAGE_SKIP, "host: continue without this operation"),
     ("NO_SLOT", NO_SLOT, "no slot"),
-    ("SLOTS", SLOTS, "how many slots there are"),
+    ("SLOTS", SLOTS, "number of slots"),
     ("MOUNT_REAL_DIRECTORY", MOUNT_REAL_DIRECTORY, "the target must be a real directory"),
     ("MOUNT_INHERIT_MODE", MOUNT_INHERIT_MODE, "a tmpfs takes the mode of what it covers"),
     ("MOUNT_COPY_UP", MOUNT_COPY_UP, "a tmpfs takes a copy of what it covers"),

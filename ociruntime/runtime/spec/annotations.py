@@ -25,16 +25,20 @@ WASM_VARIANT = "module.wasm.image/variant"
 KNOWN_CALLS_ONLY = "run.oci.seccomp_fail_unknown_syscall"
 
 ANNOTATIONS: tuple[tuple[str, str, bool], ...] = (
-    (PROPERTY, "a further property of the unit, as systemd writes values on its bus", True),
-    (SUBGROUP, "the name of a cgroup below the unit, in which processes run", True),
-    (KEEP_GROUPS, "with 1 the caller's supplementary groups are kept", True),
-    (HOOKS_STDOUT, "a file to which what hooks on the host print is appended", True),
-    (HOOKS_STDERR, "the same for what they print to standard error", True),
-    (PIDFD_RECEIVER, "a socket that gets a pidfd of the init, as --pidfd-socket", True),
-    (CRIU_OPTIONS, "a file of further options that CRIU reads, as /etc/criu/runc.conf", True),
-    (HANDLER, "who runs a program that is not native: docs/handlers.md", True),
-    (WASM_VARIANT, "with compat a WebAssembly module is run, as with the handler wasm", True),
-    (KNOWN_CALLS_ONLY, "with 1 linux.seccomp may only name calls that libseccomp knows", False),
+    (PROPERTY, "an additional property of the systemd unit, as a GVariant value", True),
+    (SUBGROUP, "name of a cgroup below the unit's in which processes run", True),
+    (KEEP_GROUPS, "1: keep the caller's supplementary groups", True),
+    (HOOKS_STDOUT, "file to which the standard output of hooks on the host is appended", True),
+    (HOOKS_STDERR, "the same for their standard error", True),
+    (PIDFD_RECEIVER, "socket that receives a pidfd of the init, like --pidfd-socket", True),
+    (CRIU_OPTIONS, "file with additional CRIU options, like /etc/criu/runc.conf", True),
+    (HANDLER, "handler for a program that is not a Linux executable: docs/handlers.md", True),
+    (WASM_VARIANT, "compat: run a WebAssembly module with the handler wasm", True),
+    (
+        KNOWN_CALLS_ONLY,
+        "1: refuse system calls in linux.seccomp that libseccomp does not know",
+        False,
+    ),
 )
 
 # Annotations for runc or crun that appear in some configurations, and why they have no effect here.
@@ -43,9 +47,9 @@ WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
         "run.oci.delegate-cgroup",
         "with a cgroup namespace and a writable mount a container owns its cgroup on v2",
     ),
-    ("run.oci.timens_offset", "`linux.timeOffsets` says it"),
-    ("run.oci.seccomp.receiver", "`linux.seccomp.listenerPath` says it"),
-    ("run.oci.seccomp.plugins", "code of others would run in the runtime; an agent can do it"),
+    ("run.oci.timens_offset", "use `linux.timeOffsets`"),
+    ("run.oci.seccomp.receiver", "use `linux.seccomp.listenerPath`"),
+    ("run.oci.seccomp.plugins", "plugins would run in the runtime; use a seccomp agent"),
     ("run.oci.seccomp_bpf_data", "a filter in binary form, which cannot be reviewed"),
     ("run.oci.mount_context_type", "`linux.mountLabel` is always the context"),
     ("run.oci.systemd.force_cgroup_v1", "for images of systemd that predate cgroup v2"),
