@@ -1,4 +1,4 @@
-"""config.md: hooks, what holds for all kinds; config_hooks_kinds.py has their times and places."""
+"""config.md: hooks, rules for all kinds; config_hooks_kinds.py has those of each kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""features.md, features-linux.md: the document as such, and what is common to all platforms."""
+"""features.md, features-linux.md: the document itself, and members for all platforms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""features-linux.md: what the document says of Linux, and whether it is so."""
+"""features-linux.md: the document's claims about Linux, and whether they are true."""
 
 from __future__ import annotations
 

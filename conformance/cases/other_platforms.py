@@ -1,4 +1,4 @@
-"""config.md, config-vm.md: what a config says for other platforms than Linux."""
+"""config.md, config-vm.md: objects in a config for platforms other than Linux."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The environment is the caller's, who may have fewer privileges than the program (sudo).
+"""The environment comes from a caller who may have fewer privileges than the program (sudo).
 
 What tests do with it must not be possible in production, and no program may be found by it that
 another user can change.

@@ -1,4 +1,4 @@
-"""`mounts add` and `mounts remove` in a container that has moved what leads to the mount point."""
+"""`mounts add` and `mounts remove` in a container that has moved directories above the target."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A hostile root in each kind of container; see tests/attacks/hostile.c for what it tries.
+"""A hostile root in each kind of container; tests/attacks/hostile.c lists the attempts.
 
 Two judges: the canary (tests/support/canary.py), which compares the host with what it was, and
 what the program says that it got.

@@ -1,4 +1,4 @@
-"""The search for differences: repeatable, and each one made as small as it goes."""
+"""The search for differences: repeatable, and each difference reduced to a minimal config."""
 
 from __future__ import annotations
 

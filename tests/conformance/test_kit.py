@@ -1,4 +1,4 @@
-"""ociruntime under the conformance kit: what is met stays met, what is not is listed."""
+"""ociruntime under the conformance kit: met clauses stay met, deviations are listed."""
 
 from __future__ import annotations
 

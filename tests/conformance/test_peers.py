@@ -1,4 +1,4 @@
-"""ociruntime beside runc and crun: the same configs, the same containers.
+"""ociruntime compared with runc and crun: the same configs, the same containers.
 
 ``./dev conformance diff --seed N --count 300`` looks further.
 """

@@ -1,4 +1,4 @@
-"""A program that refuses everything meets no clause: a refusal counts beside a container made."""
+"""A program that refuses everything meets no clause: refusals need a successful create, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A daemon that a test session starts, waits for and ends."""
+"""Start, wait for and stop a daemon of a test session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engines need of the machine: programs, a cgroup to work below, a file system."""
+"""The engines' requirements of the machine: programs, a parent cgroup, a file system."""
 
 from __future__ import annotations
 

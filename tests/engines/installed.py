@@ -1,4 +1,4 @@
-"""The runtime where packaging/engines says it is, for as long as engines run with these files."""
+"""Install the runtime at the path in packaging/engines while engines run with these files."""
 
 from __future__ import annotations
 

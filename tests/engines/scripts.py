@@ -1,4 +1,4 @@
-"""What containers run: shell scripts, and a conversation with a shell in a terminal."""
+"""Programs for containers: shell scripts, and a dialogue with a shell in a terminal."""
 
 from __future__ import annotations
 

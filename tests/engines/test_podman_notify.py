@@ -1,4 +1,4 @@
-"""podman as a service of Type=notify, whose container says itself when it is ready."""
+"""podman as a service of Type=notify whose container sends READY itself."""
 
 from __future__ import annotations
 

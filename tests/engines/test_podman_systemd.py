@@ -1,4 +1,4 @@
-"""podman with systemd as its cgroup manager, which is what it has by default."""
+"""podman with systemd as its cgroup manager, its default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A script of commands, and what an engine says to each of them.
+"""A script of commands, and an engine's answer to each of them.
 
 A script is text, a command a line; one that has to fail begins with ``!``, one that must be tried
 until the engine has noticed something with ``?``.  What differs from run to run (ids, times,

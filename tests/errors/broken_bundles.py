@@ -1,4 +1,4 @@
-"""Bundles with one thing wrong, and what the one error line must say about it.
+"""Bundles with a single defect, and the error message for each.
 
 Every entry starts from the config that ``ociruntime spec`` writes, with ``terminal`` false,
 in a bundle whose ``rootfs`` holds a static busybox as ``bin/busybox`` and ``bin/sh``.

@@ -1,4 +1,4 @@
-"""Every command on a container in every state: it works, or says in one line what is in its way."""
+"""Every command on a container in every state: success, or a one-line error with the reason."""
 
 from __future__ import annotations
 

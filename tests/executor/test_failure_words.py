@@ -1,4 +1,4 @@
-"""The executor's facts in words: the setting first, then what was tried, the errno, the hint."""
+"""Messages for the executor's failures: the setting, the attempt, the errno, the hint."""
 
 from __future__ import annotations
 

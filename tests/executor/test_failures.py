@@ -1,4 +1,4 @@
-"""Every operation that can fail says so: which one, which call, which errno, on what."""
+"""Every operation that can fail reports its name, the call, the errno and the object."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the programs are built that run as root near a container."""
+"""Compiler hardening of the programs that run as root near a container."""
 
 from __future__ import annotations
 

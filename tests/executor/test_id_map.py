@@ -1,4 +1,4 @@
-"""The process that holds id maps for a moment, and what can look at it."""
+"""The short-lived process that holds id maps, and its protection from other processes."""
 
 from __future__ import annotations
 

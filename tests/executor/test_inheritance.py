@@ -1,4 +1,4 @@
-"""What the program inherits from the process that started the executor: only what it should."""
+"""The program inherits only what it should from the process that started the executor."""
 
 from __future__ import annotations
 

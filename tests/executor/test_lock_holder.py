@@ -1,4 +1,4 @@
-"""A pod's lock holder kills what is left in the pod's cgroups, and nothing else."""
+"""A pod's lock holder kills the remaining processes of the pod's cgroups, and no others."""
 
 from __future__ import annotations
 

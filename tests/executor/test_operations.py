@@ -1,4 +1,4 @@
-"""What each operation does when it succeeds, seen by a program in the finished container."""
+"""The effect of each operation, as a program in the finished container sees it."""
 
 from __future__ import annotations
 

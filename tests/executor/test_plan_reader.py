@@ -1,4 +1,4 @@
-"""The plan's way to the executor: what was written is read, and nothing else is accepted."""
+"""The executor's plan reader: it reads what was written, and rejects everything else."""
 
 from __future__ import annotations
 

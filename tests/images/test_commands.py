@@ -1,4 +1,4 @@
-"""``ocipod image ...``: what is printed, removed, written and refused."""
+"""``ocipod image ...``: output, removal, exported files and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images out of files: every kind, which one a path is, and what cannot be one."""
+"""Images from files: all formats, their detection, and invalid files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images out of a registry, from the command line: what is asked, what is kept, what is refused."""
+"""Images from a registry, through the command line: requests, stored files, refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the policy says of images that are in the store already, by name and by id."""
+"""The policy's verdict on images that are already in the store, by name and by id."""
 
 from __future__ import annotations
 

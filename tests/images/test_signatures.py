@@ -1,4 +1,4 @@
-"""Which images a policy lets in, with signatures of OpenPGP and of cosign."""
+"""The policy with OpenPGP and cosign signatures: images that it accepts and rejects."""
 
 from __future__ import annotations
 

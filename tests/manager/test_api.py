@@ -1,4 +1,4 @@
-"""Every route of the API, in front of a manager that only remembers what it was asked for."""
+"""Every route of the API, with a manager that only records the requests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a client of the daemon may not switch off, whatever it sends."""
+"""Restrictions that a client of the daemon cannot disable, whatever it sends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Further programs in a container, by way of the daemon."""
+"""Further programs in a container, started through the daemon."""
 
 from __future__ import annotations
 

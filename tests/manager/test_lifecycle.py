@@ -1,4 +1,4 @@
-"""A container's life: made, started, stopped, started again, removed; and what is refused."""
+"""A container's lifecycle: create, start, stop, restart, remove; and refused requests."""
 
 from __future__ import annotations
 

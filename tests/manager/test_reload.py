@@ -1,4 +1,4 @@
-"""A daemon that is killed at any moment: what the next one finds, and what it does about it."""
+"""A daemon that is killed at any moment: the next one recovers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is started again by itself, and what is not."""
+"""Restart policies: containers that are restarted, and those that are not."""
 
 from __future__ import annotations
 

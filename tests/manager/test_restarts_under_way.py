@@ -1,4 +1,4 @@
-"""What is asked for, and what follows, while a container is just being started again."""
+"""Requests while a container is being restarted, and their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``ocid`` as a service: its command line, the socket that systemd hands over, what it tells."""
+"""``ocid`` as a service: command line, socket activation, notifications."""
 
 from __future__ import annotations
 

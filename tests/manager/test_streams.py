@@ -1,4 +1,4 @@
-"""What containers read and write, by way of the daemon: run, attach, logs, events."""
+"""Streams of containers through the daemon: run, attach, logs, events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What bash, zsh and fish complete, asked of the shells themselves."""
+"""The completions of bash, zsh and fish, tested in the shells themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generated files are what their generators write today."""
+"""Generated files match the current output of their generators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the commands of a container's life load: a count is the same on every machine.
+"""Modules loaded by the commands of a container's lifecycle: independent of the machine.
 
 An engine waits for each of them, and imports are most of what they cost.  A module that
 turns up here is to be imported where it is needed, or to be argued for in this table.

@@ -1,4 +1,4 @@
-"""The layers: who may import whom, no circles, nothing happens in ``__init__.py``."""
+"""The layers: allowed imports, no cycles, nothing executed in ``__init__.py``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the first page says is all there is."""
+"""README.md lists all commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pods in the background, and what has become of their apps."""
+"""Pods in the background, and how their apps ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mutable pod, and what is done with its apps."""
+"""A mutable pod, and operations on its apps."""
 
 from __future__ import annotations
 

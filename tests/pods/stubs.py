@@ -1,4 +1,4 @@
-"""Starting stub pods (tests/support/stub_pod.py) beside ``ocipod``."""
+"""Start stub pods (tests/support/stub_pod.py) in addition to those of ``ocipod``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``./dev demo`` shows of pods works, and leaves nothing."""
+"""The pod part of ``./dev demo`` works, and leaves nothing behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an app has left as an image, which can be run again."""
+"""An app's changes exported as an image that can be run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What gc and rm do with pods in each state, alone and against each other."""
+"""gc and rm on pods in each state, alone and concurrently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an app sees and may do: variables, users, volumes, privileges, limits."""
+"""An app's environment: variables, users, volumes, privileges, limits."""
 
 from __future__ import annotations
 

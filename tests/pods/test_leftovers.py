@@ -1,4 +1,4 @@
-"""What a pod whose supervision was killed may leave on the host, and what gc makes of it."""
+"""Stale state of a pod whose monitor was killed, and its cleanup by gc."""
 
 from __future__ import annotations
 

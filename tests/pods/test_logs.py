@@ -1,4 +1,4 @@
-"""What apps write: their log files, and how they are read."""
+"""The log files of apps, and reading them."""
 
 from __future__ import annotations
 

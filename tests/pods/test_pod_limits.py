@@ -1,4 +1,4 @@
-"""Limits of a whole pod: what its apps may take together."""
+"""Limits of a whole pod, shared by its apps."""
 
 from __future__ import annotations
 

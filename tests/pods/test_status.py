@@ -1,4 +1,4 @@
-"""What list and status say, and waiting for a pod."""
+"""The output of list and status, and waiting for a pod."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a pod's apps: their ends, their order, what is left of them."""
+"""Supervision of a pod's apps: exits, order, cleanup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of apps while nothing can be written about them."""
+"""Apps while nothing about them can be written to disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long to look: ``--property-factor``."""
+"""The length of the search: ``--property-factor``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Made-up configs that may be tried on a real host: what could reach out of the bundle is bent.
+"""Generated configs made safe to run on a real host: nothing reaches out of the bundle.
 
 A config decides what root does on the host: mount points and devices are made where it says.
 """

@@ -1,4 +1,4 @@
-"""What every answer to a config has to be like: a plan, or a refusal that names a real place."""
+"""Requirements on every answer to a config: a plan, or an error that names an existing path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever stands in config.json: a plan, or one line that names the place.
+"""Any config.json compiles to a plan or to a one-line error that names the JSON path.
 
 No root, no container: all that ``ociruntime plan`` does but the look at the host, for which
 hosts are made up.  ``--property-factor N`` looks N times as long, each time elsewhere.

@@ -1,4 +1,4 @@
-"""Whatever stands in config.json: a container that works, or one line and a host as before.
+"""Any config.json yields a working container, or a one-line error and an unchanged host.
 
 Real containers of the configs that test_compile.py only plans.
 """

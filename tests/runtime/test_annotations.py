@@ -1,4 +1,4 @@
-"""Annotations that change what is done (docs/annotations.md)."""
+"""Annotations that change the behaviour (docs/annotations.md)."""
 
 from __future__ import annotations
 

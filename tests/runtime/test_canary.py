@@ -1,4 +1,4 @@
-"""The canary of tests/support/canary.py: it sees what a container could do to the host."""
+"""The canary of tests/support/canary.py: it detects what a container could change on the host."""
 
 from __future__ import annotations
 

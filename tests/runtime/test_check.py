@@ -1,4 +1,4 @@
-"""``check``: what the host can do, and all that is wrong with a bundle."""
+"""``check``: the host's capabilities, and all problems of a bundle."""
 
 from __future__ import annotations
 

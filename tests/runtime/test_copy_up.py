@@ -1,4 +1,4 @@
-"""What a tmpfs begins with: ``tmpcopyup``, and its mode."""
+"""The initial content of a tmpfs: ``tmpcopyup``, and its mode."""
 
 from __future__ import annotations
 

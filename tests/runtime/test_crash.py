@@ -1,4 +1,4 @@
-"""A command that is killed in the middle, at one moment after the other: the next one clears up.
+"""Commands killed at every point: the next command cleans up.
 
 The watch of every test sees what is still there at its end.
 """

@@ -1,4 +1,4 @@
-"""What a runtime has to do to take runc's place: one test for each thing that callers rely on.
+"""Replacing runc: one test for each behaviour that callers rely on.
 
 In the order in which things break.  Each shows the essence; the files beside this one, and the
 engines, look closer.  How long a command takes is measured by bench/life.py, not tested.

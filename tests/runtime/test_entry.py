@@ -1,4 +1,4 @@
-"""What csrc/entry/ answers without the interpreter is what Python answers."""
+"""The fast path (csrc/entry/) answers exactly like Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What csrc/entry/ leaves to Python, and that Python takes it up where it was left."""
+"""Cases that the fast path leaves to Python, which continues where it stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Broken bundles on the command line: one line that says what is wrong, and nothing left."""
+"""Broken bundles on the command line: a one-line error, and nothing left behind."""
 
 from __future__ import annotations
 

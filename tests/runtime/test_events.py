@@ -1,4 +1,4 @@
-"""`events`: what a container uses, in the form that readers of runc's know."""
+"""`events`: a container's resource usage, in runc's format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`exec`: who the further process is, where it is, and what the command says about it."""
+"""`exec`: the identity and environment of the process, and the command's result."""
 
 from __future__ import annotations
 

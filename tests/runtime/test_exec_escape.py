@@ -1,4 +1,4 @@
-"""`exec` into a container that is hostile: nothing of the host comes along."""
+"""`exec` into a hostile container: nothing of the host leaks into it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the process of an `exec` is: namespaces, cgroups, root, CPUs, terminal, descriptors."""
+"""The context of an `exec` process: namespaces, cgroups, root, CPUs, terminal, descriptors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``features``, ``--version`` and ``--help``: what engines and people ask first."""
+"""``features``, ``--version`` and ``--help``: the first calls of engines and users."""
 
 from __future__ import annotations
 

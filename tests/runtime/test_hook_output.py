@@ -1,4 +1,4 @@
-"""What a hook prints is kept at its end alone."""
+"""Only the end of a hook's output is kept."""
 
 from __future__ import annotations
 

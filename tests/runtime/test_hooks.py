@@ -1,4 +1,4 @@
-"""Hooks: when they run, where, with what, and what their failure means."""
+"""Hooks: time, place, input, and the effect of their failure."""
 
 from __future__ import annotations
 

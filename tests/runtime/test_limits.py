@@ -1,4 +1,4 @@
-"""cgroups: where the container is, what its limits are, and that they are gone afterwards."""
+"""cgroups: the container's placement, its limits, and their removal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said, where, and in which form: callers read it by machine."""
+"""Log messages: content, destination and format, which programs parse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the waiting process costs the container."""
+"""The memory that the waiting executor uses in the container."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``plan``: shows what ``create`` would do, and does nothing."""
+"""``plan``: shows what ``create`` would do, without doing it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the container's process is given: identity, capabilities, limits, environment, program."""
+"""The container's process: identity, capabilities, limits, environment, program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the mounts of host and container reach: of a bind, of the root."""
+"""Mount propagation between host and container: of a bind, of the root."""
 
 from __future__ import annotations
 

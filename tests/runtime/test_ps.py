@@ -1,4 +1,4 @@
-"""`ps`: who is in a container, as the host sees it."""
+"""`ps`: the processes of a container, as seen by the host."""
 
 from __future__ import annotations
 

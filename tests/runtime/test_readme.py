@@ -1,4 +1,4 @@
-"""The commands that README.md shows as root do what it prints beside them."""
+"""The commands in README.md that need root print the output shown there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An ordinary user, and root of other user namespaces: what the kernel allows works."""
+"""Unprivileged users, and root of other user namespaces: what the kernel allows works."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The snapshot of the interpreter: what it saves, when it is not used, and what is not in it."""
+"""The snapshot of the interpreter: its benefit, when it is ignored, and what it must not hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What both runc and crun run, against the letter of the specification, runs; with a warning.
+"""Configs that runc and crun accept against the specification run with a warning.
 
 Run it with --runtime= on them as well: the table states what they accept.
 """

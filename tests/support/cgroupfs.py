@@ -1,4 +1,4 @@
-"""Where the cgroup hierarchies are, which cgroup a process is in, and values in either version."""
+"""The cgroup hierarchies, a process's cgroup, and values in either version."""
 
 from __future__ import annotations
 

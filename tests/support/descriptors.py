@@ -1,4 +1,4 @@
-"""What processes have open; of this very one also to compare before and after."""
+"""Open descriptors of processes; of our own also for comparison before and after."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program with and without the interpreter: what both say of one container."""
+"""Run the program with and without the interpreter, and compare the answers."""
 
 from __future__ import annotations
 

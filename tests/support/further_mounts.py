@@ -1,4 +1,4 @@
-"""`mounts add` and `mounts remove`, and what is mounted in a container."""
+"""`mounts add` and `mounts remove`, and a container's mounts."""
 
 from __future__ import annotations
 

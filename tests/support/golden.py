@@ -1,4 +1,4 @@
-"""The cases of tests/golden: reading them, and what the compiler answers today.
+"""The cases of tests/golden: read them, and run the compiler on them.
 
 A case is a directory with config.json, facts.json (the host it is compiled for and what was
 asked beside the bundle) and plan.txt, the plan in words; or error.txt, the refusal.

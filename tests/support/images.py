@@ -1,4 +1,4 @@
-"""Container images built on the spot, as bytes: layouts, archives, and what a registry serves.
+"""Container images built in memory, as bytes: layouts, archives, and a registry's content.
 
 make_layout(work / "busybox")                                   oci:.../busybox:latest
 make_layout(work / "two", layers=[pack({"a": "1"}), pack({".wh.a": ""})], tag="v1")

@@ -1,4 +1,4 @@
-"""What a test may not leave behind: processes, mounts, cgroups, state, files in /run."""
+"""Detect what a test leaves behind: processes, mounts, cgroups, state, files in /run."""
 
 from __future__ import annotations
 

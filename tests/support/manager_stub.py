@@ -1,4 +1,4 @@
-"""A manager that only remembers what it was asked for, and the API in front of it."""
+"""A manager that only records its requests, with the API in front of it."""
 
 from __future__ import annotations
 

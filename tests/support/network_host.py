@@ -1,4 +1,4 @@
-"""A machine for tests of networks, and what it must look like when all pods have gone."""
+"""A host for tests of networks, and its expected state when all pods are gone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fixtures: the runtime under test, bundles, containers, and the watch for what is left behind."""
+"""Fixtures: the runtime under test, bundles, containers, and the check for leftovers."""
 
 from __future__ import annotations
 

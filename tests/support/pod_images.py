@@ -1,4 +1,4 @@
-"""An image for tests of pods, and what their apps have printed."""
+"""An image for tests of pods, and the output of its apps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The processes that belong to a running pod, by what the kernel says."""
+"""The processes of a running pod, according to the kernel."""
 
 from __future__ import annotations
 

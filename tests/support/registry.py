@@ -1,4 +1,4 @@
-"""A registry on loopback that serves what a test put into it, as badly as the test wants.
+"""A registry on loopback that serves a test's content, with the faults that the test sets.
 
 with Registry() as registry:
     registry.push("team/web", "v1", image)             registry.host, e.g. 127.0.0.1:41235

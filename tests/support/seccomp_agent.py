@@ -1,4 +1,4 @@
-"""A seccomp agent in a thread: takes the listener and answers what the filter asks."""
+"""A seccomp agent in a thread: receives the listener and answers system calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process beside the session: out of the sight of its tests, and gone when it ends."""
+"""The background process: invisible to the session's tests, and ended with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a message about a document's value looks like."""
+"""Messages about a document's value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The small JSON reader and writer do what the large ones do."""
+"""The small JSON reader and writer behave like those of ``json``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each reader of a mountinfo, with a mount point that holds what str.splitlines() splits at."""
+"""Each reader of a mountinfo, with a mount point that contains line separators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a container may tell the host's service manager."""
+"""Messages that a container may send to the host's service manager."""
 
 from __future__ import annotations
 

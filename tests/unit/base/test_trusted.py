@@ -1,4 +1,4 @@
-"""Which directories are trusted, by owner, mode and the way there."""
+"""Trusted directories: owner, mode, and the path to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What perf and --timeline say, taken apart."""
+"""Parse the output of perf and --timeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The grammar: what callers of runc and of crun send."""
+"""The grammar: command lines of callers of runc and crun."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""csrc/entry/, part by part, under the sanitizers: it says what Python says, or nothing."""
+"""csrc/entry/, part by part, under the sanitizers: the same answer as Python, or none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of unpacking share: layers into a directory, and what a directory has."""
+"""Helpers for tests of unpacking: layers into a directory, and the content of a directory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""csrc/launcher in trees made up for it: what it starts, with what, and what it refuses."""
+"""csrc/launcher in fake installations: the program started, its arguments, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no snapshot may hold, because all processes made of it would share it."""
+"""State that no snapshot may hold, because all processes started from it would share it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An ordinary user with a delegated cgroup: limits, and what is said where one is missing."""
+"""An unprivileged user with a delegated cgroup: limits, and errors without one."""
 
 from __future__ import annotations
 

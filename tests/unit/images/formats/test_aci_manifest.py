@@ -1,4 +1,4 @@
-"""What an App Container Image may say of itself."""
+"""Validation of an App Container Image's manifest."""
 
 from __future__ import annotations
 

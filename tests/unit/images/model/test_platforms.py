@@ -1,4 +1,4 @@
-"""Which image of an index is taken."""
+"""Choose the image of an index for a platform."""
 
 from __future__ import annotations
 

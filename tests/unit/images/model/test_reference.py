@@ -1,4 +1,4 @@
-"""Every form of an image's name, and what is none."""
+"""All forms of image references, and invalid ones."""
 
 from __future__ import annotations
 

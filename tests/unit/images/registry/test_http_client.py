@@ -1,4 +1,4 @@
-"""What the client of registries makes of answers, however they come."""
+"""The registry client's handling of responses, including malformed ones."""
 
 from __future__ import annotations
 

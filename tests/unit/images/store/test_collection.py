@@ -1,4 +1,4 @@
-"""What image gc removes, and what files may have of attributes."""
+"""Images that image gc removes, and allowed extended attributes."""
 
 from __future__ import annotations
 

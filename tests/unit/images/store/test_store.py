@@ -1,4 +1,4 @@
-"""The store of images: what it finds, what it refuses, and what a crash leaves."""
+"""The image store: lookups, refusals, and recovery after a crash."""
 
 from __future__ import annotations
 

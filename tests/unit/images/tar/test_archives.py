@@ -1,4 +1,4 @@
-"""Archives and directories that become images: what is read of them, and what cannot be."""
+"""Archives and directories that become images, and those that are refused."""
 
 from __future__ import annotations
 

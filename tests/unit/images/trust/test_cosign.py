@@ -1,4 +1,4 @@
-"""Signatures of cosign: what is read without a registry."""
+"""cosign signatures, read without a registry."""
 
 from __future__ import annotations
 

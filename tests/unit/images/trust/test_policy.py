@@ -1,4 +1,4 @@
-"""Which prefix covers which image."""
+"""Matching of images by the policy's prefixes."""
 
 from __future__ import annotations
 

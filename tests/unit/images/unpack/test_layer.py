@@ -1,4 +1,4 @@
-"""Layers in a directory: what they make, hide and replace."""
+"""Layers unpacked into a directory: files created, hidden and replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs of ``exec`` between the daemon and a client, of whom only what counts is there."""
+"""Programs of ``exec``, with stubs for the daemon and the client."""
 
 from __future__ import annotations
 

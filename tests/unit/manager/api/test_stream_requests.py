@@ -1,4 +1,4 @@
-"""What clients ask of the streams: checked before anything is done."""
+"""Requests for streams are validated before anything is done."""
 
 from __future__ import annotations
 

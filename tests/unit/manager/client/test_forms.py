@@ -1,4 +1,4 @@
-"""``--format``: forms, fields, and what cannot be understood."""
+"""``--format``: forms, fields and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Command lines of ``run`` and ``create`` -> what the daemon is asked for."""
+"""Command lines of ``run`` and ``create``, and the resulting request."""
 
 from __future__ import annotations
 

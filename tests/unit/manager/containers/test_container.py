@@ -1,4 +1,4 @@
-"""Exits of containers and what follows them; restart policies and delays."""
+"""Exits of containers and their consequences; restart policies and delays."""
 
 from __future__ import annotations
 

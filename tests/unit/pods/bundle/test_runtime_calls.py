@@ -1,4 +1,4 @@
-"""What a runtime's log says of an app that could not be started."""
+"""The runtime's log about an app that could not be started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a command may make a directory, and where it must not replace one."""
+"""Where a command may create a directory, and where it must not replace one."""
 
 from __future__ import annotations
 

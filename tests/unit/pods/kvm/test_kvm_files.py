@@ -1,4 +1,4 @@
-"""What a virtual machine is given before it runs: archives, modules, settings."""
+"""The files prepared for a virtual machine: archives, modules, settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An app's port of a virtual machine, whose guest says what it is not expected to."""
+"""An app's port of a virtual machine whose guest violates the protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever the words are: they are understood, or refused in words."""
+"""Any argument list is either parsed or refused with a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each word of ``run`` has its meaning by its place."""
+"""The meaning of each argument of ``run`` depends on its position."""
 
 from __future__ import annotations
 

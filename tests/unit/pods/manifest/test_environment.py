@@ -1,4 +1,4 @@
-"""Variables: files of them, and what is always there."""
+"""Environment variables: files of them, and defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of configurations: which of them count, in which order, and what is refused."""
+"""Network configuration files: selection, order and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Devices that cannot be changed, or are not as they were made: what is said."""
+"""Errors for devices that cannot be changed, or differ from the ones created."""
 
 from __future__ import annotations
 

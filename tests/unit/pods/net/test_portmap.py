@@ -1,4 +1,4 @@
-"""The built-in plugin ``portmap``, as far as it goes without a network."""
+"""The built-in plugin ``portmap``, without a network."""
 
 from __future__ import annotations
 

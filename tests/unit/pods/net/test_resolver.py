@@ -1,4 +1,4 @@
-"""resolv.conf and hosts from options and what networks say."""
+"""resolv.conf and hosts from options and results of networks."""
 
 from __future__ import annotations
 

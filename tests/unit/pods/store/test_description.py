@@ -1,4 +1,4 @@
-"""What is said of a pod, by its files and its state."""
+"""Descriptions of a pod from its files and state."""
 
 from __future__ import annotations
 

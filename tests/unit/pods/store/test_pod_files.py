@@ -1,4 +1,4 @@
-"""Files of a pod: replaced whole, damaged ones told, nothing written where it may not be."""
+"""Files of a pod: replaced atomically, damage reported, writes refused where not allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes out of an app, and when no more of it is waited for."""
+"""An app's output, and when waiting for more of it ends."""
 
 from __future__ import annotations
 

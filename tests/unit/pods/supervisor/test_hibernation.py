@@ -1,4 +1,4 @@
-"""What a monitor is before it sleeps, it is afterwards."""
+"""A monitor has the same state before and after hibernation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Requests that a monitor cannot carry out, and what it cannot even say."""
+"""Requests that a monitor cannot carry out, and answers that it cannot send."""
 
 from __future__ import annotations
 

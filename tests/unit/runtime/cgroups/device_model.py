@@ -1,4 +1,4 @@
-"""What a list of device rules means, said as plainly as possible; and what a v1 kernel does."""
+"""A simple model of the meaning of device rules, and of a v1 kernel's behaviour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which cgroups an ordinary user gets, on made-up hierarchies and permissions."""
+"""The cgroups of an unprivileged user, on fake hierarchies and permissions."""
 
 from __future__ import annotations
 

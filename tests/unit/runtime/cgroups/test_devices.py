@@ -1,4 +1,4 @@
-"""Device rules: what a configuration allows, and the v1 lists that say so."""
+"""Device rules: the devices that a configuration allows, and the v1 lists for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A container's cgroup on a fake file system: what is made, recorded, refused and removed."""
+"""A container's cgroup on a fake file system: creation, records, refusals and removal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LNX-CGPATH: where linux.cgroupsPath leads."""
+"""LNX-CGPATH: the directories that linux.cgroupsPath refers to."""
 
 from __future__ import annotations
 

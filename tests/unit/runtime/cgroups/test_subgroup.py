@@ -1,4 +1,4 @@
-"""What --cgroup means."""
+"""The meaning of --cgroup."""
 
 from __future__ import annotations
 

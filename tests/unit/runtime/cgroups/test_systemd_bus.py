@@ -1,4 +1,4 @@
-"""What is believed of a bus, and what is said when it breaks off."""
+"""Messages of a bus that are trusted, and errors when the connection breaks."""
 
 from __future__ import annotations
 

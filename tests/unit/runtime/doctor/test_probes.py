@@ -1,4 +1,4 @@
-"""What the probes make of a host: every host here is made up."""
+"""The results of the probes on fake hosts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the host takes from an executor: the messages of its plan, once and in order."""
+"""The host accepts an executor's messages only once, and in the order of its plan."""
 
 from __future__ import annotations
 

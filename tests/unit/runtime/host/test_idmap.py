@@ -1,4 +1,4 @@
-"""The writer of an id map, and what is said when it cannot be written."""
+"""The writer of an id map, and its errors."""
 
 from __future__ import annotations
 

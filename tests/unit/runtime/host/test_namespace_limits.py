@@ -1,4 +1,4 @@
-"""The causes behind a refused user namespace, each told from the others."""
+"""The causes of a refused user namespace, and how they are distinguished."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a seccomp agent is sent, and when it may close the connection."""
+"""The message to a seccomp agent, and when the agent may close the connection."""
 
 from __future__ import annotations
 

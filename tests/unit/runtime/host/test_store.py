@@ -1,4 +1,4 @@
-"""State directories: what a killed command leaves, and who still holds it."""
+"""State directories: leftovers of a killed command, and processes that still hold the lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The file ``entry``: what it says follows from state.json and cgroup.json."""
+"""The file ``entry`` follows from state.json and cgroup.json."""
 
 from __future__ import annotations
 

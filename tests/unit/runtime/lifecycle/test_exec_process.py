@@ -1,4 +1,4 @@
-"""What the process of an `exec` is made of."""
+"""The process object of an `exec`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``--debug`` says which step failed, and how to see it again."""
+"""``--debug`` shows the failed operation, and how to reproduce it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is claimed is what the tables of the code hold."""
+"""The reported features match the tables of the code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said about a bundle that cannot be prepared."""
+"""Errors for a bundle that cannot be prepared."""
 
 from __future__ import annotations
 

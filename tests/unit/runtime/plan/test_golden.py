@@ -1,4 +1,4 @@
-"""Each case of tests/golden: the plan in words is the expected one."""
+"""Each case of tests/golden: the explained plan is the expected one."""
 
 from __future__ import annotations
 

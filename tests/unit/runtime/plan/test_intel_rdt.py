@@ -1,4 +1,4 @@
-"""What intelRdt asks for, on hosts with all kinds of groups."""
+"""The groups that intelRdt needs, on hosts with all kinds of groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for every plan, whatever the config."""
+"""Invariants of every plan, for any config."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each broken bundle is refused with the words it was promised."""
+"""Each broken bundle is refused with the expected message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a bundle's parts are found."""
+"""The location of a bundle's parts."""
 
 from __future__ import annotations
 

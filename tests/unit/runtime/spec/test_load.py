@@ -1,4 +1,4 @@
-"""Reading config.json: what is accepted beside what test_broken_bundles.py refuses."""
+"""Reading config.json: accepted inputs, besides the refusals of test_broken_bundles.py."""
 
 from __future__ import annotations
 

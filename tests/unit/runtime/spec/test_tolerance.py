@@ -1,4 +1,4 @@
-"""What is put right is valid, and says what was meant; all else is refused as before."""
+"""A corrected config is valid and has a warning; everything else is refused as before."""
 
 from __future__ import annotations
 

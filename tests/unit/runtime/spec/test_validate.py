@@ -1,4 +1,4 @@
-"""What the rules between members let pass, and what they warn of.
+"""Rules between members: accepted configs, and warnings.
 
 What they refuse is in tests/errors.
 """

@@ -1,4 +1,4 @@
-"""Timelines from made-up times: what is drawn is in order, whole and well-formed."""
+"""Timelines from fake times: the output is in order, complete and well-formed."""
 
 from __future__ import annotations
 
