@@ -78,7 +78,7 @@ def process_of(sample: Sample) -> str:
 
 
 def activity(sample: Sample) -> str:
-    """Return what the sample shows: "page faults", a system call, or whose code ran."""
+    """Return what the sample shows: "page faults", a system call, or the program whose code ran."""
     functions = [function for function, _ in sample.frames]
     for index in range(len(functions) - 1, -1, -1):
         if functions[index] == FAULT:

@@ -108,7 +108,7 @@ static void note_highest(const struct filter_request *request, const char *name,
 	for (uint32_t i = 0; i < request->architecture_count; i++) {
 		int number = seccomp_syscall_resolve_name_arch(request->architectures[i], name);
 
-		/* Negative ones stand for calls which that architecture does not have. */
+		/* Negative ones are calls that the architecture does not have. */
 		if (number >= 0 && (highest[i] == UINT32_MAX || (uint32_t)number > highest[i]))
 			highest[i] = (uint32_t)number;
 	}

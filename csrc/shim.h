@@ -2,7 +2,7 @@
 #ifndef SHIM_H
 #define SHIM_H
 
-/* One start of the executor.  -1 stands for "none" in the last two descriptors. */
+/* One start of the executor.  -1 means "none" in the last two descriptors. */
 struct oci_spawn {
 	int executor_fd;	   /* its program, a sealed memory file */
 	int plan_fd;		   /* the plan, read by it */
@@ -43,7 +43,7 @@ int oci_clone_mount(const char *path, int user_namespace);
 /* Attach such a mount: 0, or -errno. */
 int oci_move_mount(int fd, const char *target);
 
-/* A mount namespace of our own, in which `path` is a mount on itself: 0, or -errno. */
+/* Enter a new private mount namespace in which `path` is a mount on itself: 0, or -errno. */
 int oci_bind_privately(const char *path);
 
 /* The number of the mount that `fd` is on, never used again; 0: the kernel is older than 6.8. */
@@ -67,12 +67,13 @@ int oci_inotify(void);
 int oci_watch(int fd, const char *path, unsigned int events);
 int oci_unwatch(int fd, int watch);
 
-/* A mount namespace of our own, into which the host's mounts come but nothing back: 0, or -errno. */
+/* Enter a new private mount namespace that receives the host's mounts but propagates none back: 0, or
+ * -errno. */
 int oci_own_mounts(void);
 
 /*
- * A null device, open for reading and writing, whose node is on a filesystem of its own that is
- * mounted nowhere: a descriptor, or -errno.
+ * Open a null device for reading and writing whose node is on a separate filesystem that is mounted
+ * nowhere: a descriptor, or -errno.
  */
 int oci_own_null(void);
 

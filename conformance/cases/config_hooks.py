@@ -26,7 +26,7 @@ def live(c: Context, bundle: Bundle) -> Container:
 
 
 def upto(c: Context, bundle: Bundle, kind: str) -> Result:
-    """The operation that runs hooks of that kind, whatever comes of it."""
+    """Call the operation that runs hooks of that kind, without checking its result."""
     box, result = c.attempt_create(bundle)
     if not result.ok or kind in CREATE_KINDS:
         return result

@@ -152,7 +152,7 @@ def implied_options(c: Context, word: str, implied: set[str]) -> None:
 
 @table(("nofail",), ("_netdev",), ("noauto",), ("x-note=1",), ids="CFG-MOUNT-07")
 def without_effect(c: Context, word: str) -> None:
-    """The option {0}, where it is taken, changes nothing about a mount that is asked for."""
+    """The option {0}, if accepted, does not change a requested mount."""
     bundle = c.bundle().mount("/tmp", "tmpfs", "tmpfs", word, "size=64k")
     box, result = c.attempt_create(bundle)
     if not result.ok:

@@ -359,7 +359,7 @@ def bad_affinity(c: Context, kind: str) -> None:
 
 @table(("absent", None), ("empty", {"final": ""}), ids="CFG-AFF-03")
 def no_final_affinity(c: Context, _name: str, affinity: Json | None) -> None:
-    """With final {0} an executed process has what joining the cgroup leaves it.
+    """With final {0} an executed process has the CPUs that joining the cgroup leaves it.
 
     Without execCPUAffinity nothing is said: it may as well have all that the cpuset allows.
     """

@@ -60,7 +60,7 @@ def without_audit_write() -> None:
 
 
 def ungrantable(c: Context) -> Bundle:
-    """A bundle that asks for one that the runtime does not have itself."""
+    """A bundle with a capability that the runtime does not have itself."""
     c.need_root("as an ordinary user the container has all in its user namespace")
     names = ["CAP_KILL", "CAP_AUDIT_WRITE"]
     return with_sets(c, 0, bounding=names, effective=names, permitted=names)

@@ -257,7 +257,7 @@ def ending_action(c: Context, action: str) -> None:
     ids="LNX-SECC-10",
 )
 def other_action(c: Context, action: str, error: str | None) -> None:
-    """{0} lets the program go on; without a tracer TRACE gives ENOSYS."""
+    """{0} lets the program continue; without a tracer TRACE gives ENOSYS."""
     bundle = with_rule(c, "syscall getsid 0", action=action, errnoRet=None)
     c.equal(errors(c, bundle), [error], "error")
 

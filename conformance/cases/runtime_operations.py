@@ -72,7 +72,7 @@ def unusual_id(c: Context, _name: str, id: str) -> None:
 
 @case("RT-CREATE-02", "RT-CREATE-03")
 def taken_id(c: Context) -> None:
-    """A created container whose id is asked for again can still be started."""
+    """A created container can still be started after its id was requested again."""
     box = c.create(c.bundle("touch /out/ran", "sleep"))
     c.failed(c.attempt_create(c.bundle(), id=box.id)[1], "an id that was taken")
     c.containers.pop()
@@ -197,7 +197,7 @@ def kill_created(c: Context) -> None:
 
 @case("RT-DELETE-02", "RT-DELETE-03")
 def delete_running(c: Context) -> None:
-    """Delete of a running container is an error and the container goes on."""
+    """Delete of a running container is an error and the container keeps running."""
     box = c.started()
     c.failed(box.attempt("delete"), "the container was running")
     c.equal(box.status, "running", "status")

@@ -79,7 +79,7 @@ def run(
     finally:
         outcome.left = _clear_up(context)
     if outcome.status == FAIL and version_key(version) < version_key(case.since):
-        # The config says a version that knows nothing of what it asks for.
+        # The config declares a version that does not define what the case needs.
         outcome.status = SKIP
         outcome.message = f"the runtime refuses configs of version {case.since}; {outcome.message}"
     outcome.seconds = round(time.monotonic() - started, 3)

@@ -31,7 +31,7 @@ static bool find_verb(const char *word, enum verb *verb)
 
 /*
  * Return the value of `--name VALUE` or `--name=VALUE` at **at and advance *at past it; NULL if
- * another argument is there.
+ * there is another argument.
  */
 static const char *option_value(char *const **at, const char *name)
 {

@@ -37,7 +37,7 @@ static int answer_request(const struct request *request, struct container *conta
 
 /*
  * The fast path logs nothing because it reports no errors; but a log that cannot be opened must be
- * refused.  That of another scheme (journald:...) is no file.
+ * refused.  A log with another scheme (journald:...) is not a file.
  */
 static bool has_log(const char *path)
 {

@@ -43,7 +43,7 @@ struct record {
 	uid_t owner;
 	size_t own_count, parent_count;
 	const char *own[MAX_OWN];	  /* its cgroup directories */
-	const char *parents[MAX_PARENTS]; /* those made on the way to them, deepest first */
+	const char *parents[MAX_PARENTS]; /* those created above them, deepest first */
 	const char *head, *middle, *tail; /* of the state: before and after pid and status */
 	size_t tail_length;
 	char text[RECORD_SIZE + 1];

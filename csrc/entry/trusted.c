@@ -19,7 +19,7 @@ static bool is_known(uid_t uid)
 	return uid == 0 || uid == geteuid() || (uid == OVERFLOW_ID && in_user_namespace());
 }
 
-/* Check a directory on the way: a world-writable one has to be sticky, as /tmp is. */
+/* Check a directory on the path: a world-writable one must be sticky, as /tmp is. */
 static bool is_safe_to_pass(int fd)
 {
 	struct stat facts;

@@ -20,8 +20,8 @@
 #include <sys/types.h>
 
 /*
- * Frames on an app's port: a kind, two bytes of size (the low one first), that many bytes.  A kind
- * of zero is one byte alone that means nothing: enough of these complete a frame that was cut off.
+ * Frames on an app's port: a kind, two bytes of size (the low one first), that many bytes.  A frame
+ * of kind zero is a single byte that is ignored: enough of these complete a frame that was cut off.
  *
  *   to the guest:    s  start the app             i  bytes for its input    c  its input has ended
  *                    k  a byte, the signal        d  end it; the bytes are sent back when it is gone
@@ -74,7 +74,7 @@ bool write_cgroup(const char *cgroup, const char *file, const char *text);
 /* Kill all processes of the cgroup, and wait until none is left. */
 void empty_cgroup(const char *cgroup);
 
-/* Serve one app's port to the host, for ever. */
+/* Serve one app's port to the host; never returns. */
 _Noreturn void mind_app(unsigned number);
 
 /* Return the record after `at` in the description of an app (see become.c). */

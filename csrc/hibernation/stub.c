@@ -35,7 +35,7 @@ static int number(const char *text)
 }
 
 /*
- * proc_pid_cmdline(5): with something behind the arguments' end, the first one alone is shown.
+ * proc_pid_cmdline(5): with data behind the end of the arguments, only the first one is shown.
  * Those that follow are not for the eye, and are needed where they are.
  */
 static void show_first_argument(int argc, char **argv)

@@ -51,7 +51,7 @@ static void tell(int fd, long pid)
 }
 
 /*
- * Apps see the command line of process 1: remove what it tells of the host, and name the process.
+ * Apps see the command line of process 1: remove host information from it, and name the process.
  */
 static void rewrite_arguments(char **argv)
 {

@@ -1,4 +1,4 @@
-/* A second thread, on a stack of its own. */
+/* Start a second thread, on its own stack. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>

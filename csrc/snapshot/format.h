@@ -39,8 +39,9 @@ enum {
 };
 
 /*
- * A boot's identity, read from here.  The vdso tells kernels apart, not machines: code that libraries
- * chose for one processor would end with SIGILL on another that has booted from the same disk.
+ * A boot's identity, read from here.  The vdso identifies the kernel, not the machine: code that
+ * libraries chose for one processor would end with SIGILL on another that has booted from the same
+ * disk.
  */
 #define SNAPSHOT_BOOT_ID "/proc/sys/kernel/random/boot_id"
 

@@ -91,7 +91,7 @@ struct mapping {
 	int source;	  /* that file, opened; or -1 */
 };
 
-/* Returns 0, and 1 once more in each process that is made of the snapshot. */
+/* Returns 0, and again with 1 in each process started from the snapshot. */
 int oci_save_registers(uint64_t registers[8]) __attribute__((returns_twice));
 __asm__(".text\n"
 	".globl oci_save_registers\n"
@@ -234,7 +234,7 @@ static int dump_mapping(struct dump *d, const struct mapping *m)
 	return 0;
 }
 
-/* Save only what lies above the stack pointer, with room below. */
+/* Save only the part above the stack pointer, with room below. */
 static void trim_stack(struct dump *d, struct mapping *m)
 {
 	uint64_t low = (d->head.registers[6] - RED_ZONE) & ~(uint64_t)(SNAPSHOT_PAGE - 1);
@@ -265,7 +265,7 @@ static void place_heap(struct dump *d, const struct mapping *m, uint64_t end)
 		*heap = (struct snapshot_range){ low, high - low };
 }
 
-/* Forget the huge pages if anything but the heap lies in them. */
+/* Do without huge pages if they contain anything but the heap. */
 static void check_heap(struct dump *d, const struct mapping *m)
 {
 	struct snapshot_range *heap = &d->head.heap;

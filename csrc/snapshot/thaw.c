@@ -1,10 +1,10 @@
 /*
  * Map a snapshot (format.h) back into memory.
  *
- * The file is code that we are about to execute, with the trust of the state directory beside it:
- * owned by our user, not accessible to others, not a link, in a directory that no one else can
- * write to.  Whatever does not fit (another boot, another version, a changed file, an address that
- * is taken) ends in a return, and the caller executes the interpreter, which replaces what was
+ * The file is code that we are about to execute, so it must be as trusted as the state directory
+ * next to it: owned by our user, not accessible to others, not a link, in a directory that no one
+ * else can write to.  If anything does not match (another boot, another version, a changed file, an
+ * address in use), this returns, and the caller executes the interpreter, which replaces what was
  * mapped so far.
  */
 #define _GNU_SOURCE
@@ -207,7 +207,7 @@ static bool map_region(const struct snapshot_region *region, int snapshot, const
 
 /*
  * Map what the stack may grow into.  Where the kernel places stacks within a few megabytes (without
- * randomization, in User-Mode Linux) ours is in the way, and the upper part has to do.
+ * randomization, in User-Mode Linux) ours is in the way, and the upper part must be enough.
  */
 static bool map_stack_room(void)
 {
@@ -240,7 +240,7 @@ static bool move_vdso(uint64_t code)
 		struct snapshot_range *range = &head.vdso[i];
 		void *to = (void *)range->address, *from = (void *)(code + (range->address - saved));
 
-		/* mremap(2) would replace what is there; so the place is taken first. */
+		/* mremap(2) would replace an existing mapping; so the place is taken first. */
 		if (mmap(to, range->size, PROT_NONE, flags, -1, 0) != to ||
 		    mremap(from, range->size, range->size, MREMAP_MAYMOVE | MREMAP_FIXED, to) != to)
 			return false;

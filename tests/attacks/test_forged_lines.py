@@ -36,7 +36,8 @@ CHUNKED = b"POST /v1/containers HTTP/1.1\r\nHost: ocid\r\nTransfer-Encoding: chu
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines, split at line feeds alone; fails if one could break out or steer a terminal."""
+    """Return the lines, split at line feeds only; fail if one could break out or control a
+    terminal."""
     lines = text.removesuffix("\n").split("\n")
     for line in lines:
         assert line.replace("\t", "").isprintable(), f"not escaped: {line!r}"
@@ -214,7 +215,7 @@ def test_a_renamed_directory_above_a_mount(container: MakeContainer, bundle: Mak
 def test_a_mount_of_another_user_of_the_host(
     runtime: Runtime, bundle: MakeBundle, container: MakeContainer, work: Path
 ) -> None:
-    """FUSE lets every user mount, on a directory of any name: containers start all the same."""
+    """FUSE lets every user mount on a directory of any name: containers must still start."""
     one = container(bundle("echo", "started").save())
     script = f'''
         place="{work}/$(printf "{SPLITTING}")"

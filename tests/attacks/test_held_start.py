@@ -175,7 +175,7 @@ def test_a_forged_listener(
 def test_start_while_a_neighbour_has_the_connection(
     container: MakeContainer, bundle: MakeBundle
 ) -> None:
-    """The end of file that stands for the exec does not come; both kinds of `start` go on."""
+    """The end of file that signals the exec does not arrive; both kinds of `start` continue."""
     made = bundle()
     script = "until test -e /go; do sleep 0.05; done"
     made.hooks["startContainer"] = [{"path": "/bin/sh", "args": ["sh", "-c", script]}]

@@ -73,7 +73,7 @@ kinds = pytest.mark.parametrize("kind", KINDS, ids=str)
 
 @pytest.fixture(scope="session")
 def tracer(base: Path) -> Path:
-    """The static program that seizes."""
+    """The static program that traces."""
     # Fast: what it is after is there for microseconds.
     return static_program.build(base / "tracer", SOURCE, flags=(*static_program.FLAGS, "-O2"))
 

@@ -123,7 +123,7 @@ def test_order_of_system_calls(container: MakeContainer, docker_like: Bundle, wo
 
 
 def is_probe(call: Call) -> bool:
-    """True if it only asks for the call itself: nothing in it means anything."""
+    """Return whether it only triggers the call itself: its content is not used."""
     return "(-1, " in call.text or "(0xffffffff" in call.text
 
 

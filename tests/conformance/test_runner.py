@@ -1,4 +1,4 @@
-"""The kit's runner: every fate of a case, and nothing is left of any."""
+"""The kit's runner: all outcomes of a case, and none leaves anything behind."""
 
 from __future__ import annotations
 

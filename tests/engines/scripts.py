@@ -11,7 +11,7 @@ MIB = 1 << 20
 
 
 def converse(command: PtyCommand) -> None:
-    """Check that a shell has the terminal, hears of its size, and brings its status home."""
+    """Check that a shell has the terminal and learns its size, and that its status is returned."""
     terminal = command.terminal
     try:
         terminal.read_until("# ")

@@ -61,7 +61,7 @@ def test_podman(configured: Podman) -> None:
 def docker(
     installed: None, base: Path, image: Image, overlay: bool, cgroup: str, sockets: None
 ) -> Iterator[Docker]:
-    """The file as it is; everything else is said on dockerd's command line."""
+    """The unmodified file; everything else is on dockerd's command line."""
     programs = host.program("dockerd", "docker.io"), host.program("docker", "docker.io")
     home = base / "configured"
     home.mkdir()

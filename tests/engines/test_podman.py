@@ -128,7 +128,7 @@ def test_limits(podman: Podman) -> None:
 
 
 def test_out_of_memory(podman: Podman) -> None:
-    """Conmon hears of it from the cgroup."""
+    """Conmon learns of it from the cgroup."""
     script = "dd if=/dev/zero of=/dev/null bs=100M count=1"
     podman.background("one", "--memory=16m", "--memory-swap=16m", NAME, "sh", "-c", script)
     assert podman("wait", "one").ok().out != "0\n"

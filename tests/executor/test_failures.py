@@ -375,7 +375,7 @@ def test_every_operation_is_covered() -> None:
 
 
 def test_words_of_the_kernel(root: Path) -> None:
-    """What the filesystem itself said about the option."""
+    """The filesystem's own message about the option."""
     said = run(plan_of(*CASES["mount-option"][0](root))).failure
     assert said is not None
     assert said.detail == "e tmpfs: Unknown parameter 'sise'\n"

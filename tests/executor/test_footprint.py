@@ -43,7 +43,7 @@ def test_strings(tmp_path: Path) -> None:
 
 
 def test_program_is_static() -> None:
-    """Nothing of the container's files may be loaded into it: it asks for no loader."""
+    """None of the container's files may be loaded into it: it has no dynamic loader."""
     data = Path(PROGRAM).read_bytes()
     assert data[:4] == b"\x7fELF"
     (table,) = struct.unpack_from("=Q", data, 32)

@@ -326,7 +326,7 @@ IN_OPEN, IN_ISDIR = 0x20, 0x40000000
 
 @contextmanager
 def opens(directory: Path) -> Iterator[Callable[[], list[str]]]:
-    """Watch a directory: the function tells which files in it have been opened since."""
+    """Watch a directory: the function returns the files in it that were opened since."""
     watch = lib.oci_inotify()
     assert watch >= 0
     assert lib.oci_watch(watch, os.fsencode(directory), IN_OPEN) >= 0

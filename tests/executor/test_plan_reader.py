@@ -211,7 +211,7 @@ def test_truncated(reader: Reader) -> None:
 
 
 def test_flipped_bits(reader: Reader) -> None:
-    """Whatever becomes of it, it is read within its bounds; the heads are all checked."""
+    """Whatever the result, it is read within its bounds; all heads are checked."""
     heads = {*range(12), *range(CODE + 1, TEXT)}
     for place in range(len(GOOD)):
         for bit in range(8):

@@ -53,7 +53,7 @@ with Store(sys.argv[1]) as store:
 
 
 class Confined:
-    """Fetches in a process that can neither write large files nor take much memory.
+    """Fetch in a process that can neither write large files nor use much memory.
 
     Calling it returns the error, empty if there was none, and requires that nothing is left of the
     image where there was one.

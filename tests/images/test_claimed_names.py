@@ -101,7 +101,8 @@ def test_names_in_archives_and_layouts_are_not_taken_over(ocipod: Ocipod, work: 
 
 
 def test_a_claimed_name_does_not_meet_a_policy(ocipod: Ocipod, work: Path) -> None:
-    """What is asked of images is asked of where they came from, whatever name they go by."""
+    """The policy applies to the names under which images were fetched, whatever names they
+    claim."""
     settings = Settings("", str(work / "config"))
     policy = work / "config" / "policy.json"
 

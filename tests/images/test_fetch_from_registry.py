@@ -158,7 +158,7 @@ def test_names_that_are_not_there(ocipod: Ocipod, registry: Registry) -> None:
 
 
 def test_mirrors(ocipod: Ocipod, registry: Registry, built: images.BuiltImage, work: Path) -> None:
-    """A mirror is asked first, under its own path; what it lacks comes from the registry."""
+    """A mirror is tried first, under its own path; blobs that it lacks come from the registry."""
     with Registry() as mirror:
         mirror.push("hub/team/web", "v1", built)
         registry.push("team/web", "v1", built)

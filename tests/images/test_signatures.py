@@ -91,7 +91,7 @@ def test_detached_signature(
     alice: str,
     armor: list[str],
 ) -> None:
-    """About the manifest itself, or the index that leads to it; also where nothing asks for it."""
+    """Signatures of the manifest or of its index; also if the policy requires none."""
     registry.push_index("web", "v1", [built])
     name = f"{registry.host}/web:v1"
     trust(ocipod, work, gpg.export(alice, armor=False), "--root")

@@ -184,7 +184,7 @@ def test_wrong_methods(api: Api, path: str) -> None:
 
 
 def test_a_container_that_somebody_else_removes_is_removed(api: Api) -> None:
-    """It is there when it is asked for, and has gone when its turn comes."""
+    """It exists when the request arrives, and is gone when the request is processed."""
     from ociruntime.base.errors import NotFound
 
     api.manager.error = NotFound("it has gone")

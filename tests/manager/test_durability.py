@@ -38,7 +38,7 @@ FOLLOWS = {
 
 
 class Clients:
-    """Each asks for one thing after the other; ``codes`` counts what was answered."""
+    """Each sends one request after the other; ``codes`` counts the status codes."""
 
     def __init__(self, daemon: Daemon, spec: dict[str, Any]) -> None:
         self.daemon = daemon
@@ -149,7 +149,7 @@ def test_killed_again_and_again(
 
 
 def test_waiting_through_the_end_of_the_daemon(daemon: Daemon, shell_root: str, work: Path) -> None:
-    """The client tells the right code or none."""
+    """The client reports the right exit code or none."""
     (work / "box").mkdir()
     script = "while ! busybox test -e /box/$0; do sleep 0.05; done; exit 5"
     box = [{"source": str(work / "box"), "target": "/box"}]

@@ -33,7 +33,7 @@ def test_exec(daemon: Daemon, shell_root: str) -> None:
 
 
 def test_exec_that_writes_more_than_it_reads(daemon: Daemon, shell_root: str) -> None:
-    """A client that sends goes on reading meanwhile."""
+    """A client keeps reading while it sends."""
     (daemon.root.parent / "shell" / "bin" / "hexdump").symlink_to("busybox")
     daemon.run("c", rootfs=shell_root, command=["/bin/sleep", "60"])
     data = bytes(n * 7 % 251 for n in range(5_000_000))

@@ -190,7 +190,7 @@ def test_a_removal_that_was_killed(daemon: Daemon, shell_root: str) -> None:
 
 
 def test_another_pod_that_was_not_made_to_the_end(daemon: Daemon, shell_root: str) -> None:
-    """Its files go on to the new one, before the kill or after it."""
+    """Its files move to the new one, before or after the kill."""
     script = (
         "busybox wc -l < /runs; echo run >> /runs; trap 'exit 0' TERM; while :; do sleep 0.1; done"
     )
@@ -256,7 +256,7 @@ def test_requests_are_logged_with_who_has_asked(daemon: Daemon) -> None:
 
 
 def test_a_removal_that_was_killed_within_the_pod(daemon: Daemon, shell_root: str) -> None:
-    """Half of the pod is there: it is removed all the same, by the next who tries."""
+    """Half of the pod exists: the next attempt still removes it."""
     daemon.run("c1", rootfs=shell_root, command=STAYS)
     daemon.run("c2", rootfs=shell_root, command=STAYS)
     daemon.kill()
@@ -303,7 +303,7 @@ def test_notes_of_an_earlier_replacement_do_not_cost_the_pod(
 
 
 def test_files_that_could_not_be_moved_at_first(daemon: Daemon, shell_root: str) -> None:
-    """The next start goes on with the pod that has some of them already."""
+    """The next start continues with the pod that already has some of them."""
     identifier = daemon.run("c1", rootfs=shell_root, command=STAYS)
     old = daemon.get("c1")["pod"]
     daemon.verb("c1", "stop").ok()

@@ -90,7 +90,7 @@ def test_what_is_told_to_systemd_stays_with_the_daemon(
 
 
 def test_ending_while_a_container_is_made(daemon: Daemon, shell_root: str) -> None:
-    """It is made to the end, or nothing of it is left."""
+    """It is completely created, or nothing of it is left."""
     from http.client import HTTPException
     from threading import Thread
 

@@ -1,4 +1,4 @@
-"""docs/spec-coverage.md speaks of the clauses, cases and tests that there are."""
+"""docs/spec-coverage.md names only existing clauses, cases and tests."""
 
 from __future__ import annotations
 

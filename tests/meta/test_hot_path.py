@@ -126,7 +126,7 @@ def without_packages(names: set[str]) -> set[str]:
 
 
 class Command:
-    """Runs a command of the runtime and tells what it loaded."""
+    """Run a command of the runtime and return the modules that it loaded."""
 
     def __init__(self, root: Path, log: Path, at_start: set[str]) -> None:
         self.root = root

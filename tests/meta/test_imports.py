@@ -191,7 +191,7 @@ def test_package_files_hold_no_logic() -> None:
 
 
 def test_the_package_itself_only_names_what_others_may_use() -> None:
-    """Every command loads it: the names come from api.py when they are asked for."""
+    """Every command loads it: the names are imported from api.py on first use."""
     tree = ast.parse((project.PACKAGE / "__init__.py").read_text(encoding="utf-8"))
     assert [type(node) for node in tree.body if not isinstance(node, ast.Assign)] == [
         ast.Expr,

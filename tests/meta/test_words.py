@@ -1,4 +1,4 @@
-"""Project files speak of the project alone and are plain text."""
+"""Project files mention only the project, and are plain text."""
 
 from __future__ import annotations
 

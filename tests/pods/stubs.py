@@ -31,7 +31,7 @@ def started(ocipod: Ocipod, *args: str, fault: str = "") -> Process:
 
 
 def finish(ocipod: Ocipod, process: Process) -> PodResult:
-    """Lets it go on to its end."""
+    """Let it continue until it exits."""
     out, err = process.communicate(timeout=60)
     ocipod.started.remove(process)
     ocipod.look()

@@ -35,7 +35,7 @@ class Disk:
         isolation.mount("none", str(self.path), "tmpfs", MS_REMOUNT, data)
 
     def fill(self) -> None:
-        """There are files to be had, but nothing to be written to them."""
+        """Files can be created, but not written."""
         with (self.path / "large").open("wb", buffering=0) as file, suppress(OSError):
             while file.write(bytes(1 << 16)):
                 pass

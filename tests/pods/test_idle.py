@@ -329,7 +329,7 @@ def test_another_lock_holder(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_it_does_not_sleep_when_the_pod_ends(ocipod: Ocipod, work: Path) -> None:
-    """However long the last processes take: it has let go of what it would need."""
+    """However long the last processes take: it has already released its resources."""
     pod = Idle(ocipod, work)
     first = int(ocipod.monitor(pod.uuid)["init_pid"])
     (lock_holder,) = lock_holders(pod.pid)
@@ -342,7 +342,7 @@ def test_it_does_not_sleep_when_the_pod_ends(ocipod: Ocipod, work: Path) -> None
 
 
 def test_it_cannot_go_on(ocipod: Ocipod, work: Path) -> None:
-    """Then the pod goes with it, and nothing of it is left."""
+    """Then the pod ends with it, and nothing of it is left."""
     pod = Idle(ocipod, work)
     path = ocipod.path(pod.uuid)
     (path / "runtime-config").rename(path / "kept")

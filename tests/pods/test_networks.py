@@ -237,7 +237,7 @@ def test_pods_at_once_have_addresses_of_their_own(
 
 
 def test_killed_while_it_joined(ocipod: Ocipod, host: NetworkHost, image: str) -> None:
-    """The child that makes the networks is killed: the pod fails, and nothing of them is left."""
+    """The child that sets up the networks is killed: the pod fails, and nothing of them is left."""
     words = ("run", "--port=80-tcp:8080", image, *shell("exit 0"))
     done = ocipod(*words, fault="network.after-links:kill")
     assert done.status == 254

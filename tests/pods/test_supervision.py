@@ -121,7 +121,7 @@ def test_the_end_of_the_first_process(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_a_monitor_that_cannot_write(ocipod: Ocipod, work: Path) -> None:
-    """What it could not write down has happened all the same."""
+    """Events that it could not record have happened nevertheless."""
     uuid = start(ocipod, work, "exec sleep 60")
     in_the_way = ocipod.path(uuid) / "apps" / "a" / "state.json.new"
     in_the_way.mkdir()

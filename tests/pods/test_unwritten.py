@@ -40,7 +40,7 @@ def test_a_start_that_cannot_be_written_down(ocipod: Ocipod, sandbox: Sandbox) -
 
 
 def test_an_end_that_cannot_be_written_down(ocipod: Ocipod, sandbox: Sandbox) -> None:
-    """It is as soon as it can be; the pod and its other apps go on."""
+    """It is written as soon as possible; the pod and its other apps continue."""
     sandbox.start("one", "until [ -e /end ]; do sleep 0.05; done", "exit 7")
     sandbox.start("two", "exec sleep 60")
     files = in_the_way(ocipod, sandbox, "one")

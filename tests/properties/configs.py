@@ -206,7 +206,7 @@ def _field(steps: tuple[str, ...]) -> Field:
 
 
 def _entry(draw: st.DrawFn, place: Json, above: tuple[str, ...], new: bool) -> Json:
-    """An index or a key to go on by; an entry is made if there is none to choose."""
+    """Choose an index or a key; create an entry if there is none."""
     owner = _field(above)
     if isinstance(place, list) != (owner.kind in {"array", "strings"}):
         return None

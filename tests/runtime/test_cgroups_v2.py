@@ -54,7 +54,7 @@ def layout(host: Layout) -> Iterator[Layout]:
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """Start Python code that goes on when it is sent a line; ended at the end."""
+    """Start Python code that continues when it receives a line; killed at the end."""
     started: list[subprocess.Popen[str]] = []
 
     def begin(code: str = "sys.stdin.readline()") -> subprocess.Popen[str]:

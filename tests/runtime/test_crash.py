@@ -130,7 +130,7 @@ def test_mounts_do_not_pile_up(container: MakeContainer, bundle: MakeBundle) -> 
 
 
 def test_leftover_of_a_killed_delete_beside_a_new_container(container: MakeContainer) -> None:
-    """What is left from before is cleared, and the container of that id is deleted all the same."""
+    """Stale state is removed, and the container of that id is deleted as well."""
     one = container().created()
     left = one.runtime.root / f".deleting-{one.id}"
     left.mkdir()

@@ -273,7 +273,7 @@ def test_run(container: MakeContainer, bundle: MakeBundle, work: Path) -> None:
 
 
 def test_run_in_a_terminal(container: MakeContainer, bundle: MakeBundle) -> None:
-    """BuildKit tells the runtime of a new size by SIGWINCH."""
+    """BuildKit reports a new size with SIGWINCH."""
     chosen = bundle().shell('echo re""ady; until [ "$(stty size)" = "22 55" ]; do sleep 0.02; done')
     chosen.process["terminal"] = True
     one = container(chosen)

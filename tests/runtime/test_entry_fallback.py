@@ -78,7 +78,7 @@ def test_failing_start(
     change: Callable[[Bundle], None],
     words: str,
 ) -> None:
-    """The container tells it once; the words and what follows are Python's all the same."""
+    """The container reports it once; message and consequences are those of Python."""
     ends = []
     for how in (runtime, python):
         one = bundle()

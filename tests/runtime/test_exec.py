@@ -96,7 +96,7 @@ def freeze(container: Container, state: str) -> None:
 
 
 def test_paused(container: MakeContainer) -> None:
-    """Refused; if told to ignore it, the process comes to life with the container."""
+    """Refused; with --ignore-paused the process starts when the container is resumed."""
     running = container().started()
     freeze(running, "FROZEN")
     try:

@@ -214,7 +214,7 @@ def test_delete_takes_the_option_behind_the_id(container: MakeContainer) -> None
 def test_forced_delete_ends_all_processes(
     container: MakeContainer, bundle: MakeBundle, own_pid_namespace: bool
 ) -> None:
-    """Without a pid namespace only the cgroup tells who belongs to it."""
+    """Without a pid namespace only the cgroup identifies its processes."""
     many = bundle().shell("for i in 1 2 3; do setsid sleep 1000 & done; echo ready; sleep 1000")
     if not own_pid_namespace:
         many.without_namespace("pid")

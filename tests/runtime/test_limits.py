@@ -168,7 +168,7 @@ def test_kill_of_a_frozen_container(container: MakeContainer) -> None:
 
 @deviates(crun="takes it")
 def test_systemd_paths_need_systemd(container: MakeContainer, bundle: MakeBundle) -> None:
-    """--systemd-cgroup is understood; where it cannot be honoured, that is said."""
+    """--systemd-cgroup is accepted; if it cannot be honoured, the error says so."""
     one = bundle()
     one.linux["cgroupsPath"] = f"system.slice:test:{TAG}"
     one.save()

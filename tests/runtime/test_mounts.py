@@ -1,4 +1,4 @@
-"""Mounts of every kind that an engine asks for, their options, and the root itself."""
+"""Mounts of every kind that engines use, their options, and the root itself."""
 
 from __future__ import annotations
 

@@ -164,7 +164,8 @@ def test_settings_of_the_device(container: MakeContainer, bundle: MakeBundle) ->
 
 
 def test_route_that_is_there_already(container: MakeContainer, bundle: MakeBundle) -> None:
-    """In a joined namespace; what cannot be kept is said, and the container runs."""
+    """In a joined namespace; settings that cannot be kept cause a warning, and the container
+    runs."""
     dressed()
     other = container().created()
     device("first0", inside=other)
@@ -271,7 +272,7 @@ def test_killed_create_and_the_namespace_with_it(
 
 
 def test_killed_at_any_moment(container: MakeContainer, bundle: MakeBundle) -> None:
-    """A joined namespace keeps nothing of it, whichever step was the last."""
+    """Nothing of it stays in a joined namespace, whichever step was the last."""
     dressed()
     before = snapshot()
     other = container().created()

@@ -92,7 +92,7 @@ def test_run_detached(container: MakeContainer, bundle: MakeBundle, manager: Man
 def test_run_in_the_foreground(
     container: MakeContainer, bundle: MakeBundle, manager: Manager
 ) -> None:
-    """The runtime is the service's process, and goes on telling what the program says."""
+    """The runtime is the service's process, and keeps forwarding the program's messages."""
     one = container(
         bundle().shell("trap 'probe notify STOPPING=1; exit 3' TERM; probe notify READY=1; "
                        "while :; do sleep 0.1; done")

@@ -113,7 +113,7 @@ HOW = pytest.mark.parametrize("how", ["absolute", "dots"])
 
 
 def create_and_end(container: MakeContainer, bundle: Bundle) -> None:
-    """Return whether it is refused or resolved inside is all the same here."""
+    """It may be refused or resolved inside the root; both are safe here."""
     made = container(bundle)
     if made.create().status == 0:
         made.start()

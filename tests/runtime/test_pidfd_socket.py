@@ -26,7 +26,7 @@ def listening(path: Path) -> Iterator[socket.socket]:
 
 
 def received(listener: socket.socket) -> tuple[bytes, str]:
-    """The payload, and what /proc tells of the descriptor; the connection must be closed."""
+    """Return the payload and the descriptor's entry in /proc; the connection must be closed."""
     connection, _ = listener.accept()
     with connection:
         payload, fds, _, _ = socket.recv_fds(connection, 64, 2)

@@ -147,7 +147,8 @@ def test_propagation_below_a_shared_mount(
     option: str,
     word: str | None,
 ) -> None:
-    """The kernel makes shared whatever is attached there: what is asked for comes afterwards."""
+    """The kernel makes every mount attached there shared: the configured value is set
+    afterwards."""
     one = bundle()
     one.mount("/above", "tmpfs", "t", "shared")
     if kind == "tmpfs":

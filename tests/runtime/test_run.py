@@ -129,7 +129,7 @@ def test_killed_runtime_leaves_the_container(
 
 
 def test_orphans_end_with_the_container(container: MakeContainer, bundle: MakeBundle) -> None:
-    """Without a pid namespace they outlive the init; ``run`` removes the cgroup all the same."""
+    """Without a pid namespace they outlive the init; ``run`` still removes the cgroup."""
     script = "setsid sleep 1000 </dev/null >/dev/null 2>&1 & exit 4"
     one = container(bundle().shell(script).without_namespace("pid"))
     assert one.run(timeout=30).status == 4

@@ -78,7 +78,7 @@ def test_refusing_what_the_set_up_itself_needs(
 
 
 def test_profile_of_an_engine(container: MakeContainer, bundle: MakeBundle) -> None:
-    """A whole default profile: ordinary work goes on, mount and unshare do not."""
+    """A complete default profile: ordinary programs work, mount and unshare do not."""
     one = bundle()
     one.linux["seccomp"] = json.loads(PROFILE.read_text())
     one.shell("ls / >/dev/null && sleep 0.01 && echo works; unshare -m true || echo refused")

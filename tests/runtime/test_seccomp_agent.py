@@ -138,7 +138,7 @@ def test_nothing_of_the_handing_on_is_left(
 
 
 def test_refused_exec(container: MakeContainer, bundle: MakeBundle, agent: MakeAgent) -> None:
-    """The agent forbids the program itself: `start` tells."""
+    """The agent denies the program itself: `start` reports it."""
     one = agent(lambda number: errno.EACCES if number == EXECVE else 0)
     box = container(asking(bundle(), one.path)).created()
     box.start().failed("permission denied")

@@ -39,7 +39,7 @@ class Container:
         pass_fds: Sequence[int] = (),
         verb: str = "create",
     ) -> Result:
-        """``create``; what the runtime itself said is in ``out`` of the result."""
+        """Run ``create``; the runtime's own output is in ``out`` of the result."""
         self.bundle.save()
         command = self.runtime.command(
             verb, "--bundle", str(self.bundle.path), "--pid-file", str(self.pid_file), *flags

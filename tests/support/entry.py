@@ -49,7 +49,7 @@ def plain(result: Result, name: str) -> tuple[int, str, str]:
 
 
 def after(one: Container, python: Runtime) -> tuple[str, bool]:
-    """What has become of the container: its status, and whether its process lives."""
+    """Return the container's status, and whether its process lives."""
     done = python("state", one.id)
     found = re.search(r'"status": "(\w+)"', done.out)
     gone = f"status {done.status}: {'does not exist' in done.err}"

@@ -37,7 +37,7 @@ class Outcome:
 
     @property
     def failure(self) -> Message | None:
-        """The failure, if there was one; the parent of a forked process may speak after it."""
+        """The failure, if any; the parent of a forked process may send more messages after it."""
         failures = [one for one in self.messages if one.kind == ops.MESSAGE_FAILURE]
         return failures[-1] if failures else None
 
@@ -158,7 +158,7 @@ def converse(
 
 
 def begin(gate: socket.socket) -> list[Message]:
-    """What ``start`` does: ask at the gate, and hear the rest."""
+    """Do what ``start`` does: connect to the gate, and read the messages."""
     messages = []
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as starter:
         starter.settimeout(SECONDS)

@@ -25,7 +25,7 @@ POD = "0b9d2a6e-4a5c-4e8b-9b7f-2f6f0a6f7c01"
 
 
 def record(**changes: Any) -> dict[str, Any]:  # noqa: ANN401
-    """One container as the API tells of it."""
+    """A container as the API shows it."""
     return {
         "id": ID,
         "name": "web",

@@ -1,4 +1,4 @@
-"""An ordinary user of the host: one that the user database knows for as long as a test runs.
+"""An unprivileged user of the host, which exists in the user database while a test runs.
 
 The database's files are covered by copies with one line more, in the session's own mount
 namespace: the machine never hears of it.

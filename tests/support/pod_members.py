@@ -28,7 +28,7 @@ def command_line(pid: int) -> list[str]:
 
 
 def pid_namespace(pid: int) -> str:
-    """What tells it apart; empty if the process is gone."""
+    """Return what identifies a process's pid namespace; empty if the process is gone."""
     try:
         return os.readlink(f"/proc/{pid}/ns/pid")
     except OSError:

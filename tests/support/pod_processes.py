@@ -23,7 +23,7 @@ CODE = "7"  # of the only app of a stub that ends orderly
 
 
 class Command:
-    """A forked process: what it has said (``said``) and how it ended (``status``)."""
+    """A forked process: its messages (``said``) and its exit status (``status``)."""
 
     unfinished: ClassVar[set[Command]] = set()
 
@@ -68,7 +68,7 @@ class Command:
     # --- in the test ---
 
     def settled(self, *, stops: bool) -> bool:
-        """Return whether it has ended, or stopped itself, or said something and goes on."""
+        """Return whether it has exited, stopped itself, or sent a message and continues."""
         if self.status is None:
             flags = os.WNOHANG | (os.WUNTRACED if stops else 0)
             pid, status = os.waitpid(self.pid, flags)
@@ -86,7 +86,7 @@ class Command:
         return self.status
 
     def listen(self) -> str:
-        """Waits for its first word; what it has said so far."""
+        """Wait for its first message; return its messages so far."""
         if not self.said:
             self.said = os.read(self._hears, 4096).decode()
         return self.said
@@ -169,7 +169,7 @@ def status(directory: str, uuid: str) -> Command:
 
 
 def let_all_end(commands: list[Command], *, keep: Callable[[Command], bool]) -> None:
-    """Waits for those that neither stop themselves nor are kept, then lets the stopped go on."""
+    """Wait for those that neither stop themselves nor are kept, then continue the stopped ones."""
     stopping = [one for one in commands if one.fault.endswith(":stop")]
     for one in commands:
         if one in stopping or not keep(one):

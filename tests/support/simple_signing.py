@@ -1,4 +1,4 @@
-"""Documents of simple signing, signatures of cosign about them, and a policy that asks for them."""
+"""Simple signing documents, cosign signatures of them, and a policy that requires them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The host's systemd, for tests that have the runtime speak with it."""
+"""The host's systemd, for tests in which the runtime talks to it."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Child:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
     def close(self) -> None:
-        """End all that is left of the session."""
+        """Kill the remaining processes of the session."""
         os.close(self._read)
         for entry in Path("/proc").glob("[0-9]*/stat"):
             try:

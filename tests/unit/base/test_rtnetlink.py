@@ -20,7 +20,7 @@ def test_bits_beside_the_number_are_left_out() -> None:
 
 
 def test_cut_off_attributes() -> None:
-    """A wrong length ends it instead of going on for ever."""
+    """A wrong length stops the parser instead of looping for ever."""
     assert attributes(pack("=HH", 0, 5) + b"\0") == {5: b""}
 
 

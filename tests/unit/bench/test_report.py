@@ -39,7 +39,7 @@ def test_blocks_of_v2() -> None:
 
 
 def test_each_mark_of_the_pages_is_filled() -> None:
-    """A block of a wrong name would keep its old numbers for ever."""
+    """A block with a wrong name would never be updated."""
     both = document()
     both["v2"] = document()
     known = set(report.blocks(both))

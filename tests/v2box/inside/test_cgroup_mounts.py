@@ -31,7 +31,7 @@ def shown(bundle: Bundle, *options: str) -> Bundle:
 
 
 class View:
-    """What the container said: the mount's root within the filesystem, its options, the rest."""
+    """Return the container's output: the mount's root in its filesystem, its options, the rest."""
 
     def __init__(self, output: str) -> None:
         mount, self.own, self.made = output.splitlines()

@@ -140,7 +140,7 @@ for read in (
 
 @pytest.mark.parametrize("by", ["header", "size", "GNU.sparse.realsize"])
 def test_members_of_negative_size(tmp_path: Path, by: str) -> None:
-    """Behind them the standard library would read the same headers again, for ever."""
+    """After them the standard library would read the same headers in an endless loop."""
     archive = negative(by)
     (tmp_path / "a.tar").write_bytes(archive)
     (tmp_path / "a.tar.gz").write_bytes(gzip.compress(archive))

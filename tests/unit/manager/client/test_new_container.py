@@ -20,7 +20,7 @@ from ociruntime.manager.client.new_container import (
 
 
 def asked(*words: str) -> dict[str, Any]:
-    """What ``create WORDS`` asks for."""
+    """Return the request that ``create WORDS`` sends."""
     arguments = Arguments()
     at = parse(list(words), (SPEC_OPTIONS,), arguments, mixed=False)
     rest = list(words[at:])

@@ -45,7 +45,7 @@ def test_a_place_that_is_taken(loop: Loop, tmp_path: Path) -> None:
 
 
 def test_a_request_that_its_handler_cannot_take(loop: Loop, tmp_path: Path) -> None:
-    """A client may send anything; the pod goes on."""
+    """A client may send anything; the pod keeps running."""
 
     def handler(connection: Connection, request: dict[str, Any]) -> None:
         connection.answer({"count": len(request["streams"])})

@@ -159,7 +159,8 @@ def flows(host: NetworkHost) -> str:
 
 
 def test_the_hosts_loopback_is_closed_to_pods(tool: str, host: NetworkHost) -> None:
-    """Forwarding makes 127.0.0.0/8 routable on the pod's link; nothing else may come of that."""
+    """Forwarding makes 127.0.0.0/8 routable on the pod's link; nothing else may become
+    reachable."""
     pod = host.pod()
     host.join(pod, ports=[mapping(8080, 80)])
     (link,) = [name for name in host.links() if name.startswith("veth")]

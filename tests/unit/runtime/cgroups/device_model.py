@@ -27,7 +27,7 @@ requests = st.tuples(st.sampled_from("bc"), _numbers, _numbers, _access)
 
 
 def allowed(policy: DevicePolicy, request: Request) -> bool:
-    """Each kind of access by itself: the last rule that speaks of it decides."""
+    """Check each kind of access separately: the last rule that matches it decides."""
     kind, major, minor, access = request
     for bit in (1, 2, 4):
         if not access & bit:

@@ -29,7 +29,7 @@ def extent(inside: int, outside: int, size: int) -> Any:  # noqa: ANN401
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
-    """The user 1000 of the group 100; what is written and who is asked."""
+    """The user 1000 of the group 100; the maps written and the helpers called."""
     found: list[tuple[str, str]] = []
     monkeypatch.setattr(posix, "geteuid", lambda: 1000)
     monkeypatch.setattr(posix, "getegid", lambda: 100)

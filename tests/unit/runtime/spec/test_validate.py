@@ -122,7 +122,7 @@ def test_accepted(change: Change) -> None:
 
 
 def test_without_linux() -> None:
-    """A-102: nothing then asks for a namespace."""
+    """A-102: then no setting needs a namespace."""
     config = {"ociVersion": "1.0.0", "root": {"path": "/"}}
     assert validate(parse_config(json.dumps(config).encode())) == []
 

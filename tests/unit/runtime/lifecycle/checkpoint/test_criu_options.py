@@ -1,4 +1,4 @@
-"""From the command line to criu_opts, and which mounts CRIU is told of."""
+"""Translate the command line to criu_opts, and choose the external mounts for CRIU."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_a_restricted_mount_is_one_that_mountinfo_shows_there() -> None:
 
 
 def test_what_is_mounted_at_a_target(tmp_path: Path) -> None:
-    """A directory on the way that was exchanged for a link must not show a file of the host's."""
+    """A directory in the path that was replaced with a link must not reveal a file of the host."""
     mounts = parse_mountinfo(Path("/proc/self/mountinfo").read_text())
     assert [mount.target for mount in mounts].count("/proc") == 1
     shown = shown_at(os.getpid(), mounts)
@@ -231,7 +231,7 @@ X, Y = (1, 1), (1, 2)  # what stat(2) says of two directories
 def test_a_mount_is_recognised_by_its_source(
     recorded: list[list[str]], shown: dict[str, tuple[int, int] | None], wanted: dict[str, int]
 ) -> None:
-    """The record may be anybody's: it takes nothing away from what config.json asks for."""
+    """The record is untrusted: it cannot weaken the restrictions of config.json."""
     config: Any = {
         "mounts": [
             {"destination": "/a", "source": "/x", "options": ["bind", "ro"]},

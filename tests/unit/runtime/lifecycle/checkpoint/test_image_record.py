@@ -1,4 +1,4 @@
-"""What lies beside CRIU's images is read as something that anybody may have written."""
+"""The record next to CRIU's images is read as untrusted input."""
 
 from __future__ import annotations
 

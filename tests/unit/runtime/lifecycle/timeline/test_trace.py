@@ -76,7 +76,7 @@ def test_trace_events() -> None:
 
 
 def test_svg_is_well_formed() -> None:
-    """Also with arguments that are markup or steer terminals."""
+    """Also with arguments that contain markup or terminal control sequences."""
     text = svg("ociruntime <create>", made())
     root = ET.fromstring(text)
     words = "".join(root.itertext())
