@@ -78,7 +78,7 @@ def test_all_or_nothing(container: MakeContainer, shared: Path) -> None:
         (entry("/proc", "proc", "proc"), "mounts[0].destination"),
         (entry("/proc/kcore", "tmpfs", "tmpfs"), "inside /proc"),
         (entry("/mnt", "proc", "proc"), "pid namespace"),
-        (entry("/mnt", "cgroup2", "cgroup2"), "made with the container"),
+        (entry("/mnt", "cgroup2", "cgroup2"), "created with the container"),
         (entry("/dev", "tmpfs", "tmpfs", "remount", "ro"), "cannot be changed"),
         (entry("/mnt", "bind", "/none/such", "bind"), "/none/such: no such file"),
         (entry("/mnt", "tmpfs", "tmpfs", "roo"), "unknown option"),
