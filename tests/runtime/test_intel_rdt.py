@@ -173,7 +173,7 @@ def test_group_with_another_schema(rdt: Rdt, container: MakeContainer) -> None:
     """LNX-RDT-16."""
     group = rdt.group("gold")
     one = rdt.of(container(), closID="gold", l3CacheSchema="L3:0=ff", enableMonitoring=True)
-    one.create().failed("linux.intelRdt.l3CacheSchema", "is not what")
+    one.create().failed("linux.intelRdt.l3CacheSchema", "differs from")
     assert rdt.groups() == {"gold"}
     assert (group / "schemata").read_text() == "    L3:0=00f\n"
 

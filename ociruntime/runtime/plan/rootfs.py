@@ -1,4 +1,7 @@
-"""The container's root filesystem: prepare it for the mounts, and make it the process's root."""
+"""The container's root filesystem: prepare it for the mounts, and make it the process's root.
+
+``csrc/executor/ops_restrictions.c`` masks paths and makes them read-only.
+"""
 
 from __future__ import annotations
 
