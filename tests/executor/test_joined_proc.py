@@ -75,7 +75,7 @@ def has_own_pid_max() -> bool:
 
 @pytest.mark.skipif(not has_own_pid_max(), reason="needs Linux 6.14: a pid_max of each namespace")
 def test_a_namespace_without_a_free_pid(root: Path) -> None:
-    """The helper outside is not mistaken for its child inside: it would show the host's processes."""
+    """The helper outside does not take itself for its child inside, and show the host."""
     command = ["unshare", "-pf", "--kill-child", "--mount-proc", sys.executable, "-c", FULL]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
