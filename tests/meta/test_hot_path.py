@@ -93,6 +93,7 @@ OWN = {
 }
 # Depends on the version of the host's control groups, and on whether there is a snapshot.
 BY_HOST = {
+    "base.cpu_shares",
     "runtime.host.hooks",
     "runtime.cgroups.device_program",
     "runtime.cgroups.settings_v1",
