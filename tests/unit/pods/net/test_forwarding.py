@@ -329,6 +329,22 @@ def test_neither_tool(host: NetworkHost, monkeypatch: pytest.MonkeyPatch) -> Non
     host.assert_clean()
 
 
+def test_pods_whose_uuids_start_alike(tool: str, host: NetworkHost) -> None:
+    """Names of devices and chains have no room for more, so the second pod is refused."""
+    pod, other = host.pod(), host.pod()
+    other.uuid = pod.uuid[:8] + other.uuid[8:]
+    host.join(pod, ports=[mapping(8080, 80)])
+    before = host.links(), host.rules(), host.leases()
+    with host.namespace.entered():
+        info = networks.plan(host.request(other, ports=[mapping(8081, 80)]))
+        with pytest.raises(NetworkError, match=f"named like those of pod {pod.uuid}"):
+            networks.carry_out(info)
+        assert networks.tear_down(info) == []
+    assert (host.links(), host.rules(), host.leases()) == before
+    assert host.leave(pod) == []
+    assert_clean(host)
+
+
 def test_a_failing_tool_is_quoted(tool: str, host: NetworkHost) -> None:
     with host.namespace.entered(), pytest.raises(NetworkError, match=f"{TOOLS[tool]}.* failed: "):
         firewall.apply(tool, [firewall_rules()])
