@@ -131,6 +131,11 @@ def flaw(status: posix.stat_result) -> str:
     return ""
 
 
+def owner_flaw(status: posix.stat_result) -> str:
+    """Say why the owner of an opened file cannot be trusted: "" if it can."""
+    return "" if _is_known(status.st_uid) else f"belongs to uid {status.st_uid}"
+
+
 def in_user_namespace() -> bool:
     """By the namespace itself: a nested one may have a map that looks like the first one's."""
     try:
