@@ -20,9 +20,12 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 # While the test VM (tests/v2box) keeps one processor busy, tests that need only one come first.
 EARLY = ("unit", "meta", "errors", "executor", "images", "runtime")
 LAST = "v2box"
-# Tests of these folders that need no root start no container and leave /run alone: `./dev test`
-# runs them in a process of their own, beside the others.
-QUIET = ("unit", "meta")
+# `./dev test` runs the parts beside one another, each in a process of its own.  What needs root has
+# its own mounts, /run and /dev in each (tests/support/isolation.py); networks and engines, which
+# change what all processes of the machine share, are in one part.
+QUIET = ("unit", "meta")  # those of their tests that need no root
+RUNTIME = ("attacks", "errors", "executor", "properties", "runtime")
+PARTS = ("quiet", "runtime", "rest")
 LONG = "long: `./dev test --all` runs it, and so does its file's name among the arguments"
 
 
@@ -88,8 +91,9 @@ def _add_selection(parser: pytest.Parser) -> None:
     parser.addoption("--all", action="store_true", help="run the tests marked long as well")
     parser.addoption(
         "--part",
-        choices=("quiet", "rest"),
-        help="run only the tests of tests/unit and tests/meta that need no root, or all others",
+        choices=PARTS,
+        help="run only the tests of tests/unit and tests/meta that need no root, those of the "
+        "runtime, or all others",
     )
 
 
@@ -108,16 +112,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Quick and quiet folders first; within a folder the order stays."""
     part = config.getoption("--part")
     if part is not None:
-        others = [item for item in items if _is_quiet(item) != (part == "quiet")]
-        items[:] = [item for item in items if _is_quiet(item) == (part == "quiet")]
+        others = [item for item in items if _part(item) != part]
+        items[:] = [item for item in items if _part(item) == part]
         config.hook.pytest_deselected(items=others)
     if not config.getoption("--all"):
         _skip_long(config, items)
     items.sort(key=lambda item: _rank(item.path))
 
 
-def _is_quiet(item: pytest.Item) -> bool:
-    return _folder(item.path) in QUIET and item.get_closest_marker("root") is None
+def _part(item: pytest.Item) -> str:
+    folder = _folder(item.path)
+    if folder in QUIET and item.get_closest_marker("root") is None:
+        return "quiet"
+    return "runtime" if folder in RUNTIME else "rest"
 
 
 def _skip_long(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -25,7 +25,7 @@ static bool end_process(const struct record *record)
 	bool ended;
 
 	if (pidfd < 0)
-		return !is_alive(record->pid, record->started);
+		return life_of(record->pid, record->started) == ENDED;
 	ended = signal_process(pidfd, SIGKILL) == 0 && await_end(pidfd, KILL_MILLISECONDS);
 	close(pidfd);
 	return ended;

@@ -97,7 +97,9 @@ bool lock_container(const struct container *container);
 bool has_stale_directories(const struct container *container);
 
 /* process.c */
-bool is_alive(int pid, unsigned long long started);
+/* UNKNOWN: the interpreter has to find out or report the error. */
+enum life { ENDED, ALIVE, UNKNOWN };
+enum life life_of(int pid, unsigned long long started);
 int open_process(int pid, unsigned long long started);
 int signal_process(int pidfd, int number);
 bool await_end(int pidfd, int milliseconds);

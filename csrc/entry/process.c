@@ -2,44 +2,48 @@
 #include "entry.h"
 #include "text.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { STATE_FIELD = 3, START_FIELD = 22 };
+enum { STATE_FIELD = 3, THREADS_FIELD = 20, START_FIELD = 22 };
 
-/* Return the process's start time, 0 if it has exited: a zombie counts as exited. */
-static unsigned long long start_time(int pid)
+/* Return the number in a field of /proc/PID/stat; `at` is at its third one, the state. */
+static bool read_field(const char *at, int number, unsigned long long *value)
+{
+	for (int field = STATE_FIELD; field < number; field++) {
+		at = strchr(at, ' ');
+		if (!at)
+			return false;
+		at++;
+	}
+	return read_decimal(&at, value);
+}
+
+enum life life_of(int pid, unsigned long long started)
 {
 	char path[64], stat[2048];
 	struct text name = text_in(path, sizeof(path));
-	unsigned long long started;
+	unsigned long long threads, found;
 	const char *at;
 
 	text_add(&name, "/proc/");
 	text_add_number(&name, (uint32_t)pid, 10);
 	text_add(&name, "/stat");
 	if (read_small_file(AT_FDCWD, path, stat, sizeof(stat)) < 0)
-		return 0;
+		return errno == ENOENT || errno == ESRCH ? ENDED : UNKNOWN;
 	/* The name may contain blanks and parentheses; only fields follow its last ")". */
 	at = strrchr(stat, ')');
-	if (!at || at[1] != ' ' || at[2] == '\0' || strchr("ZXx", at[2]))
-		return 0;
-	at += 2;
-	for (int field = STATE_FIELD; field < START_FIELD; field++) {
-		at = strchr(at, ' ');
-		if (!at)
-			return 0;
-		at++;
-	}
-	return read_decimal(&at, &started) ? started : 0;
-}
-
-bool is_alive(int pid, unsigned long long started)
-{
-	return start_time(pid) == started;
+	if (!at || at[1] != ' ' || !read_field(at + 2, THREADS_FIELD, &threads) ||
+	    !read_field(at + 2, START_FIELD, &found))
+		return UNKNOWN;
+	/* The zombie of a main thread stays as long as other threads of the process run. */
+	if (found != started || (strchr("ZXx", at[2]) && threads < 2))
+		return ENDED;
+	return ALIVE;
 }
 
 /* Return a pidfd, or -1 if the process is gone or cannot be opened. */
@@ -48,7 +52,7 @@ int open_process(int pid, unsigned long long started)
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
 
 	/* Compare after opening: from here on the descriptor cannot refer to another process. */
-	if (fd >= 0 && !is_alive(pid, started)) {
+	if (fd >= 0 && life_of(pid, started) != ALIVE) {
 		close(fd);
 		return -1;
 	}

@@ -5,12 +5,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Return the length without the final NUL; -1 if the file cannot be read or does not fit. */
+/* Return the length without the final NUL; -1 with errno if it cannot be read or does not fit. */
 ssize_t read_small_file(int directory, const char *path, char *text, size_t size)
 {
 	int fd = openat(directory, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	size_t used = 0;
 	ssize_t got;
+	int error;
 
 	if (fd < 0)
 		return -1;
@@ -19,7 +20,9 @@ ssize_t read_small_file(int directory, const char *path, char *text, size_t size
 		if (got > 0)
 			used += (size_t)got;
 	} while ((got > 0 && used < size) || (got < 0 && errno == EINTR));
+	error = got < 0 ? errno : EFBIG;
 	close(fd);
+	errno = error;
 	if (got != 0 || used == size)
 		return -1;
 	text[used] = '\0';

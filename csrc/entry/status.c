@@ -42,8 +42,14 @@ enum status find_status(const struct container *container)
 {
 	const struct record *record = &container->record;
 
-	if (!is_alive(record->pid, record->started))
+	switch (life_of(record->pid, record->started)) {
+	case ENDED:
 		return STATUS_STOPPED;
+	case UNKNOWN:
+		return STATUS_UNKNOWN;
+	case ALIVE:
+		break;
+	}
 	if (is_frozen(record->freezer))
 		return STATUS_PAUSED;
 	return ask_gate(container);

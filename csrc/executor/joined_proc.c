@@ -77,11 +77,14 @@ static bool strip(int channel)
 static _Noreturn void help(struct executor *x, int channel)
 {
 	int status, fs;
+	long child;
 
 	if ((x->pid_fd >= 0 && setns(x->pid_fd, CLONE_NEWPID) < 0) || !strip(channel) || !confine())
 		_exit(1);
-	if (sys_clone(SIGCHLD) > 0)
-		_exit(waitpid(-1, &status, 0) < 0);
+	child = sys_clone(SIGCHLD);
+	/* A neighbour can use up the namespace's pids; only a child is inside. */
+	if (child != 0)
+		_exit(child < 0 || waitpid(-1, &status, 0) < 0);
 	fs = sys_fsopen("proc", FSOPEN_CLOEXEC);
 	_exit(fs < 0 || send_message(0, "", 1, fs) < 0);
 }

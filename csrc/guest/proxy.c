@@ -33,6 +33,12 @@ static void write_out(int fd, const unsigned char *bytes, size_t size)
 	}
 }
 
+/* The guest is not trusted: a signal that stops this process would keep its app for ever. */
+static bool stops(int number)
+{
+	return number == SIGSTOP || number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
+}
+
 static _Noreturn void end_like(const struct frame *frame)
 {
 	struct rlimit none = { 0, 0 };
@@ -41,14 +47,16 @@ static _Noreturn void end_like(const struct frame *frame)
 
 	for (int i = 0; i < 4; i++)
 		status |= frame->bytes[i] << 8 * i;
-	if (WIFSIGNALED(status)) {
+	if (!WIFSIGNALED(status))
+		_exit(WEXITSTATUS(status));
+	if (!stops(WTERMSIG(status))) {
 		(void)setrlimit(RLIMIT_CORE, &none);
 		(void)signal(WTERMSIG(status), SIG_DFL);
 		(void)sigfillset(&all);
 		(void)raise(WTERMSIG(status));
 		(void)sigprocmask(SIG_UNBLOCK, &all, NULL);
 	}
-	_exit(WEXITSTATUS(status));
+	_exit(128 + WTERMSIG(status)); /* the signal does not end a process */
 }
 
 static void obey(const struct frame *frame)

@@ -16,10 +16,10 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define DEEPEST 32 /* levels of cgroups below that of the pod */
 #define HELD 64u   /* processes of a cgroup to kill in one round */
 #define PAUSE 10   /* milliseconds between two checks */
 #define TIMEOUT 1000 /* milliseconds for process 1 to end without its monitor */
@@ -100,8 +100,6 @@ static bool kill_listed(int list)
 	return any;
 }
 
-static bool kill_cgroup(int parent, const char *name, int depth);
-
 /* Since Linux 5.14 v2 kills all processes, including those forked meanwhile. */
 static void kill_at_once(int directory)
 {
@@ -113,43 +111,99 @@ static void kill_at_once(int directory)
 	close(fd);
 }
 
-static bool kill_below(int directory, int depth)
+/*
+ * Find the first directory that follows the one with the inode number `last` (0: the very first) and
+ * write its name; return false at the end.  If `last` has been removed, begin anew.
+ */
+static bool next_below(int directory, uint64_t last, char name[NAME_MAX + 1])
 {
 	_Alignas(struct entry) char buffer[1024];
-	bool any = false;
+	bool found = last == 0;
 	long size;
 
+	(void)lseek(directory, 0, SEEK_SET);
 	while ((size = syscall(SYS_getdents64, directory, buffer, sizeof(buffer))) > 0) {
 		for (long at = 0; at < size;) {
 			const struct entry *entry = (const struct entry *)(buffer + at);
 
-			if (entry->type == 4 /* DT_DIR */ && strcmp(entry->name, ".") != 0 &&
-			    strcmp(entry->name, "..") != 0)
-				any = kill_cgroup(directory, entry->name, depth + 1) || any;
 			at += entry->size;
+			if (entry->type != 4 /* DT_DIR */ || strcmp(entry->name, ".") == 0 ||
+			    strcmp(entry->name, "..") == 0)
+				continue;
+			if (found) {
+				size = (long)strnlen(entry->name, NAME_MAX);
+				memcpy(name, entry->name, (size_t)size);
+				name[size] = '\0';
+				return true;
+			}
+			found = entry->inode == last;
 		}
 	}
-	return any;
+	return !found && next_below(directory, 0, name);
 }
 
-/* Kill all processes in a cgroup and below it; return true if there was any. */
-static bool kill_cgroup(int parent, const char *name, int depth)
+static bool kill_in(int directory)
 {
-	int directory = openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	int list = openat(directory, "cgroup.procs", O_RDONLY | O_CLOEXEC);
 	bool any = false;
-	int list;
 
-	if (directory < 0)
-		return false;
 	kill_at_once(directory);
-	list = openat(directory, "cgroup.procs", O_RDONLY | O_CLOEXEC);
 	if (list >= 0) {
 		any = kill_listed(list);
 		close(list);
 	}
-	if (depth < DEEPEST)
-		any = kill_below(directory, depth) || any;
-	close(directory);
+	return any;
+}
+
+/* Go to `name` in the directory, "..", or one below; return false if that cannot be opened. */
+static bool go_to(int *directory, const char *name)
+{
+	int there = openat(*directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+
+	if (there < 0)
+		return false;
+	close(*directory);
+	*directory = there;
+	return true;
+}
+
+/*
+ * Kill all processes in a cgroup and below it; return true if there was any.  An app may nest cgroups
+ * as deep as it likes, so this keeps one descriptor and comes back by "..": a cgroup cannot be moved.
+ */
+static bool kill_cgroup(const char *path)
+{
+	int here = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+	char name[NAME_MAX + 1];
+	uint64_t last = 0;
+	struct stat status;
+	long depth = 0;
+	bool any;
+
+	if (here < 0)
+		return false;
+	any = kill_in(here);
+	for (;;) {
+		if (next_below(here, last, name)) {
+			if (fstatat(here, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
+				continue; /* it has been removed since */
+			last = status.st_ino;
+			if (go_to(&here, name)) {
+				any = kill_in(here) || any;
+				last = 0;
+				depth++;
+			}
+			continue;
+		}
+		if (depth-- == 0)
+			break;
+		if (fstat(here, &status) < 0 || !go_to(&here, "..")) {
+			any = true; /* the next round begins at the top */
+			break;
+		}
+		last = status.st_ino;
+	}
+	close(here);
 	return any;
 }
 
@@ -161,7 +215,7 @@ static void empty(char *const cgroups[])
 	do {
 		any = false;
 		for (char *const *each = cgroups; *each; each++)
-			any = kill_cgroup(AT_FDCWD, *each, 0) || any;
+			any = kill_cgroup(*each) || any;
 		if (any)
 			(void)poll(NULL, 0, PAUSE);
 	} while (any);

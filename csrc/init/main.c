@@ -64,6 +64,22 @@ static void rewrite_arguments(char **argv)
 		memcpy(argv[0], name, sizeof(name) - 1);
 }
 
+/*
+ * Keep nothing but the two pipes, as 0 and 1: an app with CAP_SYS_PTRACE can use whatever is open in
+ * /proc/1/fd, and change the owner and mode of a host's device there.
+ */
+static void keep_pipes(struct init *init, int lock)
+{
+	if (dup2(init->control, 0) < 0 || dup2(init->report, 1) < 0)
+		_exit(errno);
+	close(init->control);
+	close(init->report);
+	close(lock);
+	close(2);
+	init->control = 0;
+	init->report = 1;
+}
+
 static _Noreturn void start_pod(int lock, const struct init *init, char **argv)
 {
 	int pidfd = -1;
@@ -85,7 +101,7 @@ static _Noreturn void start_pod(int lock, const struct init *init, char **argv)
 		char hostname[HOST_NAME_MAX + 1];
 		size_t size = strnlen(init->hostname, HOST_NAME_MAX);
 
-		close(lock);
+		keep_pipes(&own, lock);
 		memcpy(hostname, init->hostname, size);
 		hostname[size] = '\0';
 		own.hostname = hostname;

@@ -6,7 +6,10 @@ import posix
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Iterator
+
+_DIRECTORY = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC
+_LONG_PATH = 3500  # characters: PATH_MAX is 4096 bytes, and the name of a control file follows
 
 
 def read_file(path: str) -> bytes:
@@ -94,27 +97,67 @@ def sync_directory(path: str) -> None:
         posix.close(fd)
 
 
-def cgroup_tree(top: str, skipped: Container[int]) -> list[str]:
-    """Return a cgroup's directory and all below it, parents first.
+def cgroup_tree(top: str, skipped: Container[int]) -> Iterator[str]:
+    """Yield the paths of all cgroups below ``top``, children first, and then ``top`` itself.
 
-    A directory whose reading fails with an errno in ``skipped`` is left out; raises OSError for
-    others.  Without recursion: a container may nest its cgroups as deep as it likes.
+    A path is valid until the next one is asked for.  A directory whose reading fails with an errno
+    in ``skipped`` is left out; raises OSError for others.
+
+    A container may nest its cgroups as deep as it likes, with names as long as it likes.  So this
+    keeps one descriptor, comes back by ``..`` (a cgroup cannot be moved), and yields a path through
+    that descriptor where the real one is too long for the kernel.
     """
-    found = []
-    pending = [top]
-    while pending:
-        place = pending.pop()
-        try:
-            # kernfs counts subdirectories in the link number as other file systems do.
-            if posix.stat(place).st_nlink != 2:
-                with posix.scandir(place) as entries:
-                    pending += [each.path for each in entries if each.is_dir(follow_symlinks=False)]
-        except OSError as error:
-            if error.errno in skipped:
+    try:
+        # kernfs counts subdirectories in the link number as other file systems do.
+        if posix.stat(top).st_nlink == 2:
+            yield top
+            return
+        here = posix.open(top, _DIRECTORY)
+    except OSError as error:
+        if error.errno in skipped:
+            return
+        raise
+    trail: list[str] = []  # the names from ``top`` to ``here``
+    length = len(top)
+    try:
+        pending = [_subdirectories(here)]  # for each directory of the trail, those to be visited
+        while True:
+            if pending[-1]:
+                name = pending[-1].pop()
+                try:
+                    below = posix.open(name, _DIRECTORY | posix.O_NOFOLLOW, dir_fd=here)
+                except OSError as error:
+                    if error.errno in skipped:
+                        continue
+                    raise
+                posix.close(here)
+                here = below
+                trail.append(name)
+                length += 1 + len(name)
+                pending.append(_subdirectories(here))
                 continue
-            raise
-        found.append(place)
-    return found
+            pending.pop()
+            if not trail:
+                break
+            name = trail.pop()
+            length -= 1 + len(name)
+            above = posix.open("..", _DIRECTORY, dir_fd=here)
+            posix.close(here)
+            here = above
+            if length + len(name) < _LONG_PATH:
+                yield "/".join((top, *trail, name))
+            else:
+                yield f"/proc/self/fd/{here}/{name}"
+    finally:
+        posix.close(here)
+    yield top
+
+
+def _subdirectories(directory: int) -> list[str]:
+    if posix.fstat(directory).st_nlink == 2:
+        return []
+    with posix.scandir(directory) as entries:
+        return [each.name for each in entries if each.is_dir(follow_symlinks=False)]
 
 
 def exists(path: str) -> bool:

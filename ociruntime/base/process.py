@@ -26,26 +26,35 @@ DEAD_STATES = b"ZXx"
 
 
 def start_time(pid: int) -> int:
-    """Return the start time of ``pid`` in ticks since boot; 0 if it is not running.
+    """Return the start time of ``pid`` in ticks since boot; 0 if it has exited.
 
-    A zombie counts as not running.
+    A zombie has exited.  Raises HostError.
     """
-    state, started = _state_and_start(pid)
-    return 0 if state in DEAD_STATES else started
+    ended, _, started = process_stat(pid)
+    return 0 if ended else started
 
 
-def _state_and_start(pid: int) -> tuple[bytes, int]:
+def process_stat(pid: int) -> tuple[bool, int, int]:
+    """Return whether a process has ended, its parent and its start time, from proc_pid_stat(5).
+
+    Parent and start time are also those of a zombie; 0 if there is none.  Raises HostError.
+    """
+    path = f"/proc/{pid}/stat"
     try:
-        stat = read_file(f"/proc/{pid}/stat")
-    except OSError:
-        return b"X", 0
+        stat = read_file(path)
+    except (FileNotFoundError, ProcessLookupError):
+        return True, 0, 0
+    except OSError as error:
+        raise HostError(f"read {path}", error) from None
     # The name may hold spaces and parentheses; behind its last ")" there are only numbers.
     fields = stat[stat.rfind(b")") + 2 :].split()
-    return fields[0], int(fields[19])
+    # The zombie of a main thread stays as long as other threads of the process run.
+    ended = fields[0] in DEAD_STATES and int(fields[17]) < 2
+    return ended, int(fields[1]), int(fields[19])
 
 
 def is_alive(pid: int, started: int) -> bool:
-    """Return whether the process with this pid and start time is running."""
+    """Return whether the process with this pid and start time is running.  Raises HostError."""
     return pid > 0 and started > 0 and start_time(pid) == started
 
 
@@ -56,7 +65,7 @@ def open_process(pid: int, started: int) -> int:
 
 def open_child(pid: int, started: int) -> int:
     """Return a pidfd like ``open_process``, also for a zombie."""
-    return _open(pid, lambda: _state_and_start(pid)[1] == started)
+    return _open(pid, lambda: process_stat(pid)[2] == started)
 
 
 def _open(pid: int, is_it: Callable[[], bool]) -> int:
@@ -67,10 +76,14 @@ def _open(pid: int, is_it: Callable[[], bool]) -> int:
     except OSError as error:
         raise HostError(f"open the process {pid}", error) from None
     # Checked after opening, since the pid may have been reused before.
-    if not is_it():
+    try:
+        if is_it():
+            return fd
+    except HostError:
         posix.close(fd)
-        return -1
-    return fd
+        raise
+    posix.close(fd)
+    return -1
 
 
 def signal_process(pid: int, started: int, number: int) -> bool:

@@ -130,6 +130,11 @@ def flaw(status: posix.stat_result) -> str:
     return ""
 
 
+def owner_flaw(status: posix.stat_result) -> str:
+    """Say why the owner of an opened file cannot be trusted: "" if it can."""
+    return "" if _is_known(status.st_uid) else f"belongs to uid {status.st_uid}"
+
+
 def in_user_namespace() -> bool:
     """Return whether we are in a user namespace other than the initial one.
 

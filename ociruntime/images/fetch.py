@@ -37,7 +37,8 @@ def fetch(
     ``insecure`` disables checks: "image" (signatures), "tls" (certificates), "http" (encryption).
     ``signature`` is an OpenPGP signature, detached or with content; it is checked if the image is
     not in the store under this name.  An ACI contains its own name: ``replace`` takes that name
-    from another image; without it, ``warn`` is called if the name is in use.
+    from another image; without it, ``warn`` is called if the name is in use.  It is also called for
+    files of credentials that are ignored.
     Raises HostError, ImageError, RegistryError; the store is then unchanged.
     """
     reference = parse(text)
@@ -62,7 +63,9 @@ def fetch(
         claims = Claims(permission, replace, warn or _ignore)
         budget = Budget.at(store.path, settings.limits())
         return take_in(store, reference, progress or silent, claims, judge, budget)
-    return _from_registry(store, reference, insecure, progress or silent, permission, signature)
+    warn = warn or _ignore
+    progress = progress or silent
+    return _from_registry(store, reference, insecure, progress, permission, signature, warn)
 
 
 def _by_id(store: Store, reference: Reference) -> Image | None:
@@ -152,6 +155,7 @@ def _from_registry(
     progress: Progress,
     permission: Permission,
     signature: bytes | None,
+    warn: Callable[[str], None],
 ) -> Image:
     from ociruntime.images.model.limits import Budget
     from ociruntime.images.registry.http_client import HttpClient
@@ -160,7 +164,7 @@ def _from_registry(
 
     http = HttpClient(insecure)
     try:
-        sources = Sources.of(reference, permission.settings, http)
+        sources = Sources.of(reference, permission.settings, http, warn)
         judge = _judge(reference, permission, signature, sources)
         budget = Budget.at(store.path, permission.settings.limits())
         return update(store, reference, sources, judge, progress, budget)

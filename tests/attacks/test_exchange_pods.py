@@ -191,7 +191,7 @@ def read_packed(volume: Path, work: Path) -> bytes:
 
 def read_layer(volume: Path, work: Path) -> bytes:
     layer = io.BytesIO()
-    write_layer(str(volume), layer)
+    write_layer(str(volume), layer, Budget.at("/", Limits()))
     return layer.getvalue()
 
 

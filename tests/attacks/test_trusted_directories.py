@@ -355,3 +355,21 @@ def test_a_cache_of_filters_that_somebody_else_prepared(
     assert list(cache.iterdir()) == [filed]
     first.close()
     second.close()
+
+
+@judge_by("ociruntime")
+@SPOILT
+def test_a_checkpoint_that_somebody_else_prepared(
+    runtime: Runtime, bundle: MakeBundle, work: Path, spoil: Spoil
+) -> None:
+    """Its images are the memory, the credentials and the files of root's processes."""
+    images = work / "images"
+    images.mkdir(mode=0o700)
+    for name in ("ociruntime.json", "descriptors.json", "inventory.img", "pstree.img"):
+        os.mkfifo(images / name)
+    spoil(images)
+    made = bundle()
+    made.save()
+    flags = ("--criu=/bin/true", "restore", f"--bundle={made.path}", f"--image-path={images}")
+    result = runtime(*flags, f"{TAG}restored", timeout=QUICK)
+    result.failed("checkpoint", str(images))

@@ -1,6 +1,7 @@
 /*
  * check_lock_holder: the lock holder kills a listed process, but not one whose pid was listed only at first,
- * as that of another process is when the pid is used again.
+ * as that of another process is when the pid is used again.  It finds each one in a tree of any depth,
+ * for which ordinary directories stand here.
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -53,9 +54,60 @@ static int survives(const char *second)
 	return alive;
 }
 
-int main(void)
+static pid_t list_child(int directory)
+{
+	int fd = openat(directory, "cgroup.procs", O_WRONLY | O_CREAT, 0600);
+	pid_t child = fork();
+	char text[32];
+
+	if (child == 0)
+		for (;;)
+			pause();
+	snprintf(text, sizeof(text), "%d\n", (int)child);
+	if (child < 0 || fd < 0 || write(fd, text, strlen(text)) < 0)
+		exit(2);
+	close(fd);
+	return child;
+}
+
+static bool killed(pid_t child)
+{
+	int status;
+
+	return waitpid(child, &status, 0) == child && WIFSIGNALED(status);
+}
+
+/* Two children in each of 3000 levels, of which the second has the next one, or the first. */
+static int reaches_everything(const char *top)
+{
+	enum { LEVELS = 3000 };
+	int here = open(top, O_RDONLY | O_DIRECTORY), side;
+	pid_t deepest, aside = 0;
+
+	list = -1;
+	for (int level = 0; level < LEVELS; level++) {
+		if (mkdirat(here, "a", 0700) < 0 || mkdirat(here, "b", 0700) < 0)
+			return 6;
+		if (level == LEVELS / 2) {
+			side = openat(here, "b", O_RDONLY | O_DIRECTORY);
+			aside = list_child(side);
+			close(side);
+		}
+		if (!go_to(&here, level % 2 && level != LEVELS / 2 ? "b" : "a"))
+			return 7;
+	}
+	deepest = list_child(here);
+	close(here);
+	if (!kill_cgroup(top))
+		return 8;
+	return killed(deepest) && killed(aside) ? 0 : 9;
+}
+
+int main(int argc, char **argv)
 {
 	(void)be_lock_holder;
+	if (argc == 2)
+		return reaches_everything(argv[1]);
 	if (survives(NULL))
 		return 4;
 	return survives("") ? 0 : 5;

@@ -5,12 +5,27 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from tests.support import project
 
 
-def test_a_pid_that_is_used_again_is_spared(tmp_path: Path) -> None:
-    program = str(tmp_path / "check_lock_holder")
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> str:
+    built = str(tmp_path_factory.mktemp("lock_holder") / "check_lock_holder")
     flags = ["-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", "-Icsrc/init"]
-    command = ["gcc", *flags, "-o", program, "tests/executor/check_lock_holder.c"]
+    command = ["gcc", *flags, "-o", built, "tests/executor/check_lock_holder.c"]
     subprocess.run(command, cwd=project.ROOT, check=True)
+    return built
+
+
+def test_a_pid_that_is_used_again_is_spared(program: str) -> None:
     assert subprocess.run([program], timeout=30).returncode == 0
+
+
+def test_deep_cgroups(program: str, work: Path) -> None:
+    """An app with a writable cgroup mount nests them as it likes."""
+    top = work / "top"
+    top.mkdir()
+    assert subprocess.run([program, top], timeout=60).returncode == 0
+    subprocess.run(["rm", "-rf", top], check=True)

@@ -204,6 +204,23 @@ def test_credentials(ocipod: Ocipod, built: images.BuiltImage, work: Path) -> No
         assert "secret" not in shown.out
 
 
+def test_credentials_of_the_user_who_has_called_sudo(
+    ocipod: Ocipod, built: images.BuiltImage, work: Path
+) -> None:
+    """Root does not use them, and says so before the registry's refusal."""
+    with Registry(basic=("me", "secret")) as registry:
+        registry.push("web", "v1", built)
+        auths = {registry.host: {"username": "me", "password": "secret"}}
+        (work / ".docker").mkdir()
+        file = work / ".docker/config.json"
+        file.write_text(json.dumps({"auths": auths}))
+        os.chown(file, 1000, 1000)
+        warning = f'ignore the credentials in "{file}": it belongs to uid 1000'
+        ocipod("fetch", f"{registry.host}/web:v1").failed("401", warning)
+        os.chown(file, 0, 0)
+        ocipod("fetch", f"{registry.host}/web:v1").ok()
+
+
 def test_two_fetches_of_one_image(
     ocipod: Ocipod, registry: Registry, built: images.BuiltImage, work: Path
 ) -> None:

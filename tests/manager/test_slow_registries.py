@@ -11,6 +11,7 @@ from tests.support.daemon import STAYS, Daemon
 def test_slow_registries_are_in_nobodys_way(daemon: Daemon, shell_root: str) -> None:
     """However many images are waited for, containers are made, started, killed and removed."""
     daemon.run("c1", rootfs=shell_root, command=STAYS)
+    stored = daemon.ctl("pull", f"dir:{shell_root}").ok().out.strip()
     with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(8) as pool:
         silent.settimeout(30)
         image = f"docker://127.0.0.1:{silent.getsockname()[1]}/image"
@@ -26,6 +27,7 @@ def test_slow_registries_are_in_nobodys_way(daemon: Daemon, shell_root: str) -> 
             daemon.verb("c1", "unpause").ok()
             daemon.run("c2", rootfs=shell_root, command=STAYS)
             daemon.remove("c1")
+            daemon.run("c3", image=stored, command=STAYS)
             assert not any(one.done() for one in slow)
         finally:
             silent.close()

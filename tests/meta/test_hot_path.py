@@ -56,7 +56,7 @@ OWN = {
         base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.device_rules
         runtime.cgroups.devices runtime.cgroups.group runtime.cgroups.layout
         runtime.cgroups.placement runtime.cgroups.resources runtime.cli.container_options
-        runtime.cli.create runtime.executor.protocol runtime.executor.spawn
+        runtime.cli.create runtime.executor.protocol runtime.executor.spawn base.sealed_program
         runtime.host.facts base.linux runtime.plan.cgroup_mounts runtime.plan.plan
         runtime.plan.compilation runtime.plan.compiler runtime.plan.devices
         runtime.plan.facts runtime.plan.mount_options runtime.plan.hooks
@@ -73,7 +73,7 @@ OWN = {
         base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.group
         runtime.cgroups.layout runtime.cgroups.placement runtime.cli.container_options
         runtime.cli.exec runtime.executor.spawn runtime.executor.protocol runtime.host.facts
-        base.foreground runtime.host.namespaces base.linux runtime.plan.plan
+        base.sealed_program base.foreground runtime.host.namespaces base.linux runtime.plan.plan
         runtime.plan.compilation runtime.plan.facts runtime.plan.hooks runtime.plan.identity
         runtime.plan.joining runtime.plan.operations runtime.plan.ops runtime.plan.process
         runtime.plan.scheduling runtime.lifecycle.cgroup_entry runtime.lifecycle.exec
@@ -93,6 +93,7 @@ OWN = {
 }
 # Depends on the version of the host's control groups, and on whether there is a snapshot.
 BY_HOST = {
+    "base.cpu_shares",
     "runtime.host.hooks",
     "runtime.cgroups.device_program",
     "runtime.cgroups.settings_v1",

@@ -133,6 +133,18 @@ def test_a_deep_tree(ocipod: Ocipod, work: Path) -> None:
         assert "d/" * levels + "file" in layer_names(work / "new.tar")
 
 
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("squash", [[], ["--squash"]])
+def test_a_sparse_file(ocipod: Ocipod, work: Path, squash: list[str]) -> None:
+    """Its hole would be written as zeros for hours, while nobody can remove the pod."""
+    ocipod("run", "--net=none", busybox(work), "--name=a", *shell("truncate -s 4096G file")).ok()
+    (uuid,) = ocipod.pods()
+    target = work / "new.tar"
+    limit = 'bytes of files (limited by "bytes" in limits.json)'
+    ocipod("export", *squash, uuid, str(target)).failed('app "a"', "more than", limit)
+    assert sorted(path.name for path in work.iterdir()) == ["busybox", "data"]
+
+
 @pytest.mark.parametrize("squash", [[], ["--squash"]])
 def test_paths_that_no_reader_takes(ocipod: Ocipod, work: Path, squash: list[str]) -> None:
     ocipod("run", "--net=none", busybox(work), "--name=a", *shell(*MAKE_DEEP)).ok()

@@ -178,10 +178,19 @@ def test_checks_turned_off(ocipod: Ocipod, work: Path) -> None:
     assert not any(" on /proc/kcore " in line or " on /proc/sys " in line for line in found)
 
 
+def test_limits_are_shown_inside(ocipod: Ocipod, work: Path) -> None:
+    """A program that sizes itself by its limit finds it, and cannot change it."""
+    name = "memory/memory.limit_in_bytes" if not cgroupfs.is_v2() else "memory.max"
+    check = shell(f"cat /sys/fs/cgroup/{name}", f"echo 1 > /sys/fs/cgroup/{name}")
+    done = ocipod("run", "--net=none", busybox(work), "--memory=64M", *check)
+    assert lines(done) == [str(64 << 20)]
+    assert "Read-only file system" in done.err
+
+
 def test_hidden_and_fixed_paths(ocipod: Ocipod, work: Path) -> None:
     check = shell(
         "wc -c < /proc/kallsyms",
-        "ls /sys/firmware /sys/fs /sys/module | grep -v : | grep -c .",
+        "ls /sys/firmware /sys/fs/ext4 /sys/module | grep -v : | grep -c .",
         "echo 1 > /proc/sys/kernel/core_pattern",
         "echo 1 > /proc/sys/vm/panic_on_oom",
         "mknod /dev/disk b 254 0 && cat /dev/disk",

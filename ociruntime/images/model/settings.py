@@ -89,11 +89,18 @@ def read_object(path: str) -> Json | None:
     """
     try:
         with open(path, "rb") as file:
-            document = load(file.read())
+            data = file.read()
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise HostError(f'read "{path}"', error) from None
+    return parse_object(data, path)
+
+
+def parse_object(data: bytes, path: str) -> Json:
+    """Parse the JSON object that the file ``path`` contains.  Raises ImageError."""
+    try:
+        document = load(data)
     except (ValueError, RecursionError) as error:
         raise ImageError(f'parse "{path}": invalid JSON: {error}') from None
     if not isinstance(document, dict):

@@ -8,6 +8,9 @@ The files have the format of ``auth.json`` of podman, skopeo and Docker::
 
 The first file with a matching entry is used: our own ``auth.json``, then those of podman, skopeo
 and Docker.  In it, the entry with the longest matching path wins.
+
+The environment names the files of the other tools, and may be that of the user who has called sudo.
+Root ignores files of other users, with a warning.
 """
 
 from __future__ import annotations
@@ -16,13 +19,17 @@ import base64
 import binascii
 import os
 import re
+import stat
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from ociruntime.base.errors import ImageError
+from ociruntime.base.errors import HostError, ImageError
+from ociruntime.base.trusted import owner_flaw
 from ociruntime.images.model.reference import prefix_name
-from ociruntime.images.model.settings import Json, Settings, read_object
+from ociruntime.images.model.settings import Json, Settings, parse_object
 
 _PARAMETER = re.compile(r'([A-Za-z0-9_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))\s*(?:,\s*)?')
+_LARGEST = 1 << 20  # bytes of a file
 _SCHEME = re.compile(r"\s*([A-Za-z0-9-]+)(?:\s+|$)")
 
 
@@ -55,12 +62,15 @@ class Challenge:
     parameters: dict[str, str]
 
 
-def credential(settings: Settings, host: str, repository: str) -> Credential | None:
+def credential(
+    settings: Settings, host: str, repository: str, warn: Callable[[str], None]
+) -> Credential | None:
     """Return the credentials for a repository, None if there are none.
 
+    ``warn`` is called for files that root ignores.
     Raises HostError, ImageError for files that cannot be read or are malformed.
     """
-    for path, document in _documents(settings):
+    for path, document in _documents(settings, warn):
         entries = _entries(path, document)
         for key in keys(host, repository):
             if key in entries:
@@ -68,13 +78,13 @@ def credential(settings: Settings, host: str, repository: str) -> Credential | N
     return None
 
 
-def hosts(settings: Settings) -> dict[str, str]:
-    """Return registry or HOST/PATH -> path of the file with its credentials.
+def hosts(settings: Settings, warn: Callable[[str], None]) -> dict[str, str]:
+    """Return registry or HOST/PATH -> path of the file with its credentials; ``warn`` as above.
 
     Raises HostError, ImageError.
     """
     files: dict[str, str] = {}
-    for path, document in _documents(settings):
+    for path, document in _documents(settings, warn):
         for key in _entries(path, document):
             files.setdefault(key, path)
     return files
@@ -102,13 +112,47 @@ def challenges(header: str) -> list[Challenge]:
     return parsed
 
 
-def _documents(settings: Settings) -> list[tuple[str, Json]]:
+def _documents(settings: Settings, warn: Callable[[str], None]) -> list[tuple[str, Json]]:
     documents = settings.documents("auth.json")
     for path in _paths_of_other_tools():
-        document = read_object(path)
+        document = _read_of_other_tool(path, warn)
         if document is not None:
             documents.append((path, document))
     return documents
+
+
+def _read_of_other_tool(path: str, warn: Callable[[str], None]) -> Json | None:
+    """Return the JSON object in a file, None if it does not exist or is not to be trusted.
+
+    It is opened for reading only after it was checked: opening a device can make it act, opening a
+    FIFO can wait.  Raises HostError, ImageError.
+    """
+    try:
+        place = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise HostError(f'read "{path}"', error) from None
+    try:
+        status = os.fstat(place)
+        if os.geteuid() == 0 and (problem := owner_flaw(status)):
+            warn(
+                f'ignore the credentials in "{path}": it {problem} (root uses only its own: log in '
+                "as root, or add them to auth.json in a configuration directory)"
+            )
+            return None
+        if not stat.S_ISREG(status.st_mode):
+            raise ImageError(f'read "{path}": not a regular file')
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+        with open(os.open(f"/proc/self/fd/{place}", flags), "rb") as file:
+            data = file.read(_LARGEST + 1) or b""
+    except OSError as error:
+        raise HostError(f'read "{path}"', error) from None
+    finally:
+        os.close(place)
+    if len(data) > _LARGEST:
+        raise ImageError(f'read "{path}": longer than {_LARGEST} bytes')
+    return parse_object(data, path)
 
 
 def _paths_of_other_tools() -> list[str]:

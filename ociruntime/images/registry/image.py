@@ -92,7 +92,7 @@ class Downloads:
                     return
 
     def discard(self) -> None:
-        """Remove the files of all downloads.  Raises HostError."""
+        """Remove the files of all downloads that nobody else continues.  Raises HostError."""
         for blob in self.blobs:
-            with Download(self.directory, self.sources, blob) as download:
+            with Download(self.directory, self.sources, blob, wait=0) as download:
                 download.discard()

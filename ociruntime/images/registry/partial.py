@@ -3,13 +3,16 @@
     $D/cas/partial/sha256-HEX    the first bytes of that blob, locked while it is downloaded
 
 The name is the digest, so a download can be resumed from any registry that has the blob.  A
-complete file is kept until its image is in the store, which links it.
+complete file is kept until its image is in the store, which links it.  If another process holds
+the lock for too long (its registry may send a byte now and then), the download gets a file of its
+own, ``sha256-HEX.RANDOM``, which is not resumed.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import time
 from typing import TYPE_CHECKING
 
@@ -24,20 +27,29 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 5  # successive connections that deliver no data
 _CHUNK = 1 << 18
+_WAIT = 3.0  # seconds to wait for another download of the blob
+_LONGEST_WAIT = 60.0  # the same if it receives _RATE
+_RATE = 1 << 20  # bytes per second
+_POLL = 0.05  # seconds between two attempts to lock the file
 
 
 class Download:
     """The download of a blob to the file ``path``, resuming earlier attempts.
 
-    A context manager that locks the file: other downloads of the same blob wait.  The file stays
-    until ``discard``, unless it is empty.
+    A context manager that locks the file: other downloads of the same blob wait up to ``wait``
+    seconds, and longer if there is progress.  The file stays until ``discard``, unless it is empty
+    or the lock was not free.
     """
 
-    def __init__(self, directory: str, sources: Sources, blob: Descriptor) -> None:
+    def __init__(
+        self, directory: str, sources: Sources, blob: Descriptor, wait: float = _WAIT
+    ) -> None:
         self.path = f"{directory}/{blob.digest.replace(':', '-')}"
         self.blob = blob
         self.resumed = 0  # bytes from earlier attempts
         self._sources = sources
+        self._wait = wait
+        self._private = False
         self._file = -1
         self._at = 0
         self._size = 0
@@ -46,7 +58,10 @@ class Download:
     def __enter__(self) -> Download:
         try:
             os.makedirs(os.path.dirname(self.path), 0o700, exist_ok=True)
-            self._file = _open_locked(self.path, self.blob.size)
+            self._file = _open_locked(self.path, self.blob.size, self._wait)
+            if self._file < 0:
+                self.path, self._private = f"{self.path}.{secrets.token_hex(8)}", True
+                self._file = _open_locked(self.path, self.blob.size, self._wait)
             self._size = os.fstat(self._file).st_size
             if self._size > self.blob.size:
                 self._truncate()
@@ -58,7 +73,7 @@ class Download:
     def __exit__(self, *error: object) -> None:
         self._disconnect()
         try:
-            if not os.fstat(self._file).st_size:
+            if self._private or not os.fstat(self._file).st_size:
                 self.discard()
         finally:
             os.close(self._file)
@@ -169,13 +184,11 @@ def remove_stale(directory: str, age: float) -> tuple[int, int]:
         except OSError as error:
             raise HostError(f'open "{path}"', error) from None
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            locked = _lock(file)
             facts = os.fstat(file)
-            if _is_at(path, facts) and time.time() - facts.st_mtime >= age:
+            if locked and _is_at(path, facts) and time.time() - facts.st_mtime >= age:
                 os.unlink(path)
                 count, total = count + 1, total + facts.st_size
-        except BlockingIOError:
-            continue
         except OSError as error:
             raise HostError(f'remove "{path}"', error) from None
         finally:
@@ -183,26 +196,46 @@ def remove_stale(directory: str, age: float) -> tuple[int, int]:
     return count, total
 
 
-def _open_locked(path: str, size: int) -> int:
+def _open_locked(path: str, size: int, wait: float) -> int:
     """Open or create the file at ``path`` and lock it; return its descriptor.
 
-    A file that an import or the store has linked must not be written any more: use it if it has
-    ``size`` bytes (is complete), otherwise replace it.  Retry if the previous owner of the lock
-    has removed the file meanwhile.
+    Return -1 if another process still holds the lock after ``wait`` seconds and is too slow, or
+    after _LONGEST_WAIT seconds.  A file that an import or the store has linked must not be written
+    any more: use it if it has ``size`` bytes (is complete), otherwise replace it.  Retry if the
+    previous owner of the lock has removed the file meanwhile.
     """
+    deadline = time.monotonic() + wait
+    end, received = deadline - wait + _LONGEST_WAIT, 0
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        kept = False
         try:
-            fcntl.flock(file, fcntl.LOCK_EX)
+            locked = _lock(file)
             facts = os.fstat(file)
-            if _is_at(path, facts):
+            if locked and _is_at(path, facts):
                 if facts.st_nlink == 1 or facts.st_size == size:
+                    kept = True
                     return file
                 os.unlink(path)
-        except BaseException:
-            os.close(file)
-            raise
-        os.close(file)
+        finally:
+            if not kept:
+                os.close(file)
+        if locked:
+            continue
+        if (now := time.monotonic()) >= deadline:
+            if not wait or now >= end or facts.st_size - received < wait * _RATE:
+                return -1
+            deadline, received = now + wait, facts.st_size
+        time.sleep(_POLL)
+
+
+def _lock(file: int) -> bool:
+    """Lock the file unless another process holds its lock; return whether it is ours."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _is_at(path: str, file: os.stat_result) -> bool:

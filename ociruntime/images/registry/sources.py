@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 from ociruntime.base.errors import ImageError, RegistryError
@@ -29,8 +30,14 @@ class Sources:
         self.registries = registries
 
     @classmethod
-    def of(cls, reference: Reference, settings: Settings, http: HttpClient) -> Sources:
-        """Return the sources of an image.
+    def of(
+        cls,
+        reference: Reference,
+        settings: Settings,
+        http: HttpClient,
+        warn: Callable[[str], None],
+    ) -> Sources:
+        """Return the sources of an image; ``warn`` is called for ignored files of credentials.
 
         Raises HostError, ImageError for unreadable or malformed configuration.
         """
@@ -39,7 +46,8 @@ class Sources:
             host, _, path = prefix_name(mirror).partition("/")
             prefix = f"{path}/" if path else ""
             repositories.insert(0, (host, f"{prefix}{reference.repository}"))
-        return cls([Registry(*one, http, credential(settings, *one)) for one in repositories])
+        once = cache(warn)
+        return cls([Registry(*one, http, credential(settings, *one, once)) for one in repositories])
 
     def head_manifest(self, tag: str) -> str:
         """Call ``Registry.head_manifest`` on each source until one succeeds."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -93,18 +94,24 @@ async def logs(manager: Manager, request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse()
         answer.content_type = FRAMES if framed else "text/plain"
         await answer.prepare(request)
-        lines, over = await asyncio.to_thread(log.read)
-        if over or not selection.follow:
-            lines += log.rest()
-        lines = [line for line in lines if selection.has(line)]
-        if selection.tail >= 0:
-            lines = lines[len(lines) - min(selection.tail, len(lines)) :]
-        await _send(answer, lines, framed, selection)
-        while selection.follow and not over and not has_gone(request):
+        newest = deque[Line](maxlen=selection.tail) if selection.tail >= 0 else None
+        while not has_gone(request):
+            # The state first: the last output is in the log before the exit shows in the state.
+            last = await asyncio.to_thread(log.is_over) or not selection.follow
+            async for batch in log.batches(last=last):
+                if has_gone(request):
+                    break
+                lines = [line for line in batch if selection.has(line)]
+                if newest is None:
+                    await _send(answer, lines, framed, selection)
+                else:
+                    newest.extend(lines)
+            if newest is not None:
+                await _send(answer, list(newest), framed, selection)
+                newest = None
+            if last:
+                break
             await asyncio.sleep(LOG_POLL)
-            lines, over = await asyncio.to_thread(log.read)
-            lines += log.rest() if over else []
-            await _send(answer, [line for line in lines if selection.has(line)], framed, selection)
         await answer.write_eof()
     finally:
         log.close()
@@ -130,15 +137,20 @@ class _Log:
         self._app = app
         self._reader = LogReader(f"/proc/self/fd/{self._pod.fd}/logs", app)
 
-    def read(self) -> tuple[list[Line], bool]:
-        """Return the new lines, and whether the app has exited.  Raises HostError."""
-        # The state first: the last output is in the log before the exit shows in the state.
-        over = self._pod.refresh() != "running" or app_record(self._pod, self._app)["state"] in OVER
-        return self._reader.read(), over
+    def is_over(self) -> bool:
+        """Return whether the app has exited.  Raises HostError."""
+        return self._pod.refresh() != "running" or app_record(self._pod, self._app)["state"] in OVER
 
-    def rest(self) -> list[Line]:
-        """Return the last, unterminated lines."""
-        return self._reader.assembler.rest()
+    async def batches(self, *, last: bool) -> AsyncIterator[list[Line]]:
+        """Yield the new lines, with ``last`` unterminated ones as well.  Raises HostError.
+
+        A thread reads one batch at a time, so that a long log does not keep other requests waiting.
+        """
+        batches = self._reader.read()
+        while (lines := await asyncio.to_thread(next, batches, None)) is not None:
+            yield lines
+        if last:
+            yield self._reader.assembler.rest()
 
     def close(self) -> None:
         self._reader.close()

@@ -191,7 +191,7 @@ def exec_request(arguments: Arguments) -> dict[str, Any]:
         "tty": tty,
         "stdin": stdin,
         "user": arguments.text("user"),
-        "env": [variable(word) for word in arguments.list("env")],
+        "env": [text for word in arguments.list("env") if (text := variable(word))],
         "working_dir": arguments.text("workdir"),
         "detach": arguments.flag("detach"),
         **({"size": size} if size else {}),
@@ -205,7 +205,7 @@ def _window_size() -> tuple[int, int] | None:
 def variable(word: str) -> str:
     """Return ``NAME=VALUE``; like docker, copy the value of a bare ``NAME`` from our environment.
 
-    Raises UsageError.
+    Return "" if it is not set there.  Raises UsageError.
     """
     name, equals, _ = word.partition("=")
     if not name:
@@ -213,7 +213,7 @@ def variable(word: str) -> str:
         raise UsageError(f'--env: "{word}" has no name', hint)
     if equals:
         return word
-    return f"{name}={os.environ.get(name, '')}"
+    return f"{name}={os.environ[name]}" if name in os.environ else ""
 
 
 def run_attach(connection: Connection, arguments: Arguments) -> int:

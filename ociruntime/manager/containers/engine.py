@@ -111,10 +111,17 @@ class Engine:
 
     async def fetch_image(self, spec: dict[str, Any]) -> str:
         """Fetch the image of a spec and return its full id.  Raises ManagerError."""
-        args = [*self._global_args(spec), *specs.fetch_args(spec)]
+        options, args = self._global_args(spec), specs.fetch_args(spec)
+        if stored := specs.stored_args(spec):
+            # Usually the store has the image: do not queue behind slow downloads to find it.
+            try:
+                return (await self.programs.ocipod(*options, *stored)).strip()
+            except ManagerError:
+                if stored == args:
+                    raise
         # A local directory needs no network, so it does not compete with slow downloads.
         run = self.programs.ocipod if "rootfs" in spec else self.programs.fetch
-        return (await run(*args)).strip()
+        return (await run(*options, *args)).strip()
 
     async def make_pod(self, container_id: str, spec: dict[str, Any], image_id: str) -> Pod:
         """Make a pod with the container's app in it, not started.

@@ -18,9 +18,10 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from ociruntime.base.errors import BadRequest, UsageError
+from ociruntime.base.errors import BadRequest, ImageError, UsageError
 from ociruntime.base.linux import CAPABILITIES
 from ociruntime.commandline.signal_names import signal_name
+from ociruntime.images.model.reference import parse
 from ociruntime.manager.containers import checks
 from ociruntime.manager.containers.names import check_name
 from ociruntime.manager.containers.pod_status import APP
@@ -212,6 +213,24 @@ def fetch_args(spec: Spec) -> list[str]:
         return ["fetch", "--full", "--pull-policy=update", f"dir:{spec['rootfs']}"]
     policy = PULL_POLICIES[setting(spec, "pull_policy")]
     return ["fetch", "--full", f"--pull-policy={policy}", spec["image"]]
+
+
+def stored_args(spec: Spec) -> list[str]:
+    """Return the arguments that look for the container's image in the store alone.
+
+    Empty if the policy or a local file means that ``fetch`` would read the image again anyway.
+    """
+    policy = setting(spec, "pull_policy")
+    if "rootfs" in spec or policy == "always" or (policy != "never" and _is_local(spec["image"])):
+        return []
+    return ["fetch", "--full", "--pull-policy=never", spec["image"]]
+
+
+def _is_local(image: str) -> bool:
+    try:
+        return parse(image).is_local
+    except ImageError:
+        return False  # ocipod refuses it
 
 
 def global_args(

@@ -12,6 +12,7 @@ _NANOSECONDS = 1_000_000_000
 _MICROSECONDS = 1_000_000
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGESIZE")
+_LONGEST_COMMAND = 4096  # bytes; the process may set its argument area to gigabytes
 _NO_LIMIT = 1 << 60  # v1 writes a number near 2^63
 
 
@@ -88,14 +89,14 @@ def _process(pid: int) -> dict[str, Any] | None:
     """Read one process from /proc, see proc(5); None if it has exited meanwhile."""
     try:
         stat = read_file(f"/proc/{pid}/stat")
-        argv = read_file(f"/proc/{pid}/cmdline").split(b"\0")
+        argv = _command_line(pid)
         uid = os.stat(f"/proc/{pid}").st_uid
     except OSError:
         return None
     # The name, in parentheses, may itself contain spaces and parentheses.
     name, _, rest = stat.partition(b"(")[2].rpartition(b")")
     fields = rest.split()
-    command = b" ".join(argv).strip() or b"[" + name + b"]"
+    command = argv or b"[" + name + b"]"
     return {
         "pid": pid,
         "ppid": int(fields[1]),
@@ -104,3 +105,12 @@ def _process(pid: int) -> dict[str, Any] | None:
         "memory": int(fields[21]) * _PAGE,
         "command": command.decode(errors="replace"),
     }
+
+
+def _command_line(pid: int) -> bytes:
+    """Return the beginning of a process's arguments, joined by spaces.  Raises OSError."""
+    fd = os.open(f"/proc/{pid}/cmdline", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, _LONGEST_COMMAND).replace(b"\0", b" ").strip()
+    finally:
+        os.close(fd)

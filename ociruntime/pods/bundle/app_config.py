@@ -39,11 +39,14 @@ MASKED = (
     *("/proc/acpi", "/proc/asound", "/proc/config.gz", "/proc/kallsyms", "/proc/kcore"),
     *("/proc/keys", "/proc/kmem", "/proc/latency_stats", "/proc/mem", "/proc/sched_debug"),
     *("/proc/scsi", "/proc/timer_list", "/proc/timer_stats"),
-    *("/sys/firmware", "/sys/fs", "/sys/hypervisor", "/sys/module", "/sys/power"),
+    *("/sys/firmware", "/sys/hypervisor", "/sys/module", "/sys/power"),
+    # All that may be in /sys/fs but the app's own cgroups.
+    *("/sys/fs/bpf", "/sys/fs/btrfs", "/sys/fs/ext4", "/sys/fs/f2fs", "/sys/fs/fuse"),
+    *("/sys/fs/pstore", "/sys/fs/resctrl", "/sys/fs/selinux", "/sys/fs/smackfs", "/sys/fs/xfs"),
 )
 READONLY = (
     *("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"),
-    *("/sys/block", "/sys/bus", "/sys/class", "/sys/dev", "/sys/devices", "/sys/kernel"),
+    *("/sys/block", "/sys/bus", "/sys/class", "/sys/dev", "/sys/devices", "/sys/fs", "/sys/kernel"),
 )
 IMAGE_ANNOTATION = "org.opencontainers.image."
 _SHARED_MEMORY = ("bind", "rprivate", "nosuid", "noexec", "nodev")
@@ -233,6 +236,8 @@ def _mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
 
 
 def _is_possible(row: Mount, facts: AppFacts) -> bool:
+    if row[1] == "cgroup":
+        return facts.cgroup_namespace  # else it would show the host's
     # A user namespace cannot mount the host's mqueue, and the host may have none to bind.
     return row[1] != "mqueue" or not _is_of_host("ipc", facts)
 

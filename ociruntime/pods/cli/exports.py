@@ -103,6 +103,8 @@ def run_export(context: Context, arguments: Arguments) -> int:
     """Write the archive; on failure, no partial file remains."""
     uuid, target = arguments.positional
     squash = arguments.flag("squash")
+    settings = Settings(context.system_config, context.local_config, context.user_config)
+    limits = settings.limits()
     with open_pod(context.directory, uuid) as pod, Store(context.directory) as store, Bar() as bar:
         names = [entry["name"] for entry in read_manifest(pod)["apps"]]
         name = arguments.text("app")
@@ -113,7 +115,8 @@ def run_export(context: Context, arguments: Arguments) -> int:
             beside = "/tmp" if target == "-" else os.path.dirname(os.path.abspath(target))
             blobs = BlobsAndNew(store.blobs.path)
             with kept(pod):
-                image = exported(pod, name or names[0], store, blobs, beside, squash=squash)
+                app = name or names[0]
+                image = exported(pod, app, store, blobs, beside, limits, squash=squash)
                 write_archive(blobs, image, file, bar)
     return 0
 

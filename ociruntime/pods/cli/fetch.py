@@ -51,32 +51,34 @@ def _fetch(
     before = {name: one.id for one in store.records() for name in (*one.names, one.id)}
     warnings: list[str] = []
     by_program = context.arguments.text("progress") == "json"
-    with Lines() if by_program else Bar() as bar:
-        image = fetch(
-            store,
-            text,
-            policy,
-            context.insecure,
-            bar,
-            settings=settings,
-            signature=signature,
-            replace=context.arguments.flag("replace"),
-            warn=warnings.append,
-        )
-        trees = TreeStore(context.directory, settings.limits)
-        try:
-            with prepare_lock(context.directory, exclusive=False):
-                trees.render(image, bar)
-        except ImageError:
-            if image.id not in before:
-                names = store.record(image.id).names
-                store.remove([image.id])
-                for name in names:
-                    if name in before:
-                        store.set_name(before[name], name)
-            raise
-    for warning in warnings:
-        tell("ocipod", warning)
+    try:
+        with Lines() if by_program else Bar() as bar:
+            image = fetch(
+                store,
+                text,
+                policy,
+                context.insecure,
+                bar,
+                settings=settings,
+                signature=signature,
+                replace=context.arguments.flag("replace"),
+                warn=warnings.append,
+            )
+            trees = TreeStore(context.directory, settings.limits)
+            try:
+                with prepare_lock(context.directory, exclusive=False):
+                    trees.render(image, bar)
+            except ImageError:
+                if image.id not in before:
+                    names = store.record(image.id).names
+                    store.remove([image.id])
+                    for name in names:
+                        if name in before:
+                            store.set_name(before[name], name)
+                raise
+    finally:  # they may explain the failure
+        for warning in warnings:
+            tell("ocipod", warning)
     for warning in trees.notes:
         context.log.warning(warning)
     return image
@@ -170,7 +172,7 @@ def run_config(context: Context, arguments: Arguments) -> int:
         },
         "mirrors": settings.mirrors(),
         "limits": vars(settings.limits()),
-        "credentials": registry_auth.hosts(settings),
+        "credentials": registry_auth.hosts(settings, context.log.warning),
         "policy": {
             "default": policy.shown(rules.default),
             "prefixes": {name: policy.shown(rule) for name, rule in rules.prefixes.items()},

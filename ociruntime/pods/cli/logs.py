@@ -59,7 +59,8 @@ def _log_directory(pod: Pod) -> str:
 
 
 def _read(readers: dict[str, LogReader]) -> list[Line]:
-    return [line for reader in readers.values() for line in reader.read()]
+    batches = (lines for reader in readers.values() for lines in reader.read())
+    return [line for lines in batches for line in lines]
 
 
 def _rest(readers: dict[str, LogReader]) -> list[Line]:

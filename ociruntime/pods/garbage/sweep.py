@@ -177,9 +177,12 @@ def _write(path: str, data: bytes) -> None:
 #
 #     /run/ocipod/RUNTIME    the ``--root`` of the runtime with that program name, for all pods
 #
-# However a runtime names a container's entry, the name contains its id, which starts with the UUID.
+# The name of a container's entry begins with its id, which is UUID-APP, after a prefix of
+# ociruntime's (``state_directory.py``) for a command that was killed.  An app may be named like
+# another pod's UUID, so the UUID elsewhere in a name means nothing.
 
 _DELETE_SECONDS = 30
+_PREFIXES = (".creating-", ".deleting-")
 
 
 def delete_containers(uuid: str, runtime: str) -> list[str]:
@@ -195,10 +198,10 @@ def delete_containers(uuid: str, runtime: str) -> list[str]:
         except HostError as failure:
             problems.append(str(failure))
             continue
-        entries = [entry for entry in _entries(root) if uuid in entry]
+        entries = [each for each in _entries(root) if _id_in(each).startswith(f"{uuid}-")]
         if entries:
             own = runtime.rpartition("/")[2] == name
-            problems += _delete(root, uuid, entries, runtime if own else name)
+            problems += _delete(root, entries, runtime if own else name)
             problems += _remove(root, entries)
     return problems
 
@@ -210,11 +213,18 @@ def _entries(path: str) -> list[str]:
         return []  # nothing has run since the host was booted
 
 
-def _delete(root: str, uuid: str, entries: list[str], runtime: str) -> list[str]:
+def _id_in(entry: str) -> str:
+    """Return the name of an entry without a prefix: a container's id, or begins with one."""
+    for prefix in _PREFIXES:
+        entry = entry.removeprefix(prefix)
+    return entry
+
+
+def _delete(root: str, entries: list[str], runtime: str) -> list[str]:
     problems = []
     try:
         program = find_runtime(runtime)
-        for container in sorted({name[name.index(uuid) :] for name in entries}):
+        for container in sorted(set(map(_id_in, entries))):
             if problem := _delete_container(program, root, container):
                 problems.append(f"delete container {container}: {problem}")
     except PodError as failure:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import socket
 from struct import pack, unpack
+from time import monotonic
 
 from ociruntime.base.errors import HostError, PodError
+from ociruntime.base.process import inheritable_descriptors
 
 PROGRAM = __file__.rpartition("/")[0] + "/_guest"
 START, RUNNING, FAILED, END = b"s", b"r", b"f", b"d"
@@ -28,9 +30,10 @@ def start_app(path: str, streams: list[int]) -> int:
     guest's error, HostError.
     """
     port = _connect(path, BOOT_SECONDS)
+    deadline = monotonic() + BOOT_SECONDS
     try:
         _send(port, START, b"")
-        kind, data = _receive(port)
+        kind, data = _receive(port, deadline)
         if kind == FAILED:
             raise PodError(data.decode(errors="replace"))
         if kind != RUNNING:
@@ -48,12 +51,13 @@ def end_app(path: str) -> None:
     except PodError:
         return  # the machine has exited, and its apps with it
     mark = os.urandom(16)
+    deadline = monotonic() + END_SECONDS
     try:
         port.sendall(bytes(LARGEST))  # complete a frame that the proxy may have left unfinished
         _send(port, END, mark)
         received = b""
         while mark not in received:
-            part = port.recv(LARGEST)
+            part = _part(port, LARGEST, deadline)
             if not part:
                 return
             received = received[-len(mark) :] + part
@@ -95,17 +99,29 @@ def _send(port: socket.socket, kind: bytes, data: bytes) -> None:
         raise PodError(GONE) from None
 
 
-def _receive(port: socket.socket) -> tuple[bytes, bytes]:
+def _receive(port: socket.socket, deadline: float) -> tuple[bytes, bytes]:
     """Read exactly one frame, because later bytes are for the proxy.  Raises PodError."""
-    kind, size = unpack(HEAD, _exactly(port, 3))
-    return kind, _exactly(port, size)
+    kind, size = unpack(HEAD, _exactly(port, 3, deadline))
+    return kind, _exactly(port, size, deadline)
 
 
-def _exactly(port: socket.socket, size: int) -> bytes:
+def _part(port: socket.socket, size: int, deadline: float) -> bytes:
+    """Receive some bytes, b"" at the end.  Raises OSError, after ``deadline`` TimeoutError.
+
+    The guest chooses what it sends, and how slowly.
+    """
+    left = deadline - monotonic()
+    if left <= 0:
+        raise TimeoutError("timed out")
+    port.settimeout(left)
+    return port.recv(size)
+
+
+def _exactly(port: socket.socket, size: int, deadline: float) -> bytes:
     data = b""
     while len(data) < size:
         try:
-            part = port.recv(size - len(data))
+            part = _part(port, size - len(data), deadline)
         except TimeoutError:
             raise PodError(
                 f"the virtual machine has not started within {BOOT_SECONDS:.0f} s"
@@ -124,6 +140,9 @@ def _spawn(port: int, streams: list[int]) -> int:
     fds = [*streams, port]
     high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE) if fd >= 0 else -1 for fd in fds]
     actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
+        (os.POSIX_SPAWN_CLOSE, fd) for fd in inheritable_descriptors()
+    ]
+    actions += [
         (os.POSIX_SPAWN_DUP2, fd, number)
         if fd >= 0
         else (os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0)

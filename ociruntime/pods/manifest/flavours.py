@@ -45,7 +45,7 @@ class Flavour:
         self.ignored = ignored
 
 
-_OCI_MOUNTS: tuple[Mount, ...] = (
+_VIRTUAL_MOUNTS: tuple[Mount, ...] = (
     ("/proc", "proc", "proc", ("nosuid", "noexec", "nodev")),
     ("/dev", "tmpfs", "tmpfs", ("nosuid", "strictatime", "mode=755", "size=65536k")),
     (
@@ -57,6 +57,11 @@ _OCI_MOUNTS: tuple[Mount, ...] = (
     ("/dev/shm", "tmpfs", "shm", ("nosuid", "noexec", "nodev", "mode=1777", "size=65536k")),
     ("/dev/mqueue", "mqueue", "mqueue", ("nosuid", "noexec", "nodev")),
     ("/sys", "sysfs", "sysfs", ("nosuid", "noexec", "nodev", "ro")),
+)
+# Programs that size themselves by their limits read them here.
+_OCI_MOUNTS = (
+    *_VIRTUAL_MOUNTS,
+    ("/sys/fs/cgroup", "cgroup", "cgroup", ("nosuid", "noexec", "nodev", "relatime", "ro")),
 )
 _HOST = ("rbind", "rslave")
 _FLY_MOUNTS: tuple[Mount, ...] = (
@@ -99,7 +104,7 @@ FLAVOURS = {
         "kvm",
         (),
         ("mount",),
-        _OCI_MOUNTS,
+        _VIRTUAL_MOUNTS,
         confined=True,
         recursive=True,
         apps=24,

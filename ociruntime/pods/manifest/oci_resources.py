@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from ociruntime.base.cpu_shares import weight_of_shares
 from ociruntime.pods.manifest import isolators
 
 Json = dict[str, Any]
@@ -91,10 +92,7 @@ def unified(resources: Json) -> list[Write]:
     if cpu.get("quota"):
         writes.append(("cpu.max", f"{cpu['quota']} {cpu['period']}"))
     if cpu.get("shares"):
-        # Map 2..262144 to 1..10000 with the linear formula that older versions of runc and crun
-        # use.
-        shares = min(max(int(cpu["shares"]), 2), 262144)
-        writes.append(("cpu.weight", str(1 + (shares - 2) * 9999 // 262142)))
+        writes.append(("cpu.weight", str(weight_of_shares(int(cpu["shares"])))))
     return writes + _pids(resources)
 
 

@@ -273,6 +273,9 @@ def tear_down(info: dict[str, Any]) -> list[str]:
         namespace = info["namespace"]
         if not info["networks"]:
             return []
+        state, uuid = info["stateDirectory"], info["uuid"]
+        if not owners.recorded(state, uuid) and owners.namesake(state, uuid):
+            return []  # this pod was refused: all that has its names is the other one's
         same = info["boot"] == owners.boot() and (
             owners.namespace_identity(namespace) == info["identity"]
         )
@@ -287,7 +290,7 @@ def tear_down(info: dict[str, Any]) -> list[str]:
         for program, call in calls:
             _try(problems, _deletion(program, call))
         if not problems:
-            owners.forget(info["stateDirectory"], info["uuid"])
+            owners.forget(state, uuid)
     except RuntimeFailure as failure:
         problems.append(str(failure))
     except (KeyError, TypeError, AttributeError, ValueError) as error:

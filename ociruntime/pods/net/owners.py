@@ -15,6 +15,7 @@ from ociruntime.base.errors import HostError, NetworkError
 from ociruntime.base.files import replace_file
 from ociruntime.base.json_text import dump, load
 from ociruntime.base.trusted import make_directory
+from ociruntime.pods.net.rules import DIGITS
 
 DIRECTORY = ".pods"
 ANY = ("0.0.0.0", "::")  # noqa: S104 - addresses that mean all of the host's
@@ -45,7 +46,8 @@ def note(
 ) -> None:
     """Write a pod's record; ``ports`` have the form of CNI's port mappings.
 
-    Raises HostError, and NetworkError if a live pod has one of the ports.
+    Raises HostError, and NetworkError if a live pod has one of the ports, or any pod's devices and
+    rules the same names.
     """
     import fcntl
 
@@ -56,6 +58,12 @@ def note(
         lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            if other := namesake(state, uuid):
+                raise NetworkError(
+                    f"join the networks: pod {uuid}: its devices would be named like those of "
+                    f"pod {other}",
+                    "run it again as a new pod, which gets another UUID",
+                )
             if ports:
                 _refuse_taken(state, uuid, ports)
             replace_file(f"{directory}/{uuid}", dump(record).encode(), 0o640)
@@ -63,6 +71,20 @@ def note(
             os.close(lock)
     except OSError as error:
         raise HostError(f"write {directory}/{uuid}", error) from None
+
+
+def recorded(state: str, uuid: str) -> bool:
+    """Return whether the pod has a record: without one, it has nothing on the host."""
+    return os.path.exists(f"{state}/{DIRECTORY}/{uuid}")
+
+
+def namesake(state: str, uuid: str) -> str:
+    """Return a recorded pod whose devices and rules have this one's names, "" if there is none."""
+    try:
+        names = os.listdir(f"{state}/{DIRECTORY}")
+    except FileNotFoundError:
+        return ""
+    return next((one for one in names if one != uuid and one[:DIGITS] == uuid[:DIGITS]), "")
 
 
 def _refuse_taken(state: str, uuid: str, ports: Sequence[Mapping[str, Any]]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ociruntime.base.errors import NetworkError
+from ociruntime.pods.net.addresses import parse_address, parse_network
 from ociruntime.pods.net.rules import Rules
 
 
@@ -112,10 +113,11 @@ def check_result(value: object, plugin: str) -> dict[str, Any]:
 
 def _check_address(address: str, plugin: str) -> None:
     """Check an address, which is later printed and written to files.  Raises NetworkError."""
-    from ipaddress import ip_interface
-
     try:
-        ip_interface(address)
+        if "/" in address:
+            parse_network(address)
+        else:
+            parse_address(address)
     except ValueError:
         shown = ascii(address)
         raise NetworkError(f"plugin {plugin}: invalid address {shown} in its result") from None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+# Digits of a pod's UUID in names that are too short for all: of veth devices, iptables' chains.
+DIGITS = 8
+
 
 class Forward:
     """A host port forwarded to a port of the pod; ``host_ip`` "" means all the host's addresses."""
@@ -43,5 +46,5 @@ class Rules:
 
 
 def tag(uuid: str, interface: str, purpose: str) -> str:
-    """Return a name for tables; with the suffix ``-D`` it fits iptables' 28 characters."""
-    return f"ocipod-{uuid[:8]}-{interface}-{purpose}"
+    """Return a name for tables; iptables' chains have a shorter one."""
+    return f"ocipod-{uuid}-{interface}-{purpose}"

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ociruntime.pods.net.rules import Rules
+from ociruntime.pods.net.rules import DIGITS, Rules
 
 MULTICAST = {4: "224.0.0.0/4", 6: "ff00::/8"}
 LOOPBACK = {4: "127.0.0.0/8", 6: "::1/128"}
+_UUID = 36  # characters
 LOCAL = "-m addrtype --dst-type LOCAL"
 
 
 def chains(tag: str) -> tuple[str, str]:
-    """Return the names of the chains (incoming, leaving), at most 28 characters each."""
-    short = tag.replace("ocipod-", "OCIPOD-", 1)
+    """Return the names of the chains (incoming, leaving), at most 28 characters each.
+
+    Only the first digits of the UUID fit; ``owners.note`` refuses a pod that has the same.
+    """
+    rest = tag.removeprefix("ocipod-")
+    short = f"OCIPOD-{rest[:DIGITS]}{rest[_UUID:]}"
     return f"{short}-D", f"{short}-S"
 
 

@@ -19,6 +19,7 @@ from ociruntime.base.linux import CLONE_NEWNS
 from ociruntime.images.model.blobs import Blobs
 from ociruntime.images.model.digest import digest_of
 from ociruntime.images.model.image import Image, Layer
+from ociruntime.images.model.limits import Budget, Limits
 from ociruntime.images.model.media_types import OCI_LAYER
 from ociruntime.images.store.made_image import StoredLayer, manifest_of, to_bytes
 from ociruntime.images.store.store import Store
@@ -90,12 +91,21 @@ def _not_ended(pod: Pod) -> PodError:
 
 
 def exported(
-    pod: Pod, app_name: str, store: Store, blobs: BlobsAndNew, directory: str, *, squash: bool
+    pod: Pod,
+    app_name: str,
+    store: Store,
+    blobs: BlobsAndNew,
+    directory: str,
+    limits: Limits,
+    *,
+    squash: bool,
 ) -> Image:
     """Return the app as an image; blobs that the store lacks are added to ``blobs``.
 
     Call it within ``kept(pod)``.  Temporary files are created in ``directory`` and unlinked.
-    ``squash`` makes a single layer.  Raises PodError, ImageError, HostError.
+    ``limits`` has the largest number of bytes.  ``squash`` makes a single layer.
+
+    Raises PodError, ImageError, HostError.
     """
     settings = read_runtime_config(pod)
     app_entry(read_manifest(pod), app_name)
@@ -108,20 +118,31 @@ def exported(
     base = None if whole else _base(store, known)
     home = f"apps/{app_name}"
     here = f"/proc/self/fd/{pod.fd}/{home}"
+    budget = Budget(limits, _any_room)
     try:
         file = tempfile.TemporaryFile(dir=directory)
         if not whole:
-            layer = _pack(file, lambda to: write_layer(f"{here}/upper", to, shift, _unused(here)))
+            skipped = _unused(here)
+            layer = _pack(file, lambda to: write_layer(f"{here}/upper", to, budget, shift, skipped))
         elif settings.get("overlay"):
             tree = f"{settings['directory']}/cas/tree/{known['tree']}/rootfs"
-            layer = _pack(file, lambda to: _merged(tree, pod.fd, home, to, users))
+            layer = _pack(file, lambda to: _merged(tree, pod.fd, home, to, budget, users))
         else:
-            layer = _pack(file, lambda to: write_layer(f"{here}/bundle/rootfs", to, shift))
+            layer = _pack(file, lambda to: write_layer(f"{here}/bundle/rootfs", to, budget, shift))
+    except ImageError as error:
+        raise ImageError(
+            f'pack app "{app_name}" of pod {pod.uuid}: {error.message}', error.hint
+        ) from None
     except OSError as error:
         raise HostError(f'pack app "{app_name}" of pod {pod.uuid}', error) from error
     blobs.new[layer.digest] = file
     stored = [_stored(one) for one in base.layers] if base else []
     return _image(known, [*stored, layer], blobs, directory, f"{pod.uuid}/{app_name}")
+
+
+def _any_room() -> tuple[int, int]:
+    """Stand in for the free space, which is not known: the layer is compressed."""
+    return 1 << 62, 1 << 62
 
 
 def _base(store: Store, known: dict[str, Any]) -> Image:
@@ -184,7 +205,9 @@ def _pack(file: BinaryIO, write: Callable[[BinaryIO], None]) -> StoredLayer:
     )
 
 
-def _merged(tree: str, pod: int, home: str, target: BinaryIO, users: dict[str, int] | None) -> None:
+def _merged(
+    tree: str, pod: int, home: str, target: BinaryIO, budget: Budget, users: dict[str, int] | None
+) -> None:
     """Write the app's merged root filesystem to ``target`` as a tar archive.
 
     A child mounts the overlay in a mount namespace of its own.  Raises PodError.
@@ -198,7 +221,7 @@ def _merged(tree: str, pod: int, home: str, target: BinaryIO, users: dict[str, i
             # Only the working directory survives the switch to a new mount namespace.
             os.fchdir(pod)
             with open(write, "wb") as to:
-                _write_merged(tree, home, to, users)
+                _write_merged(tree, home, to, budget, users)
             os._exit(0)
         except OSError as error:
             os.write(error_write, reason(error).encode())
@@ -218,17 +241,19 @@ def _merged(tree: str, pod: int, home: str, target: BinaryIO, users: dict[str, i
         raise PodError(f'read the files of app "{app}": {why or "the reading process was killed"}')
 
 
-def _write_merged(tree: str, home: str, target: BinaryIO, users: dict[str, int] | None) -> None:
+def _write_merged(
+    tree: str, home: str, target: BinaryIO, budget: Budget, users: dict[str, int] | None
+) -> None:
     root = f"{home}/bundle/rootfs"
     overlay.unshare(CLONE_NEWNS)
     mount("", "/", "", _MS_REC | _MS_PRIVATE)
     if not users:
         overlay.mount_overlay(tree, home, root)
-        write_layer(root, target)
+        write_layer(root, target, budget)
         return
     with overlay.UserNamespace(users["shift"], users["count"]) as namespace:
         overlay.mount_overlay(tree, home, root, namespace)
-        write_layer(root, target, users["shift"])
+        write_layer(root, target, budget, users["shift"])
 
 
 def _image(

@@ -14,6 +14,7 @@ import tarfile
 from collections.abc import Collection
 from typing import BinaryIO
 
+from ociruntime.images.model.limits import Budget
 from ociruntime.images.tar.attributes import is_text
 from ociruntime.images.unpack.inside import LONGEST_NAME
 from ociruntime.pods.store.deep_tree import open_regular, walk
@@ -36,21 +37,31 @@ _KINDS = {
 }
 
 
-def write_layer(root: str, target: BinaryIO, shift: int = 0, skipped: Collection[str] = ()) -> None:
+def write_layer(
+    root: str,
+    target: BinaryIO,
+    budget: Budget,
+    shift: int = 0,
+    skipped: Collection[str] = (),
+) -> None:
     """Write the tree at ``root`` to ``target`` as a tar archive.
 
-    Owner ids are reduced by ``shift``.  ``skipped`` lists relative paths to leave out.  Sockets,
-    and extended attributes with names that are not UTF-8, are left out as well.  Raises OSError.
+    ``budget`` counts the bytes of files, holes included: they are written as zeros.  Owner ids are
+    reduced by ``shift``.  ``skipped`` lists relative paths to leave out.  Sockets, and extended
+    attributes with names that are not UTF-8, are left out as well.  Raises OSError, ImageError.
     """
     with tarfile.open(fileobj=target, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-        _Writer(archive, shift, frozenset(skipped)).tree(root)
+        _Writer(archive, budget, shift, frozenset(skipped)).tree(root)
 
 
 class _Writer:
-    __slots__ = ("_archive", "_links", "_shift", "_skipped")
+    __slots__ = ("_archive", "_budget", "_links", "_shift", "_skipped")
 
-    def __init__(self, archive: tarfile.TarFile, shift: int, skipped: frozenset[str]) -> None:
+    def __init__(
+        self, archive: tarfile.TarFile, budget: Budget, shift: int, skipped: frozenset[str]
+    ) -> None:
         self._archive = archive
+        self._budget = budget
         self._shift = shift
         self._skipped = skipped
         self._links: dict[tuple[int, int], str] = {}
@@ -77,6 +88,7 @@ class _Writer:
     def _add(self, path: str, name: str, status: os.stat_result) -> None:
         header = self._header(path, name, status)
         if header.type == tarfile.REGTYPE:
+            self._budget.take_bytes(header.size)
             with open(open_regular(path, status), "rb") as file:
                 self._archive.addfile(header, file)
             return

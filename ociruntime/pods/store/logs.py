@@ -8,13 +8,15 @@ from collections.abc import Iterable, Iterator
 from ociruntime.base.errors import HostError, PodError
 
 OLDER = 9  # highest number of a rotated file
-CHUNK = 1 << 16
+CHUNK = 1 << 20
+LONGEST_LINE = 1 << 20  # bytes of an unfinished line that are kept; what follows is a new one
+LONGEST_ENTRY = 1 << 16  # bytes; the writer's are shorter (LONGEST in pods/supervisor/app_log.py)
 
 
 class Line:
     """A line that an app wrote; ``time`` (RFC 3339) is that of its first part.
 
-    ``ended`` is False if it has no line feed (yet).
+    ``ended`` is False if it has no line feed (yet), or is part of a line above LONGEST_LINE.
     """
 
     __slots__ = ("app", "ended", "stream", "text", "time")
@@ -34,7 +36,7 @@ class Assembler:
 
     def __init__(self, app: str) -> None:
         self._app = app
-        self._open: dict[str, Line] = {}
+        self._open: dict[str, tuple[Line, bytearray]] = {}
 
     def add(self, entries: Iterable[bytes]) -> Iterator[Line]:
         """Yield the lines that ``entries`` of the file complete; malformed entries are skipped."""
@@ -42,27 +44,29 @@ class Assembler:
             parts = entry.split(b" ", 3)
             if len(parts) != 4 or parts[2] not in (b"F", b"P"):
                 continue
-            time, stream, tag, text = parts[0].decode(), parts[1].decode(), parts[2], parts[3]
-            line = self._open.pop(stream, None)
-            if line is None:
-                line = Line(self._app, time, stream, text, False)
-            else:
-                line.text += text
-            if tag == b"F":
-                line.ended = True
+            time, stream, tag = parts[0].decode(), parts[1].decode(), parts[2]
+            new = Line(self._app, time, stream, b"", False), bytearray()
+            line, text = self._open.pop(stream, new)
+            text += parts[3]
+            line.ended = tag == b"F"
+            if line.ended or len(text) >= LONGEST_LINE:
+                line.text = bytes(text)
                 yield line
             else:
-                self._open[stream] = line
+                self._open[stream] = line, text
 
     def rest(self) -> list[Line]:
         """Return the unfinished lines, and forget them."""
-        lines = list(self._open.values())
+        lines = []
+        for line, text in self._open.values():
+            line.text = bytes(text)
+            lines.append(line)
         self._open.clear()
         return lines
 
 
 class LogReader:
-    """A reader of an app's log, rotated files first; each ``read`` returns what is new."""
+    """A reader of an app's log, rotated files first; each ``read`` yields what is new."""
 
     __slots__ = ("_directory", "_fd", "_half", "_name", "assembler")
 
@@ -74,35 +78,36 @@ class LogReader:
         self._fd = -1
         self._half = b""
 
-    def read(self) -> list[Line]:
-        """Return the lines completed since the last call.  Raises HostError."""
-        lines: list[Line] = []
+    def read(self) -> Iterator[list[Line]]:
+        """Yield the lines completed since the last call, in batches.  Raises HostError.
+
+        Each file is read up to the size that it has now: an app may write faster than we read.
+        """
         try:
             if self._fd < 0:
                 for number in range(OLDER, 0, -1):
-                    lines += self._read_file(f"{self._name}.{number}")
+                    yield from self._read_file(f"{self._name}.{number}")
                 self._open()
-            while self._fd >= 0:
-                lines += self._read_on()
-                if self._is_current():
-                    break
+            if self._fd < 0:
+                return
+            yield from self._read_on()
+            if not self._is_current():
                 # The log was rotated: first read what was still written to the old file.
-                lines += self._read_on()
+                yield from self._read_on()
                 os.close(self._fd)
                 self._open()
+                yield from self._read_on()
         except OSError as error:
             raise HostError(f"read the log {self._directory}/{self._name}", error) from None
-        return lines
 
-    def _read_file(self, name: str) -> list[Line]:
+    def _read_file(self, name: str) -> Iterator[list[Line]]:
         try:
             self._fd = self._open_file(name)
         except FileNotFoundError:
-            return []
-        lines = self._read_on()
+            return
+        yield from self._read_on()
         os.close(self._fd)
         self._fd = -1
-        return lines
 
     def _open_file(self, name: str) -> int:
         return os.open(f"{self._directory}/{name}", os.O_RDONLY | os.O_CLOEXEC)
@@ -122,13 +127,18 @@ class LogReader:
         ours = os.fstat(self._fd)
         return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
 
-    def _read_on(self) -> list[Line]:
-        lines: list[Line] = []
-        while data := os.read(self._fd, CHUNK):
+    def _read_on(self) -> Iterator[list[Line]]:
+        """Read on to the file's present end; without a file, yield nothing."""
+        if self._fd < 0:
+            return
+        left = os.fstat(self._fd).st_size - os.lseek(self._fd, 0, os.SEEK_CUR)
+        while left > 0 and (data := os.read(self._fd, min(CHUNK, left))):
+            left -= len(data)
             entries = (self._half + data).split(b"\n")
             self._half = entries.pop()
-            lines += self.assembler.add(entries)
-        return lines
+            if len(self._half) > LONGEST_ENTRY:
+                self._half = b""
+            yield list(self.assembler.add(entries))
 
     def close(self) -> None:
         """Close the file."""

@@ -93,7 +93,7 @@ def processes(directories: list[str]) -> list[int]:
     """Return the pids in these cgroups and their children, without duplicates."""
     found: set[int] = set()
     for directory in directories:
-        for below in _tree(directory):
+        for below in cgroup_tree(directory, errno.errorcode):
             try:
                 found.update(int(pid) for pid in read_file(f"{below}/cgroup.procs").split())
             except OSError:
@@ -105,16 +105,11 @@ def remove(directories: list[str]) -> list[str]:
     """Remove the cgroups, deepest first; return those that still exist."""
     left = []
     for directory in directories:
-        for below in reversed(_tree(directory)):
+        for below in cgroup_tree(directory, errno.errorcode):
             try:
                 os.rmdir(below)
             except FileNotFoundError:
                 continue
             except OSError:
-                left.append(below)
+                left.append(below if below.startswith(directory) else directory)
     return left
-
-
-def _tree(directory: str) -> list[str]:
-    """Return the directory and all below it, parents first; [] if it cannot be read."""
-    return cgroup_tree(directory, errno.errorcode)

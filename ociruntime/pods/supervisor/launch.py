@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 from ociruntime.base.errors import HostError, PodError, RuntimeFailure, reason
+from ociruntime.base.process import inheritable_descriptors
 from ociruntime.pods.store.pod import Pod
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ def _be_background(pod: Pod, warn: Say, telling: int) -> NoReturn:
             os.dup2(fd, number)
         os.close(null)
         os.close(log)
+        for fd in inheritable_descriptors():
+            os.close(fd)  # the caller may wait for the end of a pipe, or keep a secret open
         monitor = _monitor(pod, warn)
         monitor.tell = tell
         status = monitor.run()

@@ -1,7 +1,8 @@
 """A pod's two helper processes: its init, and the holder of its lock.
 
-Both run csrc/init.  The lock holder has a copy of the lock's descriptor, and lives as long as any
-process of the init's PID namespace.
+Both run csrc/init, from a sealed copy in memory, since apps can reach it as /proc/1/exe.  The lock
+holder has a copy of the lock's descriptor, and lives as long as any process of the init's PID
+namespace.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Callable
 
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.linux import SIGKILL
-from ociruntime.base.process import start_time
+from ociruntime.base.process import inheritable_descriptors, start_time
+from ociruntime.base.sealed_program import sealed_program
 from ociruntime.pods.loop.loop import Loop
 
 PROGRAM = __file__.rpartition("/")[0] + "/_init"
@@ -126,19 +128,30 @@ class PodProcesses:
                 raise HostError(f"write the pod's {name}", error) from None
 
     def _spawn(self, words: list[str], descriptors: tuple[int, ...]) -> None:
-        """Start the program as the lock holder; ``descriptors`` keep their numbers in it."""
+        """Start the program as the lock holder; ``descriptors`` keep their numbers in it.
+
+        It gets no other descriptor that this process has inherited.
+        """
+        program = sealed_program(PROGRAM)
         actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDWR, 0),
             (os.POSIX_SPAWN_DUP2, 0, 1),
             (os.POSIX_SPAWN_DUP2, 0, 2),
+            *(
+                (os.POSIX_SPAWN_CLOSE, fd)
+                for fd in inheritable_descriptors()
+                if fd not in descriptors
+            ),
             *((os.POSIX_SPAWN_DUP2, fd, fd) for fd in descriptors),
         ]
         try:
             self._lock_holder = os.posix_spawn(
-                PROGRAM, ["ocipod-lock", *words], {}, file_actions=actions
+                f"/proc/self/fd/{program}", ["ocipod-lock", *words], {}, file_actions=actions
             )
         except OSError as error:
             raise HostError(f"start {PROGRAM}", error) from None
+        finally:
+            os.close(program)
         self._loop.expect(self._lock_holder, self._lock_holder_ended)
 
     def namespaces(self, kinds: tuple[str, ...]) -> dict[str, str]:

@@ -12,15 +12,18 @@ from ociruntime.runtime.cgroups.control_files import GONE, failure, is_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 _ROUNDS = 100
 
 
-def tree(directory: str) -> list[str]:
-    """Return ``directory`` and the cgroups below it, children first; none if it is gone."""
+def tree(directory: str) -> Iterator[str]:
+    """Yield the cgroups below ``directory``, children first, and itself; none if it is gone.
+
+    A path is valid until the next one is asked for.
+    """
     try:
-        return cgroup_tree(directory, GONE)[::-1]
+        yield from cgroup_tree(directory, GONE)
     except OSError as error:
         raise failure(f"list {error.filename}", error) from None
 

@@ -7,6 +7,7 @@ for values without effect (0, false).
 
 from __future__ import annotations
 
+from ociruntime.base.cpu_shares import weight_of_shares
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.cgroups.setting import (
     Setting,
@@ -62,23 +63,6 @@ def cpu(section: dict[str, Any], where: str) -> list[Setting]:
         path = f"{where}.burst"
         found.append(Setting(2, "cpu", files, path, "bandwidth", optional=burst == 0))
     return found
-
-
-def weight_of_shares(shares: int) -> int:
-    """Convert v1's 2..262144 (default 1024) to v2's 1..10000 (default 100).
-
-    The quadratic in log2 that runtimes and Kubernetes have agreed on: ends and usual value
-    map to each other; the straight line used before gave 1024 shares a weight of 39.
-    """
-    from math import ceil, log2
-
-    if shares <= 2:
-        return 1
-    if shares >= 262144:
-        return 10000
-    logarithm = log2(shares)
-    exponent = (logarithm * logarithm + 125 * logarithm) / 612 - 7 / 34
-    return ceil(float(10.0**exponent))
 
 
 def memory(section: dict[str, Any], where: str) -> list[Setting]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import posix
-from errno import EINVAL
-from fcntl import F_ADD_SEALS, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_WRITE, fcntl
 from select import POLLIN, poll
 
 from ociruntime.base.errors import HostError, InternalError, RuntimeFailure
+from ociruntime.base.sealed_program import MFD_CLOEXEC, sealed_program
 from ociruntime.runtime.executor.protocol import (
     CLONE_PROCESS,
     SO_PASSCRED,
@@ -30,6 +29,7 @@ else:
     import _socket
 
 
+PROGRAM = __file__.rpartition("/")[0] + "/_executor"
 REAP_MILLISECONDS = 10_000
 SHUT_RD = 0
 OWN_STREAMS = (0, 1, 2)
@@ -151,7 +151,7 @@ def spawn(
     it notes when it began (nanoseconds of CLOCK_REALTIME), and when each operation.  Raises
     HostError.
     """
-    executor_fd = sealed_executor()
+    executor_fd = sealed_program(PROGRAM)
     try:
         plan_fd = plan_file(encode(plan))
         try:
@@ -214,32 +214,6 @@ def _refused(errno: int, call: str) -> HostError:
     return HostError(f"start the container's init: {call}", error, REFUSALS.get(errno, ""))
 
 
-# The executor's program as a sealed memory file.
-#
-# The container can reach its init's executable through /proc/1/exe. All it finds there is a sealed
-# copy in memory: no file on disk, and not writable (CVE-2019-5736). It is made outside the
-# container's cgroup, which is not charged for it.
-
-PROGRAM = __file__.rpartition("/")[0] + "/_executor"
-MFD_CLOEXEC = 1
-MFD_ALLOW_SEALING = 2
-MFD_EXEC = 0x10
-
-
-def sealed_executor() -> int:
-    """Return a descriptor of a sealed copy of the executor in memory.  Raises HostError."""
-    try:
-        source = posix.open(PROGRAM, posix.O_RDONLY | posix.O_CLOEXEC)
-    except OSError as error:
-        raise HostError(f"open {PROGRAM}", error, "the package was built without it") from None
-    try:
-        return _sealed_copy(source, posix.fstat(source).st_size)
-    except OSError as error:
-        raise HostError(f"copy {PROGRAM} to memory", error) from None
-    finally:
-        posix.close(source)
-
-
 def plan_file(plan: bytes) -> int:
     """Return the descriptor of a memory file that holds ``plan``.  Raises HostError."""
     try:
@@ -253,29 +227,3 @@ def plan_file(plan: bytes) -> int:
     except OSError as error:
         raise HostError("write the plan to memory", error) from None
     return fd
-
-
-def _sealed_copy(source: int, size: int) -> int:
-    copy = _executable_file()
-    try:
-        offset = 0
-        while offset < size:
-            sent = posix.sendfile(copy, source, offset, size - offset)
-            if sent == 0:
-                raise InternalError(f"{PROGRAM} shrank while it was read")
-            offset += sent
-        fcntl(copy, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
-    except BaseException:
-        posix.close(copy)
-        raise
-    return copy
-
-
-def _executable_file() -> int:
-    try:
-        # Since Linux 6.3 the kernel expects this flag, and may be configured to refuse other files.
-        return posix.memfd_create("ociruntime", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC)
-    except OSError as error:
-        if error.errno != EINVAL:
-            raise
-        return posix.memfd_create("ociruntime", MFD_CLOEXEC | MFD_ALLOW_SEALING)

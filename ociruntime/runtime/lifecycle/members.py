@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.base.files import read_file
-from ociruntime.base.process import open_process, send_signal, start_time
+from ociruntime.base.process import open_process, process_stat, send_signal, start_time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,8 +56,8 @@ def descendants(pid: int, *, with_namespace: bool) -> list[int]:
     namespace = _namespace(pid) if with_namespace else ""
     for name in posix.listdir("/proc"):
         if name.isdigit():
-            state, parent = _stat(int(name))
-            if state not in "ZX":
+            ended, parent, _ = process_stat(int(name))
+            if not ended:
                 children.setdefault(parent, []).append(int(name))
                 if namespace and _namespace(int(name)) == namespace:
                     pending.append(int(name))
@@ -69,16 +68,6 @@ def descendants(pid: int, *, with_namespace: bool) -> list[int]:
             found.add(each)
             pending += children.get(each, [])
     return sorted(found)
-
-
-def _stat(pid: int) -> tuple[str, int]:
-    """Return a process's state and parent (proc_pid_stat(5)); the state is ``X`` if it is gone."""
-    try:
-        text = read_file(f"/proc/{pid}/stat")
-    except OSError:
-        return "X", 0
-    fields = text[text.rfind(b")") + 2 :].split()
-    return fields[0].decode(), int(fields[1])
 
 
 def _namespace(pid: int) -> str:

@@ -15,7 +15,7 @@ from ociruntime.pods.net.addresses import Network
 from ociruntime.pods.net.ipam import Addresses
 from ociruntime.pods.net.links import add_route, hardware_text
 from ociruntime.pods.net.plugin_call import PluginCall
-from ociruntime.pods.net.rules import Rules, tag
+from ociruntime.pods.net.rules import DIGITS, Rules, tag
 
 Made = TypeVar("Made")
 
@@ -42,9 +42,12 @@ def refuse_unknown(call: PluginCall, known: set[str]) -> None:
 
 
 def host_name(call: PluginCall) -> str:
-    """Return the host interface's name: ``veth``, start of the pod's UUID, interface number."""
+    """Return the host interface's name: ``veth``, start of the pod's UUID, interface number.
+
+    ``owners.note`` refuses a pod whose UUID starts like another's.
+    """
     number = call.interface.removeprefix("eth")
-    return f"veth{call.container[:8]}-{number}"[: network_links.LONGEST_NAME]
+    return f"veth{call.container[:DIGITS]}-{number}"[: network_links.LONGEST_NAME]
 
 
 def at_both_ends(

@@ -6,7 +6,7 @@ from typing import Any
 
 from ociruntime.base.errors import NetworkError, reason
 from ociruntime.base.rtnetlink import Rtnetlink
-from ociruntime.pods.net import conntrack, firewall
+from ociruntime.pods.net import conntrack, firewall, owners
 from ociruntime.pods.net.addresses import parse_address
 from ociruntime.pods.net.links import way_to
 from ociruntime.pods.net.plugin_call import PluginCall, addresses, in_version
@@ -71,7 +71,12 @@ def _link_to(address: str) -> str:
 
 
 def delete(call: PluginCall) -> None:
-    """Do nothing: the rules are removed together with all others of the pod."""
+    """Forget UDP flows; the rules are removed together with all others of the pod.
+
+    A pod that was refused, because its ports are forwarded to another one, has no record.
+    """
+    if not owners.recorded(call.state_directory, call.container):
+        return
     forwards = [_forward(one) for one in _mappings(call)]
     for family in firewall.families(call.previous):
         conntrack.forget(forwards, family)

@@ -69,8 +69,8 @@ def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> di
             raise ContainerError(
                 f"cannot checkpoint a mount at {target!a}: CRIU does not accept that name"
             )
-        inside = identity(f"/proc/{pid}/root{target}")
-        same = [where for where, source in binds if inside and identity(source) == inside]
+        inside = find_mount(pid, target)
+        same = [where for where, source in binds if inside and identity(source) == inside[1]]
         if target in same or target in others:
             names[target] = target
         elif same:
@@ -132,20 +132,24 @@ def find_source(
 
 
 def find_mount(pid: int, target: str) -> tuple[int, Identity] | None:
-    """Return the mount id and the file that a process's path leads to; None if it leads nowhere.
+    """Return the mount id and the file at a mount point of a process; None if there is none.
 
-    The process may exchange a directory of the path for a link, which leads out of its root then:
-    the mount id shows it.
+    No symbolic link is followed, which would lead out of the process's root: mountinfo's paths have
+    none, unless a process has put one there since.
     """
     try:
-        fd = os.open(f"/proc/{pid}/root{target}", os.O_PATH | os.O_CLOEXEC)
+        fd = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC)
+        try:
+            for name in target.strip("/").split("/") if target != "/" else ():
+                inner = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+                os.close(fd)
+                fd = inner
+            found = os.fstat(fd)
+            return mount_id(fd).number, (found.st_dev, found.st_ino)
+        finally:
+            os.close(fd)
     except OSError:
         return None
-    try:
-        found = os.fstat(fd)
-        return mount_id(fd).number, (found.st_dev, found.st_ino)
-    finally:
-        os.close(fd)
 
 
 def identity(path: str) -> Identity | None:

@@ -22,7 +22,7 @@ from ociruntime.base.files import read_file
 from ociruntime.base.foreground import CaughtSignals
 from ociruntime.base.mountinfo import Mount, parse_mountinfo
 from ociruntime.base.paths import clean, is_below
-from ociruntime.base.process import SIGKILL, send_signal, start_time
+from ociruntime.base.process import SIGKILL, send_signal, signal_process, start_time
 from ociruntime.runtime.host.criu import Session
 from ociruntime.runtime.host.criu_messages import RESTORE
 from ociruntime.runtime.host.facts import gather
@@ -52,6 +52,7 @@ from ociruntime.runtime.lifecycle.checkpoint.external_mounts import (
 )
 from ociruntime.runtime.lifecycle.checkpoint.image_record import ImageRecord
 from ociruntime.runtime.lifecycle.creation import Creation
+from ociruntime.runtime.lifecycle.members import descendants
 from ociruntime.runtime.lifecycle.mounts import carry_out
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.identity import BITS
@@ -232,6 +233,8 @@ class Restoration(Creation):
                 self._check_privileges()
                 self._catch_signals()
             except BaseException:
+                for each in self._restored():
+                    signal_process(each, start_time(each), SIGKILL)
                 self._prepared.cgroup.kill()
                 raise
 
@@ -265,7 +268,7 @@ class Restoration(Creation):
         carry_out(plan, self._first, start_time(self._first), is_restored)
 
     def _check_privileges(self) -> None:
-        for pid in {self._first, *self._prepared.cgroup.processes()} - {self._session.pid}:
+        for pid in self._restored():
             try:
                 if not self._is_of_this_user_namespace(pid):
                     continue  # it has made one of its own, and what it has there counts there
@@ -279,6 +282,11 @@ class Restoration(Creation):
                         f'restore container "{self.id}": the checkpoint has more privileges than'
                         f" config.json gives: {found}"
                     )
+
+    def _restored(self) -> set[int]:
+        """Return the pids of all restored processes: the images choose their cgroups."""
+        pids = descendants(self._first, with_namespace=True)
+        return {*pids, *self._prepared.cgroup.processes()} - {self._session.pid}
 
     def _is_of_this_user_namespace(self, pid: int) -> bool:
         return pid == self._first or os.path.samefile(
@@ -336,12 +344,14 @@ def _make_file(place: int, name: str) -> None:
 # CRIU restores the privileges of the dump; the images may be old, or from another user. config.json
 # decides, as in `create`.
 
-# Field of status -> the sets that allow it: an exec may grant what the bounding set has.
+# Field of status -> the sets that allow it: an exec may grant what the bounding set has, unless
+# no_new_privs is set.
 SETS: dict[str, tuple[str, ...]] = {
     "CapBnd": ("bounding",),
     "CapPrm": ("bounding", "permitted"),
     "CapInh": ("bounding", "inheritable"),
 }
+SETS_OF_NO_NEW_PRIVILEGES = {**SETS, "CapPrm": ("permitted",)}
 FILTERED = "2"  # SECCOMP_MODE_FILTER
 
 
@@ -349,12 +359,13 @@ def excess(status: str, config: Config) -> str:
     """Describe a process's excess privileges, from its /proc/PID/status; "" if there are none.
     Pure.
     """
-    facts = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
+    facts = dict(line.split(":\t", 1) for line in status.split("\n") if ":\t" in line)
     process = config.get("process")
     if process is None or facts.get("State", "").startswith(("Z", "X")):
         return ""
     capabilities: Any = process.get("capabilities") or {}
-    for row, kinds in SETS.items():
+    fixed = process.get("noNewPrivileges")
+    for row, kinds in (SETS_OF_NO_NEW_PRIVILEGES if fixed else SETS).items():
         allowed = 0
         for kind in kinds:
             for name in capabilities.get(kind) or []:
@@ -363,7 +374,7 @@ def excess(status: str, config: Config) -> str:
         if extra:
             names = [name for name, bit in BITS.items() if bit & extra]
             return f"process.capabilities.{kinds[-1]} has no {', '.join(names)}"
-    if process.get("noNewPrivileges") and facts.get("NoNewPrivs") == "0":
+    if fixed and facts.get("NoNewPrivs") == "0":
         return "process.noNewPrivileges is true and it can gain privileges"
     if (config.get("linux") or {}).get("seccomp") and facts.get("Seccomp") != FILTERED:
         return "linux.seccomp is set and it has no filter"

@@ -8,6 +8,7 @@ from ociruntime.base.errors import ConfigError, ContainerError
 from ociruntime.base.foreground import open_relay, wait_foreground
 from ociruntime.base.process import become_subreaper, end_on_signals
 from ociruntime.base.stream_socket import connect
+from ociruntime.base.trusted import check_directory
 from ociruntime.runtime.host.criu import find_criu
 from ociruntime.runtime.lifecycle.checkpoint.checkpoint import make_directory
 from ociruntime.runtime.lifecycle.checkpoint.criu_options import CriuOptions
@@ -33,6 +34,7 @@ def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
     end_on_signals()
     if not os.path.isdir(criu.image_path):
         raise ContainerError(f"--image-path {criu.image_path}: directory not found")
+    check_directory(criu.image_path, "checkpoint")  # it says what the processes are
     make_directory(criu.work_path)
     record = read_record(criu.image_path)
     prepared = prepare(context, options)

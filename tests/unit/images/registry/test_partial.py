@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,7 @@ from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.model.image import Descriptor
 from ociruntime.images.model.progress import silent
 from ociruntime.images.registry.http_client import HttpClient
+from ociruntime.images.registry.image import Downloads
 from ociruntime.images.registry.partial import Download, remove_stale
 from ociruntime.images.registry.registry import Registry as Client
 from ociruntime.images.registry.sources import Sources
@@ -84,3 +87,43 @@ def test_no_place_for_it(tmp_path: Path, sources: Sources) -> None:
         pytest.raises(HostError, match=words),
     ):
         other.complete(silent, "")
+
+
+@pytest.mark.timeout(20)
+def test_a_download_that_takes_too_long(tmp_path: Path, sources: Sources) -> None:
+    """Another registry drips, with the file locked: the blob is downloaded to another file."""
+    shared = tmp_path / f"{DIGEST.replace(':', '-')}"
+    shared.write_bytes(CONTENT[:5])
+    with shared.open("rb") as dripping:
+        fcntl.flock(dripping, fcntl.LOCK_EX)
+        with Download(str(tmp_path), sources, Descriptor("", DIGEST, len(CONTENT)), 0.1) as one:
+            one.complete(silent, "")
+            assert Path(one.path).read_bytes() == CONTENT
+            assert one.resumed == 0
+            assert remove_stale(str(tmp_path), 0) == (0, 0)
+        downloads = Downloads(str(tmp_path), sources, silent)
+        downloads.blobs.append(Descriptor("", DIGEST, len(CONTENT)))
+        downloads.discard()
+    assert os.listdir(tmp_path) == [shared.name]
+    assert shared.read_bytes() == CONTENT[:5]
+
+
+def test_a_download_that_makes_progress_is_waited_for(tmp_path: Path, sources: Sources) -> None:
+    shared = tmp_path / f"{DIGEST.replace(':', '-')}"
+    with shared.open("wb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        other.truncate(1 << 20)
+
+        def finish() -> None:
+            other.truncate(0)
+            other.write(CONTENT)
+            other.flush()
+            fcntl.flock(other, fcntl.LOCK_UN)
+
+        timer = threading.Timer(0.3, finish)
+        timer.start()
+        blob = Descriptor("", DIGEST, len(CONTENT))
+        with Download(str(tmp_path), sources, blob, 0.2) as one:
+            assert one.path == str(shared)
+            assert one.resumed == len(CONTENT)
+        timer.join()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import os
 import ssl
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -278,6 +279,10 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     return Settings(str(tmp_path / "system"), str(tmp_path / "local"), str(tmp_path / "user"))
 
 
+def refuse(warning: str) -> None:
+    raise AssertionError(warning)
+
+
 def test_where_credentials_are(settings: Settings, tmp_path: Path) -> None:
     docker = tmp_path / "home/.docker/config.json"
     docker.write_text(
@@ -289,13 +294,13 @@ def test_where_credentials_are(settings: Settings, tmp_path: Path) -> None:
         '{"auths": {"r.org:5000/team": {"username": "t", "password": "p:q"},'
         ' "r.org:5000": {"identitytoken": "i"}}}'
     )
-    assert credential(settings, "docker.io", "library/web") == Credential("me", "sec")
-    assert credential(settings, "r.org:5000", "team/web") == Credential("t", "p:q")
-    assert credential(settings, "r.org:5000", "teams/web") == Credential("", "", "i")
-    assert credential(settings, "empty.org", "web") is None
+    assert credential(settings, "docker.io", "library/web", refuse) == Credential("me", "sec")
+    assert credential(settings, "r.org:5000", "team/web", refuse) == Credential("t", "p:q")
+    assert credential(settings, "r.org:5000", "teams/web", refuse) == Credential("", "", "i")
+    assert credential(settings, "empty.org", "web", refuse) is None
     (tmp_path / "user/auth.json").write_text('{"auths": {"r.org:5000": {"auth": "YTpi"}}}')
-    assert credential(settings, "r.org:5000", "team/web") == Credential("a", "b")
-    assert hosts(settings) == {
+    assert credential(settings, "r.org:5000", "team/web", refuse) == Credential("a", "b")
+    assert hosts(settings, refuse) == {
         "r.org:5000": str(tmp_path / "user/auth.json"),
         "r.org:5000/team": str(local),
         "docker.io": str(docker),
@@ -320,7 +325,49 @@ def test_where_credentials_are(settings: Settings, tmp_path: Path) -> None:
 def test_damaged_credentials(settings: Settings, tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "local/auth.json").write_text(text)
     with pytest.raises(ImageError, match=rf"local/auth\.json.*{message}"):
-        credential(settings, "r.org", "web")
+        credential(settings, "r.org", "web", refuse)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.parametrize("name", ["REGISTRY_AUTH_FILE", "DOCKER_CONFIG", "HOME"])
+def test_credentials_of_another_user(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """With sudo, variables may name the caller's files: root says that it ignores them."""
+    file = tmp_path / "home/.docker/config.json"
+    file.write_text('{"auths": {"r.org": {"auth": "bWU6c2Vj"}}}')
+    places = {"REGISTRY_AUTH_FILE": file, "DOCKER_CONFIG": file.parent, "HOME": tmp_path / "home"}
+    monkeypatch.setenv("HOME", "/nowhere")
+    monkeypatch.setenv(name, str(places[name]))
+    assert credential(settings, "r.org", "web", refuse) == Credential("me", "sec")
+    os.chown(file, 1000, 1000)
+    warnings: list[str] = []
+    assert credential(settings, "r.org", "web", warnings.append) is None
+    (warning,) = warnings
+    assert f'ignore the credentials in "{file}": it belongs to uid 1000 (' in warning
+    file.unlink()
+    os.mkfifo(file)
+    os.chown(file, 1000, 1000)
+    assert hosts(settings, warnings.append) == {}
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("kind", ["FIFO", "device", "large"])
+def test_credentials_that_do_not_end(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    file = tmp_path / "auth.json"
+    if kind == "FIFO":
+        os.mkfifo(file)
+    elif kind == "device":
+        file.symlink_to("/dev/zero")
+    else:
+        with file.open("wb") as large:
+            large.truncate(1 << 40)
+    monkeypatch.setenv("REGISTRY_AUTH_FILE", str(file))
+    problem = "longer than 1048576 bytes" if kind == "large" else "not a regular file"
+    with pytest.raises(ImageError, match=f'read "{file}": {problem}'):
+        credential(settings, "r.org", "web", refuse)
 
 
 def test_keys_of_credentials() -> None:
@@ -335,18 +382,18 @@ def test_registries_by_other_names(settings: Settings, tmp_path: Path, key: str)
     file = tmp_path / "local/auth.json"
     entries: dict[str, object] = {key: {"identitytoken": "a"}, "r.org:443/x": {"auth": "?"}}
     file.write_text(json.dumps({"auths": entries}))
-    assert credential(settings, "docker.io", "library/web") == Credential("", "", "a")
+    assert credential(settings, "docker.io", "library/web", refuse) == Credential("", "", "a")
     with pytest.raises(ImageError, match=r'auths\["r\.org:443/x"\]\.auth: invalid base64'):
-        credential(settings, "r.org", "x/web")
+        credential(settings, "r.org", "x/web", refuse)
     other = {"index.docker.io": {"identitytoken": "b"}}
     file.write_text(json.dumps({"auths": entries | other}))
-    assert credential(settings, "docker.io", "library/web") == Credential("", "", "a")
+    assert credential(settings, "docker.io", "library/web", refuse) == Credential("", "", "a")
     (tmp_path / "local/registries.json").write_text(
         json.dumps({"mirrors": {key: ["m.org:443/hub"]}})
     )
     if "://" not in key:
         http = HttpClient(frozenset())
-        found = Sources.of(parse("busybox"), settings, http)
+        found = Sources.of(parse("busybox"), settings, http, refuse)
         assert list(map(str, found.registries)) == [
             "m.org/hub/library/busybox",
             "docker.io/library/busybox",

@@ -17,6 +17,7 @@ from ociruntime.manager.client.new_container import (
     environment,
     spec_of,
 )
+from ociruntime.manager.client.running import variable
 
 
 def asked(*words: str) -> dict[str, Any]:
@@ -187,3 +188,15 @@ def test_what_cannot_be_understood(words: tuple[str, ...], told: str) -> None:
     with pytest.raises(UsageError) as caught:
         asked(*words, "busybox")
     assert told in str(caught.value)
+
+
+def test_variables_of_exec(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As with docker: a bare name that is not set here is not set there either."""
+    monkeypatch.setenv("SET", "here")
+    monkeypatch.delenv("UNSET", raising=False)
+    assert variable("A=1") == "A=1"
+    assert variable("EMPTY=") == "EMPTY="
+    assert variable("SET") == "SET=here"
+    assert variable("UNSET") == ""
+    with pytest.raises(UsageError, match="has no name"):
+        variable("=x")

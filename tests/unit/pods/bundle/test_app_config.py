@@ -129,7 +129,7 @@ def test_volumes() -> None:
             {"volume": "d", "path": "/dev/disk"},
         ],
     )
-    found = [(one["destination"], one["source"], one["options"]) for one in made["mounts"][6:]]
+    found = [(one["destination"], one["source"], one["options"]) for one in made["mounts"][7:]]
     assert found == [
         ("/etc/resolv.conf", "/pod/resolv.conf", ["bind", "rprivate"]),
         ("/srv", "/pod/volumes/b", ["rbind", "rprivate", "rw"]),

@@ -68,3 +68,21 @@ def test_an_attempt_that_fails_leaves_a_pod(
         assert (Path(pod.path()) / "pod").exists()
         sweep.remove(pod)
         assert not Path(pod.path()).exists()
+
+
+def test_an_app_named_like_another_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its container stays, with its state, when that other pod is removed."""
+    uuid, other = "6d52b7a4-0000-4000-8000-000000000001", "0aa3c1de-0000-4000-8000-000000000002"
+    program = tmp_path / "runtime"
+    program.write_text(f"#!/bin/sh\necho $5 >>{tmp_path}/deleted\n")
+    program.chmod(0o755)
+    root = tmp_path / "state" / "runtime"
+    stale = (f"{uuid}-a", f".creating-{uuid}-b", f".deleting-{uuid}-c")
+    kept = (f"{other}-{uuid}", f".creating-{other}-{uuid}-x", f"{other}-a", uuid)
+    for name in (*stale, *kept):
+        (root / name).mkdir(parents=True)
+    monkeypatch.setattr(sweep, "STATE_ROOT", str(tmp_path / "state"))
+    assert sweep.delete_containers(uuid, str(program)) == []
+    assert sorted(os.listdir(root)) == sorted(kept)
+    deleted = (tmp_path / "deleted").read_text().split()
+    assert sorted(deleted) == [f"{uuid}-a", f"{uuid}-b", f"{uuid}-c"]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from struct import pack
@@ -13,6 +16,9 @@ import pytest
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.pods.kvm import port
 from ociruntime.pods.loop.listening import listen
+from tests.support import processes
+
+ENDED = os.WEXITED | os.WNOWAIT
 
 
 def answered(path: Path, say: Callable[[socket.socket], None]) -> threading.Thread:
@@ -87,3 +93,46 @@ def test_an_app_without_what_stands_for_it(tmp_path: Path, monkeypatch: pytest.M
     with pytest.raises(HostError, match="start /no/guest: no such file or directory"):
         port.start_app(str(tmp_path / "1"), [-1, -1, -1])
     guest.join()
+
+
+def test_a_guest_that_sends_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Output of the app is not the answer: all of it together has the same time."""
+    monkeypatch.setattr(port, "END_SECONDS", 0.2)
+    monkeypatch.setattr(port, "BOOT_SECONDS", 0.2)
+
+    def drip(one: socket.socket) -> None:
+        try:
+            while True:
+                one.sendall(b"x")
+                time.sleep(0.01)
+        except OSError:
+            pass
+
+    guest = answered(tmp_path / "1", drip)
+    with pytest.raises(PodError, match="stop the app in the virtual machine: timed out"):
+        port.end_app(str(tmp_path / "1"))
+    guest.join()
+    guest = answered(tmp_path / "2", drip)
+    with pytest.raises(PodError, match="the virtual machine has not started within"):
+        port.start_app(str(tmp_path / "2"), [-1, -1, -1])
+    guest.join()
+
+
+@pytest.mark.parametrize("number", [signal.SIGSTOP, signal.SIGTSTP, signal.SIGCONT, signal.SIGCHLD])
+def test_a_guest_that_names_a_signal_that_ends_nothing(tmp_path: Path, number: int) -> None:
+    """The proxy exits nevertheless; stopped, it could only be killed."""
+    ours, theirs = socket.socketpair()
+    pid = os.posix_spawn(
+        port.PROGRAM,
+        ["ocipod-app"],
+        {},
+        file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), 3)],
+    )
+    theirs.close()
+    ours.sendall(pack(port.HEAD, b"x", 4) + pack("<I", number))
+    ended = processes.until(lambda: os.waitid(os.P_PID, pid, ENDED | os.WNOHANG) is not None)
+    os.kill(pid, signal.SIGKILL)
+    status = os.waitpid(pid, 0)[1]
+    ours.close()
+    assert ended
+    assert os.waitstatus_to_exitcode(status) == 128 + number

@@ -109,7 +109,7 @@ def test_limits_and_restrictions() -> None:
     words = describe({"a": one}, "/pod", frozenset()).apps[0].split(b"\0")
     assert words[1:10] == [
         b"o",
-        *(b"lmemory.max", b"1048576", b"lcpu.max", b"50000 100000", b"lcpu.weight", b"39"),
+        *(b"lmemory.max", b"1048576", b"lcpu.max", b"50000 100000", b"lcpu.weight", b"100"),
         *(b"lpids.max", b"5"),
     ]
     assert b"n" in words

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import NetworkError
-from ociruntime.pods.net import firewall, networks
+from ociruntime.pods.net import conntrack, firewall, networks
 from ociruntime.pods.net.rules import Forward, Rules, tag
 from tests.support.netns import NetworkNamespace, seen_source
 from tests.support.network_host import NetworkHost, Pod
@@ -328,6 +328,42 @@ def test_neither_tool(host: NetworkHost, monkeypatch: pytest.MonkeyPatch) -> Non
     host.join(pod, "default-restricted")
     assert host.leave(pod) == []
     host.assert_clean()
+
+
+def test_flows_of_the_pod_that_has_the_port(
+    host: NetworkHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They stay when a pod is cleaned up that was refused because of the port."""
+    pod, other = host.pod(), host.pod()
+    ports = [mapping(5353, 53, protocol="udp")]
+    host.join(pod, ports=ports)
+    forgotten: list[int] = []
+    monkeypatch.setattr(conntrack, "forget", lambda _forwards, family: forgotten.append(family))
+    with host.namespace.entered():
+        info = networks.plan(host.request(other, ports=ports))
+        with pytest.raises(NetworkError, match=f"is already forwarded to pod {pod.uuid}"):
+            networks.carry_out(info)
+        assert networks.tear_down(info) == []
+    assert forgotten == []
+    assert host.leave(pod) == []
+    assert forgotten == [4]
+    assert_clean(host)
+
+
+def test_pods_whose_uuids_start_alike(tool: str, host: NetworkHost) -> None:
+    """Names of devices and chains have no room for more, so the second pod is refused."""
+    pod, other = host.pod(), host.pod()
+    other.uuid = pod.uuid[:8] + other.uuid[8:]
+    host.join(pod, ports=[mapping(8080, 80)])
+    before = host.links(), host.rules(), host.leases()
+    with host.namespace.entered():
+        info = networks.plan(host.request(other, ports=[mapping(8081, 80)]))
+        with pytest.raises(NetworkError, match=f"named like those of pod {pod.uuid}"):
+            networks.carry_out(info)
+        assert networks.tear_down(info) == []
+    assert (host.links(), host.rules(), host.leases()) == before
+    assert host.leave(pod) == []
+    assert_clean(host)
 
 
 def test_a_failing_tool_is_quoted(tool: str, host: NetworkHost) -> None:

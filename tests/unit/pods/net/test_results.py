@@ -34,7 +34,20 @@ def test_addresses_that_are_none(result: dict[str, Any]) -> None:
         ipam.read(result)
 
 
-@pytest.mark.parametrize("address", ["10.9.9.9\n6.6.6.6 forged/24", "\x1b[31m", "", "10.1.0.300"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "10.9.9.9\n6.6.6.6 forged/24",
+        "\x1b[31m",
+        "",
+        "10.1.0.300",
+        "fe80::1%x\n\x1b[31mFORGED",
+        "fe80::1%x\n\x1b[31mFORGED/64",
+        "fe80::1%eth0/64",
+        "fe80::1/\ud800",
+        "fe80::\ud800",
+    ],
+)
 def test_addresses_that_forge_lines(address: str) -> None:
     """They are shown, recorded, and written into /etc/hosts."""
     with pytest.raises(
@@ -42,6 +55,12 @@ def test_addresses_that_forge_lines(address: str) -> None:
     ) as caught:
         check_result({"ips": [{"address": address}]}, "x")
     assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("address", ["10.1.0.2", "10.1.0.2/24", "fe80::1", "fd00::2/64"])
+def test_addresses_of_both_families(address: str) -> None:
+    result = {"ips": [{"address": address}]}
+    assert check_result(result, "x") == result
 
 
 @pytest.mark.parametrize("name", ["dataDir", "resolvConf"])

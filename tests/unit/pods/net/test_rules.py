@@ -16,8 +16,8 @@ FORWARDS = (Forward("tcp", "127.0.0.1", 8080, 80), Forward("udp", "", 53, 53))
 RULES = Rules(TAG, 4, "172.16.28.2", "172.16.28.0/24", FORWARDS, "veth1a2b3c4d-0")
 
 NFT = """\
-create table ip ocipod-1a2b3c4d-eth0-fwd
-table ip ocipod-1a2b3c4d-eth0-fwd {
+create table ip ocipod-1a2b3c4d-0000-4000-8000-000000000000-eth0-fwd
+table ip ocipod-1a2b3c4d-0000-4000-8000-000000000000-eth0-fwd {
   chain incoming {
     type nat hook prerouting priority dstnat; policy accept;
     fib daddr type local ip daddr 127.0.0.1 tcp dport 8080 dnat to 172.16.28.2:80
@@ -93,7 +93,7 @@ COMMIT
 
 def test_nft() -> None:
     assert rules_nft.script(RULES, replace=False) == NFT
-    before = "add table ip ocipod-1a2b3c4d-eth0-fwd\ndelete table ip ocipod-1a2b3c4d-eth0-fwd\n"
+    before = f"add table ip {TAG}\ndelete table ip {TAG}\n"
     assert rules_nft.removal(TAG, 4) == before
     assert rules_nft.script(RULES, replace=True) == before + NFT.split("\n", 1)[1]
 
@@ -112,6 +112,7 @@ def test_names_fit() -> None:
     for purpose in ("nat", "fwd"):
         for chain in rules_iptables.chains(tag(UUID, "eth10", purpose)):
             assert len(chain) <= 28
+            assert chain.startswith(f"OCIPOD-1a2b3c4d-eth10-{purpose}-")
 
 
 @pytest.mark.parametrize(("tool", "program"), [("nft", "nft"), ("iptables", "iptables-restore")])

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.base.errors import HostError
+from ociruntime.base.errors import HostError, ImageError
+from ociruntime.images.model.limits import Budget, Limits
 from ociruntime.pods.bundle.copy_files import copy_tree
 from ociruntime.pods.operations.layer_tar import write_layer
 from ociruntime.pods.store import phases
@@ -51,6 +52,10 @@ def fill(path: str, depth: int = DEPTH) -> None:
             os.utime(NAME, ns=(0, len(deep.names) * 10**9), dir_fd=deep.fd)
 
 
+def budget(size: int = 1 << 30) -> Budget:
+    return Budget.at("/", Limits(bytes=size))
+
+
 def test_a_copy(place: Path) -> None:
     source, target = place / "source", place / "target"
     source.mkdir()
@@ -68,7 +73,7 @@ def test_a_copy(place: Path) -> None:
 def test_a_layer(place: Path) -> None:
     fill(str(place), DEPTH_OF_NAMES)
     layer = io.BytesIO()
-    write_layer(str(place), layer)
+    write_layer(str(place), layer, budget())
     with tarfile.open(fileobj=io.BytesIO(layer.getvalue())) as archive:
         members = archive.getmembers()
     assert len(members) == DEPTH_OF_NAMES + 3
@@ -84,7 +89,17 @@ def test_a_layer_of_a_tree_that_nobody_could_unpack(place: Path) -> None:
     """Each name has all names above it: a deep tree would take the square of its size."""
     fill(str(place))
     with pytest.raises(OSError, match="path is longer than 4095 bytes: directory/directory"):
-        write_layer(str(place), io.BytesIO())
+        write_layer(str(place), io.BytesIO(), budget())
+
+
+def test_a_layer_of_a_sparse_file(place: Path) -> None:
+    """Its hole would be written as zeros for hours."""
+    (place / "small").write_bytes(b"x" * 1000)
+    write_layer(str(place), io.BytesIO(), budget(1000))
+    with (place / "sparse").open("wb") as file:
+        file.truncate(4 << 40)
+    with pytest.raises(ImageError, match=r'more than 1000000 bytes of files \(limited by "bytes"'):
+        write_layer(str(place), io.BytesIO(), budget(1_000_000))
 
 
 def test_an_attribute_whose_name_is_no_text(place: Path) -> None:
@@ -93,7 +108,7 @@ def test_an_attribute_whose_name_is_no_text(place: Path) -> None:
     os.setxattr(place / "file", b"user.\xff", b"hidden")
     os.setxattr(place / "file", b"user.plain", b"shown")
     layer = io.BytesIO()
-    write_layer(str(place), layer)
+    write_layer(str(place), layer, budget())
     with tarfile.open(fileobj=io.BytesIO(layer.getvalue())) as archive:
         (member,) = archive.getmembers()
     assert list(member.pax_headers) == ["SCHILY.xattr.user.plain"]

@@ -81,7 +81,7 @@ def test_the_unified_hierarchy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert written(place / "pod") == {
         "memory.max": str(64 << 20),
         "cpu.max": "50000 100000",
-        "cpu.weight": "20",
+        "cpu.weight": "59",
         "pids.max": "9",
     }
 

@@ -128,7 +128,7 @@ def test_a_log_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "a.log").mkdir()
     reader = LogReader(str(tmp_path), "a")
     with pytest.raises(HostError, match=f"read the log {tmp_path}/a.log: is a directory"):
-        reader.read()
+        list(reader.read())
     reader.close()
 
 

@@ -8,10 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.pods.store.logs import Assembler, LogReader, form, in_order
+from ociruntime.pods.store import logs
+from ociruntime.pods.store.logs import Assembler, Line, LogReader, form, in_order
 from ociruntime.pods.supervisor.app_log import LONGEST, AppLog, format_lines
 
 TIME = "2026-01-02T03:04:05.000000006Z"
+
+
+def read_all(reader: LogReader) -> list[Line]:
+    return [line for lines in reader.read() for line in lines]
 
 
 def test_lines() -> None:
@@ -47,17 +52,56 @@ def test_setting_aside(tmp_path: Path) -> None:
     found = []
     for text in texts:
         log.write("stdout", text.encode() + b"\n")
-        found += reader.read()
+        found += read_all(reader)
     log.close()
     assert [line.text.decode() for line in found] == texts
     assert sorted(os.listdir(tmp_path)) == ["a.log", "a.log.1", "a.log.2"]
     assert all((tmp_path / name).stat().st_size <= 1000 for name in os.listdir(tmp_path))
     reader.close()
     later = LogReader(str(tmp_path), "a")
-    kept = [line.text.decode() for line in later.read()]
+    kept = [line.text.decode() for line in read_all(later)]
     later.close()
     assert kept == texts[-len(kept) :]
     assert len(kept) > 20
+
+
+@pytest.mark.parametrize("rotated", [False, True])
+def test_an_app_that_writes_faster_than_its_log_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rotated: bool
+) -> None:
+    """Reading ends where the log ended when it began, in batches."""
+    log = AppLog(str(tmp_path / "a.log"), limit=4 * logs.CHUNK if rotated else 1 << 40)
+    text = b"x" * 999 + b"\n"
+    log.write("stdout", text * 3000)
+    read, reads = os.read, []
+
+    def read_slowly(fd: int, size: int) -> bytes:
+        reads.append(size)
+        assert len(reads) < 50, "the reader follows the log"
+        log.write("stdout", text * 2000)
+        return read(fd, size)
+
+    reader = LogReader(str(tmp_path), "a")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "read", read_slowly)
+        batches = list(reader.read())
+    assert sum(map(len, batches)) >= 3000
+    assert max(map(len, batches)) <= logs.CHUNK // 1000
+    if not rotated:
+        rest = read_all(reader)
+        assert sum(map(len, batches)) + len(rest) == 3000 + 2000 * len(reads)
+    reader.close()
+    log.close()
+
+
+def test_a_line_that_never_ends() -> None:
+    """It is passed on in parts, and joining costs no more than its length."""
+    assembler = Assembler("a")
+    lines = list(assembler.add(f"{i}Z stdout P {'x' * 1024}".encode() for i in range(65536)))
+    assert len(lines) == 64
+    assert {len(line.text) for line in lines} == {logs.LONGEST_LINE}
+    assert not any(line.ended for line in lines)
+    assert assembler.rest() == []
 
 
 def test_what_cannot_be_written_is_counted(tmp_path: Path) -> None:

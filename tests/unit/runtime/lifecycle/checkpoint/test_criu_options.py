@@ -280,14 +280,19 @@ Seccomp:\t2
         (STATUS, ""),
         (STATUS.replace("0020", "0000"), ""),
         (STATUS.replace("CapPrm:\t0000000000000020", "CapPrm:\t0000000000002020"), "CAP_NET_RAW"),
+        (STATUS.replace("CapPrm:\t0000000000000020", "CapPrm:\t0000000400000020"), "CAP_SYSLOG"),
         (STATUS.replace("Privs:\t1", "Privs:\t0"), "noNewPrivileges"),
         (STATUS.replace("Seccomp:\t2", "Seccomp:\t0"), "linux.seccomp"),
         (STATUS.replace("Privs:\t1", "Privs:\t0").replace("S (", "Z ("), ""),
     ],
 )
 def test_privileges(status: str, expected: str) -> None:
+    own = ["CAP_KILL"]
     config: Any = {
-        "process": {"noNewPrivileges": True, "capabilities": {"bounding": ["CAP_KILL"]}},
+        "process": {
+            "noNewPrivileges": True,
+            "capabilities": {"bounding": [*own, "CAP_SYSLOG"], "permitted": own},
+        },
         "linux": {"seccomp": {"defaultAction": "SCMP_ACT_ALLOW"}},
     }
     found = excess(status, config)

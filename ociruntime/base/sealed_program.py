@@ -1,0 +1,58 @@
+"""A program as a sealed memory file, for processes that a container can look into.
+
+A container can reach the executable of a process in its pid namespace through /proc/PID/exe.  All
+it finds there is a sealed copy in memory: no file on disk, and not writable (CVE-2019-5736).
+"""
+
+from __future__ import annotations
+
+import posix
+from errno import EINVAL
+from fcntl import F_ADD_SEALS, F_SEAL_GROW, F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_WRITE, fcntl
+
+from ociruntime.base.errors import HostError, InternalError
+
+MFD_CLOEXEC = 1
+MFD_ALLOW_SEALING = 2
+MFD_EXEC = 0x10
+
+
+def sealed_program(path: str) -> int:
+    """Return a descriptor of a sealed copy of the program in memory.  Raises HostError."""
+    try:
+        source = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
+    except OSError as error:
+        raise HostError(f"open {path}", error, "the package was built without it") from None
+    try:
+        return _sealed_copy(source, path)
+    except OSError as error:
+        raise HostError(f"copy {path} to memory", error) from None
+    finally:
+        posix.close(source)
+
+
+def _sealed_copy(source: int, path: str) -> int:
+    size = posix.fstat(source).st_size
+    copy = _executable_file()
+    try:
+        offset = 0
+        while offset < size:
+            sent = posix.sendfile(copy, source, offset, size - offset)
+            if sent == 0:
+                raise InternalError(f"{path} shrank while it was read")
+            offset += sent
+        fcntl(copy, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
+    except BaseException:
+        posix.close(copy)
+        raise
+    return copy
+
+
+def _executable_file() -> int:
+    try:
+        # Since Linux 6.3 the kernel expects this flag, and may be configured to refuse other files.
+        return posix.memfd_create("ociruntime", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC)
+    except OSError as error:
+        if error.errno != EINVAL:
+            raise
+        return posix.memfd_create("ociruntime", MFD_CLOEXEC | MFD_ALLOW_SEALING)

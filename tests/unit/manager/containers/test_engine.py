@@ -1,0 +1,65 @@
+"""What a container's daemon does by ``ocipod``."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from ociruntime.base.errors import ManagerError
+from ociruntime.manager.containers.engine import Engine
+from ociruntime.manager.containers.settings import Settings
+
+
+class Programs:
+    """``ocipod`` with the images of ``stored``; it records what is called, and in which queue."""
+
+    def __init__(self, *stored: str) -> None:
+        self.stored = stored
+        self.calls: list[tuple[str, str]] = []
+
+    async def ocipod(self, *args: str) -> str:
+        return self._run("ocipod", args)
+
+    async def fetch(self, *args: str) -> str:
+        return self._run("fetch", args)
+
+    def _run(self, queue: str, args: tuple[str, ...]) -> str:
+        *_, policy, image = args
+        self.calls.append((queue, policy.partition("=")[2]))
+        if policy == "--pull-policy=never" and image not in self.stored:
+            raise ManagerError(f"image {image} is not in the store")
+        return f"id of {image}\n"
+
+
+@pytest.mark.parametrize(
+    ("spec", "calls"),
+    [
+        ({"image": "stored"}, [("ocipod", "never")]),
+        ({"image": "stored", "pull_policy": "never"}, [("ocipod", "never")]),
+        ({"image": "stored", "pull_policy": "always"}, [("fetch", "update")]),
+        ({"image": "new"}, [("ocipod", "never"), ("fetch", "new")]),
+        ({"image": "/a.tar"}, [("fetch", "new")]),
+        ({"rootfs": "/r"}, [("ocipod", "update")]),
+    ],
+)
+def test_only_images_that_are_not_stored_are_queued_behind_downloads(
+    tmp_path: Path, spec: dict[str, Any], calls: list[tuple[str, str]]
+) -> None:
+    engine = Engine(Settings(str(tmp_path)))
+    programs = Programs("stored")
+    engine.programs = cast("Any", programs)
+    image = spec.get("image") or "dir:/r"
+    assert asyncio.run(engine.fetch_image(spec)) == f"id of {image}"
+    assert programs.calls == calls
+
+
+def test_an_image_that_must_not_be_fetched(tmp_path: Path) -> None:
+    engine = Engine(Settings(str(tmp_path)))
+    programs = Programs()
+    engine.programs = cast("Any", programs)
+    with pytest.raises(ManagerError, match="not in the store"):
+        asyncio.run(engine.fetch_image({"image": "x", "pull_policy": "never"}))
+    assert programs.calls == [("ocipod", "never")]
