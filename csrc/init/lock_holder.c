@@ -16,10 +16,10 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define DEEPEST 65536u /* levels of cgroups; only the memory of those that there are is used */
 #define HELD 64u   /* processes of a cgroup to kill in one round */
 #define PAUSE 10   /* milliseconds between two checks */
 #define TIMEOUT 1000 /* milliseconds for process 1 to end without its monitor */
@@ -112,34 +112,31 @@ static void kill_at_once(int directory)
 }
 
 /*
- * Find the first directory that follows the one with the inode number `last` (0: the very first) and
- * write its name; return false at the end.  If `last` has been removed, begin anew.
+ * Write the name of the next subdirectory after the position `*at` (0: the beginning), and where to go
+ * on after it; return false at the end.
  */
-static bool next_below(int directory, uint64_t last, char name[NAME_MAX + 1])
+static bool next_below(int directory, int64_t *at, char name[NAME_MAX + 1])
 {
 	_Alignas(struct entry) char buffer[1024];
-	bool found = last == 0;
 	long size;
 
-	(void)lseek(directory, 0, SEEK_SET);
+	(void)lseek(directory, *at, SEEK_SET);
 	while ((size = syscall(SYS_getdents64, directory, buffer, sizeof(buffer))) > 0) {
-		for (long at = 0; at < size;) {
-			const struct entry *entry = (const struct entry *)(buffer + at);
+		for (long offset = 0; offset < size;) {
+			const struct entry *entry = (const struct entry *)(buffer + offset);
+			size_t length = strnlen(entry->name, NAME_MAX);
 
-			at += entry->size;
+			offset += entry->size;
+			*at = entry->offset;
 			if (entry->type != 4 /* DT_DIR */ || strcmp(entry->name, ".") == 0 ||
 			    strcmp(entry->name, "..") == 0)
 				continue;
-			if (found) {
-				size = (long)strnlen(entry->name, NAME_MAX);
-				memcpy(name, entry->name, (size_t)size);
-				name[size] = '\0';
-				return true;
-			}
-			found = entry->inode == last;
+			memcpy(name, entry->name, length);
+			name[length] = '\0';
+			return true;
 		}
 	}
-	return !found && next_below(directory, 0, name);
+	return false;
 }
 
 static bool kill_in(int directory)
@@ -173,35 +170,30 @@ static bool go_to(int *directory, const char *name)
  */
 static bool kill_cgroup(const char *path)
 {
+	static int64_t positions[DEEPEST];
 	int here = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
 	char name[NAME_MAX + 1];
-	uint64_t last = 0;
-	struct stat status;
-	long depth = 0;
+	unsigned int depth = 0;
 	bool any;
 
 	if (here < 0)
 		return false;
 	any = kill_in(here);
+	positions[0] = 0;
 	for (;;) {
-		if (next_below(here, last, name)) {
-			if (fstatat(here, name, &status, AT_SYMLINK_NOFOLLOW) < 0)
-				continue; /* it has been removed since */
-			last = status.st_ino;
-			if (go_to(&here, name)) {
+		if (next_below(here, &positions[depth], name)) {
+			if (depth + 1 < DEEPEST && go_to(&here, name)) {
 				any = kill_in(here) || any;
-				last = 0;
-				depth++;
+				positions[++depth] = 0;
 			}
-			continue;
-		}
-		if (depth-- == 0)
+		} else if (depth == 0) {
 			break;
-		if (fstat(here, &status) < 0 || !go_to(&here, "..")) {
+		} else if (go_to(&here, "..")) {
+			depth--;
+		} else {
 			any = true; /* the next round begins at the top */
 			break;
 		}
-		last = status.st_ino;
 	}
 	close(here);
 	return any;

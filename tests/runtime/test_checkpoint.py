@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import subprocess
 import time
@@ -240,6 +241,43 @@ def test_config_json_has_the_last_word_on_privileges(
     assert result.status == 1
     assert "process.capabilities.bounding has no CAP_NET_RAW" in result.err
     assert one.runtime("state", one.id).status == 1
+
+
+@pytest.mark.parametrize("shared", ["host", "joined"])
+def test_a_restore_judges_no_other_process(
+    container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint, shared: str
+) -> None:
+    """Those in the same pid namespace have more privileges, and go on even if it is refused."""
+    made = bundle().shell(COUNT).capabilities("CAP_KILL")
+    if shared == "host":
+        bystander = subprocess.Popen(["sleep", "1000"])
+        pidfd = os.pidfd_open(bystander.pid)
+        made.without_namespace("pid")
+    else:
+        # Its init reaps what it adopts, so that the pid is free again.
+        other = container(bundle().shell("sleep 1000 & while :; do wait; done")).started()
+        pidfd = os.pidfd_open(other.pid)
+        made.namespace("pid", f"/proc/{other.pid}/ns/pid")
+    one = with_named_output(container(made)).started()
+    assert processes.until((made.rootfs / "count").exists, 10)
+    try:
+        written = checkpoint(one)
+        written.write().silent()
+        written.read().ok()
+        counts_on(made)
+        assert not select.select([pidfd], [], [], 0)[0]
+        one.delete("--force").ok()
+        processes.reap_orphans()  # its pid is free again
+        made.capabilities()
+        refused = written.read()
+        assert refused.status == 1
+        assert "process.capabilities.bounding has no CAP_KILL" in refused.err
+        assert not select.select([pidfd], [], [], 0)[0]
+    finally:
+        os.close(pidfd)
+        if shared == "host":
+            bystander.kill()
+            bystander.wait()
 
 
 def test_a_failed_dump_leaves_it_running(

@@ -40,9 +40,6 @@ MASKED = (
     *("/proc/keys", "/proc/kmem", "/proc/latency_stats", "/proc/mem", "/proc/sched_debug"),
     *("/proc/scsi", "/proc/timer_list", "/proc/timer_stats"),
     *("/sys/firmware", "/sys/hypervisor", "/sys/module", "/sys/power"),
-    # All that may be in /sys/fs but the app's own cgroups.
-    *("/sys/fs/bpf", "/sys/fs/btrfs", "/sys/fs/ext4", "/sys/fs/f2fs", "/sys/fs/fuse"),
-    *("/sys/fs/pstore", "/sys/fs/resctrl", "/sys/fs/selinux", "/sys/fs/smackfs", "/sys/fs/xfs"),
 )
 READONLY = (
     *("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"),
@@ -71,6 +68,7 @@ class AppFacts:
         "controllers",
         "devices",
         "environment",
+        "filesystems",
         "flavour",
         "gid",
         "hostname",
@@ -100,6 +98,7 @@ class AppFacts:
         self.shared_memory = ""
         self.cgroup_namespace = True
         self.controllers: frozenset[str] | None = None  # None: all controllers
+        self.filesystems: tuple[str, ...] = ()  # paths to mask, besides MASKED
         self.volumes: dict[str, str] = {}
         self.devices: dict[str, tuple[str, int, int]] = {}
         self.binds: list[tuple[str, str]] = []
@@ -145,7 +144,8 @@ def app_config(manifest: Json, app_name: str, image_config: Json, facts: AppFact
         linux["rootfsPropagation"] = "rslave"
         return config
     if "paths" not in facts.insecure:
-        linux["maskedPaths"], linux["readonlyPaths"] = list(MASKED), list(READONLY)
+        linux["maskedPaths"] = [*MASKED, *facts.filesystems]
+        linux["readonlyPaths"] = list(READONLY)
     if "seccomp" not in facts.insecure:
         wanted = app.get("isolators", [])
         profile = seccomp.profile(wanted, facts.seccomp, facts.machine, granted)

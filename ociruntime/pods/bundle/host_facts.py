@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from ociruntime.base.files import read_file
 from ociruntime.base.mountinfo import own_mountinfo, parse_mountinfo
 
@@ -28,6 +30,15 @@ def _mounted() -> set[str]:
         if mount.fstype == "cgroup":
             names.update(mount.super_options.split(","))
     return names & known
+
+
+def filesystems() -> tuple[str, ...]:
+    """Return the directories in which filesystems show details of the host's mounts and devices."""
+    top = "/sys/fs"
+    try:
+        return tuple(f"{top}/{name}" for name in sorted(os.listdir(top)) if name != "cgroup")
+    except OSError:
+        return ()
 
 
 def last_capability() -> int:

@@ -61,7 +61,7 @@ def _fill(
     Users are looked up in the directory ``tree``.  Raises PodError, HostError.
     """
     from ociruntime.base.linux import CAPABILITIES
-    from ociruntime.pods.bundle.host_facts import controllers, last_capability
+    from ociruntime.pods.bundle.host_facts import controllers, filesystems, last_capability
     from ociruntime.pods.bundle.users import account
 
     app = entry["app"]
@@ -74,8 +74,9 @@ def _fill(
     facts.uid, facts.gid, facts.additional_gids = who.uid, who.gid, who.additional
     facts.machine = os.uname().machine
     facts.cgroup_namespace = os.path.exists("/proc/self/ns/cgroup")
-    # The kernel of a virtual machine has all controllers.
+    # A virtual machine has another kernel, with all controllers.
     facts.controllers = None if facts.flavour.name == "kvm" else controllers()
+    facts.filesystems = ("/sys/fs",) if facts.flavour.name == "kvm" else filesystems()
     facts.capabilities = CAPABILITIES[: last_capability() + 1]
     facts.insecure = frozenset(settings.get("insecure", ()))
     facts.hostname = settings.get("hostname") or ""

@@ -89,6 +89,7 @@ class Device:
         "alternative_names",
         "hardware",
         "identity",
+        "index",
         "name",
         "routes",
         "temporary",
@@ -103,6 +104,7 @@ class Device:
         wanted: str,
         temporary: str,
         identity: int,
+        index: int,
         hardware: str,
         alternative_names: list[str],
         up: bool,
@@ -113,6 +115,7 @@ class Device:
         self.wanted = wanted  # in the container's
         self.temporary = temporary  # on the way
         self.identity = identity  # NetworkNamespace.identity, 0: it cannot be recognised
+        self.index = index  # in the runtime's namespace, before it was moved
         self.hardware = hardware  # its address in hexadecimal
         self.alternative_names = alternative_names  # in hexadecimal
         self.up = up
@@ -149,6 +152,7 @@ def survey(
                 wanted=new_name,
                 temporary=f"oci{posix.urandom(4).hex()}",
                 identity=own.identity(name),
+                index=link.index,
                 hardware=link.hardware.hex(),
                 alternative_names=[each.hex() for each in link.alternative_names],
                 up=bool(link.flags & IFF_UP),
@@ -312,10 +316,10 @@ def _bring_back(
     ``namespaces`` are descriptors of ``transit`` and of ours.  Raises HostError.
     """
     try:
-        link = own.find(device.identity)
+        link = own.find(device.identity) if device.identity else own.links.link_at(device.index)
         if link is None or link.name != device.name:
-            there = own if link else source
-            link = link or source.find(device.identity)
+            there = own if link and device.identity else source
+            link = link if there is own else source.find(device.identity)
             if link is None:
                 return None
             there.links.move(link.index, namespaces[0], device.temporary)

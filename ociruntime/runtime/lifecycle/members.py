@@ -8,6 +8,8 @@ from ociruntime.base.process import open_process, process_stat, send_signal, sta
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from ociruntime.runtime.lifecycle.container import Container
 
 
@@ -27,17 +29,22 @@ def members(container: Container) -> list[int]:
 
 
 def signal_members(container: Container, signal: int) -> None:
-    """Send a signal to each of :func:`members`; a process that exits meanwhile is skipped.
+    """Send a signal to each of :func:`members`.  Raises HostError."""
+    signal_listed(lambda: members(container), signal)
+
+
+def signal_listed(listing: Callable[[], Iterable[int]], signal: int) -> None:
+    """Send a signal to each listed process; one that exits meanwhile is skipped.
 
     Each is pinned by a pidfd before it is looked up again: a pid that has been reused is not
     signalled. Raises HostError.
     """
     held: dict[int, int] = {}
     try:
-        for pid in members(container):
+        for pid in listing():
             if (fd := open_process(pid, start_time(pid))) >= 0:
                 held[pid] = fd
-        for pid in members(container):
+        for pid in listing():
             if pid in held:
                 send_signal(held[pid], signal, pid)
     finally:

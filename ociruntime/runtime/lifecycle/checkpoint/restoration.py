@@ -22,7 +22,7 @@ from ociruntime.base.files import read_file
 from ociruntime.base.foreground import CaughtSignals
 from ociruntime.base.mountinfo import Mount, parse_mountinfo
 from ociruntime.base.paths import clean, is_below
-from ociruntime.base.process import SIGKILL, send_signal, signal_process, start_time
+from ociruntime.base.process import SIGKILL, send_signal, start_time
 from ociruntime.runtime.host.criu import Session
 from ociruntime.runtime.host.criu_messages import RESTORE
 from ociruntime.runtime.host.facts import gather
@@ -52,7 +52,7 @@ from ociruntime.runtime.lifecycle.checkpoint.external_mounts import (
 )
 from ociruntime.runtime.lifecycle.checkpoint.image_record import ImageRecord
 from ociruntime.runtime.lifecycle.creation import Creation
-from ociruntime.runtime.lifecycle.members import descendants
+from ociruntime.runtime.lifecycle.members import descendants, signal_listed
 from ociruntime.runtime.lifecycle.mounts import carry_out
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.identity import BITS
@@ -233,8 +233,7 @@ class Restoration(Creation):
                 self._check_privileges()
                 self._catch_signals()
             except BaseException:
-                for each in self._restored():
-                    signal_process(each, start_time(each), SIGKILL)
+                signal_listed(self._restored, SIGKILL)
                 self._prepared.cgroup.kill()
                 raise
 
@@ -284,8 +283,11 @@ class Restoration(Creation):
                     )
 
     def _restored(self) -> set[int]:
-        """Return the pids of all restored processes: the images choose their cgroups."""
-        pids = descendants(self._first, with_namespace=True)
+        """Return the pids of all restored processes: the images choose their cgroups.
+
+        They descend from the first one. Its pid namespace may be one that others are in.
+        """
+        pids = descendants(self._first, with_namespace=False)
         return {*pids, *self._prepared.cgroup.processes()} - {self._session.pid}
 
     def _is_of_this_user_namespace(self, pid: int) -> bool:
