@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from tests.engines.command import await_end
-from tests.support.terminal import PtyCommand
+from tests.support.terminal import PtyCommand, Terminal
 
 WAITS_FOR_TERM = "trap 'exit 3' TERM; echo ready; while :; do sleep 0.02; done"
 WAITS_FOR_USR1 = WAITS_FOR_TERM.replace("trap 'exit 3' TERM", "trap 'exit 9' USR1")
 MIB = 1 << 20
+
+
+def _resize_until_seen(terminal: Terminal) -> None:
+    """Resize anew if nothing happens: docker's client misses changes before it handles SIGWINCH."""
+    for _ in range(3):
+        try:
+            terminal.read_until("resized\r", 6)
+        except AssertionError:
+            terminal.resize(22, 54)
+            terminal.resize(22, 55)
+        else:
+            return
+    terminal.read_until("resized\r")
 
 
 def converse(command: PtyCommand) -> None:
@@ -21,7 +34,7 @@ def converse(command: PtyCommand) -> None:
         assert "33 101" in seen
         terminal.resize(22, 55)
         terminal.write('until [ "$(stty size)" = "22 55" ]; do sleep 0.02; done; echo re""sized\n')
-        terminal.read_until("resized\r")
+        _resize_until_seen(terminal)
         terminal.write("exit 5\n")
         await_end(command.pid)
         assert command.wait() == 5
