@@ -207,7 +207,7 @@ def pods(document: Document) -> Table:
 def idle(document: Document) -> Table:
     """Return the memory of idle pods."""
     found = document["pods"]
-    rows = [["idle pod, PSS KiB", "at first", "then", "of it"]]
+    rows = [["idle pod, PSS KiB", "at start", "hibernated", "of which"]]
     for name, later in found["idle_later"].items():
         first, parts = found["idle_first"][name], found["idle_parts"][name]
         rows.append([name, f"{first:.0f}", f"{later:.0f}", parts])
