@@ -1,7 +1,8 @@
-# What both demonstrations print: each command as a person would type it, then its output.
+# Shell functions shared by the demonstrations: print a command as a person would type it, run it,
+# and check that nothing is left behind.
 # shellcheck shell=sh
 
-# prompt COMMAND...: as a person would type it.
+# prompt COMMAND...: print the command as a person would type it.
 prompt() {
     printf '\n$'
     for word in "$@"; do
@@ -18,7 +19,7 @@ show() {
     "$@"
 }
 
-# nothing WHERE COMMAND...: the command must print nothing.
+# nothing WHERE COMMAND...: fail if the command prints anything.
 nothing() {
     where=$1
     shift

@@ -1,5 +1,5 @@
 /*
- * The program of the two processes:
+ * main() of `_init`, which runs as a pod's process 1 or as its lock holder:
  *
  *   _init pod LOCK CONTROL REPORT NAMESPACES HOSTNAME [CGROUP]...
  *       makes the pod's process 1, as a child of the caller, writes its pid to the descriptor

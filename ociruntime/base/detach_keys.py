@@ -14,12 +14,13 @@ def parse_keys(text: str) -> bytes:
         letter = word.removeprefix("ctrl-")
         if len(letter) != 1 or not letter.isascii():
             raise UsageError(
-                f'--detach-keys: "{word}" is not a key', "a character, or ctrl- and one"
+                f'--detach-keys: "{word}" is not a key',
+                "use a character, or ctrl- followed by a character",
             )
         code = ord(letter)
         if letter != word:
             if not (letter.isalpha() or letter in "@[\\]^_"):
-                raise UsageError(f'--detach-keys: "{word}" is not a key', "ctrl- and a letter")
+                raise UsageError(f'--detach-keys: "{word}" is not a key', "use ctrl- and a letter")
             code = ord(letter.upper()) ^ 0x40
         keys += bytes([code])
     return keys

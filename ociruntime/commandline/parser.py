@@ -93,8 +93,8 @@ def parse_command(
 ) -> None:
     """Parse what follows the name of ``command``; ``options`` are those of the program.
 
-    If another program's command line begins after some argument, it is left alone.
-    Raises UsageError.
+    The arguments after the first ``command.options_end`` (if not 0) belong to another program's
+    command line and are not parsed.  Raises UsageError.
     """
     tables = (command.options, options)
     for _ in range(command.options_end - 1):

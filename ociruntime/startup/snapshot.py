@@ -181,7 +181,7 @@ def _read_head(path: str) -> bytes:
 
 
 def _checksum(head: bytes) -> int:
-    """Return FNV-1a over 64-bit words, with the checksum's own place taken as 0."""
+    """Return FNV-1a over 64-bit words, with the checksum field itself counted as 0."""
     total = 0xCBF29CE484222325
     size = len(head) & ~7
     words = Struct(f"={size // 8}Q").unpack_from(head)

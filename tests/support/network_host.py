@@ -1,4 +1,4 @@
-"""A host for tests of networks, and its expected state when all pods are gone."""
+"""Fixtures for network tests: a namespace that acts as the host, and the check that it is clean."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.netns import NetworkNamespace
 
 @pytest.fixture
 def namespaces() -> Iterator[Callable[[], NetworkNamespace]]:
-    """Makes namespaces."""
+    """Return a function that creates a network namespace; the fixture closes them."""
     if os.geteuid() != 0:
         pytest.skip("needs root")
     if not shutil.which("ip"):
@@ -45,7 +45,10 @@ def host(namespaces: Callable[[], NetworkNamespace], tmp_path: Path) -> NetworkH
 
 @pytest.fixture(name="host", autouse=True)
 def own_host(namespaces: Callable[[], NetworkNamespace], work: Path) -> Iterator[NetworkHost]:
-    """In which all runs that a test of the module starts, and is cleared up: it comes first."""
+    """Run each test of the module inside the host's namespace.
+
+    The name hides the fixture ``host``; as the first fixture, it is torn down last.
+    """
     one = NetworkHost(namespaces, work)
     one.state = work / "data" / "net"
     with one.namespace.entered():

@@ -1,4 +1,4 @@
-"""``ocipod`` with a data directory of its own, and the end of all that a test left in it."""
+"""Run ``ocipod`` with its own data directory, and remove everything that a test leaves in it."""
 
 from __future__ import annotations
 

@@ -68,10 +68,10 @@ def kind_of_archive(names: Set[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The rules for names that a file (an ACI) contains for its image.
+    """Rules for whether an imported image gets the name that its file (an ACI) declares.
 
     The image gets the name if the policy requires no signature for it and no other image has it;
-    ``replace`` takes it from another image.  Otherwise ``warn`` is called.
+    ``replace`` takes it from another image.  If it does not get the name, ``warn`` is called.
     """
 
     permission: Permission

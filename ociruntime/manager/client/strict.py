@@ -1,6 +1,6 @@
 """The ``ocictl container`` commands for scripts.
 
-They fail on wrong states, and their table has fixed columns.
+They fail if the container is in the wrong state, and print tables with fixed columns.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A container: the requests for it, its restarts, and the reconciliation with its pod.
+"""A container: the requests for it, its restarts with backoff, and reconciliation with its pod.
 
 The state file of the pod's app is the truth.  The record remembers which start and which exit were
 acted on; so events, restarts and removals follow even if no daemon was running when it happened.

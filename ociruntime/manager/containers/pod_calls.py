@@ -1,6 +1,6 @@
-"""The ways in which the manager changes pods: ``ocipod``, a pod's monitor, the OCI runtime.
+"""How the manager controls pods: through ``ocipod``, a pod's monitor and the OCI runtime.
 
-Nothing that they start depends on the daemon staying alive.
+Every process started here survives the daemon.
 """
 
 from __future__ import annotations

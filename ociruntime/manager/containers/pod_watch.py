@@ -1,4 +1,4 @@
-"""Watches on directories in the event loop, by inotify(7)."""
+"""Watch directories (the pods' phases and states) with inotify(7) in the event loop."""
 
 from __future__ import annotations
 

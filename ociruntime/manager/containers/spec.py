@@ -260,7 +260,7 @@ def pod_args(
 
 
 def _host_name(spec: Spec, container_id: str) -> str:
-    """Return the container's host name, by default the host's own if it shares its network."""
+    """Return the container's hostname; the default is the host's if they share the network."""
     if setting(spec, "network") == "host":
         return str(spec.get("hostname") or os.uname().nodename)
     return str(spec.get("hostname") or container_id[:_SHORT])

@@ -239,7 +239,10 @@ SANDBOX_OPTIONS = (
         "memory",
         "memory limit of all apps together",
         "SIZE",
-        details="SIZE is 512K, 50M or 1.5GiB, in steps of 1024; at least 4096.",
+        details=(
+            "SIZE is a number with an optional unit, for example 512K, 50M or 1.5GiB; units "
+            "are powers of 1024. The minimum is 4096 bytes."
+        ),
     ),
     Option(
         "cpu",

@@ -162,8 +162,8 @@ RUN_OPTIONS = (
         "size of /dev/shm (default: 64M)",
         "SIZE",
         details=(
-            "All apps share /dev/shm. SIZE is 512K, 50M or 1.5GiB, in steps of 1024. "
-            "Conflicts with --ipc=parent."
+            "All apps share /dev/shm. SIZE is a number with an optional unit, for example "
+            "512K, 50M or 1.5GiB; units are powers of 1024. Conflicts with --ipc=parent."
         ),
     ),
     Option(
@@ -230,12 +230,12 @@ APP_OPTIONS = (
     ),
     Option(
         "memory",
-        "memory limit (before IMAGE: of the pod)",
+        "memory limit of the app (before the first IMAGE: of the pod)",
         "SIZE",
         details=(
-            "SIZE is 512K, 50M or 1.5GiB, in steps of 1024; at least 4096. Before the "
-            "first IMAGE the limit applies to all apps together; so do --cpu, --cpu-shares "
-            "and --pids."
+            "SIZE is a number with an optional unit, for example 512K, 50M or 1.5GiB; units "
+            "are powers of 1024. The minimum is 4096 bytes. Before the first IMAGE the limit "
+            "applies to all apps together; so do --cpu, --cpu-shares and --pids."
         ),
     ),
     Option(

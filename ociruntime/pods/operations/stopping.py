@@ -1,4 +1,7 @@
-"""Stop a pod through its monitor's control socket."""
+"""The client side of stopping a pod: send ``halt`` to its monitor.
+
+The monitor sends the stop signal, waits and kills in ``pods/supervisor/app_run.py``.
+"""
 
 from __future__ import annotations
 

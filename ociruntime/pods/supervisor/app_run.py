@@ -1,4 +1,4 @@
-"""One supervised app: start, stop, record, remove."""
+"""One supervised app: start it, stop it (stop signal, timeout, SIGKILL), record and remove it."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def assemble(
 
 
 def _choose(mounts: list[CgroupMount]) -> CgroupMount | None:
-    """Return the host's own mount: root file systems of running containers have more of them."""
+    """Return the host's own mount; others may belong to root filesystems of containers."""
     for mount in mounts:
         if mount.mountpoint == _USUAL_PLACE or mount.mountpoint.startswith(_USUAL_PLACE + "/"):
             return mount

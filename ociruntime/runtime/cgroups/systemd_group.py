@@ -40,10 +40,10 @@ _UNKNOWN = -1
 
 
 class SystemdCgroup(Cgroup):
-    """A unit's cgroup; ``user`` tells whether it is one of the user's manager.
+    """The cgroup of a systemd unit; ``user``: the unit belongs to the user's systemd instance.
 
-    ``subgroup`` names the cgroup below the unit's that is the container's, empty if the
-    unit's own is.
+    ``subgroup`` is the child cgroup that holds the container, empty if the unit's own cgroup
+    does.
     """
 
     __slots__ = ("_asked", "_manager", "_name", "_slice", "subgroup", "user")
@@ -117,9 +117,9 @@ class SystemdCgroup(Cgroup):
         where: str = "linux.resources",
         rootless: bool = False,
     ) -> None:
-        """Make the unit, a scope around the init, and what else is needed.
+        """Create the unit (a scope with the init) and the cgroups that systemd does not create.
 
-        After an error :meth:`remove` is still to be called.  Raises ConfigError, HostError.
+        After an error, :meth:`remove` must still be called.  Raises ConfigError, HostError.
         """
         resources = resources or {}
         found = self.settings(resources, where)

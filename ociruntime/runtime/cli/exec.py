@@ -57,7 +57,7 @@ COMMANDS = (
         options=(
             Option(
                 "process",
-                "read the process object from FILE, not COMMAND",
+                "run the process described in FILE instead of COMMAND",
                 "FILE",
                 short="p",
                 details="FILE holds a process object as in config.json.",

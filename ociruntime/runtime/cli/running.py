@@ -126,7 +126,7 @@ def _name_the_flag(failure: RuntimeFailure) -> None:
 
 
 def run_mounts(context: Context, arguments: Arguments) -> int:
-    """Change the mounts."""
+    """Add a mount to a running container, or remove one."""
     action, container_id, file = arguments.positional
     if action not in ("add", "remove"):
         raise UsageError(f'mounts: unknown action "{action}"', "add or remove")

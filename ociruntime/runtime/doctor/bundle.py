@@ -184,7 +184,10 @@ class Document:
         return not value and any(each.startswith(inside) for each in self._touched)
 
     def remove(self, where: str) -> bool:
-        """Remove the refused item, or the object that lacks it; return False if it must stay."""
+        """Remove the value at the JSON path ``where``; return False if that is not possible.
+
+        If the value is missing, add its default, or else remove the object that should have it.
+        """
         steps = steps_of(where)
         parents = [self.config]
         for step in steps:

@@ -263,7 +263,8 @@ PRIVILEGES: tuple[Probe, ...] = (
         "capabilities",
         capabilities,
         "",
-        "start ociruntime with them; in a container: --cap-add for its engine",
+        "start ociruntime with these capabilities; "
+        "inside a container, pass --cap-add to the engine",
         essential=True,
     ),
     Probe(

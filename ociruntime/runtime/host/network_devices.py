@@ -203,7 +203,7 @@ def _addresses(own: Rtnetlink, index: int) -> list[bytes]:
 
 
 def _routes(own: Rtnetlink, index: int) -> list[bytes]:
-    """Return the configured routes through this device alone; those to neighbours first."""
+    """Return the configured routes that use only this device; directly connected ones first."""
     near: list[bytes] = []
     far: list[bytes] = []
     oif = attribute(RTA_OIF, pack("=I", index))

@@ -86,7 +86,7 @@ def _open_devices() -> int:
 
 
 def _index(device: int) -> int:
-    """Read a device's index in its own directory, which is right whatever its name is by now."""
+    """Return the ifindex from the device's sysfs directory: stays correct after a rename."""
     fd = os.open("ifindex", os.O_RDONLY | os.O_CLOEXEC, dir_fd=device)
     try:
         return int(os.read(fd, 32))

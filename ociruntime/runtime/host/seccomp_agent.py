@@ -34,9 +34,10 @@ class SeccompAgent:
         self._socket = connect(path, "seccomp agent", SECONDS)
 
     def hand_on(self, listener: int, pid: int, state: dict[str, Any]) -> None:
-        """Send the process ``pid`` of the container in ``state``, and end the connection.
+        """Send ``listener`` and the state of process ``pid``; then close the connection.
 
-        Raises HostError.
+        ``listener`` is the descriptor of the seccomp notifications, ``state`` the state document
+        of the container.  Raises HostError.
         """
         data = dump(process_state(pid, self._metadata, state)).encode("utf-8", "surrogateescape")
         rights = (
@@ -55,7 +56,7 @@ class SeccompAgent:
             self.close()
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection."""
         self._socket.close()
 
 

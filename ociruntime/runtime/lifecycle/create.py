@@ -1,4 +1,4 @@
-"""`create`: set up a container without starting its program."""
+"""`create`: set up a container without starting its program; the steps are in ``creation.py``."""
 
 from __future__ import annotations
 

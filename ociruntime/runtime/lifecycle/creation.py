@@ -1,4 +1,4 @@
-"""Create a container: one method per step, in the order of ``create``.
+"""The steps of ``create`` (``--pid-file``, console, hooks, cgroup ...), one method per step.
 
 Every change to the host is pushed on the undo stack, or recorded in the state directory before it
 is made. So an error leaves nothing behind, and stale state of a killed command is removed by the

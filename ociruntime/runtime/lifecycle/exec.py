@@ -1,4 +1,7 @@
-"""`exec`: run a further process in a created or running container."""
+"""`exec`: run a further process (user, capabilities, environment) in a container.
+
+``execution.py`` starts the process.
+"""
 
 from __future__ import annotations
 

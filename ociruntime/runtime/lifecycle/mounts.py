@@ -163,7 +163,7 @@ def _place(container: Container) -> Place:
     if not apart & CLONE_NEWNS:
         raise StepError(
             f'"{container.id}" has no mount namespace of its own',
-            "mounts would be the host's",
+            "its mounts are the host's, and changing them would change the host",
         )
     return Place(container.pid, apart)
 

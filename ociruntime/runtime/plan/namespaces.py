@@ -49,7 +49,7 @@ JOIN_ORDER = (
 
 
 def compile_namespaces(job: Compilation) -> None:
-    """Compile the steps from the spawn to the container's init."""
+    """Compile the operations that create and join namespaces, up to the container's init."""
     joins: dict[int, tuple[str, str]] = {}
     for index, namespace in enumerate(job.linux.get("namespaces") or ()):
         kind = NAMESPACES[namespace["type"]]

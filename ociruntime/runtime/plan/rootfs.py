@@ -1,6 +1,7 @@
 """The container's root filesystem: prepare it for the mounts, and make it the process's root.
 
-``csrc/executor/ops_restrictions.c`` masks paths and makes them read-only.
+Masked and read-only paths become operations here; ``csrc/executor/ops_restrictions.c`` carries
+them out.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ def state_document(
 ) -> dict[str, Any]:
     """Return the state document that hooks and seccomp agents read, and the base of `state`.
 
-    ``pid`` is the init as the reader's pid namespace numbers it, 0 when there is
-    none; ``bundle`` is absolute.
+    ``pid`` is the init's pid in the reader's pid namespace, or 0 if there is no init;
+    ``bundle`` is absolute.
     """
     document: dict[str, Any] = {
         "ociVersion": oci_version,

@@ -1,4 +1,4 @@
-"""Check rules of the process object."""
+"""Check the specification's rules for the process object."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ from ociruntime.runtime.lifecycle.run import delete_after_end
 def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
     """Restore a container; return its init's exit status, or 0 with ``detach``.
 
-    What CRIU has written is taken for the processes, config.json for everything around them.
-    Raises UsageError, ConfigError, ContainerExists, ContainerError, CriuError, HookError,
-    HostError; then nothing is left.
+    The processes come from CRIU's images, everything else from config.json.  Raises UsageError,
+    ConfigError, ContainerExists, ContainerError, CriuError, HookError, HostError; after an error,
+    nothing is left behind.
     """
     check_id(options.id)
     program = find_criu(criu.program)
@@ -34,7 +34,7 @@ def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
     end_on_signals()
     if not os.path.isdir(criu.image_path):
         raise ContainerError(f"--image-path {criu.image_path}: directory not found")
-    check_directory(criu.image_path, "checkpoint")  # it says what the processes are
+    check_directory(criu.image_path, "checkpoint")  # its images become processes
     make_directory(criu.work_path)
     record = read_record(criu.image_path)
     prepared = prepare(context, options)

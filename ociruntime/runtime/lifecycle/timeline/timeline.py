@@ -61,7 +61,7 @@ class Timeline:
             # the container.
             os.write(self._times_fd, bytes(8 * (len(self.operations) + 1)))
         except OSError as error:
-            raise HostError("make a memory file for times", error) from None
+            raise HostError("create a memfd for the timeline", error) from None
         return self._times_fd
 
     def times(self) -> list[int]:

@@ -1,3 +1,5 @@
+"""Containers without their own cgroup (``--cgroup-manager disabled``): limits are refused."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,4 @@
-"""The program as a process: isolated, without environment, with whatever descriptors."""
+"""``ociruntime`` as a process: ``python -I``, an empty environment, unusable standard streams."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""How hooks are compiled: their state, defaults, timeouts and when they run."""
+
 from __future__ import annotations
 
 import json
