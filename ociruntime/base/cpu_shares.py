@@ -6,8 +6,8 @@ from __future__ import annotations
 def weight_of_shares(shares: int) -> int:
     """Convert v1's 2..262144 (default 1024) to v2's 1..10000 (default 100).
 
-    The quadratic in log2 that runtimes and Kubernetes have agreed on: ends and usual value
-    map to each other; the straight line used before gave 1024 shares a weight of 39.
+    Uses the quadratic in log2 that runtimes and Kubernetes have agreed on, which maps minimum,
+    default and maximum to each other; the earlier linear formula gave 1024 shares a weight of 39.
     """
     from math import ceil, log2
 

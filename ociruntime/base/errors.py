@@ -6,27 +6,27 @@
      +- ContainerError         the container's state forbids the request
      |   +- NoSuchContainer    unknown id
      |   +- ContainerExists    id in use
-     |   +- NotRunning         the init is gone
+     |   +- NotRunning         the init has exited
      +- HostError              a system call outside the container failed
      +- StepError              an operation of the plan failed inside
      +- HookError              a hook failed, timed out or could not be started
      +- CriuError              criu is missing, or could not dump or restore
      +- PodError               the pod's state forbids the request, or a file of it is damaged
-     |   +- NoSuchPod          no pod, or more than one, is meant by a UUID
-     +- ImageError             an image is not there, damaged, or refused
-     |   +- RegistryError      a registry said no, or nothing
-     +- NetworkError           a pod's network could not be made
-     +- ManagerError           the container manager could not do it
+     |   +- NoSuchPod          a UUID or prefix matches no pod, or several
+     +- ImageError             an image is missing, damaged, or refused
+     |   +- RegistryError      a registry refused, or did not answer
+     +- NetworkError           a pod's network could not be set up or torn down
+     +- ManagerError           a request to the container manager failed
      |   +- BadRequest         a request is wrong; names the JSON path
      |   +- Forbidden          the daemon's configuration does not allow it
-     |   +- NotFound           no container is meant by a reference
+     |   +- NotFound           a reference matches no container
      |   +- Conflict           a name is in use, the container's state forbids it
      |   +- StartFailed        the program was not executed; has the exit code
      +- InternalError          a bug in ociruntime itself
 
-A message is lower case without a final stop.  It says what was tried, on what,
-and what the kernel said; the hint, in parentheses behind it, says what to do.
-Only the command line prints.
+A message is lower case without a final stop.  It says what was attempted, on which object,
+and what went wrong, in the kernel's words; the hint, in parentheses after it, says what to do.
+Only the command line prints messages.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _LAST = 200
 
 
 class RuntimeFailure(Exception):
-    """Base of all: ``message`` and an optional ``hint``; ``str()`` joins them.
+    """Base class of all errors: ``message`` and an optional ``hint``; ``str()`` joins them.
 
-    Notes (``add_note``) follow: what could not be undone.
+    Notes (``add_note``) say what could not be undone.
     """
 
     exit_status = 1
@@ -60,9 +60,9 @@ class UsageError(RuntimeFailure):
 class ConfigError(RuntimeFailure):
     """A value of config.json is missing, invalid or not supported.
 
-    ``where`` is its JSON path (``mounts[7].options[0]``), empty for the file itself.  Both it
-    and the message may quote the document as it is: undecodable bytes are escaped here, and text
-    that is too long for a line is cut in the middle.
+    ``where`` is its JSON path (``mounts[7].options[0]``), empty for the file itself.  Path and
+    message may quote the document verbatim: undecodable bytes are escaped here, and text that is
+    too long for a line is shortened in the middle.
     """
 
     def __init__(self, where: str, message: str, hint: str = "") -> None:
@@ -82,7 +82,7 @@ class NoSuchContainer(ContainerError):
 
 
 class ContainerExists(ContainerError):
-    """The id is taken."""
+    """The id is in use."""
 
     def __init__(self, container_id: str) -> None:
         super().__init__(f'container with given ID already exists: "{container_id}"')
@@ -116,7 +116,7 @@ class HookError(RuntimeFailure):
 
 
 class CriuError(RuntimeFailure):
-    """CRIU is missing, too old, or could not do it; the message quotes its log."""
+    """CRIU is missing, too old, or failed; the message quotes its log."""
 
 
 class PodError(RuntimeFailure):
@@ -124,7 +124,7 @@ class PodError(RuntimeFailure):
 
 
 class NoSuchPod(PodError):
-    """A UUID, or the beginning of one, means no pod or several."""
+    """A UUID, or a prefix of one, matches no pod or several."""
 
 
 class ImageError(RuntimeFailure):
@@ -132,21 +132,21 @@ class ImageError(RuntimeFailure):
 
 
 class RegistryError(ImageError):
-    """A registry refused or did not answer: the message has the request and what came back."""
+    """A registry refused or did not answer; the message has the request and the response."""
 
 
 class NetworkError(RuntimeFailure):
-    """A network could not be made or taken down; the message names it and the plugin."""
+    """A network could not be set up or torn down; the message names it and the plugin."""
 
 
 class ManagerError(RuntimeFailure):
-    """The container manager could not do it; ``code`` is the word for it in answers of its API."""
+    """A request to the container manager failed; ``code`` is the API's error code."""
 
     code = "failed"
 
 
 class BadRequest(ManagerError):
-    """A request cannot be understood; ``where`` is the JSON path of what is wrong, if any."""
+    """A request is invalid; ``where`` is the JSON path of the invalid value, if there is one."""
 
     code = "bad_request"
 
@@ -162,7 +162,7 @@ class Forbidden(ManagerError):
 
 
 class NotFound(ManagerError):
-    """A reference means no container."""
+    """A reference matches no container."""
 
     code = "not_found"
 
@@ -184,11 +184,11 @@ class StartFailed(ManagerError):
 
 
 class InternalError(RuntimeFailure):
-    """Cannot happen; if it does, it is ours."""
+    """A bug in ociruntime: something that cannot happen has happened."""
 
 
 def reason(error: OSError) -> str:
-    """The kernel's word for an errno, in the lower case that callers compare with."""
+    """Return the kernel's text for an errno, in the lower case that callers compare with."""
     text = error.strerror or str(error)
     return text[:1].lower() + text[1:]
 

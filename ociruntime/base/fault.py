@@ -1,11 +1,11 @@
 """Fault injection: points where tests stop, kill or delay the process to provoke a race or crash.
 
 ``OCIPOD_FAULT=POINT:stop``, ``POINT:kill`` or ``POINT:sleep=MILLISECONDS``, several separated by
-commas; without the variable a point costs one look at the environment.
+commas; without the variable, a point costs one lookup in the environment.
 
 Environments come from callers, who may have fewer privileges than the program (sudo's env_keep).
-So such variables count only beside the file ``_faults``, which ``./dev build`` makes in the package
-and no wheel contains.
+So these variables are ignored unless the package contains the file ``_faults``, which ``./dev
+build`` creates and no wheel contains.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def fault(point: str) -> None:
 
 
 def variable_for_tests(name: str) -> str:
-    """Return the value of a variable that is meant for tests: "" where nothing is tested."""
+    """Return the value of a test variable; "" if it is not set or this is not a test build."""
     value = os.environ.get(name, "")
     return value if value and os.path.exists(MARKER) else ""
 

@@ -36,8 +36,8 @@ def write_new(
 ) -> None:
     """Create ``path``, which must not exist, with ``data``.  Raises OSError.
 
-    With ``lasting`` the data are on the disk afterwards. ``within`` is the descriptor of the
-    directory that a relative path starts at. A partly written file is removed.
+    With ``lasting``, the data survive a power failure. ``within`` is the descriptor of the
+    directory that a relative path is resolved in. A partly written file is removed.
     """
     flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC | posix.O_NOFOLLOW
     fd = posix.open(path, flags, mode, dir_fd=within)
@@ -65,9 +65,10 @@ def replace_file(
 ) -> None:
     """Replace ``path`` atomically: readers see the old file or the complete new one.
 
-    With ``lasting`` that includes readers after a power failure; without, the file may then be
-    empty. Raises OSError. The temporary name has our pid, so that several may write at once; a
-    single writer can have its own, which leaves one stale file at most.
+    With ``lasting``, this holds for readers after a power failure, too; without it, the file may
+    then be empty. The name of the temporary file contains our pid, so that several processes may
+    write at once; a single writer can pass a fixed name as ``temporary``, so that a crash leaves
+    at most one stale file. Raises OSError.
     """
     name = path.rpartition("/")[2]
     temporary = temporary or f"{path.removesuffix(name)}.{name}.{posix.getpid()}"
@@ -100,12 +101,12 @@ def sync_directory(path: str) -> None:
 def cgroup_tree(top: str, skipped: Container[int]) -> Iterator[str]:
     """Yield the paths of all cgroups below ``top``, children first, and then ``top`` itself.
 
-    A path is valid until the next one is asked for.  A directory whose reading fails with an errno
-    in ``skipped`` is left out; raises OSError for others.
+    A path is valid until the next one is requested.  A directory that cannot be read, with an
+    errno in ``skipped``, is left out; raises OSError for other errors.
 
-    A container may nest its cgroups as deep as it likes, with names as long as it likes.  So this
-    keeps one descriptor, comes back by ``..`` (a cgroup cannot be moved), and yields a path through
-    that descriptor where the real one is too long for the kernel.
+    A container may nest its cgroups to any depth, with names of any length.  So this keeps a single
+    descriptor, returns through ``..`` (a cgroup cannot be moved), and yields a path through that
+    descriptor where the real one is too long for the kernel.
     """
     try:
         # kernfs counts subdirectories in the link number as other file systems do.

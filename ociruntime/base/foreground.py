@@ -99,13 +99,13 @@ def wait_foreground(
     signals: CaughtSignals | None = None,
     notifying: NotifyRelay | None = None,
 ) -> int:
-    """Forward signals to the container's init until it ends; its exit status.
+    """Forward signals to the container's init until it exits; return its exit status.
 
-    A process killed by signal n counts as 128+n.  It must be a child of this process; other
-    children, reparented to us as a subreaper, are reaped meanwhile.  ``relay`` is started here, and
-    always closed again, with the terminal restored.  ``signals`` stay caught, so that a late one
-    does not interrupt what the caller has still to clear away.  ``notifying`` forwards the
-    container's notifications to a service manager.
+    The status is 128+n if signal n killed the init, which must be a child of this process; other
+    children, reparented to us as a subreaper, are reaped, too.  ``relay`` is started here and
+    always closed, with the terminal restored.  ``signals`` stay caught, so that a late one does
+    not interrupt the caller's cleanup.  ``notifying`` forwards the container's notifications to a
+    service manager.
     """
     caught = signals or CaughtSignals()
     try:

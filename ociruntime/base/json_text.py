@@ -60,10 +60,10 @@ _CONSTANTS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def dump(value: object, indent: int | str = 0) -> str:
-    """JSON text of a value made of dict, list, tuple, str, int, float, bool and None.
+    """Return the JSON text of a value made of dict, list, tuple, str, int, float, bool and None.
 
-    ``indent``: 0 puts everything on one line without blanks; a number of blanks, or the
-    text itself (a tab), one level.  Raises TypeError for anything else.
+    ``indent`` is the indentation of one level, as a number of spaces or as text (a tab); 0 puts
+    everything on one line without spaces.  Raises TypeError for values of other types.
     """
     step = " " * indent if isinstance(indent, int) else indent
     pieces: list[str] = []

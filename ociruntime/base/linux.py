@@ -1,8 +1,8 @@
-"""Numbers of the Linux kernel interface that more than one layer uses.
+"""Constants of the Linux kernel interface that more than one layer uses.
 
-Plain integers and tables, imported by everything, importing nothing.  Values are
-those of include/uapi/linux and, for signals and resource limits, of the
-architectures that share the generic numbering (x86, arm, riscv, s390, powerpc).
+This module imports nothing, because everything imports it.  Values are from include/uapi/linux
+and, for signals and resource limits, from the generic numbering that most architectures share
+(x86, arm, riscv, s390, powerpc).
 """
 
 from __future__ import annotations

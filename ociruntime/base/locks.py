@@ -1,7 +1,7 @@
 """Locks between processes, with flock(2): a lock belongs to the open file description.
 
-So it is shared by all descriptors that fork(2) and dup(2) have made of it, and released with the
-last of them.
+So all descriptors that fork(2) and dup(2) make of it share the lock, and closing the last of them
+releases it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def lock_within(fd: int, seconds: float) -> bool:
 class FileLock:
     """A context that holds the lock of the file ``path``, created if needed (mode 0600).
 
-    Its value is whether the lock was taken, which can be False without ``wait``. The file may be
-    unlinked by whoever holds it exclusively: processes that wait then lock the new one. Raises
-    HostError.
+    The context's value is whether the lock was taken; without ``wait`` it can be False. A process
+    that holds the lock exclusively may unlink the file: processes that wait then lock the new one.
+    Raises HostError.
     """
 
     __slots__ = ("_fd", "_kind", "_path", "_wait")

@@ -1,15 +1,15 @@
 """The log: errors, warnings and debug messages, on standard error or in a file.
 
-Callers read it by machine.  containerd takes the last JSON object whose level is
-``error``; podman reads the whole file as one JSON document.  Hence: one line per
-failing call, in the shape of runc's (logrus text, or one-line JSON with the keys
-``level``, ``msg``, ``time``), the time with its zone.  When the log is a file, the
-bare message of an error also goes to standard error, where conmon and people look.
+Callers parse it: containerd takes the last JSON object whose level is ``error``; podman reads the
+whole file as one JSON document.  So a failing call writes a single line in runc's format (logrus
+text, or one-line JSON with the keys ``level``, ``msg``, ``time``), and the time includes its zone.
+When the log is a file, the bare message of an error also goes to standard error, where conmon and
+people look.
 
 Warnings are held back until the command has succeeded: together with an error they would make the
-file two documents.  ``--debug`` writes everything at once.
+file two documents.  With ``--debug``, everything is written immediately.
 
-``posix`` instead of ``os``, here and wherever every command passes: without ``site``,
+This module, like all that every command loads, uses ``posix`` instead of ``os``: without ``site``,
 nothing else imports ``os``, which takes a millisecond.
 """
 
@@ -31,10 +31,9 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', **_SHORT}
 
 
 class Log:
-    """Writes lines to ``target`` (a path; "" is standard error) as ``text`` or ``json``.
+    """A writer of log lines to ``target`` (a path; "" is standard error), as ``text`` or ``json``.
 
-    ``debug`` lets everything through, ``warnings`` lets warnings through.  No method raises, except
-    ``open``.
+    ``debug`` enables all levels, ``warnings`` enables warnings.  No method raises, except ``open``.
     """
 
     __slots__ = ("_held", "debugging", "format", "target", "warnings")
@@ -49,7 +48,7 @@ class Log:
         self._held: list[str] = []
 
     def open(self) -> None:
-        """Create the file if there is none.  Raises OSError, ValueError, HostError."""
+        """Create the file if it does not exist.  Raises OSError, ValueError, HostError."""
         if not self.target:
             return
         try:
@@ -60,7 +59,7 @@ class Log:
         posix.close(_open_log(self.target))
 
     def error(self, message: str) -> None:
-        """The one reason why the call fails; warnings still held are dropped."""
+        """Log the error that makes the command fail; warnings held back are dropped."""
         self._held.clear()
         if self.target:
             self._append(self._line("error", message))
@@ -71,7 +70,7 @@ class Log:
             _write(self._line("error", message))
 
     def warning(self, message: str) -> None:
-        """Log something the user should know although the command continues."""
+        """Log a warning: the command continues."""
         line = self._line("warning", message)
         if self.debugging:
             self._emit(line)
@@ -84,7 +83,7 @@ class Log:
             self._emit(self._line("debug", message))
 
     def flush(self) -> None:
-        """Writes the warnings held back; called when the command has succeeded."""
+        """Write the warnings held back; called when the command has succeeded."""
         if self._held:
             self._emit("".join(self._held))
             self._held.clear()
@@ -103,7 +102,7 @@ class Log:
             _write(lines)
 
     def _append(self, lines: str) -> None:
-        """One write at the end of the file, so that commands running side by side do not mix."""
+        """Append the lines with a single write, so that lines of concurrent commands do not mix."""
         try:
             fd = _open_log(self.target)
         except (OSError, ValueError, HostError) as error:
@@ -136,7 +135,7 @@ def _open_log(path: str) -> int:
 
 
 def quote(text: str) -> str:
-    """``text`` as a value of a logrus line: bare if it is one plain word, else in quotes."""
+    """Format ``text`` as a value of a logrus line: bare if it is one plain word, else quoted."""
     if text and _BARE.issuperset(text):
         return text
     return '"' + "".join([_ESCAPES.get(c) or _printable(c) for c in text]) + '"'
@@ -155,7 +154,7 @@ def plain(text: str) -> str:
 
 
 def plain_lines(text: str) -> str:
-    """Return ``text`` with its line feeds and all else escaped: for tracebacks and the like."""
+    """Escape ``text`` like ``plain``, but keep its line feeds: for tracebacks and the like."""
     return "\n".join([plain(line) for line in text.split("\n")])
 
 

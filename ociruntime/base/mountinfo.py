@@ -118,7 +118,7 @@ def kernel_mounts(rootfs: str) -> tuple[str, ...]:
 
 
 def find_kernel_mounts(mountinfo: str, rootfs: str) -> tuple[str, ...]:
-    """Return them, like ``kernel_mounts``, from the text of a mountinfo."""
+    """Return the mount points like ``kernel_mounts``, from the text of a mountinfo."""
     targets = [
         mount.target for mount in parse_mountinfo(mountinfo) if mount.fstype in ("proc", "sysfs")
     ]

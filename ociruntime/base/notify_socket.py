@@ -100,10 +100,10 @@ class NotifyRelay:
         return True
 
     def wait_ready(self, pidfd: int) -> None:
-        """Forward until READY=1 or the exit of the process, then close; -1: it has exited.
+        """Forward until READY=1 or the exit of the process, then close.
 
-        The manager has then read everything: it looks up the sender of a message, which must not
-        have exited before.  Raises HostError.
+        ``pidfd`` -1: the process has exited.  On return the manager has read all messages: it
+        looks up the sender of each, which must not have exited before.  Raises HostError.
         """
         poll = select.poll()
         poll.register(self.fileno(), select.POLLIN)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 
 def clean(path: str) -> str:
-    """The absolute path without empty, ``.`` and ``..`` parts; ``..`` stops at the root.
+    """Return the absolute path without empty, ``.`` and ``..`` parts; ``..`` stops at the root.
 
-    A relative path counts from the root, as config.md has it for mount destinations.
+    A relative path is resolved from the root, as config.md requires for mount destinations.
     """
     if path.startswith("/") and "//" not in path and "/." not in path:
         return path.rstrip("/") or "/"

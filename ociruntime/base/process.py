@@ -1,9 +1,8 @@
 """Processes of the host, identified by pid and start time.
 
-A pid alone may have been reused for another process meanwhile; together with the time
-of its start, in clock ticks since boot (proc_pid_stat(5), field 22), it names one
-process: no pid is reused within a tick of a hundredth of a second, unless root requests that pid
-explicitly (ns_last_pid, clone3).
+A pid alone may have been reused for another process.  Together with the start time, in clock ticks
+since boot (proc_pid_stat(5), field 22), it identifies one process: no pid is reused within a tick
+of a hundredth of a second, unless root requests that pid explicitly (ns_last_pid, clone3).
 """
 
 from __future__ import annotations
@@ -28,16 +27,17 @@ DEAD_STATES = b"ZXx"
 def start_time(pid: int) -> int:
     """Return the start time of ``pid`` in ticks since boot; 0 if it has exited.
 
-    A zombie has exited.  Raises HostError.
+    A zombie counts as exited.  Raises HostError.
     """
     ended, _, started = process_stat(pid)
     return 0 if ended else started
 
 
 def process_stat(pid: int) -> tuple[bool, int, int]:
-    """Return whether a process has ended, its parent and its start time, from proc_pid_stat(5).
+    """Return (has exited, parent's pid, start time) of a process, from proc_pid_stat(5).
 
-    Parent and start time are also those of a zombie; 0 if there is none.  Raises HostError.
+    A zombie has exited, but still has a parent and a start time; both are 0 if there is no such
+    process.  Raises HostError.
     """
     path = f"/proc/{pid}/stat"
     try:
@@ -112,7 +112,7 @@ def send_signal(pidfd: int, number: int, pid: int) -> bool:
 
 
 def end_on_signals() -> None:
-    """Make SIGTERM and SIGHUP raise an exception, like SIGINT, so that everything is undone."""
+    """Make SIGTERM and SIGHUP raise an exception, like SIGINT, so that changes are undone."""
     _signal.signal(_signal.SIGTERM, _signal.default_int_handler)
     _signal.signal(_signal.SIGHUP, _signal.default_int_handler)
 

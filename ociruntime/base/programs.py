@@ -1,8 +1,8 @@
 """Programs of the host that a privileged process executes.
 
 They are looked up in the system's directories first.  PATH comes from the caller, who may have
-fewer privileges than we have (sudo's env_keep): only its directories that no one but root and our
-own user can change are used.
+fewer privileges than we have (sudo's env_keep): of its directories, only those are searched that
+no one but root and our own user can change.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ DIRECTORIES = (
 
 
 def own_launcher(name: str) -> str:
-    """Return the path of a program installed with this one, "" if there is none.
+    """Return the path of the launcher ``name`` that is installed with this program, or "".
 
-    Only the launcher can start from a snapshot of the interpreter.
+    Only a launcher can start from a snapshot of the interpreter.
     """
     path = f"{sys.argv[0].partition('/lib/python')[0]}/bin/{name}"
     return path if posix.access(path, posix.X_OK) else ""
 
 
 def find_program(name: str, callers_first: bool = False) -> str:
-    """Return the path of a program that is executable: "" if there is none.
+    """Return the path of the executable program ``name``, or "" if there is none.
 
-    With ``callers_first`` trusted directories of PATH precede the system's.
+    With ``callers_first``, trusted directories of PATH are searched before the system's.
     """
     path = posix.environ.get(b"PATH", b"").decode("utf-8", "surrogateescape").split(":")
     for directory in (*path, *DIRECTORIES) if callers_first else (*DIRECTORIES, *path):

@@ -62,8 +62,8 @@ class Relay:
     def _without_blocking(self, fd: int, access: int) -> int:
         """Open a non-blocking file description of a terminal or pipe.
 
-        Setting O_NONBLOCK on the stream itself would set it for every program that shares
-        it, the caller's shell first of all, and outlast us if we are killed.
+        Setting O_NONBLOCK on the stream itself would set it for every program that shares it
+        (such as the caller's shell), and it would stay set if we are killed.
         """
         try:
             mode = posix.fstat(fd).st_mode
@@ -76,16 +76,16 @@ class Relay:
         return fd
 
     def begin(self) -> None:
-        """Set the host's terminal to raw mode, except that it moves to the first column itself."""
+        """Set the host's terminal to raw mode, except that it still adds carriage returns."""
         self._terminal.make_raw(keep_output=True)
 
     def resume(self) -> None:
-        """Set modes and size again after a stop, since they may have changed."""
+        """Set modes and size again after a stop (SIGTSTP), since they may have changed."""
         self._terminal.make_raw(keep_output=True)
         self.resize()
 
     def resize(self) -> None:
-        """Give the host terminal's size to the container's."""
+        """Set the size of the container's terminal to that of the host's."""
         self._terminal.give_size_to(self._master)
 
     def watch(self, poll: select.poll) -> int | None:

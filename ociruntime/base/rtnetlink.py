@@ -1,8 +1,8 @@
 """A client of rtnetlink(7) for the kernel's links, addresses and routes.
 
-Without a library: to import pyroute2 takes ten times as long as a whole `create`.  And as what
-is copied from one namespace to another goes through as the kernel wrote it, attribute by
-attribute, only the few members that are looked at have to be known here.
+No library is used: importing pyroute2 takes ten times as long as a whole `create`.  Attributes that
+are copied from one namespace to another are passed on as the kernel wrote them, so this module
+knows only the few that it reads or sets.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ NLA_F_NESTED = 0x8000
 
 
 class Link:
-    """A network device, as the namespace that was asked sees it."""
+    """A network device, as seen from the namespace of the socket."""
 
     __slots__ = ("alternative_names", "flags", "hardware", "immutable", "index", "name")
 
@@ -80,9 +80,9 @@ class Link:
 
 
 class Rtnetlink:
-    """A socket in the network namespace in which it was made, wherever this process goes.
+    """A socket that stays in the network namespace in which it was created.
 
-    Another ``protocol`` of netlink takes requests of its own.
+    ``protocol``: another netlink protocol than rtnetlink, with its own requests.
     """
 
     __slots__ = ("_sequence", "_socket")
@@ -155,7 +155,7 @@ class Rtnetlink:
         )
 
     def move(self, index: int, namespace: int, name: str) -> None:
-        """Move a device to the namespace of that descriptor, where it has that name."""
+        """Move a device to the namespace of a descriptor and call it ``name`` there."""
         wanted = attribute(IFLA_NET_NS_FD, pack("=I", namespace))
         wanted += attribute(IFLA_IFNAME, _text(name))
         self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + wanted)
@@ -166,12 +166,12 @@ class Rtnetlink:
         self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + wanted)
 
     def set_hardware(self, index: int, address: bytes) -> None:
-        """Give a device that hardware address."""
+        """Set a device's hardware address."""
         wanted = attribute(IFLA_ADDRESS, address)
         self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + wanted)
 
     def remove_alternative_name(self, index: int, name: bytes) -> None:
-        """Take an alternative name from a device."""
+        """Remove an alternative name of a device."""
         unwanted = attribute(IFLA_ALT_IFNAME, name + b"\0")
         unwanted = attribute(IFLA_PROP_LIST | NLA_F_NESTED, unwanted)
         self.request(RTM_DELLINKPROP, pack(LINK, 0, 0, index, 0, 0) + unwanted)
@@ -195,7 +195,7 @@ def inside(namespace: int, act: Callable[[], Made]) -> Made:
 
 
 def in_new_namespace(act: Callable[[], Made]) -> Made:
-    """Call ``act`` in a new network namespace; raises as ``inside``."""
+    """Call ``act`` in a new network namespace; return its result.  Raises like ``inside``."""
     return _elsewhere(_unshare, act)
 
 

@@ -1,4 +1,4 @@
-"""A program as a sealed memory file, for processes that a container can look into.
+"""A program as a sealed memory file, for processes that a container can see in /proc.
 
 A container can reach the executable of a process in its pid namespace through /proc/PID/exe.  All
 it finds there is a sealed copy in memory: no file on disk, and not writable (CVE-2019-5736).

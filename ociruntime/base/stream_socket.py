@@ -1,4 +1,4 @@
-"""The Unix stream sockets of callers: of consoles, pidfds and seccomp agents."""
+"""Connect to Unix stream sockets of callers: for consoles, pidfds and seccomp agents."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ O_PATH = 0o10000000
 
 
 def connect(path: str, what: str, seconds: float | None = None) -> _socket.socket:
-    """Connect to the stream socket at ``path``, which errors call ``what``; raises HostError.
+    """Connect to the stream socket at ``path``; ``what`` names it in errors.  Raises HostError.
 
-    A path longer than an address can hold is reached through its descriptor.  With
-    ``seconds`` neither the connection nor a later call on it may take longer.
+    A path that is too long for a socket address is opened through a descriptor.  ``seconds`` is
+    the timeout of connecting and of each later call on the socket.
     """
     try:
         return open_connection(path, seconds)
@@ -49,7 +49,7 @@ def open_connection(path: str, seconds: float | None = None) -> _socket.socket:
 
 
 def send_descriptor(sock: _socket.socket, fd: int, data: bytes, action: str) -> None:
-    """Send ``data`` with a descriptor beside it and close the connection; raises HostError."""
+    """Send ``data`` and a descriptor (SCM_RIGHTS), then close the connection; raises HostError."""
     rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, fd.to_bytes(4, "little"))
     try:
         sock.sendmsg([data], [rights], _socket.MSG_NOSIGNAL)

@@ -103,8 +103,8 @@ class Terminal:
     def restore(self) -> None:
         """Restore the saved modes, and close the terminal if it is owned.
 
-        SIGTTOU, by which the kernel would stop a background process, is ignored meanwhile.  Errors
-        of a terminal that is gone are ignored.
+        SIGTTOU, with which the kernel would stop a background process, is ignored here.  Errors
+        of a terminal that no longer exists are ignored.
         """
         if self._saved is not None:
             import termios

@@ -28,13 +28,13 @@ _HINT = "only root and the user who runs this may own it, and no one else may wr
 
 
 class _Untrusted(PermissionError):
-    """The refusal of a path that the kernel would allow."""
+    """Raised for a path that is not trusted, although the kernel allows access to it."""
 
 
 def check_directory(path: str, kind: str) -> bool:
-    """Require that only root and our own user can change the directory ``path``, absolute.
+    """Require that only root and our own user can change the directory at the absolute ``path``.
 
-    Return whether it exists.  ``kind`` names it in errors, as in "image store".  Raises HostError.
+    Returns whether it exists.  ``kind`` names it in errors, as in "image store".  Raises HostError.
     """
     try:
         status, real = _walk(path)
@@ -48,7 +48,7 @@ def check_directory(path: str, kind: str) -> bool:
 
 
 def check_entry(path: str, kind: str) -> bool:
-    """Do the same for a directory, not a link, whose parent directory has been checked."""
+    """Check, like ``check_directory``, a directory whose parent has been checked; refuse links."""
     try:
         if problem := flaw(posix.lstat(path)):
             raise _refusal(path, problem)
@@ -93,7 +93,7 @@ def check_link(path: str, kind: str) -> None:
 def check_parent(path: str, kind: str) -> None:
     """Require that no other user can replace the file at the absolute ``path``.
 
-    Its directory may be a sticky one that all may write to.  Raises HostError.
+    Its directory may be world-writable if it is sticky.  Raises HostError.
     """
     parent = path.rpartition("/")[0]
     try:
@@ -105,9 +105,9 @@ def check_parent(path: str, kind: str) -> None:
 
 
 def make_directory(path: str, mode: int, kind: str) -> bool:
-    """Make the directory ``path``, absolute, with its parents, unless it exists; then check it.
+    """Create the directory at the absolute ``path`` and its parents if missing; then check it.
 
-    Return whether it was made.  Raises HostError.
+    Returns whether it was created.  Raises HostError.
     """
     if check_directory(path, kind):
         return False
@@ -120,7 +120,7 @@ def make_directory(path: str, mode: int, kind: str) -> bool:
 
 
 def flaw(status: posix.stat_result) -> str:
-    """Say why a directory cannot be trusted: "" if it can."""
+    """Return why a directory cannot be trusted, or "" if it can."""
     if status.st_mode & S_IFMT != S_IFDIR:
         return "not a directory"
     if not _is_ours(status.st_uid):
@@ -131,14 +131,14 @@ def flaw(status: posix.stat_result) -> str:
 
 
 def owner_flaw(status: posix.stat_result) -> str:
-    """Say why the owner of an opened file cannot be trusted: "" if it can."""
+    """Return why the owner of an opened file cannot be trusted, or "" if it can."""
     return "" if _is_known(status.st_uid) else f"belongs to uid {status.st_uid}"
 
 
 def in_user_namespace() -> bool:
     """Return whether we are in a user namespace other than the initial one.
 
-    The namespace's inode tells: a nested one may have the same map as the initial one.
+    Decided by the namespace's inode: a nested one may have the same id map as the initial one.
     """
     try:
         return posix.stat("/proc/self/ns/user").st_ino != FIRST_USER_NAMESPACE
@@ -147,7 +147,7 @@ def in_user_namespace() -> bool:
 
 
 def _walk(path: str) -> tuple[posix.stat_result | None, str]:
-    """Follow ``path``, checking each step: (status, path without links) of where it leads.
+    """Resolve ``path``, checking each step; return (status, path without links) of the target.
 
     The status is None if a component of the path does not exist.  Raises OSError.
     """
@@ -182,7 +182,7 @@ def _walk(path: str) -> tuple[posix.stat_result | None, str]:
 
 
 def _parts(path: str) -> list[str]:
-    """The names in a path, the last one first."""
+    """Return the names in a path, the last one first."""
     return [part for part in path.split("/")[::-1] if part not in ("", ".")]
 
 
