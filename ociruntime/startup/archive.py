@@ -40,7 +40,7 @@ MAGIC = MAGIC_NUMBER.ljust(16, b"\0")
 
 
 class Archive:
-    """A finder and loader (importlib.abc) of what one archive holds."""
+    """A finder and loader (importlib.abc) of the modules in one archive."""
 
     __slots__ = ("_directory", "_fd", "_index")
 
@@ -96,19 +96,20 @@ class Archive:
         return marshal.loads(posix.pread(self._fd, size, offset))  # noqa: S302
 
     def close(self) -> None:
-        """Close the file until something is read from it again.
+        """Close the file; it is reopened when a module is read.
 
-        The index is forgotten as well: it would be a twentieth of a snapshot's heap.
+        The index is dropped as well: it would take a twentieth of a snapshot's heap.
         """
         posix.close(self._fd)
         self._fd = -1
         self._index = {}
 
     def to_watch(self, names: "Sequence[str]") -> "list[str]":
-        """Return which of these modules a change of their source would change.
+        """Return the source files of ``names`` whose change makes a snapshot stale.
 
-        They are those that the archive compares by time (not installed ones), and those whose
-        source it does not hold.  Extension modules are neither: they are mapped.
+        These are modules that the archive compares by mtime (installed ones are not compared),
+        and modules that are not in the archive.  Extension modules are left out: a snapshot
+        checks them as mapped files.
         """
         sources = [name for name in names if getattr(sys.modules[name], "__file__", None)]
         python = [name for name in sources if str(sys.modules[name].__file__).endswith(".py")]
@@ -123,11 +124,11 @@ class Archive:
         exec(self._content(module.__name__), module.__dict__)  # noqa: S102
 
     def load_ahead(self, command: str) -> None:
-        """Load what a command needs, in the order in which nothing waits for anything.
+        """Load all modules that a command needs, each after the modules that it imports.
 
-        The import system spends more time on looking for 70 modules, one inside the other,
-        than they take to run; here they are read at once and run.  This stops at the first one
-        whose source has changed; the rest is imported as usual.
+        The import system spends more time on finding 70 nested modules than they take to run;
+        here they are read at once and run.  This stops at the first module whose source has
+        changed; the rest is imported as usual.
         """
         make = type(sys)
         for name, code in self._content(f":{command}"):
@@ -149,7 +150,7 @@ class Archive:
 
 
 def find_packages() -> None:
-    """Add to the path what ``site`` would, which programs of the package are started without."""
+    """Add the directories to ``sys.path`` that ``site`` would add: programs start without it."""
     library = f"{sys.prefix}/lib/python"
     sys.path += [
         f"{library}{sys.version_info[0]}.{sys.version_info[1]}/site-packages",
@@ -162,7 +163,7 @@ def _open(directory: str) -> int:
 
 
 def _read_index(fd: int) -> "dict[str, Entry]":
-    """Return what the archive holds, nothing if it is for another interpreter."""
+    """Return the archive's index; empty if it is for another interpreter."""
     head = posix.pread(fd, HEAD, 0)
     if head[:16] != MAGIC:
         return {}
@@ -175,8 +176,8 @@ def _read_index(fd: int) -> "dict[str, Entry]":
 def use_archive(directory: str, command: str) -> "Archive | None":
     """Import the modules below ``directory`` from its archive, if it has a valid one.
 
-    ``command``: all that it needs is loaded at once; "" or a key of build_archive.py's NEEDED.
-    Returns the archive, or None if there is none that fits.
+    All modules of ``command``, a key of build_archive.py's NEEDED, are loaded at once; "" loads
+    none.  Returns the archive, or None if there is none for this interpreter.
     """
     try:
         fd = _open(directory)

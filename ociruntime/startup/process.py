@@ -1,9 +1,9 @@
 """Inside a snapshot: the process that is saved, and how a command starts in a copy of it.
 
-A snapshot holds modules only, without a thread, an open file, an event loop, a
-TLS context or a seeded generator of random numbers of their own. What an interpreter reads from its
-environment when it starts (arguments, variables, ignored signals, streams, time zone) was read once
-when the snapshot was made, and is read again in each process.
+A snapshot holds modules only, which must have no thread, open file, event loop, TLS context or
+seeded random number generator. What an interpreter reads from its environment when it starts
+(arguments, variables, ignored signals, streams, time zone) was read once when the snapshot was
+made, and is read again in each process.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _generators: list[Any] = []  # each random.Random that a module has made, random
 def freeze(directory: str, archive: Archive | None, program: str, fd: int, room: int) -> bool:
     """Load what ``program`` needs and write this process to ``fd``.
 
-    The heap may begin in the first ``room`` bytes of a huge page; if that is anywhere, this process
-    starts anew in case another place takes fewer huge pages.
-    Return False; and True once more in each process that is made of the snapshot, which is then to
+    The heap may begin in the first ``room`` bytes of a huge page; if it may begin anywhere, this
+    process re-executes itself in case another address takes fewer huge pages.
+    Return False here, and True in each process that is started from the snapshot, which must then
     call ``adopt``. Raises OSError.
     """
     import gc
@@ -79,7 +79,7 @@ def freeze(directory: str, archive: Archive | None, program: str, fd: int, room:
 
 
 def _place_heap() -> None:
-    """Execute this process anew if its heap reaches into one huge page more than it needs."""
+    """Re-execute this process if its heap spans one huge page more than it needs."""
     page = snapshot.HUGE_PAGE
     with open("/proc/self/maps", "rb") as maps:
         ranges = [line.split()[0].split(b"-") for line in maps if line.endswith(b"[heap]\n")]
@@ -93,7 +93,7 @@ def _place_heap() -> None:
 
 
 def main_of(program: str) -> Callable[[], int]:
-    """Return what runs ``program`` with ``sys.argv``; its module has been loaded."""
+    """Return the function that runs ``program`` with ``sys.argv``, from its loaded module."""
     run: Callable[[], int] = sys.modules[f"ociruntime.{PROGRAMS[program].main}"].run
     return run
 
@@ -116,10 +116,10 @@ def _load(program: str) -> None:
 
 
 def _isolated_flags() -> object:
-    """Return the flags of an interpreter that was started with ``-I``, as this one was not.
+    """Return ``sys.flags`` as ``-I`` sets them; this interpreter was started without ``-I``.
 
-    It had to read PYTHONMALLOC. The processes made of it obey no such variable of their callers,
-    and modules ask here whether they may (asyncio for PYTHONASYNCIODEBUG).
+    It had to read PYTHONMALLOC. Processes started from the snapshot must ignore such variables of
+    their callers; modules check these flags for that (asyncio for PYTHONASYNCIODEBUG).
     """
     names = [name for name in dir(sys.flags) if not name.startswith(("_", "n_"))]
     flags = {name: getattr(sys.flags, name) for name in names if name not in ("count", "index")}
@@ -158,7 +158,7 @@ def _is_own(name: str) -> bool:
 
 
 def _refuse_unfit(fd: int) -> None:
-    """Raise OSError if a module has left something behind that is one process's."""
+    """Raise OSError if a module has created something that processes cannot share."""
     import gc
 
     tasks = len(posix.listdir("/proc/self/task"))
@@ -176,7 +176,7 @@ def _refuse_unfit(fd: int) -> None:
 
 
 def adopt(program: str) -> None:
-    """Take over what the new process was given, as the interpreter does when it starts."""
+    """Read the new process's arguments, environment and streams, as a starting interpreter does."""
     import gc
 
     from ociruntime._shim import lib
@@ -241,7 +241,7 @@ def _adopt_streams() -> None:
 
 
 def _adopt_locale() -> None:
-    """Set locale and time zone as the interpreter does when it starts, by the environment."""
+    """Set locale and time zone from the environment, as the interpreter does when it starts."""
     time.tzset()
     try:
         name = _locale.setlocale(_locale.LC_CTYPE, "")

@@ -1,8 +1,8 @@
 """The modules in each program's snapshot: those that nearly every run of the program loads.
 
-One file a program: the largest, of ``ocid``, takes three times as long to map as that of
-``ociruntime``, for whose start engines wait. A module that a program imports later is found and
-loaded as usual; a module here that few commands need only makes the file larger.
+Each program has its own file: the largest, that of ``ocid``, takes three times as long to map as
+that of ``ociruntime``, whose start delays engines. A module that a program imports later is found
+and loaded as usual; a module listed here that few commands need only makes the file larger.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ FIRST: Final = "ociruntime"
 class Program:
     """A program that starts from a snapshot.
 
-    ``main``: the module with ``run()``. ``modules``: those of the package, without its name;
-    ``others``: those of other distributions and of the standard library. ``prepare``: a module
-    whose ``prepare()`` is called before these are imported. ``streams``: it writes to
-    ``sys.stderr``, as logging does, and not to descriptors alone.
+    ``main``: the module with ``run()``. ``modules``: modules of the package, without its name;
+    ``others``: modules of other distributions and of the standard library. ``prepare``: a module
+    whose ``prepare()`` is called before these are imported. ``streams``: the program writes to
+    ``sys.stderr``, as logging does, and not only to descriptors.
     """
 
     __slots__ = ("main", "modules", "others", "prepare", "streams")

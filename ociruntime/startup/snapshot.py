@@ -5,21 +5,21 @@ Starting an interpreter and loading a hundred modules takes 10 ms, most of what 
 The launcher maps it back and jumps into it (``csrc/snapshot/``; its ``format.h`` describes the
 file).
 
-There is one for each program, user and boot, made in the background by the first ``create`` or
-``run``, or the first command of another program, that had to do without, or by ``ociruntime
-snapshot make|refresh``:
+There is one for each program, user and boot. The first ``create`` or ``run`` (or the first command
+of another program) that finds none makes it in the background; so does ``ociruntime snapshot
+make|refresh``:
 
     /run/ociruntime/.snapshot, .snapshot-ocipod, ...       for root
     $XDG_RUNTIME_DIR/ociruntime/.snapshot, ...             for other users
 
-``programs.py`` lists the modules in each, ``process.py`` has the two ends of the
-process that is written.
+``programs.py`` lists the modules in each; ``process.py`` writes the process and starts the copies.
 
-It holds modules and nothing else: the process that writes it has an empty environment, no
+A snapshot holds modules and nothing else: the process that writes it has an empty environment, no
 user-supplied arguments, no open file, and has never read container or host state. Since it
-is code, the launcher takes it only from its own user, from a directory that no one else may write
-to. If it, the interpreter, a library or a module has changed, the launcher starts the interpreter
-instead, with the same result. The file ``/etc/ociruntime/no-snapshot`` switches all of it off.
+is code, the launcher accepts it only if its own user owns it, in a directory that no one else may
+write to. If the snapshot, the interpreter, a library or a module has changed, the launcher starts
+the interpreter instead, with the same result. The file ``/etc/ociruntime/no-snapshot`` disables
+snapshots.
 """
 
 from __future__ import annotations
@@ -106,9 +106,9 @@ thawed = False  # whether this process was made of a snapshot
 
 
 class Unusable(Exception):
-    """Why the launcher would not start from a snapshot: ``str()`` says it.
+    """The reason (``str()``) why the launcher would not start from a snapshot.
 
-    ``outdated``: another one would do.
+    ``outdated``: a newly made snapshot would be usable.
     """
 
     def __init__(self, reason: str, *, outdated: bool = False) -> None:
@@ -126,7 +126,7 @@ def location(environ: Mapping[bytes, bytes], euid: int, program: str = FIRST) ->
 
 
 def own_program(program: str = FIRST) -> str:
-    """Return a program's ``__main__.py`` as the launcher names it."""
+    """Return the path of a program's ``__main__.py``, in the launcher's spelling."""
     return f"{__file__.rpartition('/startup/')[0]}/{main_file(program)}"
 
 
@@ -215,7 +215,7 @@ def _text(head: bytes, offset: int) -> str:
 
 
 def _files(head: bytes) -> Iterator[tuple[str, tuple[int, int, int, int]]]:
-    """Yield each file that the snapshot depends on, with its identity when that was made."""
+    """Yield each file that the snapshot depends on, with its identity when it was made."""
     _, _, _, mapped, watched, _ = COUNTS.unpack_from(head, COUNTS_AT)
     if mapped > MOST_MAPPED or watched > MOST_WATCHED:
         raise Unusable(DAMAGED, outdated=True)
@@ -239,7 +239,7 @@ def _boot_id() -> bytes:
 
 
 def how_started(program: str = FIRST) -> str:
-    """Return a line for ``--debug``: from what this process was made, and if not, why."""
+    """Return a line for ``--debug``: the snapshot that this process started from, or why none."""
     if thawed:
         return "started from the snapshot of the interpreter"
     path = location(posix.environ, posix.geteuid(), program)
@@ -251,9 +251,9 @@ def how_started(program: str = FIRST) -> str:
 
 
 def refresh(path: str) -> bool:
-    """Make the snapshot unless there is one that fits, or another process is making it.
+    """Make the snapshot unless a valid one exists or another process is making it.
 
-    Return whether it was made.  Raises as ``make`` does.
+    Return whether it was made.  Raises the errors of ``make``.
     """
     return _make(path, only_if_outdated=True) > 0
 
@@ -261,9 +261,9 @@ def refresh(path: str) -> bool:
 def make(path: str) -> int:
     """Write the snapshot and return its size in bytes; wait for another process that makes it.
 
-    It appears by one rename.  Raises HostError, or InternalError if the interpreter cannot be
-    saved: if this machine cannot support it at all, an empty file replaces the snapshot, and no
-    command tries again in this boot.
+    It appears atomically, by a rename.  Raises HostError, or InternalError if the interpreter
+    cannot be saved.  If this machine does not support snapshots at all, an empty file replaces the
+    snapshot, and no command tries again until the next boot.
     """
     return _make(path, only_if_outdated=False)
 
@@ -416,8 +416,8 @@ def _run_child(fd: int, program: str) -> tuple[int, str]:
 def _reset_signals() -> None:
     """Give the interpreter to be saved the default signals, whatever our caller ignores or blocks.
 
-    It would hand them on to every command until the next boot. All of them are set: a command that
-    was itself made of a snapshot does not know what its caller ignores.
+    Otherwise every command until the next boot would inherit them. All signals are reset, because
+    a command that was itself started from a snapshot does not know what its caller ignores.
     """
     import signal
 
@@ -429,8 +429,8 @@ def _reset_signals() -> None:
 def make_in_background(program: str = FIRST) -> None:
     """Make a program's snapshot in the background if there is no valid one.
 
-    One of another installation is left alone: otherwise two of them would keep replacing each
-    other's.
+    A snapshot of another installation is kept: otherwise two installations would keep replacing
+    each other's.
     """
     if thawed:
         return
@@ -464,7 +464,7 @@ def make_in_background(program: str = FIRST) -> None:
 
 
 def _is_possible(directory: str) -> bool:
-    """Return whether a file can be made there: root of a user namespace may not own /run."""
+    """Return whether a file can be created there: root of a user namespace may not own /run."""
     place = directory if exists(directory) else directory.rpartition("/")[0]
     return posix.access(place, posix.W_OK | posix.X_OK)
 
