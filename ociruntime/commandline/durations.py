@@ -68,7 +68,7 @@ def _parse(text: str) -> float | None:
 
 
 def _split(text: str, *, digits: bool) -> tuple[str, str]:
-    """Split a text behind its first characters that are digits and points, or are not."""
+    """Split a text after its leading digits and points, or after its leading other characters."""
     at = 0
     while at < len(text) and (text[at] in _DIGITS) == digits:
         at += 1

@@ -48,7 +48,7 @@ def command_help(program: str, command: Command, argument: str = "") -> str:
 
 
 def usage(program: str, command: Command) -> tuple[str, str]:
-    """Return ``PROGRAM NAME``, and what may follow."""
+    """Return ``PROGRAM NAME``, and the synopsis of options and arguments."""
     parts = [command.synopsis] if command.synopsis else []
     if any(option.help for option in command.options) and "OPTION" not in command.synopsis:
         parts.insert(0, "[OPTION]...")

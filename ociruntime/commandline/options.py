@@ -54,14 +54,14 @@ class Option:
 
 
 class Command:
-    """A command: its usage, options, texts, and what runs it.
+    """A command: its usage, options, texts, and the function that runs it.
 
-    ``usage`` is the command's name, in lower case, and the synopsis of its arguments.  That says
-    how many arguments it takes; ``fewest`` and ``most`` override it.
+    ``usage`` is the command's name, in lower case, and the synopsis of its arguments, from which
+    their number follows; ``fewest`` and ``most`` override it.
     ``run`` gets the program's context and the parsed arguments, and returns the exit status.
-    ``options_end``: the number of the argument that ends the options, as the rest belongs to
-    another program; 0 if options may stand anywhere.  ``parse`` replaces the parser where the
-    position of an option counts.  ``exit_status`` is for commands with a status of their own.
+    ``options_end``: the number of the argument that ends the options, because the rest belongs to
+    another program; 0 if options may stand anywhere.  ``parse`` replaces the parser for commands
+    where the position of an option matters.  ``exit_status`` describes a command's own exit status.
     """
 
     __slots__ = (

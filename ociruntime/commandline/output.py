@@ -40,15 +40,15 @@ def write_all(fd: int, data: bytes) -> bool:
 
 
 def write_lines(lines: Iterable[str]) -> int:
-    """Write each text as one line to standard output, escaped; the exit status as of ``write``.
+    """Write each text as one line to standard output, escaped; return 1 if the pipe is closed.
 
-    Raises HostError.
+    Returns 0 otherwise, like ``write``.  Raises HostError.
     """
     return write("".join([f"{plain(line)}\n" for line in lines]))
 
 
 def tell(program: str, message: str) -> None:
-    """Write one line in the name of ``program`` to standard error; OSError if that fails."""
+    """Write one line, prefixed with ``program``, to standard error.  Raises OSError."""
     posix.write(STDERR, f"{program}: {plain(message)}\n".encode())
 
 
@@ -60,14 +60,14 @@ def report(program: str, message: str, error: BaseException, debug: bool) -> Non
 
 
 def show_traceback(error: BaseException) -> None:
-    """Write the traceback of ``error`` to standard error; OSError if that fails."""
+    """Write the traceback of ``error`` to standard error.  Raises OSError."""
     import traceback
 
     posix.write(STDERR, plain_lines("".join(traceback.format_exception(error))).encode())
 
 
 def bug_of(error: Exception) -> InternalError:
-    """Describe an unhandled exception."""
+    """Return an InternalError that describes an unhandled exception."""
     text = " ".join(str(error).split())
     hint = "use --debug for a traceback"
     return InternalError(f"internal error: {type(error).__name__}: {text}", hint)

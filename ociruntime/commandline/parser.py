@@ -1,9 +1,9 @@
 """Parse the command line in the syntax of both runc and crun.
 
 runc takes one dash or two for a long name and a value for a boolean; crun takes bundled shorts
-(``-it``), a path glued to its short (``-b/dir``) and unique abbreviations. Callers use some of each
-(go-runc sends ``-no-subreaper``), so all of it is accepted. Options may come before or after the
-arguments; ``--`` ends them. If an option is repeated the last value wins, unless it makes a list.
+(``-it``), a path glued to its short (``-b/dir``) and unique abbreviations. Callers mix them
+(go-runc sends ``-no-subreaper``), so all forms are accepted. Options may come before or after the
+arguments; ``--`` ends them. If an option is repeated, the last value wins, except for lists.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _FALSE = ("0", "f", "F", "false", "False", "FALSE")
 class Arguments:
     """The parsed options, one table of name -> value per kind, and the arguments in order.
 
-    Errors for an unknown option are worded like runc's, or, if no caller depends on that (not
-    ``as_runc``), for users.
+    With ``as_runc``, errors for an unknown option are worded like runc's, because callers parse
+    them; without it, they are worded for users.
     """
 
     __slots__ = ("as_runc", "flags", "lists", "numbers", "positional", "texts")
@@ -106,7 +106,7 @@ def parse_command(
 
 
 def is_option(word: str) -> bool:
-    """Return true unless the word is an argument; "-" is standard input, "-1" a number."""
+    """Return whether the word is an option; "-" (standard input) and "-1" are arguments."""
     return len(word) > 1 and word[0] == "-" and not (word[1:].isascii() and word[1:].isdigit())
 
 
@@ -209,7 +209,7 @@ def _store(option: Option, value: str, arguments: Arguments) -> None:
 
 
 def _invalid(message: str, name: str, value: str, hint: str, arguments: Arguments) -> UsageError:
-    """Return the error for a wrong value: ``message`` as runc has it, or the words for users."""
+    """Return the error for an invalid value: runc's wording (``message``), or one for users."""
     return UsageError(message if arguments.as_runc else f'--{name}: invalid value "{value}"', hint)
 
 

@@ -138,9 +138,9 @@ class Program:
     ) -> tuple[Command, Any] | str | None:
         """Parse a command line; return the command with its arguments, or the requested help.
 
-        Returns None if there is no command.  The arguments are ``arguments``, or what the
-        command's own parser makes of them.  The command's name is appended to ``found``, also if
-        its arguments are wrong.  Raises UsageError.
+        Returns None if there is no command.  The arguments are ``arguments``, or the result of the
+        command's own parser.  The command's name is appended to ``found``, even if its arguments
+        are wrong.  Raises UsageError.
         """
         at = parse(argv, (self.options,), arguments, mixed=False)
         if at == len(argv):

@@ -20,7 +20,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 class Bar:
     """A progress bar, called as a Progress (images/model/progress.py); silent unless on a terminal.
 
-    One line, drawn over itself, and cleared at the end of the context: messages stand alone.
+    It is one line that is redrawn, and cleared at the end of the context.
     """
 
     __slots__ = ("_drawn", "_kind", "_shown", "_terminal")
@@ -62,9 +62,9 @@ class Bar:
 
 
 class Lines:
-    """The same for a program: a line of JSON on standard error, ``{"progress", "done", "total"}``.
+    """Progress for programs: lines of JSON on standard error, ``{"progress", "done", "total"}``.
 
-    Called as a Bar is; nothing is cleared.
+    Used like a Bar; nothing is cleared.
     """
 
     __slots__ = ("_kind", "_told")
@@ -80,7 +80,7 @@ class Lines:
         pass
 
     def __call__(self, kind: str, done: int, total: int) -> None:
-        """Show the same as Bar."""
+        """Print one line of JSON; the parameters are those of Bar."""
         now = time.monotonic()
         if kind == self._kind and now - self._told < _OFTEN and done != total:
             return

@@ -7,7 +7,7 @@ from ociruntime.base.linux import SIGNALS, SIGRTMAX, SIGRTMIN
 
 
 def signal_number(text: str) -> int:
-    """Return the number of ``9``, ``KILL``, ``sigkill``, ``SIGRTMIN+3``; 0 only checks the process.
+    """Parse ``9``, ``KILL``, ``sigkill`` or ``SIGRTMIN+3``; 0 only checks that the process exists.
 
     Raises UsageError.
     """
@@ -35,7 +35,7 @@ def signal_name(text: str) -> str:
 
 
 def _named(name: str) -> int:
-    """Return the number, or -1."""
+    """Return the number of a signal's name, or -1 if it is unknown."""
     if not name.startswith("SIG"):
         name = "SIG" + name
     if name in SIGNALS:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 def closest(word: str, names: Iterable[str]) -> str:
     """Return the one of ``names`` that is closest to ``word``, or "" if none is similar.
 
-    Similar: it begins with ``word``, or at most a third of its letters differ.
+    A name is similar if it begins with ``word``, or if at most a third of its letters differ.
     """
     best = ""
     fewest = 0
