@@ -36,7 +36,7 @@ def read(path: str) -> str:
 
 
 def write(path: str, value: str) -> None:
-    """Put ``value`` into a control file by one system call.  Raises OSError (EIO if short)."""
+    """Write ``value`` to a control file with one system call.  Raises OSError (EIO if short)."""
     data = value.encode("utf-8", "surrogateescape")
     fd = posix.open(path, posix.O_WRONLY | posix.O_CLOEXEC)
     try:
@@ -57,8 +57,9 @@ def is_directory(path: str) -> bool:
 def apply(found: Sequence[Setting], directories: Mapping[str, str]) -> None:
     """Write all settings in order; ``directories`` maps a controller to its directory.
 
-    Coupled ones that the kernel refuses are tried again after the others of their kind, as
-    long as that helps.  Raises ConfigError (no such file, below current usage) or HostError.
+    Coupled settings that the kernel refuses are retried after the others that they are coupled
+    with, as long as that helps.  Raises ConfigError (no such file, below current usage) or
+    HostError.
     """
     waiting = list(found)
     while waiting:

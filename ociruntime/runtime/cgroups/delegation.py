@@ -45,10 +45,10 @@ def keep_within_reach(
 ) -> None:
     """Leave the hierarchies that this user cannot use out of ``cgroup``.
 
-    What the container sees of those is the caller's own directory: there it will be.
-    ``chosen`` says that the configuration names the path; else, on v2, the container is placed next
-    to the caller or below it.  ``membership`` is the caller's /proc/PID/cgroup.  Raises ConfigError
-    if ``resources`` need what is not there.
+    In those, the container stays in the caller's own cgroup and sees that.  ``chosen``: the
+    configuration names the path; otherwise, on v2, the container is placed next to the caller or
+    below it.  ``membership`` is the caller's /proc/PID/cgroup.  Raises ConfigError if ``resources``
+    need a controller that is not available.
     """
     own = dict(visible_directories(layout, membership or control_files.read("/proc/self/cgroup")))
     needed = {each.controller: each.where for each in cgroup.settings(resources)}
@@ -146,7 +146,7 @@ def _refuse_single_devices(rules: Any) -> None:  # noqa: ANN401  # as config.jso
 
 
 class NoCgroup(Cgroup):
-    """A null object: it makes, limits and removes nothing; its record has no placements."""
+    """A null object: it creates, limits and removes nothing; its record has no placements."""
 
     __slots__ = ()
 

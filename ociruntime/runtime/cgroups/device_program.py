@@ -88,8 +88,8 @@ def install(program: bytes, directory: str) -> None:
     """Make ``program`` the only device program of a cgroup; ancestors' programs stay in force.
 
     An existing program (in an update) is detached after the new one is attached, so that there is
-    always one.  Raises HostError; in a user namespace, where the kernel refuses to load one, EPERM
-    is not an error: there the container's creator has no devices to give away.
+    always one.  Raises HostError.  In a user namespace, where the kernel refuses to load a program,
+    EPERM is not an error: there the container's creator cannot grant access to devices.
     """
     cgroup = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
     try:
@@ -111,7 +111,7 @@ def install(program: bytes, directory: str) -> None:
 
 
 def bpf_load(program: bytes) -> int:
-    """Load a device program; returns its descriptor.  Raises OSError."""
+    """Load a device program; return its descriptor.  Raises OSError."""
     import ociruntime._shim as shim
 
     buffer = shim.ffi.from_buffer(program)

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 
 class DeviceRules:
-    """Decided on construction (ConfigError), written by :meth:`install` (HostError).
+    """A container's device rules: checked on construction, written by :meth:`install`.
 
     ``directory_v1`` is the container's directory in the devices hierarchy and
     ``directory_v2`` that in the unified one, each empty where the host has none.  ``directory``
-    is the one that gets the rules; ``policy`` is what they say.
+    is the one that gets the rules of ``policy``.  The constructor raises ConfigError, ``install``
+    HostError.
     """
 
     __slots__ = ("_lines", "_program", "directory", "policy")

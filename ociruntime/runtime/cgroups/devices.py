@@ -1,6 +1,6 @@
 """Which devices a container may open and create: rules, and their form for cgroup v1.
 
-The order of things (config-linux.md, allowed device list):
+The order of the rules (config-linux.md, allowed device list):
 
 1. Nothing is allowed.  The policy always begins that way, also when the configuration has
    no rules: without it, a list of ``allow`` rules would restrict nothing.
@@ -60,7 +60,7 @@ class DeviceRule:
         )
 
     def meets(self, other: DeviceRule) -> bool:
-        """Return whether the two rules have a device in common."""
+        """Return whether any device matches both rules."""
         return (
             self.kind == other.kind
             and (ANY in (self.major, other.major) or self.major == other.major)
@@ -145,10 +145,9 @@ def _number(value: int | None, largest: int, where: str) -> int:
 def lines_v1(wanted: DevicePolicy) -> list[tuple[str, str, str]]:
     """Return (file, line, JSON path) in the order of writing; the first line clears the list.
 
-    A v1 list is a verdict for everything and a set of exceptions without order.  So the
-    rules are played through here and only the outcome is written.  Where a rule takes a part
-    out of a wider exception, no set can say so: ConfigError; if the wider one is a built-in
-    rule, it gives way instead.
+    A v1 list is a default verdict and an unordered set of exceptions.  So the rules are evaluated
+    here and only the result is written.  A rule that removes a part of a wider exception cannot be
+    expressed and raises ConfigError; if the wider one is a built-in rule, that is dropped instead.
     """
     found: dict[Devices, DeviceRule] = {}
     for rule in wanted.rules:

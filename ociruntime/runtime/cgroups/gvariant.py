@@ -1,9 +1,8 @@
 """Values in the text form of GVariant, for D-Bus: ``uint64 5``, ``['a', 'b']``, ``true``.
 
-Source: the GVariant text format (docs.gtk.org, glib).  A value without a type has the one
-of its form: whole numbers are int32, others double.  ``uint64 5`` and ``@t 5`` say another;
-what follows the first element of an array has that one's type.  Maybe types do not exist in
-D-Bus.
+Source: the GVariant text format (docs.gtk.org, glib).  The type of a value follows from its form:
+whole numbers are int32, others double.  ``uint64 5`` and ``@t 5`` override it; all elements of an
+array have the type of the first one.  Maybe types do not exist in D-Bus.
 """
 
 from __future__ import annotations
@@ -83,7 +82,7 @@ def _type_end(signature: str, start: int, depth: int) -> int:
 
 
 class _Reader:
-    """Reads one value after another; ``expected`` is a signature or empty."""
+    """A parser of one value after another; ``expected`` is a signature, or "" for any type."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -18,9 +18,9 @@ _ROUNDS = 100
 
 
 def tree(directory: str) -> Iterator[str]:
-    """Yield the cgroups below ``directory``, children first, and itself; none if it is gone.
+    """Yield the cgroups below ``directory``, children first, then itself; none if it is gone.
 
-    A path is valid until the next one is asked for.
+    A path is valid until the next one is requested.
     """
     try:
         yield from cgroup_tree(directory, GONE)

@@ -19,11 +19,11 @@ class Setting:
     ``files``      (name, value) pairs: the first file that exists in the cgroup is used.
                    A value of several lines is written line by line.
     ``where``      JSON path of the value in config.json.
-    ``coupled``    settings of the same non-empty word limit each other: one that the kernel
-                   refuses is tried again after the rest.
-    ``optional``   a missing file is as good: the value means "no limit", or adds to another.
-    ``keep_first`` the file's present first word goes before the value.
-    ``floor``      name of a usage file; a value below what it says is refused.
+    ``coupled``    settings with the same non-empty word depend on each other: one that the kernel
+                   refuses is retried after the rest.
+    ``optional``   a missing file is not an error: the value means "no limit", or adds to another.
+    ``keep_first`` the first word that the file has now is written before the value.
+    ``floor``      name of a usage file; a value below the usage is refused.
     """
 
     __slots__ = (
@@ -67,7 +67,7 @@ _HUGE_SIZES_HINT = "sizes are written as in the names of the hugetlb control fil
 def huge_page_limits(
     version: int, size: str, entry: dict[str, Any], where: str, file: str
 ) -> list[Setting]:
-    """Return both limits of a page size: one alone is evaded.
+    """Return both limits of a page size: either alone can be evaded.
 
     Reservations do not charge faults on pages that another cgroup has reserved.
     """

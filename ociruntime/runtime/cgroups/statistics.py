@@ -19,8 +19,8 @@ _NO_MEMORY = {"limit": 0, "failcnt": 0}
 def statistics(cgroup: Cgroup) -> dict[str, Any]:
     """Return ``data`` of an event of type ``stats``.
 
-    Counters of what the host has no controller for are 0 or left out, as runc has it;
-    ``network_interfaces`` is always null there, too.
+    Counters whose controller the host lacks are 0 or left out, and ``network_interfaces`` is
+    always null, as in runc.
     """
     return {
         "cpu": _cpu(cgroup),

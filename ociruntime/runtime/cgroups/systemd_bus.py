@@ -3,7 +3,7 @@
 Source: org.freedesktop.systemd1(5).  Units are created and stopped by jobs, whose end systemd
 reports with a signal; a reply to the call itself only says that the job is queued.
 
-Loaded only with the systemd driver, because its library is.
+Loaded only with the systemd driver, because of its library.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class Refused(Exception):
 
 
 class SystemdManager:
-    """A connection to the manager of the system, or to that of the user.
+    """A connection to the systemd of the system, or to that of the user.
 
-    ``control_group`` is the path that all its units' cgroups begin with (empty for that of
-    the system, unless it is a container's), ``version`` a number.
+    All cgroups of its units are below the path ``control_group`` (empty for the system's, unless
+    it runs in a container); ``version`` is systemd's version as a number.
     """
 
     def __init__(self, user: bool) -> None:
@@ -79,7 +79,7 @@ class SystemdManager:
         self.version = _number(version[0][1])
 
     def start_transient(self, unit: str, properties: list[Property]) -> None:
-        """Make and start a unit; returns when it is running.
+        """Create and start a unit; return when it is running.
 
         Raises Refused (``UnitExists``, or an invalid property) and HostError.
         """
@@ -197,7 +197,7 @@ class SystemdManager:
 
 
 def runtime_directory(user: bool) -> str:
-    """Return the runtime directory of that systemd, which has its files of transient units."""
+    """Return systemd's runtime directory, which contains the files of transient units."""
     if not user:
         return "/run/systemd"
     directory = posix.environ.get(b"XDG_RUNTIME_DIR", b"").decode("utf-8", "surrogateescape")

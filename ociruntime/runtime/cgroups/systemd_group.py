@@ -1,8 +1,8 @@
-"""A container's cgroup as a unit of systemd: made, changed and removed by it.
+"""A container's cgroup as a unit that systemd creates, changes and removes.
 
-systemd makes the unit's directory in the unified hierarchy, in ``name=systemd``, and on v1
-in those of the controllers that it knows; the others are made here.  What it has a property
-for is written twice, by it and here (systemd_properties.py says why).
+systemd creates the unit's directory in the unified hierarchy, in ``name=systemd``, and on v1 in
+those of the controllers that it knows; the others are created here.  A setting for which systemd
+has a property is written twice, by systemd and here (systemd_properties.py explains why).
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ class SystemdCgroup(Cgroup):
             self._disconnect()
 
     def remove(self, kill: bool = False) -> None:
-        """Stop the unit, wait until it is gone, and remove what systemd does not know of."""
+        """Stop the unit, wait until it is gone, and remove cgroups that systemd does not manage."""
         ours = any(each.made() for each in self.placements)
         if ours and kill:
             self.kill()
@@ -201,7 +201,7 @@ class SystemdCgroup(Cgroup):
             self._manager = None
 
     def _start(self, found: list[Setting], devices: DeviceRules) -> None:
-        """Start the unit; a failed one of its name is forgotten first."""
+        """Start the unit; if a failed unit has the same name, reset that and retry."""
         from ociruntime.runtime.cgroups.systemd_bus import Refused
 
         manager = self._connected()
@@ -269,7 +269,7 @@ class SystemdCgroup(Cgroup):
         return _refusal(f"start the unit {self._name}", error, hint)
 
     def _place(self, placement: Placement) -> None:
-        """Make what systemd does not: the subgroup, and v1 hierarchies that it does not manage."""
+        """Create the subgroup, and directories in v1 hierarchies that systemd does not manage."""
         for directory in placement.directories:
             try:
                 posix.mkdir(directory, 0o755)

@@ -197,11 +197,11 @@ def limits(settings: Iterable[Setting], version: int) -> list[Property]:
 
 
 def device_properties(policy: DevicePolicy, groups: str) -> list[Property]:
-    """DevicePolicy and DeviceAllow; ``groups`` is the content of /proc/devices.
+    """Return DevicePolicy and DeviceAllow; ``groups`` is the content of /proc/devices.
 
-    What a unit cannot say (a particular device denied, a minor number of every major) leaves
-    the decision to the program or the list that is written anyway: the policy is then
-    ``auto``, which restricts nothing.
+    If the properties cannot express a rule (a single device denied, a minor number of every
+    major), the policy is ``auto``, which restricts nothing: the eBPF program or the v1 list,
+    which is written anyway, then decides.
     """
     entries = None if policy.allow_rest else _device_entries(policy, groups)
     if entries is None:

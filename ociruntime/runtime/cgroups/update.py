@@ -34,7 +34,7 @@ class Update:
         self._before: list[Setting] = []  # in the order of putting back
 
     def write(self) -> None:
-        """Write the limits; what a refusal leaves half done is undone.
+        """Write the limits; if one is refused, restore all previous values.
 
         Raises ConfigError (a limit below the usage, where that is to be checked) before
         anything is written, and HostError.
