@@ -117,8 +117,8 @@ MOUNT_PERMISSIONS = {
 def failure(operation: Operation | None, message: Message) -> RuntimeFailure:
     """Return the error for a FAILURE message; ``operation`` is the one that failed.
 
-    One that belongs to `start` has lost its values by then: only its code and its place in
-    config.json were written down, and the message carries the rest.
+    An operation of `start` no longer has its values: only its code and its JSON path were recorded,
+    and the message contains the rest.
     """
     if operation is None or (message.call, message.argument) == ("read", "plan"):
         text = f"the executor could not read its plan: {_strerror(message.error)}"

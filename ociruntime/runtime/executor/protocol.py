@@ -81,8 +81,8 @@ class Message:
     """One message of the executor; the last three are empty except for a failure.
 
     ``value`` is the stage or the operation's index; ``error`` an errno (a wait status for a
-    hook); ``fd`` a received descriptor or -1; ``sender`` the process that sent it, as the kernel
-    says (0: it does not, or the process is in no pid namespace of ours).
+    hook); ``fd`` a received descriptor or -1; ``sender`` the pid of the sender, from the
+    kernel (0: not reported, or not visible in our pid namespace).
     """
 
     __slots__ = ("argument", "call", "detail", "error", "fd", "kind", "pid", "sender", "value")
@@ -103,7 +103,7 @@ def _text(field: bytes) -> str:
 def receive(channel: socket) -> Message | None:
     """Return the next message, or None at the end of file.  Raises HostError.
 
-    A message that is too short for the protocol, as only another process would send it, has kind 0.
+    A message that is too short for the protocol, which only another process would send, has kind 0.
     """
     try:
         data, ancillary, _, _ = channel.recvmsg(LONG.size, ANCILLARY_SPACE, MSG_CMSG_CLOEXEC)
@@ -131,8 +131,9 @@ def receive(channel: socket) -> Message | None:
 def go(channel: socket, files: Sequence[int] = ()) -> bool:
     """Let the executor continue; return False if it has exited.
 
-    ``files``: ``tasks`` of cgroups v1, in which it enters itself; at most ``GO_FILES``. Their
-    number goes along: of those that exceed its limit on descriptors the kernel drops the rest.
+    ``files``: descriptors of the ``tasks`` of v1 cgroups, which it enters by itself; at most
+    ``GO_FILES``. The message contains their number, because the kernel silently drops descriptors
+    beyond the receiver's limit.
     """
     message = SHORT.pack(MESSAGE_GO, len(files), 0, 0)
     try:
@@ -183,7 +184,7 @@ NAMES = {
 
 
 class Expected:
-    """The messages that are still to come from the executor of a plan."""
+    """The messages still expected from the executor of a plan."""
 
     __slots__ = ("_others", "_stages")
 
@@ -195,7 +196,7 @@ class Expected:
         self._others = [SENDERS[code] for code in codes[:end] if code in SENDERS]
 
     def take(self, message: Message) -> None:
-        """Cross a message off the list.  Raises StepError if it is not on it, or not the next."""
+        """Accept a message.  Raises StepError if it is not expected, or not the next one."""
         if message.kind == ops.MESSAGE_FAILURE:
             return  # ends the conversation
         if message.kind == ops.MESSAGE_STAGE:

@@ -88,7 +88,7 @@ class Executor:
             pass  # reaped before
 
     def discard(self) -> None:
-        """Kill the process, and one that it has forked without our knowing; close the descriptors.
+        """Kill the process, and one that it has forked unknown to us; close the descriptors.
 
         It is reaped last: until then its pid is not reused, so no other process can send INIT_PID
         in its name.
@@ -146,10 +146,9 @@ def spawn(
 ) -> Executor:
     """Start the executor on ``plan``, in the v2 cgroup ``cgroup_fd`` (-1: where we are).
 
-    ``init_fd`` is the start gate of an init to be, or a pidfd of one to join;
-    ``streams`` are to be its descriptors 0, 1 and 2.  In the file ``times_fd``, if there is one,
-    it notes when it began (nanoseconds of CLOCK_REALTIME), and when each operation.  Raises
-    HostError.
+    ``init_fd`` is the start gate of a new init, or a pidfd of the init to join; ``streams`` become
+    its descriptors 0, 1 and 2.  In the file ``times_fd`` (-1: none), it records when it began
+    (nanoseconds of CLOCK_REALTIME), and when each operation began.  Raises HostError.
     """
     executor_fd = sealed_program(PROGRAM)
     try:
@@ -187,7 +186,7 @@ def _start(plan: Plan, settings: dict[str, object]) -> Executor:
 
 
 def _pair() -> tuple[_socket.socket, _socket.socket]:
-    """Return our end, which learns the sender of each message from the kernel, and the other."""
+    """Return (our end, the executor's end); on ours the kernel reports each message's sender."""
     try:
         ours, theirs = _socket.socketpair(
             _socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC
