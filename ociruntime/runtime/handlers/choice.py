@@ -33,7 +33,7 @@ def handler_name(annotations: Mapping[str, str]) -> tuple[str, str]:
 def handled(config: Config, rootfs: str) -> Config:
     """Return ``config`` with the changes of its handler, checked again.
 
-    A native program's is unchanged.  Raises ConfigError.
+    The config of a native program is returned unchanged.  Raises ConfigError.
     """
     name, annotation = handler_name(config.get("annotations") or {})
     if name == NATIVE or not config.get("process"):

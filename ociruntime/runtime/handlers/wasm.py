@@ -1,4 +1,4 @@
-"""WebAssembly modules with WASI, run by a program of the host that the container gets read-only."""
+"""Run WebAssembly modules (WASI) with a program of the host, mounted read-only in the container."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ RUNTIMES: tuple[tuple[str, Callable[[list[str], list[str]], list[str]]], ...] = 
 
 
 def handle(config: Config, rootfs: str) -> Config:
-    """Run the module of ``process.args`` with a WebAssembly runtime.  Raises ConfigError."""
+    """Return ``config`` with ``process.args`` run by a WebAssembly runtime.  Raises ConfigError."""
     del rootfs
     process = config["process"]
     args = process["args"]
@@ -75,7 +75,7 @@ PT_INTERP = 3
 
 
 def show(program: str, directory: str, where: str) -> tuple[list[Mount], list[str]]:
-    """Mounts that show ``program`` below ``directory``, and the words there that start it.
+    """Return the mounts that show ``program`` below ``directory``, and the argv to start it there.
 
     Raises ConfigError at ``where`` for a file that is not an ELF program or lacks libraries.
     """
@@ -119,7 +119,7 @@ def _loader(path: str, where: str) -> str:
 
 
 def _libraries(loader: str, program: str, where: str) -> list[tuple[str, str]]:
-    """Return name and path of each library, as the loader finds them (ldd(1), glibc and musl)."""
+    """Return (name, path) of each library, as the loader finds it (ldd(1), glibc and musl)."""
     try:
         done = subprocess.run(
             [loader, "--list", program], capture_output=True, text=True, check=False, env={}
