@@ -105,7 +105,7 @@ def encode(kind: str, message: Message) -> bytes:
 
 
 def decode(kind: str, data: bytes) -> Message:
-    """Parse a message; of a repeated scalar field, the last value counts.  Raises CriuError."""
+    """Parse a message; if a scalar field is repeated, the last value wins.  Raises CriuError."""
     fields = {number: (name, holds) for name, (number, holds) in SHAPES[kind].items()}
     message: Message = {}
     at = 0

@@ -25,8 +25,7 @@ def gather(
     """Return the facts about this host and this process; the caller has detected the cgroups.
 
     ``security_modules`` also looks up AppArmor and SELinux, which only a config with a profile or a
-    label needs; ``user_namespace``: this process is in one. Raises HostError without a
-    /proc.
+    label needs; ``user_namespace``: this process is in one. Raises HostError if /proc is missing.
     """
     uid = posix.geteuid()
     try:

@@ -1,8 +1,7 @@
 """The start gate: the socket in the state directory at which a created container waits.
 
-Its name is bound to a listening socket that only the container's init holds, and
-holds only until it becomes the program.  So the kernel knows whether a container was
-started: a connection is refused once no process waits any more.
+Only the container's init holds the listening socket, until it executes the program.  So the kernel
+knows whether a container was started: connections are refused once no process waits any more.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
 These are prestart, createRuntime, poststart and poststop; createContainer and startContainer
 are operations of the plan.  A hook gets the container's state on its standard input, from a
-sealed file in memory: one that never reads it cannot block anything.  What it prints goes to
-files in memory as well, and the end of it into the error; a file, not a pipe, because processes
-that the hook leaves running may continue to print.  Files that grow are cut while it runs.
+sealed memory file: a hook that never reads it cannot block anything.  Its output goes to memory
+files, too, and the end of it appears in the error.  Files are used instead of pipes, because
+processes that the hook leaves running may continue to print; files that grow are truncated.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ def run_host_hooks(
     outputs: tuple[str, str] = NO_FILES,
     alone: bool = True,
 ) -> None:
-    """Run the hooks of one kind in order; the first failure raises HookError and ends it.
+    """Run the hooks of one kind in order; the first failure raises HookError.
 
-    The working directory must be the bundle already.  ``debug`` gets a line
-    with each hook's argv, outcome and duration.  ``outputs`` are files for what hooks print to
-    standard output and standard error, or "".
+    The working directory must be the bundle.  ``debug`` is called with a line for each hook: argv,
+    outcome and duration.  ``outputs`` are the paths of files for the hooks' standard output and
+    standard error, or "".
 
-    Where this process is another program's (not ``alone``), its other children cannot be
+    If this process belongs to another program (not ``alone``), its other children cannot be
     distinguished from processes that a killed hook leaves behind: then only the hook's process
     group is killed.
     """
@@ -111,10 +111,10 @@ def _run(
 
 
 def _spawn_and_wait(where: str, hook: Hook, streams: tuple[int, int, int], alone: bool) -> str:
-    """Run the hook and wait for it; return what went wrong, or nothing.
+    """Run the hook and wait for it; return why it failed, or "".
 
-    A signal that ends this process by an exception waits until there is a pid to kill: a hook
-    does not outlive the runtime that was interrupted.
+    A signal that raises an exception is delayed until the hook's pid is known, so that the hook is
+    killed if the runtime is interrupted.
     """
     timeout = hook.get("timeout")
     if timeout is not None and alone:
@@ -188,8 +188,8 @@ def _exists(path: str) -> bool:
 def _environment(where: str, env: list[str] | None) -> Mapping[bytes, bytes]:
     """Return the hook's environment.
 
-    Absent means the runtime's own: hooks written for other runtimes count on PATH.  An empty
-    list means none.
+    Without ``env`` it is the runtime's own: hooks written for other runtimes rely on PATH.  An
+    empty list means no variables.
     """
     if env is None:
         return _own_environment()
@@ -215,7 +215,7 @@ def _own_environment() -> Mapping[bytes, bytes]:
 def _outcome(
     pid: int, timeout: int | None, outputs: tuple[int, ...], others: set[int] | None
 ) -> str:
-    """Wait for the hook; return what went wrong, or nothing."""
+    """Wait for the hook; return why it failed, or ""."""
     if not _ends_within(pid, timeout, outputs):
         _end(pid, others)
         return f"did not end within its timeout of {timeout} s and was killed"
@@ -243,7 +243,7 @@ def _ends_within(pid: int, seconds: int | None, outputs: tuple[int, ...]) -> boo
 
 
 def _output_file(path: str) -> int:
-    """Open the file at ``path``, created if missing; "" is a file in memory.  Raises HostError."""
+    """Open the file at ``path``, created if missing; "" means a memory file.  Raises HostError."""
     if not path:
         fd = _memory_file("hook-output")
         _append_always(fd)
@@ -278,11 +278,11 @@ def _cut(fd: int) -> None:
 
 
 def _end(pid: int, others: set[int] | None) -> None:
-    """Kill the hook and what it has started.
+    """Kill the hook and all processes that it has started.
 
-    First its group: not waited for yet, the pid is still its own.  What went to another session
-    becomes our child when its parent ends; so every child except the ``others``, which existed
-    before the hook, is killed until none is left.
+    Its process group comes first: the hook is not reaped yet, so its pid is not reused.  Processes
+    in other sessions become our children when their parents exit; so all children except the
+    ``others``, which existed before the hook, are killed until none is left.
     """
     try:
         posix.killpg(pid, _signal.SIGKILL)
@@ -321,10 +321,10 @@ def _signal_name(number: int) -> str:
 
 
 def _memory_file(name: str, content: bytes | None = None) -> int:
-    """Return a file in memory; with ``content``, it is sealed and positioned at its start.
+    """Return a memory file; with ``content``, it is sealed and positioned at its start.
 
-    The descriptor is never one of the standard three, also if those are closed: the
-    duplications before exec would overwrite one another.
+    The descriptor is above 2, even if 0, 1 or 2 are closed: otherwise the dup2(2) calls before
+    exec would overwrite one another.
     """
     fd = posix.memfd_create(name, posix.MFD_CLOEXEC | posix.MFD_ALLOW_SEALING)
     if fd <= 2 or content is not None:
@@ -346,7 +346,7 @@ def _memory_file(name: str, content: bytes | None = None) -> int:
 def _printed(stdout: int, stderr: int, before: tuple[int, int]) -> str:
     """Return the end of the hook's stderr, or of its stdout if that is empty, on one line.
 
-    ``before`` are the sizes that the files had before it ran.
+    ``before`` are the sizes of the files before the hook ran.
     """
     for name, fd, begin in (("stderr", stderr, before[1]), ("stdout", stdout, before[0])):
         size = posix.fstat(fd).st_size

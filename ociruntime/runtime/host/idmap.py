@@ -1,8 +1,8 @@
 """The id maps of a new user namespace (user_namespaces(7)).
 
 Root writes them directly; root of a user namespace can do so for ids that are mapped there.  An
-unprivileged user may map only the own id; ranges are written by newuidmap(1) and newgidmap(1), as
-/etc/subuid and /etc/subgid allow.
+unprivileged user may map only their own id; newuidmap(1) and newgidmap(1) write the ranges that
+/etc/subuid and /etc/subgid grant.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def granted_ranges(text: str, name: str, uid: int) -> list[tuple[int, int]]:
 
 
 def is_granted(first: int, size: int, granted: Sequence[tuple[int, int]], own: int) -> bool:
-    """Return whether newuidmap allows a range: within one granted range, or the own id alone."""
+    """Return whether newuidmap allows a range: within one granted range, or only the own id."""
     if (first, size) == (own, 1):
         return True
     return any(start <= first and first + size <= start + count for start, count in granted)

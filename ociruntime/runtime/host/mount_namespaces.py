@@ -1,7 +1,7 @@
-"""Mount ids, and a temporary mount namespace in which a root file system is a mount.
+"""Mount ids, and a temporary mount namespace in which a root filesystem is a mount.
 
-The mount of a root, on which criu insists, is in a namespace that then is only that of the programs
-started meanwhile: the kernel removes it with the last of them, even if we are killed.
+criu insists that a root is a mount. It is mounted in a namespace that only the programs started
+there use: the kernel removes it with the last of them, even if we are killed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ociruntime.base.linux import CLONE_NEWNS
 
 @contextmanager
 def private_root(path: str) -> Iterator[None]:
-    """Enter such a namespace; on exit, return to ours and to the same working directory.
+    """Enter a namespace where ``path`` is a mount; on exit, restore ours and the working directory.
 
     Raises HostError.
     """
@@ -42,8 +42,8 @@ def private_root(path: str) -> Iterator[None]:
 
 
 class MountId:
-    """``number`` is the id in mountinfo, which the kernel gives again to a later mount; ``unique``
-    one that it never gives again, 0 before Linux 6.8.
+    """``number`` is the id in mountinfo, which the kernel may reuse for a later mount; ``unique``
+    is an id that is never reused, 0 before Linux 6.8.
     """
 
     __slots__ = ("number", "unique")

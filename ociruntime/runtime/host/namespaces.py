@@ -102,7 +102,7 @@ def _extents(text: str) -> list[tuple[int, int, int]]:
 
 
 def joined_extents(extents: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return (inside, outside, size) in order, adjacent ranges as one."""
+    """Return the (inside, outside, size) ranges, sorted, with adjacent ones merged."""
     joined: list[tuple[int, int, int]] = []
     for inside, outside, size in sorted(extents):
         if joined:

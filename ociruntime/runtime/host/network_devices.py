@@ -1,15 +1,16 @@
-"""Network devices on their way into a container (config-linux.md#network-devices).
+"""Move network devices into a container, and back (config-linux.md#network-devices).
 
-A device loses its addresses and routes when it changes namespaces, and is down then.  So all of
-that is looked up before and given back after, there as well as on a way back.  It travels under
-a name of its own, so that names can be exchanged, or be the kernel's choice (``eth%d``).
+A device that changes namespaces goes down, and loses its addresses and routes.  So they are read
+before the move and restored after it, in both directions.  A device is moved under a temporary
+name, so that two devices can swap names, or the kernel can choose one (``eth%d``).
 
-A device that comes back is recognised by its inode number in sysfs (``network_namespace.py``): a
-neighbour in a joined namespace can make a device with any name, index and hardware address.  It
-comes back by way of a new namespace, where nobody can exchange it while it is looked at.
+A device is recognised by its inode number in sysfs (``network_namespace.py``) when it is moved
+back: another process in a joined namespace can create a device with any name, index and hardware
+address.  It is moved back through a new namespace, where no other process can replace it while it
+is checked.
 
-The kernel does not wait for us to end a namespace: with it die the virtual devices, while
-hardware goes to the first network namespace, without addresses.
+When the last process of a namespace exits, the kernel removes the namespace at once: it destroys
+virtual devices and moves hardware to the initial network namespace, without addresses.
 """
 
 from __future__ import annotations
@@ -137,7 +138,7 @@ def survey(
 ) -> list[Device]:
     """Return the devices as they are now, if all of them can be moved; change nothing.
 
-    ``target`` is None as long as the namespace does not exist.  Raises ConfigError, OSError.
+    ``target`` is None if the namespace does not exist yet.  Raises ConfigError, OSError.
     """
     devices = []
     for name, settings in wanted.items():
@@ -232,10 +233,10 @@ def carry_over(
     namespace: int,
     record: Callable[[list[Device]], None],
 ) -> list[str]:
-    """Move the devices to the namespace of that descriptor; returns what could not be kept.
+    """Move the devices to the namespace of a descriptor; return settings that were lost, as text.
 
-    ``record`` is called before the first is moved.  Raises HostError; ``bring_back`` undoes what
-    was done until then.
+    ``record`` is called before the first device is moved.  Raises HostError; ``bring_back`` then
+    undoes the moves made so far.
     """
     record(devices)
     # A pattern takes what the plain names have left.
@@ -273,8 +274,8 @@ def _move(device: Device, own: NetworkNamespace, target: NetworkNamespace, names
 def bring_back(devices: list[Device], own: NetworkNamespace, source: NetworkNamespace) -> list[str]:
     """Move devices back as they were, except those that never left.
 
-    ``source`` is ``own`` if their namespace is gone: hardware has come back by itself then.
-    Returns what could not be restored.  Raises HostError.
+    ``source`` is ``own`` if their namespace is gone: the kernel has then moved hardware back.
+    Returns settings that could not be restored, as text.  Raises HostError.
     """
     lost: list[str] = []
     returned: list[tuple[Device, int]] = []
@@ -311,7 +312,7 @@ def _bring_back(
     transit: NetworkNamespace,
     namespaces: tuple[int, int],
 ) -> Link | None:
-    """Bring a device back; return it as it was found in our namespace, None if it is not found.
+    """Bring a device back; return its link in our namespace, or None if it is not found.
 
     ``namespaces`` are descriptors of ``transit`` and of ours.  Raises HostError.
     """
@@ -342,7 +343,7 @@ def _bring_back(
 
 
 def _restore(device: Device, link: Link, there: Rtnetlink) -> None:
-    """Undo what would name or address the device otherwise than before.  Raises OSError."""
+    """Remove new alternative names and restore the hardware address.  Raises OSError."""
     for name in link.alternative_names:
         if name.hex() not in device.alternative_names:
             there.remove_alternative_name(link.index, name)

@@ -1,8 +1,8 @@
-"""A network namespace and its devices, which are recognised by what no process in it can choose.
+"""A network namespace and its devices, identified by a number that no process in it can choose.
 
 With CAP_NET_ADMIN in a namespace, a process chooses the name, the index and the hardware address of
-every device there.  The inode number of a device's directory in sysfs is the kernel's choice: it
-stays with the device from one namespace to the next, and is not used again before a reboot.
+every device there.  But the kernel chooses the inode number of a device's directory in sysfs: it
+stays the same when the device changes namespaces, and is not reused before a reboot.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 class NetworkNamespace:
-    """The calling thread's network namespace: ``links`` changes it.
+    """The calling thread's network namespace; ``links`` is a netlink socket in it.
 
-    It stays the same one wherever the thread goes; its descriptors are closed with the object.
+    The object keeps referring to it when the thread enters another one; it owns its descriptors.
     """
 
     __slots__ = ("_devices", "links")
@@ -32,7 +32,7 @@ class NetworkNamespace:
             os.close(self._devices)
 
     def identity(self, name: str) -> int:
-        """Return the identity of the device with that name, 0 if sysfs does not tell.
+        """Return the identity of the device with that name, 0 if it cannot be read from sysfs.
 
         Raises OSError.
         """
@@ -58,7 +58,7 @@ class NetworkNamespace:
 
 
 def transit_namespace() -> tuple[NetworkNamespace, int]:
-    """Return a new network namespace, in which no other process is, and a descriptor of it.
+    """Return a new network namespace without other processes, and a descriptor of it.
 
     Raises OSError, HostError.
     """
@@ -68,9 +68,9 @@ def transit_namespace() -> tuple[NetworkNamespace, int]:
 
 
 def _open_devices() -> int:
-    """Open the directory of all devices in a sysfs of our own; -1 if none can be mounted.
+    """Open the directory of all devices in a newly mounted sysfs; -1 if it cannot be mounted.
 
-    The mounted one may be that of another namespace.
+    An existing sysfs mount may show another namespace.
     """
     from ociruntime._shim import lib
 

@@ -1,7 +1,7 @@
 """A thread with a working directory of its own, for commands inside another program.
 
-The runtime goes to the bundle, because hooks run there and relative paths count from it.  A
-working directory belongs to all threads of a process, unless one gives up its share.
+The runtime changes to the bundle, because hooks run there and relative paths are resolved there.
+All threads of a process share the working directory, unless one unshares it (CLONE_FS).
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Result = TypeVar("Result")
 
 
 def in_own_thread(work: Callable[[], Result]) -> Result:
-    """Run ``work`` in a thread of its own; return or raise what it does.
+    """Run ``work`` in a separate thread; return its result, or raise its exception.
 
-    An exception raised by a signal meanwhile is delayed until the work is done, which must not be
-    left half done.  Raises HostError if the thread cannot unshare its working directory.
+    An exception from a signal handler is delayed until the work is finished.  Raises HostError if
+    the thread cannot unshare its working directory.
     """
     results: list[Result] = []
     failures: list[BaseException] = []

@@ -90,9 +90,9 @@ def _last_status(mount: str) -> str:
 
 
 def remove(directories: list[str], *, only_empty: bool = False) -> None:
-    """Remove groups, last first; one that is gone is fine.  Raises HostError.
+    """Remove groups, last first; a missing one is not an error.  Raises HostError.
 
-    Their processes fall back to the group above.  ``only_empty`` spares those that have any.
+    Their processes fall back to the parent group.  ``only_empty`` keeps groups with processes.
     """
     for directory in reversed(directories):
         try:

@@ -2,7 +2,7 @@
 
 libseccomp compiles; this module implements the profile's meaning: which action a rule has, which
 rules are left out, which flags go with the filter, and the answer to system calls that are
-newer than the profile.  Nothing is loaded by this module.
+newer than the profile.  This module does not load the filter.
 """
 
 from __future__ import annotations
@@ -117,10 +117,10 @@ def compile_filter(
 
 
 def filter_flags(names: list[str] | None, asks: bool) -> int:
-    """SECCOMP_FILTER_FLAG_* bits for ``linux.seccomp.flags`` of a filter that ``asks`` an agent.
+    """Return SECCOMP_FILTER_FLAG_* bits for ``linux.seccomp.flags``; ``asks``: there is an agent.
 
-    Without the key SPEC_ALLOW is set where the kernel has it, as other runtimes do: the
-    mitigation that it turns off costs every container, and engines do not write the key.
+    Without the key, SPEC_ALLOW is set if the kernel supports it, as in other runtimes: it disables
+    a mitigation that slows down every container, and engines do not write the key.
     """
     from ociruntime._seccomp import lib
 
@@ -145,7 +145,7 @@ def filter_flags(names: list[str] | None, asks: bool) -> int:
 
 
 def library_version() -> str:
-    """Version of the libseccomp in use, as ``2.5.4``."""
+    """Return the version of the libseccomp in use, such as ``2.5.4``."""
     from ociruntime._seccomp import ffi, lib
 
     parts = ffi.new("unsigned int[3]")
@@ -158,7 +158,7 @@ def _unknown(where: str, what: str, name: object, known: dict[str, int]) -> Conf
 
 
 def _action(name: str, errno: int | None, where: str, errno_where: str) -> int:
-    """SECCOMP_RET_* with its data for the action and the errno of a rule or of the default."""
+    """Return SECCOMP_RET_* with its data for the action and errno of a rule or of the default."""
     from ociruntime._seccomp import lib
 
     action = SECCOMP_ACTIONS.get(name)

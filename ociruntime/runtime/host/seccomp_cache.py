@@ -9,8 +9,8 @@ every container.  So each filter is kept in a file of the state root's directory
                shows them: "DEVICE INODE SIZE MTIME PATH" lines
     filter     the ``struct sock_filter`` array
 
-A file's name is only where to look: the whole key is compared, so no choice of profile can
-bring another one's filter into a container.
+A file's name is only a hint: the whole key is compared, so no profile can be crafted to get the
+filter of another one.
 
 What is read here confines containers.  It is used only if directory and file are a directory
 and a regular file that belong to our own user and that no one else can read.  Only that user and
@@ -100,7 +100,7 @@ def _find(directory: str, path: str, key: bytes) -> tuple[bytes, int, frozenset[
 def _keep(
     directory: str, path: str, key: bytes, program: bytes, flags: int, allowed: frozenset[str]
 ) -> None:
-    """Write the file; raises OSError."""
+    """Write a cache entry.  Raises OSError."""
     makers = b"\n".join([_identity(maker) for maker in _makers()])
     calls = " ".join(sorted(allowed)).encode()
     sizes = Struct("=IIIII").pack(len(key), len(makers), len(calls), len(program), flags)

@@ -1,18 +1,18 @@
-"""State directories: one per container, holding only what cannot be looked up elsewhere.
+"""State directories: one per container, with only the facts that cannot be looked up elsewhere.
 
     ROOT/ID/             a container; appears by one rename when it is created
         state.json       facts fixed at creation, written once
-        cgroup.json      what was made in the cgroup trees, written before it was made
-        config.json      the bundle's configuration as it was at creation
-        entry            what the commands need without the interpreter, written once
+        cgroup.json      the cgroups created for it, written before they are created
+        config.json      the bundle's configuration at creation
+        entry            the data of the fast path (csrc/entry/), written once
         notify/          the container's socket for sd_notify(3), if it has one
         resources.json   its limits since the last update, if there was one
-        mounts.json      what `mounts add` has mounted, written before it is attached
-        rdt.json         its groups of Intel RDT, written before they were made
-        network.json     devices on their way into it, for the clean-up after a killed `create`
-        start            the start gate, a socket; there until the program runs
-    ROOT/.creating-ID/   the same before that rename
-    ROOT/.deleting-ID/   the same after the rename that makes it disappear
+        mounts.json      mounts of `mounts add`, written before they are attached
+        rdt.json         its groups of Intel RDT, written before they are created
+        network.json     devices being moved into it, for the cleanup after a killed `create`
+        start            the start gate, a socket; exists until the program runs
+    ROOT/.creating-ID/   the directory before the rename that publishes it
+    ROOT/.deleting-ID/   the directory after the rename that hides it
     ROOT/.seccomp/       compiled filters of all containers (seccomp_cache.py)
 
 A process that changes a directory locks it (flock(2) on the directory itself); the kernel
@@ -82,7 +82,7 @@ def stale_directories(root: str, container_id: str) -> list[str]:
 class Lock:
     """An exclusive lock on a directory, held until ``release``.  Raises HostError.
 
-    ``acquire`` gives None if the directory is gone, or was replaced while we waited.
+    ``acquire`` returns None if the directory is gone, or was replaced while we waited.
     """
 
     __slots__ = ("fd",)
@@ -125,10 +125,10 @@ def _is_same(fd: int, path: str) -> bool:
 
 
 def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -> tuple[str, Lock]:
-    """Make and lock the directory in which a container comes into being.
+    """Create and lock the ``.creating-`` directory of a new container; return (path, lock).
 
-    ``clear(path)`` undoes what a killed ``create`` has recorded in its directory.
-    The root has been checked.  Raises ContainerExists, HostError.
+    ``clear(path)`` is called to undo the changes that a killed ``create`` has recorded there.
+    The caller has checked the root.  Raises ContainerExists, HostError.
     """
     path = f"{root}/{CREATING}{container_id}"
     while True:
@@ -178,7 +178,7 @@ def commit_creation(path: str, root: str, container_id: str) -> str:
 
 
 def remove_directory(path: str) -> None:
-    """Remove a state directory and the files in it; one that is gone is fine.
+    """Remove a state directory and the files in it; a missing one is not an error.
 
     It is renamed first, so that no command finds it half removed.  Raises HostError.
     """
