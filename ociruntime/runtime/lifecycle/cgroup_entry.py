@@ -1,10 +1,10 @@
 """Move a process into a container's cgroups, for `create` and `exec`.
 
-On v1 every move of a process into a cgroup waits for an RCU grace period, 9 ms and more, except
-that of a thread which moves itself alone. So the executor, which has one thread, gets descriptors
-of the files ``tasks`` and writes "0" to them. It is born in the v2 cgroup (CLONE_INTO_CGROUP),
-which does not wait either. Units of systemd, and more hierarchies than fit into one message, are
-entered by pid.
+On v1, moving a process into a cgroup waits for an RCU grace period of 9 ms or more, unless a thread
+moves only itself. So the executor, which has one thread, gets descriptors of the ``tasks`` files
+and writes "0" to them. It is cloned into the v2 cgroup (CLONE_INTO_CGROUP), which does not wait
+either. For units of systemd, and for more hierarchies than fit into one message, the executor's
+pid is written instead.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ ENTER = "enter cgroup"  # the call of a failure in run_sync (csrc/executor/ops_n
 
 
 def attach(cgroup: Cgroup, pid: int, born_in_v2: bool, beside: int = 0) -> None:
-    """Move the executor ``pid`` into its cgroups, except those that ``let_in`` has it enter.
+    """Move the executor ``pid`` into its cgroups, except those that it enters by itself.
 
-    ``beside`` as for ``Cgroup.attach``. Raises HostError.
+    ``beside`` is passed to ``Cgroup.attach``. Raises HostError.
     """
     cgroup.attach(pid, born_in_v2, beside, only_v2=_enters_by_itself(cgroup))
 

@@ -1,7 +1,8 @@
 """A container, as described by its state directory and the kernel.
 
-``state.json`` holds only facts fixed at creation. What changes is never stored: /proc shows if the
-container's init is alive, its start gate if it still waits for `start`, its cgroup if it is frozen.
+``state.json`` holds only facts fixed at creation. Changing facts are never stored: /proc shows
+whether the container's init is alive, the start gate whether it still waits for `start`, the cgroup
+whether it is frozen.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ STOPPED = "stopped"
 
 
 class Container:
-    """``facts``: the document in state.json, with the keys of ``write_facts``."""
+    """A container; ``facts`` is the document in state.json, with the keys of ``write_facts``."""
 
     __slots__ = ("directory", "facts", "id")
 
@@ -68,7 +69,7 @@ class Container:
         return is_alive(self.pid, self.started)
 
     def status(self) -> str:
-        """``created``, ``running``, ``paused`` or ``stopped``, as of now."""
+        """Return the current status: ``created``, ``running``, ``paused`` or ``stopped``."""
         if not self.alive():
             return STOPPED
         if self._frozen():
@@ -199,7 +200,7 @@ def lock(root: str, container_id: str, seconds: float = LOCK_SECONDS) -> tuple[C
 
 
 def document(container: Container, status: str) -> dict[str, Any]:
-    """The spec's state (runtime.md#state) of a container, its pid as the host sees it."""
+    """Return the specification's state (runtime.md#state), with the pid on the host."""
     return state_document(
         SPEC_VERSION,
         container.id,
@@ -232,7 +233,7 @@ def describe(facts: dict[str, Any], status: str, pid: int, owner: str) -> dict[s
 
 
 def owner_of(directory: str) -> tuple[int, str]:
-    """Uid and name of the user that the state directory belongs to, ``#UID`` if it has none."""
+    """Return (uid, name) of the state directory's owner; the name is ``#UID`` if it has none."""
     uid = posix.stat(directory).st_uid
     if uid == 0:
         return uid, "root"  # spares every call a look into /etc/passwd

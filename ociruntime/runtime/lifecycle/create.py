@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def create(context: Context, options: CreateOptions) -> None:
     """Create the container; when this returns, its init waits for `start`.
 
-    Raises UsageError, ConfigError, ContainerExists, HostError, StepError, HookError; after
-    any of them nothing is left.
+    Raises UsageError, ConfigError, ContainerExists, HostError, StepError, HookError; after an
+    error, nothing is left behind.
     """
     begin(context, options).lock.release()
     context.save_times()

@@ -141,9 +141,9 @@ class Creation:
         write_config(self.directory, prepared.bundle.config_bytes)
 
     def _start(self) -> None:
-        """Start the executor: born in the v2 cgroup, if there is one; it enters v1 ones itself.
+        """Start the executor in the v2 cgroup, if there is one; it enters v1 cgroups by itself.
 
-        A unit of systemd is made when the init is known (``_enter_cgroup``).
+        A systemd unit is created once the init's pid is known (``_enter_cgroup``).
         """
         prepared = self._prepared
         cgroup = prepared.cgroup
@@ -274,7 +274,7 @@ class Creation:
         send_terminal(self._console, master)
 
     def _commit(self) -> None:
-        """Publish the container, and only then let its init live on its own."""
+        """Publish the container; only then may its init outlive this process."""
         self._publish(self.executor.pidfd)
         if not go(self.executor.channel):
             raise self._vanished()
@@ -354,7 +354,7 @@ class Creation:
         return StepError("the container's init was killed before it was ready", hint)
 
     def _after_failure(self) -> None:
-        """runtime.md#lifecycle: a failed create continues with the poststop hooks."""
+        """Run the poststop hooks, as runtime.md#lifecycle requires after a failed create."""
         hooks = self._prepared.hooks("poststop")
         if self._hooked and hooks:
             from ociruntime.runtime.host.hooks import run_poststop_hooks
@@ -379,11 +379,11 @@ STAGES = {
 
 
 def clear_recorded(directory: str, log: Log) -> None:
-    """Undo what a killed ``create`` has written down in its directory.
+    """Undo the changes that a killed ``create`` has recorded in its directory.
 
-    The processes end by themselves: the executor when its creator's socket closes.  A killed
-    ``delete`` had undone everything before its directory took that name: what is recorded there
-    may belong to a new container of that id by now.
+    The processes exit by themselves: the executor when its creator's socket closes.  The directory
+    of a killed ``delete`` is ignored: everything was undone before it got that name, and what is
+    recorded there may belong to a new container of that id by now.
     """
     if CREATING not in directory:
         return
@@ -410,6 +410,6 @@ def start_steps(operations: list[Operation]) -> list[list[Any]]:
 
 
 def now() -> str:
-    """The time in UTC with nanoseconds, as RFC 3339 has it."""
+    """Return the current time in UTC with nanoseconds (RFC 3339)."""
     stamp = time_ns()
     return strftime("%Y-%m-%dT%H:%M:%S", gmtime(stamp // 10**9)) + f".{stamp % 10**9:09d}Z"

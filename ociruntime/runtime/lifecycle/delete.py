@@ -1,4 +1,4 @@
-"""`delete`: undo everything that `create` has made."""
+"""`delete`: remove a container and everything that `create` has made for it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def delete(context: Context, container_id: str, force: bool) -> None:
 def _lock(context: Context, container_id: str, force: bool) -> tuple[Container, Lock]:
     """Lock the container; with ``force``, kill its init if another command keeps holding the lock.
 
-    That ends a ``start`` which waits for a hook, or for a process that another container's process
+    This ends a ``start`` that waits for a hook, or for a process that another container's process
     has stopped.
     """
     if force:
@@ -110,11 +110,11 @@ def _end(container: Container) -> None:
 
 
 def clear_interrupted(context: Context, container_id: str) -> None:
-    """Clear what a killed ``create`` or ``delete`` of this id has left.
+    """Remove the stale state of a killed ``create`` or ``delete`` of this id.
 
-    A new container with that id may exist by then.
+    A new container with that id may exist already.
 
-    Raises HostError, or ContainerExists while such a command is still at work.
+    Raises HostError, or ContainerExists while such a command is still running.
     """
     for path in stale_directories(context.root, container_id):
         from ociruntime.runtime.lifecycle.creation import clear_recorded

@@ -15,9 +15,9 @@ at creation; without it, or with one of another version, Python runs all command
                                 cgroup, no notify socket
     owner UID                   owner of the state directory
     cgroup DIRECTORY            one line for each cgroup made for the container
-    parent DIRECTORY            one for each made on the way to these, the deepest first
+    parent DIRECTORY            one line for each parent that was created, deepest first
                                 (an empty line)
-    TEXT NUL TEXT NUL TEXT      what `state` prints, around the pid and the status
+    TEXT NUL TEXT NUL TEXT      the output of `state` before, between and after pid and status
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def write_entry(
 
 
 def entry_text(facts: dict[str, Any], cgroups: Removal | None, uid: int, owner: str) -> str:
-    """The file's content; pure.  ``facts`` are those of state.json."""
+    """Return the file's content; pure.  ``facts`` are those of state.json."""
     hooks = facts["hooks"]
     unusual = hooks.get("poststart") or facts["seccompAgent"] or facts["notified"]
     may_start = facts["startSteps"] and not unusual
@@ -95,7 +95,10 @@ def entry_text(facts: dict[str, Any], cgroups: Removal | None, uid: int, owner: 
 
 
 def _state_text(facts: dict[str, Any], owner: str) -> str:
-    """An id has no quotes, so the first matches are the members themselves."""
+    """Return the output of `state`, with NUL in place of the pid and of the status.
+
+    An id has no quotes, so the first matches are the members themselves.
+    """
     text = dump(describe(facts, "", 0, owner), 2) + "\n"
     head, _, rest = text.partition('"pid": 0')
     middle, _, tail = rest.partition('"status": ""')

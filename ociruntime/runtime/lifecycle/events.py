@@ -33,15 +33,15 @@ LOOK_PAUSE = 0.02
 
 
 def stats(context: Context, container_id: str) -> dict[str, Any]:
-    """One event of type ``stats``.  Raises NoSuchContainer, NotRunning, ContainerError."""
+    """Return one event of type ``stats``.  Raises NoSuchContainer, NotRunning, ContainerError."""
     container = _running(context, container_id)
     return _stats(container, _cgroup(container))
 
 
 def follow(context: Context, container_id: str, interval: float, emit: Emit) -> None:
-    """Events until the container has ended: statistics every ``interval`` seconds, and ``oom``.
+    """Call ``emit`` with events until the container exits: ``stats`` at intervals, and ``oom``.
 
-    Raises as :func:`stats`, and HostError.
+    ``interval`` is in seconds.  Raises the errors of :func:`stats`, and HostError.
     """
     container = _running(context, container_id)
     cgroup = _cgroup(container)

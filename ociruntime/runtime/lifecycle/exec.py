@@ -40,10 +40,9 @@ if TYPE_CHECKING:
 
 
 def execute(context: Context, options: ExecOptions) -> int:
-    """The program's exit status (128+n if signal n ended it), or 0 with ``detach``.
+    """Run the program; return its exit status (128+n if signal n killed it), or 0 with ``detach``.
 
-    With ``detach`` it returns when the program has taken its process's place.  Raises what
-    ``begin`` raises.
+    With ``detach``, return once the program is executed.  Raises the errors of ``begin``.
     """
     if options.detach:
         begin(context, options)
@@ -63,11 +62,12 @@ def execute(context: Context, options: ExecOptions) -> int:
 
 
 def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None = None) -> Execution:
-    """Start the process's program, and notify the caller.
+    """Start the process's program, and notify the caller (pid file, pidfd socket).
 
     ``caught``: signals that are forwarded to the program, once it runs. The container is not
-    locked: a pidfd pins its init instead, whose exit is noticed at every step. Raises UsageError,
-    ConfigError, NoSuchContainer, ContainerError, StepError, HostError; then nothing is left behind.
+    locked: its init is pinned by a pidfd instead, and its exit is detected at every step. Raises
+    UsageError, ConfigError, NoSuchContainer, ContainerError, StepError, HostError; after an error,
+    nothing is left behind.
     """
     check_id(options.id)
     if not options.process_file and not options.args:
@@ -203,10 +203,11 @@ def _tell(options: ExecOptions, executor: Executor, pidfd_receiver: socket | Non
 
 
 class ExecOptions:
-    """``process_file``, ``console_socket``, ``pidfd_socket`` and ``pid_file`` are absolute paths,
-    "" where none was given.  ``user`` is UID or UID:GID, and "" the container's, as are an empty
-    ``cwd``, ``apparmor`` and ``process_label``.  ``streams`` are the descriptors that the process
-    gets as 0, 1 and 2.
+    """The options of `exec`.
+
+    ``process_file``, ``console_socket``, ``pidfd_socket`` and ``pid_file`` are absolute paths, ""
+    if not given.  ``user`` is UID or UID:GID; if it, ``cwd``, ``apparmor`` or ``process_label`` is
+    "", the container's value is used.  ``streams`` become descriptors 0, 1 and 2 of the process.
     """
 
     __slots__ = (

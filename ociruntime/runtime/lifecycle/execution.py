@@ -99,8 +99,8 @@ class Execution:
     def run(self, plan: Plan, init_fd: int, born: bool) -> None:
         """Start the program; ``born``: clone the process into its v2 cgroup, if it has one.
 
-        ``init_fd`` is a pidfd of the container's init.  Raises what the failing step
-        raises; then nothing is left.
+        ``init_fd`` is a pidfd of the container's init.  Raises the error of the failing step;
+        nothing is left behind then.
         """
         self._forks = any(each.code == CLONE_PROCESS for each in plan.operations)
         self.executor = self._spawn(plan, init_fd, born)
@@ -128,7 +128,7 @@ class Execution:
         return spawn(plan, init_fd, -1, streams=self._streams)
 
     def _converse(self) -> None:
-        """Answer the executor until the program has taken its place."""
+        """Answer the executor until it has executed the program."""
         announced = False
         expected = Expected(self.executor.plan.operations)
         while (message := self._receive(announced)) is not None:
@@ -188,7 +188,7 @@ class Execution:
         return channel.fileno() in [fd for fd, _ in poller.poll(EXEC_MILLISECONDS)]
 
     def _tell_agent(self) -> None:
-        """Give the seccomp agent the filter's listener, before the first call of the program."""
+        """Give the seccomp agent the filter's listener, before the program's first system call."""
         try:
             if self._agent is not None:
                 state = document(self._container, RUNNING)
@@ -224,7 +224,7 @@ class Execution:
         send_terminal(self._console, master)
 
     def _abandon(self) -> None:
-        """Kill what was started, a child that we have not heard of included."""
+        """Kill the executor, including a child that it has forked without reporting it."""
         self.executor.discard()
         if self.master >= 0:
             posix.close(self.master)

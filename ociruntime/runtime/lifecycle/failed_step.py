@@ -31,7 +31,7 @@ def failed_step(
 def way_there(
     operations: list[Operation], message: Message, root: str, options: CreateOptions
 ) -> list[str]:
-    """Describe the failed operation, the ones before it, and the command to show the plan again."""
+    """Describe the failed operation, the preceding ones, and the command that shows the plan."""
     at = message.value
     first = max(at - SHOWN_BEFORE, 0)
     before = operation_lines(operations[first:at], first + 1)

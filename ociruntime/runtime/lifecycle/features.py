@@ -34,7 +34,7 @@ ALLOW = "SCMP_ACT_ALLOW"
 
 
 def features(criu: str = "") -> dict[str, object]:
-    """The structure, its keys in the order of the specification; ``criu`` as --criu has it."""
+    """Return the structure, its keys in the specification's order; ``criu`` is that of --criu."""
     return {
         "ociVersionMin": OLDEST_SPEC_VERSION,
         "ociVersionMax": SPEC_VERSION,
@@ -67,7 +67,7 @@ def features(criu: str = "") -> dict[str, object]:
 
 
 def _seccomp() -> dict[str, object]:
-    """Return what the filter compiler accepts, by trying one small profile for each name."""
+    """Return the names that the filter compiler accepts, tried with one small profile each."""
     try:
         enabled = _takes({"defaultAction": ALLOW})
     except ImportError:
@@ -114,7 +114,7 @@ def _takes(profile: Any) -> bool:  # noqa: ANN401 - a linux.seccomp object
 
 
 def libseccomp_version() -> str:
-    """Version of the libseccomp in use, as ``2.5.4``; "" without one."""
+    """Return the version of the libseccomp in use, such as ``2.5.4``; "" if there is none."""
     try:
         from ociruntime.runtime.host.seccomp import library_version
 

@@ -11,8 +11,8 @@ LONGEST = 240  # a file name has 255 bytes, and ours prefix it
 def check_id(container_id: str) -> None:
     """Check a container's id; raises UsageError.
 
-    The grammar is runc's without a leading dot (those names are the store's own) and
-    without a leading dash (they would be options).
+    The grammar is runc's, except that a leading dot (reserved for the state root's own files) and
+    a leading dash (an option) are refused.
     """
     if not container_id:
         raise UsageError("container id cannot be empty")

@@ -20,7 +20,7 @@ NAME = "rdt.json"
 
 
 def prepare_rdt(rdt: IntelRdt, container_id: str) -> Placement:
-    """Return the steps to take; changes nothing. Raises ConfigError, HostError."""
+    """Return the steps to take; change nothing.  Raises ConfigError, HostError."""
     mount = resctrl.mountpoint()
     path = group_path(rdt, container_id, mount)
     there, schemata, monitoring = resctrl.look(mount, path)
@@ -29,7 +29,7 @@ def prepare_rdt(rdt: IntelRdt, container_id: str) -> Placement:
 
 
 def enter(placement: Placement, pid: int, directory: str, rollback: Rollback) -> None:
-    """Make the groups and put the process into them; it is written down before.
+    """Create the groups, recording them first, and move the process into them.
 
     Raises HostError, RuntimeFailure.
     """
@@ -49,14 +49,14 @@ def enter(placement: Placement, pid: int, directory: str, rollback: Rollback) ->
 
 
 def follow(directory: str, pid: int) -> None:
-    """Put a further process into the groups of a container.  Raises RuntimeFailure."""
+    """Move a further process into the groups of a container.  Raises RuntimeFailure."""
     mount = resctrl.mountpoint()
     for file in _record(directory)["tasks"]:
         resctrl.write("linux.intelRdt", file, str(pid), mount)
 
 
 def change(config: Config, container_id: str, l3_cache: str, bandwidth: str) -> None:
-    """Write other lines into the container's group; after a refusal the old ones.
+    """Change the lines of the container's group; if one is refused, restore the old ones.
 
     Raises UsageError, ConfigError, HostError, RuntimeFailure.
     """
@@ -83,9 +83,9 @@ def leave(directory: str) -> None:
 
 
 def clear(directory: str) -> None:
-    """Remove what a killed ``create`` has made.  Raises HostError.
+    """Remove the groups that a killed ``create`` has made.  Raises HostError.
 
-    A group that closID names may be another container's by now.
+    A group named by closID may belong to another container by now.
     """
     record = _record(directory)
     resctrl.remove(record["own"])

@@ -24,7 +24,9 @@ def stop_signal(context: Context, container_id: str) -> str:
 
 
 def kill(context: Context, container_id: str, signal: int, all: bool) -> None:
-    """Send ``signal``; with ``all`` to every process, and a stopped container is not an error.
+    """Send ``signal`` to the init or, with ``all``, to every process.
+
+    With ``all``, a stopped container is not an error.
 
     Raises UsageError, NoSuchContainer, NotRunning, HostError.
     """

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def list_containers(context: Context) -> list[dict[str, Any]]:
     """Return the state of each container, sorted by id.
 
-    A container that vanishes meanwhile is left out, a broken one is named in the log.
-    Raises HostError if a state root that was named does not exist.
+    A container that vanishes meanwhile is left out; a damaged one is reported in the log.
+    Raises HostError if ``--root`` names a directory that does not exist.
     """
     try:
         ids = container_ids(context.root)

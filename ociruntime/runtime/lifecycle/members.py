@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def members(container: Container) -> list[int]:
-    """Return pids as this command sees them, ascending, those of cgroups below included.
+    """Return the pids (in our pid namespace) in ascending order, including nested cgroups.
 
-    Without a cgroup of its own it is the init, what descends from it, and the pid
-    namespace if that is the container's.  Raises HostError.
+    Without a cgroup of its own, these are the init, its descendants and, if the container has its
+    own pid namespace, all processes in it.  Raises HostError.
     """
     cgroup = container.cgroup()
     if any(each.is_ours() for each in cgroup.placements):

@@ -177,8 +177,8 @@ def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
     """Run an executor in the process's mount namespace to change mounts there, then end it.
 
     ``recognise`` is called with each mount before it is attached, changed or unmounted, and with
-    the namespace's mountinfo; it returns False if the mount is to be left alone.  Raises what it
-    raises, StepError, HostError, NotRunning.
+    the namespace's mountinfo; it returns False to leave the mount unchanged.  Raises its errors,
+    StepError, HostError, NotRunning.
     """
     init_fd = open_process(pid, started)
     if init_fd < 0:
@@ -238,7 +238,7 @@ FILE = "mounts.json"
 
 
 class AddedMount:
-    """One line of the record; ``destination`` as in the caller's file, but clean."""
+    """One line of the record; ``destination`` is the caller's, normalised."""
 
     __slots__ = ("destination", "id")
 
@@ -248,7 +248,7 @@ class AddedMount:
 
 
 def read_added(directory: str) -> list[AddedMount]:
-    """The record in a state directory, the oldest first; empty without one.  Raises HostError."""
+    """Return the record, oldest mount first; [] if it does not exist.  Raises HostError."""
     path = f"{directory}/{FILE}"
     try:
         document: Any = parse(read_file(path), path)
@@ -282,10 +282,10 @@ def check_removal(
     added: Iterable[AddedMount],
     mounts: Mapping[int, ShownMount],
 ) -> None:
-    """Raise StepError unless the mount that ``target`` has led to is the one that is meant.
+    """Raise StepError unless the mount found at ``target`` is the one to be removed.
 
     ``mounts`` is the namespace's mountinfo by id.  If `mounts add` has mounted something at
-    ``target``, it has to be that; otherwise ``target`` has to be the mount point itself.
+    ``target``, only that mount is accepted; otherwise ``target`` must be a mount point itself.
     """
     what = f'{where}: unmount "{target}"'
     shown = mounts.get(found.number)

@@ -1,7 +1,7 @@
 """``linux.netDevices``: move devices, and record them for a rollback.
 
-When a container has ended, the kernel decides where its hardware devices go; nothing is moved back
-from a container whose creation succeeded (LNX-NETDEV-08 and -09).
+After a container's end, the kernel decides where its hardware devices go: devices are moved back
+only if the creation fails (LNX-NETDEV-08 and -09).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def check(config: Config) -> None:
 
 
 def move_into(config: Config, pid: int, directory: str, rollback: Rollback, log: Log) -> None:
-    """Move the devices to the network namespace of that process; ``rollback`` brings them back.
+    """Move the devices to the network namespace of process ``pid``; ``rollback`` moves them back.
 
     Raises ConfigError, HostError.
     """
@@ -102,7 +102,7 @@ def clear(directory: str, log: Log) -> None:
 
 
 def _bring_all_back(devices: list[Device], own: NetworkNamespace, source: NetworkNamespace) -> None:
-    """Bring devices back as they were.  Raises RuntimeFailure if something is lost."""
+    """Move devices back and restore their settings.  Raises RuntimeFailure if any are lost."""
     lost = bring_back(devices, own, source)
     if lost:
         raise RuntimeFailure("; ".join(lost))

@@ -1,4 +1,4 @@
-"""The caller's NOTIFY_SOCKET: the container gets one of its own, which `start` and `run` relay."""
+"""NOTIFY_SOCKET: the container gets a socket of its own, which `start` and `run` relay."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def open_relay(container: Container, main_pid: int) -> NotifyRelay | None:
 
 
 def await_ready(container: Container, relay: NotifyRelay) -> None:
-    """Return when the container is ready, or has ended.  Raises HostError."""
+    """Wait until the container is ready or has exited.  Raises HostError."""
     pidfd = open_process(container.pid, container.started)
     try:
         relay.wait_ready(pidfd)

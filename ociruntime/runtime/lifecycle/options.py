@@ -1,4 +1,4 @@
-"""The options of the command line as values, and the state root.
+"""The parsed options of the command line, and the state root.
 
 The default state root follows runc's rule (its libcontainer/userns, man runc(8)):
 ``/run/ociruntime`` for real root, ``$XDG_RUNTIME_DIR/ociruntime`` for other users. A caller such as
@@ -177,7 +177,7 @@ def open_context(
 
 
 def state_root(given: str, environ: Mapping[bytes, bytes], euid: int) -> str:
-    """The absolute state root: ``given``, or the default for this user.
+    """Return the absolute state root: ``given``, or the default for this user.
 
     Raises UsageError for ``/``: a container called ``bin`` would be ``/bin``.
     """
@@ -193,17 +193,17 @@ def state_root(given: str, environ: Mapping[bytes, bytes], euid: int) -> str:
 
 
 def is_rootless(environ: Mapping[bytes, bytes], euid: int) -> bool:
-    """True without root, and for the root of a user namespace that some user has made."""
+    """Return True for users other than root, and for root of a user namespace made by a user."""
     if euid != 0:
         return True
     return environ.get(b"USER") != b"root" and in_user_namespace()
 
 
 def absolute_path(path: str) -> str:
-    """``path`` from the working directory on, without ``.``, ``..`` and doubled slashes.
+    """Return ``path`` made absolute, without ``.``, ``..`` and doubled slashes.
 
-    The work of ``os.path.abspath``, which is not worth the import of ``os``.  Raises
-    HostError if the working directory has been deleted.
+    This is ``os.path.abspath``, without the cost of importing ``os``.  Raises HostError if the
+    working directory has been deleted.
     """
     if not path.startswith("/"):
         try:

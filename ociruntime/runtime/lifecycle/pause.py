@@ -1,7 +1,7 @@
-"""`pause` and `resume`: freeze and thaw all processes of a container with its cgroup.
+"""`pause` and `resume`: freeze and thaw all processes of a container through its cgroup.
 
-Both are idempotent, as in crun: a caller that was killed half-way repeats the call. (runc refuses a
-second pause with a message that containerd takes for "has ended".)
+Both are idempotent, as in crun: a caller that was killed halfway can repeat the call. (runc refuses
+a second pause with a message that containerd misreads as "has ended".)
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def pause(context: Context, container_id: str) -> None:
 
 
 def resume(context: Context, container_id: str) -> None:
-    """Thaw every process; raises as :func:`pause`."""
+    """Thaw every process.  Raises the errors of :func:`pause`."""
     _change(context, container_id, freeze=False)
 
 

@@ -58,7 +58,7 @@ _WIDTH = 73
 
 
 def plan_text(host: HostSteps, plan: Plan) -> str:
-    """Return the plan as text: one step a line, followed by the JSON path of its setting."""
+    """Return the plan as text: one step per line, followed by the JSON path of its setting."""
     lines = ["on the host"]
     for where, words in host:
         lines.append(f"     {words:<{_WIDTH}}  # {where}" if where else f"     {words}")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Preparation:
-    """The bundle, where its cgroup goes, and the plan.  Nothing on the host has changed yet."""
+    """The bundle, the choice of its cgroup, and the plan; nothing on the host has changed yet."""
 
     __slots__ = ("agent", "bundle", "cgroup", "layout", "notified", "plan", "rdt", "resources")
 
@@ -54,7 +54,7 @@ class Preparation:
 
     @property
     def config(self) -> Config:
-        """The bundle's configuration."""
+        """Return the bundle's configuration."""
         return self.bundle.config
 
     @property
@@ -69,7 +69,7 @@ class Preparation:
 
     @property
     def own_pid_namespace(self) -> bool:
-        """Return true if all other processes end with the init."""
+        """Return whether all other processes exit with the init: its pid namespace is new."""
         namespaces = (self.config.get("linux") or {}).get("namespaces") or []
         return any(entry["type"] == "pid" and not entry.get("path") for entry in namespaces)
 

@@ -47,7 +47,7 @@ def process_table(context: Context, container_id: str, arguments: Sequence[str])
 def select(table: str, pids: Collection[int]) -> list[str]:
     """Return the heading of a table of ps(1), and the lines whose PID is one of ``pids``.
 
-    Lines with ``-`` there are threads of the process above. Raises RuntimeFailure.
+    Lines with ``-`` as PID are threads of the process above. Raises RuntimeFailure.
     """
     # splitlines() would also split at U+2028, which a process may have in its name.
     heading, *lines = table.removesuffix("\n").split("\n")

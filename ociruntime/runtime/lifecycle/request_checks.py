@@ -1,4 +1,4 @@
-"""Check the options of a call besides the configuration, before anything is made."""
+"""Check the options of a call (not the configuration), before anything is created."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 def take_descriptors(request: Request, alone: bool) -> None:
     """Determine the descriptors to pass on: systemd's sockets, then ``preserve_fds``.
 
-    The sockets count only if this process was started with them for a container (``alone``), and
-    all must be open.  Of ``preserve_fds`` those count that are, as with runc and crun. All must be
-    the caller's: an inherited descriptor never has the close-on-exec flag, while those opened by
-    the interpreter and by us always have. Raises UsageError.
+    The sockets are passed on only if this process was started with them for a container
+    (``alone``); all must be open.  Of ``preserve_fds``, open ones are passed on, as with runc and
+    crun. All must be the caller's: an inherited descriptor never has the close-on-exec flag, while
+    those opened by the interpreter and by us always have it. Raises UsageError.
     """
     sockets = 0
     if alone and b"LISTEN_FDS" in posix.environ:
@@ -45,10 +45,10 @@ def _is_inherited(fd: int) -> bool:
 
 
 def occupy_closed(count: int, sockets: int) -> None:
-    """Occupy closed descriptors of those to pass on, lest one of ours be passed on by its number.
+    """Open placeholders for closed descriptors of those to pass on, so that ours are not passed on.
 
-    They are ``sockets`` from 3 on, and ``count`` behind them.  What occupies them is closed by the
-    exec of the executor.  Raises HostError.
+    The descriptors are ``sockets`` from 3 on, then ``count`` further ones.  The placeholders are
+    closed when the executor is executed.  Raises HostError.
     """
     end = 3 + sockets + count
     try:

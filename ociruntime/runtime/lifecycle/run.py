@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def run(context: Context, options: CreateOptions) -> int:
     """Run a container; return the exit status (128+n if signal n ended it), or 0 with ``detach``.
 
-    Raises what ``create`` and ``start`` raise; after an error nothing is left.
+    Raises the errors of ``create`` and ``start``; after an error, nothing is left behind.
     """
     if options.detach:
         creation = begin(context, options)
@@ -82,7 +82,7 @@ def _run_attached(context: Context, options: CreateOptions) -> int:
 
 
 def delete_after_end(context: Context, container_id: str) -> None:
-    """Delete a container that has ended, if it is still there.  Raises HostError."""
+    """Delete a container that has exited, if it still exists.  Raises HostError."""
     try:
         container, held = lock(context.root, container_id)
     except NoSuchContainer:

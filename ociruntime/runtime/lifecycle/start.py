@@ -36,7 +36,7 @@ REFUSALS = {
 def start(context: Context, container_id: str, failure_fd: int = -1) -> None:
     """Start the program, and wait until it runs and the poststart hooks have finished.
 
-    With NOTIFY_SOCKET in the environment, also wait until it reports that it is ready, or exits.
+    With NOTIFY_SOCKET in the environment, also wait until the program reports READY=1 or exits.
 
     ``failure_fd``: the native `start` (csrc/entry/start.c) has failed, and the file holds the
     container's message.  Raises UsageError, NoSuchContainer, ContainerError,
@@ -122,9 +122,9 @@ def _await_exec(
 ) -> Message | None:
     """Wait for the exec; otherwise like ``_open_gate``.
 
-    End of file may never come: another process that has traced the init may keep a duplicate of
-    its end of the connection. So the process's exit counts as the end, and so do some seconds after
-    the announcement (csrc/entry/start.c).
+    End of file may never arrive: another process that has traced the init may keep a duplicate of
+    its end of the connection. So the process's exit counts as the end, and so does a timeout of
+    some seconds after the announcement (csrc/entry/start.c).
     """
     message = _next(connection, pidfd, None)
     if message is not None and message.kind == MESSAGE_LISTENER and agent is not None:
@@ -141,7 +141,7 @@ def _await_exec(
 
 
 def _next(connection: socket, pidfd: int, milliseconds: int | None) -> Message | None:
-    """Wait for a message; None if the connection or the process ends, or the time is over."""
+    """Wait for a message; return None if the connection or process ends, or on timeout."""
     poller = poll()
     poller.register(connection.fileno(), POLLIN)
     poller.register(pidfd, POLLIN)

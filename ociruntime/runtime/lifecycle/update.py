@@ -31,9 +31,10 @@ def update(
 ) -> None:
     """Apply the limits in ``document`` (a LinuxResources object) and the lines for Intel RDT.
 
-    All or nothing: after an error the limits are as before.  Device rules in it are not
-    looked at.  Raises UsageError, ConfigError with a path below ``resources``,
-    NoSuchContainer, NotRunning, ContainerError, HostError.
+    After an error, the limits are unchanged.  Device rules in ``document`` are ignored.
+
+    Raises UsageError, ConfigError with a path below ``resources``, NoSuchContainer, NotRunning,
+    ContainerError, HostError.
     """
     check_id(container_id)
     change = _checked(document)

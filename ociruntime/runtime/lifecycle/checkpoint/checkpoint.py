@@ -38,8 +38,9 @@ FEATURES = {
 
 
 def checkpoint(context: Context, container_id: str, options: CriuOptions) -> None:
-    """Write the images; without ``leave_running`` and ``pre_dump`` the container is then deleted,
-    as with runc and crun.  After an error it runs on.
+    """Write the images; then delete the container, unless ``leave_running`` or ``pre_dump`` is set.
+
+    After an error the container keeps running.
 
     Raises UsageError, NoSuchContainer, ContainerError, CriuError, HostError.
     """
@@ -183,9 +184,9 @@ def _record(container: Container, config: Config) -> tuple[ImageRecord, list[str
 
 
 def joined_namespaces(config: Config) -> dict[str, str]:
-    """Type -> path of those that the container has joined.
+    """Return type -> path of the namespaces that the container has joined.
 
-    Raises ContainerError for one that CRIU has no way to join again.
+    Raises ContainerError for a type that CRIU cannot join.
     """
     joined = {}
     for namespace in (config.get("linux") or {}).get("namespaces") or []:

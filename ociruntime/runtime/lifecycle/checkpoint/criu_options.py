@@ -19,11 +19,11 @@ BY_NAME = {"ipc": "ipc", "uts": "uts", "time": "time", "user": "user"}
 
 
 class CriuOptions:
-    """``image_path`` and ``work_path`` are absolute, the latter where the logs go.
+    """The options of a checkpoint or restore.
 
-    ``parent_path`` counts from the image path, "" is none.  ``switches`` has the fields of
-    criu_opts that options of the command line set as they are.  ``page_server`` is an address
-    and a port, ``status_fd`` -1 where none was given.
+    ``image_path`` and ``work_path`` (for logs) are absolute.  ``parent_path`` is relative to the
+    image path, "" for none.  ``switches`` has the fields of criu_opts that command-line options
+    set directly.  ``page_server`` is (address, port) or None; ``status_fd`` is -1 if not given.
     """
 
     __slots__ = (
@@ -170,7 +170,7 @@ def restore_options(
 
 
 def cgroup_roots(text: str) -> list[dict[str, str]]:
-    """cgroup_root of each hierarchy, from the /proc/PID/cgroup of a process that is inside."""
+    """Return cgroup_root of each hierarchy, from /proc/PID/cgroup of a process in the cgroup."""
     roots = []
     for line in text.splitlines():
         _, _, rest = line.partition(":")

@@ -1,10 +1,10 @@
 """Mounts of a container that come from the host, which CRIU identifies by keys.
 
-A checkpoint has a key for each, with its name in config.json. A restore looks that up in the
+A checkpoint has a key for each, with its name in config.json. A restore looks up the name in the
 configuration of the new container, which alone decides where host files come from. The keys are
-numbers, never made of paths: a name chosen by an image or a process inside must not be parsed as an
+numbers and contain no paths: a name chosen by an image or a process inside must not be parsed as an
 option. The kernel's inode numbers confirm that a mount is the one that config.json means, because a
-process inside can exchange the directories above two mounts.
+process inside can swap the directories above two mounts.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def from_host(mounts: list[Mount], host_devices: set[str], cgroup_namespace: boo
 
 
 def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> dict[str, str]:
-    """Map targets to their names in config.json.  Raises ContainerError for one that it has not."""
+    """Map targets to their names in config.json.  Raises ContainerError if one has none."""
     binds = bind_sources(bundle, config)
     others = masked_paths(config) | device_paths(config)
     cgroups = [
@@ -84,7 +84,7 @@ def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> di
 
 
 def bind_sources(bundle: str, config: Config) -> list[tuple[str, str]]:
-    """Destination and source of each bind mount, as paths."""
+    """Return (destination, source) of each bind mount, as paths."""
     return [
         (clean(mount["destination"]), bind_path(bundle, mount.get("source") or ""))
         for mount in config.get("mounts") or []
@@ -98,7 +98,7 @@ def masked_paths(config: Config) -> set[str]:
 
 
 def device_paths(config: Config) -> set[str]:
-    """The container's paths of device nodes, which are the host's paths where they are bound."""
+    """Return the container's paths of device nodes; bound ones have the same path on the host."""
     devices = (config.get("linux") or {}).get("devices") or []
     return {*DEFAULT_DEVICES, *(clean(device["path"]) for device in devices)}
 
@@ -106,10 +106,10 @@ def device_paths(config: Config) -> set[str]:
 def find_source(
     name: str, bundle: str, config: Config, cgroups: tuple[tuple[str, str], ...]
 ) -> str:
-    """The path on the host of what a checkpoint calls ``name``, by the new configuration.
+    """Return the host path of the mount ``name`` of a checkpoint, by the new configuration.
 
-    ``cgroups`` is what a mount of type cgroup shows, as ``Cgroup.visible`` has it.  Raises
-    ContainerError if config.json has no such thing.
+    ``cgroups`` are the directories that a mount of type cgroup shows, from ``Cgroup.visible``.
+    Raises ContainerError if config.json has no such mount or device.
     """
     for mount in reversed(config.get("mounts") or []):
         destination = clean(mount["destination"])
@@ -134,8 +134,8 @@ def find_source(
 def find_mount(pid: int, target: str) -> tuple[int, Identity] | None:
     """Return the mount id and the file at a mount point of a process; None if there is none.
 
-    No symbolic link is followed, which would lead out of the process's root: mountinfo's paths have
-    none, unless a process has put one there since.
+    Symbolic links are refused, because they would lead out of the process's root: paths in
+    mountinfo have none, unless a process has created one since.
     """
     try:
         fd = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC)
@@ -194,10 +194,10 @@ def wanted_flags(
     sources: Mapping[str, Identity | None],
     nodes: Set[Identity],
 ) -> dict[str, int]:
-    """Target -> MOUNT_ATTR_*.
+    """Return target -> MOUNT_ATTR_* flags that the mount there must have.
 
-    ``recorded`` are the mounts of an ImageRecord, ``shown`` what is at each target, ``sources``
-    what each bind mount of config.json, by its destination, shows.  ``nodes`` are the
+    ``recorded`` are the mounts of an ImageRecord; ``shown`` maps each target to the file there,
+    ``sources`` the destination of each bind mount of config.json to its source.  ``nodes`` are the
     host's own device nodes, with which CRIU covers masked paths and devices: unless config.json
     binds one, they must not be changed through the mount.
     """
@@ -239,8 +239,8 @@ def unmet(mounts: list[Mount], wanted: dict[str, int]) -> dict[str, int]:
 def check_restricted(target: str, number: int, mounts: Iterable[Mount]) -> None:
     """Raise StepError unless the mount with this id is one that mountinfo shows at ``target``.
 
-    A path can lead elsewhere: over a mount that covers it, or because a directory on the way is
-    shared with a container that exchanges it.
+    A path can lead elsewhere: another mount covers it, or a directory on the way is shared with a
+    container that replaces it.
     """
     if all(mount.id != number for mount in mounts if mount.target == target):
         raise StepError(

@@ -1,11 +1,11 @@
 """The file ``ociruntime.json`` beside CRIU's images: further data for a restore.
 
     version        1
-    mounts         key -> what config.json calls the mount (external_mounts.py), where it was
-                   found, and its options as mountinfo has them
-    streams        of 0, 1 and 2 of the init: the key by which CRIU takes another
-                   descriptor for it, "" where it is the container's own
-    namespaces     types of those that were joined by a path
+    mounts         key -> the mount's name in config.json (external_mounts.py), its target, and
+                   its options as in mountinfo
+    streams        for descriptors 0, 1 and 2 of the init: the key with which CRIU replaces it by
+                   another descriptor, "" if it is the container's own
+    namespaces     the types of namespaces that were joined by a path
 
 The file is untrusted input.
 """
@@ -26,7 +26,7 @@ VERSION = 1
 
 
 class ImageRecord:
-    """The members, as above."""
+    """The contents of ``ociruntime.json``; the module's docstring describes the members."""
 
     __slots__ = ("mounts", "namespaces", "streams")
 

@@ -1,14 +1,14 @@
 """Restore a container: a ``Creation`` with CRIU in place of the executor.
 
     criu              stage, answered by us
-      | setup-namespaces    the namespaces are there: prestart and createRuntime hooks
-      | orphan-pts-master   the master of the container's terminal, which has no receiver yet
-      | pre-resume          all processes stand still for the last time: are their mounts and
-      |                     privileges those of config.json?
+      | setup-namespaces    the namespaces exist: run the prestart and createRuntime hooks
+      | orphan-pts-master   receive the master of the container's terminal
+      | pre-resume          all processes are still stopped: compare their mounts and privileges
+      |                     with config.json
       v answer              the pid of the init, which is our child
 
-criu works in the container's cgroup, so that what it makes is there in every mode of
-``--manage-cgroups-mode``.
+criu runs in the container's cgroup, so that the processes it creates are there, too, in every mode
+of ``--manage-cgroups-mode``.
 """
 
 from __future__ import annotations
@@ -69,8 +69,10 @@ FIRST_FREE = 10  # our standard streams are duplicated from here on: criu has it
 
 
 class Restoration(Creation):
-    """``describe`` and then ``run``; leaves ``pidfd`` besides what Creation leaves, and, if it is
-    to be waited for in the foreground, ``signals``.
+    """The restoration of one container: call ``describe``, then ``run``.
+
+    Sets ``pidfd`` in addition to the attributes of ``Creation`` and, for a container in the
+    foreground, ``signals``.
     """
 
     __slots__ = (
@@ -137,7 +139,7 @@ class Restoration(Creation):
         cgroup.apply(prepared.resources)
 
     def _make_mount_points(self) -> None:
-        """Create mount points on the root itself; those inside another mount exist in that."""
+        """Create missing mount points in the root itself; in other mounts, they already exist."""
         mounts = self._prepared.config.get("mounts") or []
         targets = [clean(mount["destination"]) for mount in mounts]
         bundle = self._prepared.bundle
@@ -172,7 +174,7 @@ class Restoration(Creation):
         self._inherited.append({"key": key, "fd": fd})
 
     def _converse(self) -> None:
-        """Send the request and answer its stages; then the container runs, or nothing is left."""
+        """Send the request and answer its stages; after an error, nothing is left behind."""
         options = {
             "images_dir_fd": self._images,
             "work_dir_fd": self._work,
@@ -285,7 +287,7 @@ class Restoration(Creation):
     def _restored(self) -> set[int]:
         """Return the pids of all restored processes: the images choose their cgroups.
 
-        They descend from the first one. Its pid namespace may be one that others are in.
+        They are the descendants of the init. Its pid namespace may contain other processes.
         """
         pids = descendants(self._first, with_namespace=False)
         return {*pids, *self._prepared.cgroup.processes()} - {self._session.pid}

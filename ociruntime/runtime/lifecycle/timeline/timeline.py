@@ -1,8 +1,8 @@
 """``--timeline`` and ``--debug``: when each phase of a command and operation of its plan began.
 
-The runtime marks its phases; the executor writes its times to a memory file that both have mapped,
-which costs no messages. Both use CLOCK_REALTIME, the one clock that no time namespace shifts. The
-time of the interpreter's start is not known; its CPU time so far is.
+The runtime marks its phases; the executor writes its times to a memfd, which needs no messages.
+Both use CLOCK_REALTIME, the only clock that time namespaces do not shift. The start time of the
+interpreter is not known, but its CPU time so far is.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Timeline:
     """
 
     def __init__(self, path: str, command: str) -> None:
-        """Open the file at once, before anything is made.  Raises HostError."""
+        """Open the file at once, before anything is created.  Raises HostError."""
         now = time_ns()
         self.command = command
         self.phases: list[tuple[str, int]] = [
@@ -51,7 +51,7 @@ class Timeline:
         self.phases.append((phase, time_ns()))
 
     def follow(self, plan: Plan) -> int:
-        """Return a memory file for the times of this plan's operations.  Raises HostError."""
+        """Return a memfd for the times of this plan's operations.  Raises HostError."""
         self.mark("start the executor")
         self.operations = plan.operations
         self._shown = 0
