@@ -1,7 +1,7 @@
 """A mount of type ``cgroup``: the container's view of its own control groups.
 
-With a cgroup namespace of its own the container gets the real filesystem, whose root is then its
-own cgroup. Without one only its own directory is bind-mounted.
+With its own cgroup namespace, the container gets the real filesystem, whose root is then its own
+cgroup. Without one, only its own directory is bind-mounted.
 """
 
 from __future__ import annotations
@@ -164,8 +164,8 @@ NOBODY_ELSE = -1
 def cgroup_owner(config: Config) -> int:
     """Return the host's uid that gets the v2 cgroup, or -1 to leave its owner.
 
-    The container gets it if it has a cgroup namespace of its own and the file system of that
-    mounted writable: it is then meant to make cgroups below.
+    The container's user gets it if the container has its own cgroup namespace and a writable
+    cgroup mount: it is then meant to create nested cgroups.
     """
     linux = config.get("linux") or {}
     if not _is_new(linux, "cgroup") or not any(map(_is_writable, config.get("mounts") or ())):

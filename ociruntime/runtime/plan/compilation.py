@@ -20,13 +20,13 @@ ALL_CPUS = b""
 
 
 class Compilation:
-    """One run of the compiler.
+    """The state of one run of the compiler.
 
-    The passes read ``config``, ``linux`` (empty where config.json has none), ``facts`` and
-    ``request``, and append to ``plan``.  The namespaces pass fills in ``new`` and ``joined``
+    The passes read ``config``, ``linux`` (empty if config.json has none), ``facts`` and
+    ``request``, and append to ``plan``.  The namespaces pass sets ``new`` and ``joined``
     (CLONE_NEW* masks), ``id_maps`` and ``trees`` (index in ``mounts`` -> slot of its id map, of
-    its open_tree), a plan that enters a container ``mount_flags`` (MOUNT_* of every mount); the
-    mounts pass fills in ``read_only_later`` (target, index in ``mounts``).
+    its open_tree).  A plan that enters a container sets ``mount_flags`` (MOUNT_* of every mount).
+    The mounts pass sets ``read_only_later`` (target, index in ``mounts``).
     """
 
     __slots__ = (
@@ -110,8 +110,8 @@ class Compilation:
     def require_cgroup(self) -> None:
         """Move the process into its cgroup, unless it is there already.
 
-        As late as anything needs it, so that the host attaches while the mounts are made: on
-        cgroup v1 the attach waits for an RCU grace period.
+        This is added as late as possible, so that the host attaches the process while the mounts
+        are made: on cgroup v1, attaching waits for an RCU grace period.
         """
         if not self.in_cgroup:
             self.enter_cgroup()
@@ -123,7 +123,7 @@ class Compilation:
         self.add(operations.sync(stage=STAGE_CGROUP, where="linux.cgroupsPath"))
 
     def enter_cgroup_namespace(self) -> None:
-        """Make the new cgroup namespace, if there is to be one: its root is the own cgroup."""
+        """Create the cgroup namespace, if configured; its root is the process's own cgroup."""
         if self.new & CLONE_NEWCGROUP and not self.in_new_cgroup_namespace:
             self.in_new_cgroup_namespace = True
             self.require_cgroup()

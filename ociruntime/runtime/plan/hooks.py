@@ -1,4 +1,4 @@
-"""Compile hooks: those that run in the container, and the waits for those of the host.
+"""Compile hooks: run those of the container, and wait for those of the host.
 
 prestart and createRuntime run on the host: the plan only waits for them. createContainer and
 startContainer run inside, as operations. poststart and poststop concern the host alone.
@@ -21,7 +21,7 @@ _LONGEST = (1 << 32) - 1  # seconds: more than a plan can say, and than anybody 
 
 
 def compile_create_hooks(job: Compilation) -> None:
-    """Compile the hooks of create: everything is mounted, the root not yet entered."""
+    """Compile the hooks of create, which run after all mounts and before the root is entered."""
     hooks = job.config.get("hooks") or {}
     if hooks.get("prestart") or hooks.get("createRuntime"):
         job.require_cgroup()

@@ -17,9 +17,10 @@ BITS: dict[str, int] = {name: 1 << number for number, name in enumerate(CAPABILI
 
 
 def capability_masks(job: Compilation, process: Process) -> dict[str, int]:
-    """Return the five sets as masks, without what cannot be granted, which is a warning.
+    """Return the five sets as masks; warn about capabilities that cannot be granted.
 
-    No ``capabilities`` at all means none, the careful reading of a text that leaves it open.
+    These are left out.  Without the member ``capabilities``, all sets are empty: the
+    specification leaves the default open.
     """
     wanted = process.get("capabilities") or {}
     allowed = (2 << job.facts.last_capability) - 1
@@ -71,7 +72,8 @@ def _restrict(job: Compilation, masks: dict[str, int], kind: str, limit: int, ot
 def compile_user(job: Compilation, process: Process, late_policy: bool = False) -> None:
     """Set the bounding set while CAP_SETPCAP is held, then the user, then the other sets.
 
-    ``late_policy``: keep what setting a scheduling policy takes, until ``add_capabilities``.
+    ``late_policy``: keep the capability for setting a scheduling policy until
+    ``add_capabilities``.
     """
     masks = capability_masks(job, process)
     user = process["user"]
@@ -125,8 +127,9 @@ def drop_extra_capabilities(job: Compilation, process: Process) -> None:
 def _sets_groups(job: Compilation, process: Process) -> bool:
     """Return False if the process keeps its creator's supplementary groups.
 
-    Because it must; ConfigError if it is to have others.  Or because it is to: the annotation
-    is that of podman's ``--group-add keep-groups``.
+    It keeps them if setgroups(2) is not permitted, or if the annotation of podman's ``--group-add
+    keep-groups`` requests it.  Raises ConfigError if it must keep them, but other groups are
+    configured.
     """
     annotations = job.config.get("annotations")
     if annotations:
@@ -147,8 +150,9 @@ def _sets_groups(job: Compilation, process: Process) -> bool:
 
 
 def _gives_groups_up(job: Compilation) -> bool:
-    """Return true for an unprivileged user who maps only their own group and so must deny
-    setgroups(2) first (runtime/host/idmap.py).
+    """Return whether setgroups(2) is denied: an unprivileged user maps only their own group.
+
+    The kernel requires that in this case (runtime/host/idmap.py).
     """
     mappings = job.linux.get("gidMappings") or ()
     return bool(

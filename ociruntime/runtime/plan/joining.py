@@ -1,6 +1,6 @@
 """Plan for `exec`: a further process in a running container.
 
-The passes are those of the container's own process, except for the way in. The executor
+The passes are those of the container's own process, except for entering the container. The executor
 starts on the host, enters the namespaces of the container's init and drops the privileges that the
 new process must not have. Only then does it fork into the pid namespace: the container's processes
 never see one with the runtime's privileges (CVE-2016-9962).
@@ -37,7 +37,7 @@ WHERE = "linux.namespaces"
 def compile_exec_plan(
     config: Config, facts: HostFacts, request: Request, pid: int, apart: int
 ) -> Plan:
-    """Return the plan by which the executor becomes ``config``'s process in the running container.
+    """Return the plan that runs the process of ``config`` in the running container.
 
     ``apart``: CLONE_NEW* of the namespaces that the container's init, ``pid``, does not share with
     the runtime. Raises ConfigError.

@@ -39,8 +39,9 @@ REFUSED = {
 
 
 class Place:
-    """``pid``: the container's init; ``apart``: CLONE_NEW* of the namespaces in which it
-    is and the runtime is not, CLONE_NEWNS among them.
+    """A running container: ``pid`` is its init, ``apart`` the namespaces not shared with us.
+
+    ``apart`` consists of CLONE_NEW* flags, including CLONE_NEWNS.
     """
 
     __slots__ = ("apart", "pid")
@@ -78,8 +79,8 @@ def compile_removing(
 ) -> Plan:
     """Compile the unmounting of the destinations, the last first.  Raises ConfigError.
 
-    Symbolic links are followed to a destination that is ``recorded``: the mount is recognised by
-    its id.  Any other has to be the mount point itself.
+    Symbolic links are followed for a ``recorded`` destination, whose mount is recognised by its
+    id.  Any other destination must be the mount point itself.
     """
     mounts = config.get("mounts") or []
     job = Compilation(config, facts, request)

@@ -136,7 +136,7 @@ def option_names() -> list[str]:
 
 
 def parse_mount_options(options: Sequence[str], where: str) -> MountOptions:
-    """Sort ``options`` by kind; of two that contradict each other the later one wins.
+    """Sort ``options`` by kind; if two contradict each other, the later one wins.
 
     Raises ConfigError, with the path of the option, if one is not supported.
     """
@@ -180,7 +180,7 @@ def _take_action(found: MountOptions, word: str) -> None:
 
 
 def _split(data: str) -> list[str]:
-    """Split at the commas, as the kernel does; not if some are quoted or escaped."""
+    """Split at commas, as the kernel does, unless some are quoted or escaped."""
     if '"' in data or "\\" in data:
         return [data]
     return [text for text in data.split(",") if text]
@@ -254,7 +254,7 @@ def without_quotes(text: str) -> str:
 
 
 def check_data(fstype: str, data: Sequence[tuple[int, str]], where: str) -> None:
-    """Raise ConfigError for a misspelled key; the kernel judges others, which it may know."""
+    """Raise ConfigError for a misspelled key; other unknown keys are left to the kernel."""
     keys = DATA_KEYS.get(fstype)
     if keys is None:
         return

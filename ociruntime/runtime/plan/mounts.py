@@ -62,7 +62,7 @@ SHOWN: dict[str, int] = {"proc": CLONE_NEWPID, "sysfs": CLONE_NEWNET}
 def is_bind(mount: Mount) -> bool | None:
     """Return None if it is not a bind mount, else whether it is recursive.
 
-    The option ``bind`` or ``rbind`` decides, whatever the type is; of both the later one wins.
+    The option ``bind`` or ``rbind`` decides, whatever the type is; the later one of both wins.
     """
     recursive: bool | None = None
     remount = False
@@ -77,7 +77,7 @@ def is_bind(mount: Mount) -> bool | None:
 
 
 def is_id_mapped(mount: Mount) -> bool:
-    """Return true if its ids are to be mapped; mappings count without the option as well."""
+    """Return whether the mount is id-mapped: it has mappings, ``idmap`` or ``ridmap``."""
     options = mount.get("options") or ()
     return bool(mount.get("uidMappings")) or "idmap" in options or "ridmap" in options
 
@@ -226,9 +226,10 @@ def _mount(
 
 
 def _fallback(job: Compilation, fstype: str) -> int:
-    """MOUNT_OR_BIND where the container shares the namespace that ``fstype`` shows.
+    """Return MOUNT_OR_BIND if the container shares the namespace that ``fstype`` shows.
 
-    In a user namespace only that namespace's owner may mount it; the host's own shows the same.
+    From a user namespace, only the owner of that namespace may mount it; a bind mount of the host's
+    own mount shows the same.
     """
     kind = SHOWN.get(fstype, 0)
     in_user_namespace = job.facts.user_namespace or (job.new | job.joined) & CLONE_NEWUSER
