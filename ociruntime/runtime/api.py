@@ -78,10 +78,10 @@ class CreateSettings(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A container at one moment.
+    """A snapshot of a container's state.
 
-    ``status`` is ``created``, ``running``, ``paused`` or ``stopped``; ``pid``, as the host
-    sees it, is 0 when it has stopped; ``created`` is the time in UTC as RFC 3339 has it.
+    ``status`` is ``created``, ``running``, ``paused`` or ``stopped``; ``pid`` is the
+    init's pid on the host, 0 if it has exited; ``created`` is a time in UTC (RFC 3339).
     """
 
     id: str
@@ -97,9 +97,9 @@ class State:
 class Process:
     """A child of this process: a container's init, or a process of ``exec``.
 
-    ``pid`` is that of the host, ``pidfd`` becomes readable when it ends (for poll, selectors,
+    ``pid`` is its pid on the host; ``pidfd`` becomes readable when it exits (for poll, selectors,
     asyncio).  ``close``, or the end of a ``with``, closes the descriptor and leaves the process
-    running; of a process that has ended it leaves nothing either.
+    running; a process that has exited is reaped.
     """
 
     def __init__(self, pid: int, pidfd: int) -> None:
@@ -149,12 +149,11 @@ class Process:
 class Runtime:
     """The settings of a runtime: where containers are stored and how they are created; immutable.
 
-    ``root``: the state directory, by default that of the command.  ``cgroup_manager``: who
-    makes cgroups.  ``rootless``: do without those that this user may not make; None decides
-    by the user.  ``log`` gets warnings, and at its level DEBUG what is done.
+    ``root``: the state directory; the default is that of the command.  ``cgroup_manager``: what
+    creates cgroups.  ``rootless``: continue without cgroups that this user may not create; None
+    decides by the user.  ``log`` gets warnings and, at level DEBUG, each action.
 
-    Methods raise the subclasses of RuntimeFailure; what they leave after one is what was there
-    before.
+    Methods raise subclasses of RuntimeFailure, and then leave nothing changed.
     """
 
     __slots__ = ("_context",)
@@ -201,7 +200,7 @@ class Runtime:
     ) -> Process:
         """Create a container, whose init then waits for ``start``.
 
-        ``config`` is taken instead of the bundle's ``config.json``.
+        ``config`` is used instead of the bundle's ``config.json``.
         """
 
         def act(streams: tuple[int, int, int]) -> Process:
@@ -226,14 +225,14 @@ class Runtime:
         return with_streams((stdin, stdout, stderr), act)
 
     def start(self, id: str) -> None:
-        """Start the program; when this returns, it runs and the poststart hooks have."""
+        """Start the program; return when it runs and the poststart hooks have finished."""
         self._carry_out(lambda: start(self._context, id))
 
     def run(self, id: str, bundle: Path, **settings: Unpack[CreateSettings]) -> int:
         """Create, start, wait and delete; return the exit status.
 
-        Takes what ``create`` takes.  After an exception (also KeyboardInterrupt) the container
-        is gone, too.
+        Accepts the arguments of ``create``.  After an exception (including KeyboardInterrupt), the
+        container is deleted, too.
         """
         with self.create(id, bundle, **settings) as process:
             try:
@@ -253,7 +252,7 @@ class Runtime:
         return tuple(map(_state, list_containers(self._context)))
 
     def kill(self, id: str, signal: int = SIGTERM, *, all: bool = False) -> None:
-        """Send a signal to the init, with ``all`` to every process."""
+        """Send a signal to the init or, with ``all``, to every process."""
         kill(self._context, id, int(signal), all)
 
     def delete(self, id: str, *, force: bool = False) -> None:

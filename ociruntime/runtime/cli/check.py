@@ -1,4 +1,4 @@
-"""`ociruntime check [BUNDLE]`."""
+"""`ociruntime check [BUNDLE]`: print the findings of the doctor."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NARROW, _WIDE = 60, 110
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Print the findings; return 0 if containers, or this one, can run."""
+    """Print the findings; return 0 if containers (or the bundle's container) can run."""
     json = arguments.text("format") == "json"
     take_bundle_argument(arguments)
     if not arguments.text("bundle"):

@@ -181,7 +181,7 @@ def _internal_error(error: Exception) -> InternalError:
 
 
 def _show_traceback(error: BaseException, arguments: Arguments) -> None:
-    """Print it on standard error only: the log is parsed by programs."""
+    """Print the traceback on standard error only: the log is parsed by programs."""
     if not arguments.flag("debug"):
         return
     from ociruntime.commandline.output import show_traceback
@@ -195,8 +195,8 @@ def _show_traceback(error: BaseException, arguments: Arguments) -> None:
 def _open_standard_descriptors() -> None:
     """Open /dev/null for each of 0, 1 and 2 that is closed.
 
-    Else the next file opened would take the number and receive what is meant for a terminal;
-    and the container is to have all three.
+    Otherwise the next file opened would get the number, and receive output meant for a terminal.
+    The container, too, must have all three.
     """
     for fd in (0, 1, 2):
         try:

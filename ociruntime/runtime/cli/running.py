@@ -29,13 +29,13 @@ def run_ps(context: Context, arguments: Arguments) -> int:
 
 
 def run_pause(context: Context, arguments: Arguments) -> int:
-    """Suspend the processes."""
+    """Pause all processes of a container."""
     pause(context, arguments.positional[0])
     return 0
 
 
 def run_resume(context: Context, arguments: Arguments) -> int:
-    """Resume the processes."""
+    """Resume all processes of a container."""
     resume(context, arguments.positional[0])
     return 0
 
