@@ -1,10 +1,10 @@
 """Create and join namespaces, in the right order.
 
 The container's init starts in one of two ways. If every namespace is new, the executor is cloned
-straight into them. A joined namespace, a user namespace (its maps are written from outside) or a
-time namespace (only children enter it) needs steps first: then the executor starts on the host,
-takes them, and forks the init with ``clone_init``. In a joined pid namespace other processes may
-trace every new one: it is entered last, by ``clone_process``, when everything is set up and all
+straight into them. Joined namespaces, a user namespace (its maps are written from outside) and a
+time namespace (only children enter it) need operations first: then the executor starts on the host,
+carries them out, and forks the init with ``clone_init``. In a joined pid namespace, other processes
+may trace every new one: it is entered last, by ``clone_process``, when everything is set up and all
 privileges are dropped (runtime/plan/process.py).
 """
 
@@ -103,7 +103,7 @@ def _where(job: Compilation, kind: str) -> str:
 
 
 def _open(job: Compilation, joins: dict[int, tuple[str, str]]) -> dict[int, int]:
-    """Open everything that has a path on the host before any namespace is entered."""
+    """Open all namespaces to join by their paths on the host, before any is entered."""
     slots: dict[int, int] = {}
     for kind, (path, where) in joins.items():
         slots[kind] = job.take_slot()
@@ -114,9 +114,9 @@ def _open(job: Compilation, joins: dict[int, tuple[str, str]]) -> dict[int, int]
 def open_trees(job: Compilation) -> None:
     """Open sources of binds that could not be opened later.
 
-    Root of the user namespace may not be allowed to walk the host's directories, and in a
-    joined mount namespace they may not be there.  An ordinary user may not copy mounts, and
-    stays the same user of the host.  Only root of the host may map the ids of its mounts.
+    Root of the user namespace may not be allowed to search the host's directories, and in a
+    joined mount namespace they may not exist.  An ordinary user cannot copy mounts, and needs not:
+    for the host, it stays the same user.  Only root of the host may id-map its mounts.
     """
     elsewhere = (job.new | job.joined) & CLONE_NEWUSER or job.joined & CLONE_NEWNS
     if not elsewhere or job.facts.uid != 0 or not job.facts.owns_mounts:
@@ -162,7 +162,7 @@ def _add_time_namespace(job: Compilation) -> None:
 
 
 def compile_namespace_settings(job: Compilation) -> None:
-    """Compile hostname, sysctls and the like before the masks, which hide parts of /proc/sys."""
+    """Compile hostname, sysctls etc., before the masks, which hide parts of /proc/sys."""
     if job.config.get("hostname"):
         job.add(operations.hostname(name=job.config["hostname"], where="hostname"))
     if job.config.get("domainname"):
@@ -197,7 +197,7 @@ def _add_sysctls(job: Compilation, sysctls: dict[str, str]) -> None:
 
 
 def compile_id_maps(job: Compilation, joined: int) -> None:
-    """Make each distinct pair of maps once; ``joined`` is the slot of a user namespace to join.
+    """Create each distinct pair of id maps once; ``joined`` is the slot of a joined user namespace.
 
     Raises ConfigError for a mount whose ids cannot be mapped.
     """

@@ -30,8 +30,10 @@ class Operation:
 
 
 class Plan:
-    """``clone_flags``: CLONE_NEW* bits the executor is born with; ``preserve_fds``: how many
-    descriptors from 3 upwards the program keeps; ``warnings``: for the log."""
+    """The operations, and the parameters of the executor's start.
+
+    ``clone_flags``: CLONE_NEW* bits of the clone3(2) that starts the executor; ``preserve_fds``:
+    the number of descriptors from 3 on that the program keeps; ``warnings``: lines for the log."""
 
     __slots__ = ("clone_flags", "operations", "preserve_fds", "warnings")
 
@@ -102,7 +104,7 @@ ENCODERS: dict[str, Callable[..., bytes]] = {
 
 
 def encode_operation(operation: Operation) -> bytes:
-    """One operation; its code is its place in the table, from 1."""
+    """Serialise one operation; its code is its position in the table, from 1."""
     fields = OPERATIONS[operation.code - 1][2]
     body = b"".join(
         ENCODERS[kind](value) for (_, kind, _), value in zip(fields, operation.values, strict=True)
@@ -111,13 +113,13 @@ def encode_operation(operation: Operation) -> bytes:
 
 
 def encode(plan: Plan) -> bytes:
-    """The whole plan."""
+    """Serialise the whole plan."""
     body = b"".join(map(encode_operation, plan.operations))
     return pack("=IIII", WIRE_MAGIC, 16 + len(body), len(plan.operations), plan.preserve_fds) + body
 
 
 def field(operation: Operation, name: str) -> Value | None:
-    """The value of a named field, or None where the operation has no such field."""
+    """Return the value of a named field, or None if the operation does not have it."""
     for (field_name, _, _), value in zip(
         OPERATIONS[operation.code - 1][2], operation.values, strict=True
     ):
@@ -127,5 +129,5 @@ def field(operation: Operation, name: str) -> Value | None:
 
 
 def operation_name(operation: Operation) -> str:
-    """``mount``, ``bind`` ..."""
+    """Return the operation's name: ``mount``, ``bind`` ..."""
     return OPERATIONS[operation.code - 1][0]

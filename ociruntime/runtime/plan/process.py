@@ -32,7 +32,7 @@ DEFAULT_UMASK = 0o022
 
 
 def compile_process(job: Compilation) -> None:
-    """``process``; without one the container is made but can never be started."""
+    """Compile ``process``; a container without one is created but can never be started."""
     process = job.config.get("process")
     if not process:
         job.require_cgroup()
@@ -76,7 +76,7 @@ def compile_process(job: Compilation) -> None:
 def prepare_process(job: Compilation, process: Process, late_policy: bool = False) -> list[str]:
     """Compile everything but the program itself; return its environment.
 
-    ``late_policy``: the scheduling policy is set by the caller, and the capabilities again.
+    ``late_policy``: the caller sets the scheduling policy, and then the capabilities again.
     """
     _add_limits(job, process)
     _add_personality(job)
@@ -102,7 +102,7 @@ def prepare_process(job: Compilation, process: Process, late_policy: bool = Fals
 
 
 def add_fork(job: Compilation) -> None:
-    """Enter the joined pid namespace, with nothing that a tracer in it could take."""
+    """Enter the joined pid namespace, without privileges that a tracer in it could use."""
     terminal = int(job.request.console)
     job.add(operations.clone_process(terminal=terminal, where="linux.namespaces"))
 
@@ -114,12 +114,12 @@ def add_listen_pid(job: Compilation) -> None:
 
 
 def add_program(job: Compilation, process: Process, environment: list[str]) -> None:
-    """Become the program."""
+    """Add the operation that executes the program."""
     job.add(operations.exec(args=process["args"], env=environment, where="process.args"))
 
 
 def add_console(job: Compilation, process: Process, flags: int) -> None:
-    """A terminal of the container's; ``flags`` are CONSOLE_*."""
+    """Open a terminal of the container's devpts; ``flags`` are CONSOLE_*."""
     size = process.get("consoleSize")
     job.add(
         operations.console(
@@ -133,8 +133,9 @@ def add_console(job: Compilation, process: Process, flags: int) -> None:
 
 
 def add_oom_score(job: Compilation) -> None:
-    """Set the OOM score first: lowering it takes CAP_SYS_RESOURCE on the host, and children inherit
-    it.
+    """Set the OOM score adjustment first: children inherit it.
+
+    Lowering it requires CAP_SYS_RESOURCE on the host.
     """
     process = job.config.get("process")
     score = process.get("oomScoreAdj") if process else None
@@ -264,7 +265,7 @@ def listening_environment(environment: list[str], request: Request) -> list[str]
 
 
 def unique_environment(env: list[str]) -> list[str]:
-    """The last of several entries with one name; which of them getenv(3) finds is not defined."""
+    """Return the last entry of each name: which one getenv(3) would find is not defined."""
     last = {entry.partition("=")[0]: index for index, entry in enumerate(env)}
     if len(last) == len(env):
         return env

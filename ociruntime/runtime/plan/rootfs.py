@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def compile_root(job: Compilation) -> None:
-    """The keyring, which belongs to no namespace, and the root that targets are found in."""
+    """Compile the keyring, which belongs to no namespace, and the root for resolving targets."""
     if job.request.new_keyring:
         add_keyring(job, job.config.get("process"))
     if job.new & CLONE_NEWNS:
@@ -34,7 +34,7 @@ def compile_root(job: Compilation) -> None:
 
 
 def _make_root_private(job: Compilation) -> None:
-    """Keep mounts that the host makes below the root directory from appearing in the container."""
+    """Prevent mounts that the host makes below the root from appearing in the container."""
     job.add(
         operations.set_attributes(
             target="/",
@@ -50,16 +50,17 @@ def _make_root_private(job: Compilation) -> None:
 def _propagation(job: Compilation) -> int:
     """Return the propagation of the host's mounts in the container's namespace.
 
-    Slave and not private: a mount that the host unmounts must not stay busy. Shared only on
-    request, for binds that carry mounts of the container to the host (Kubernetes' Bidirectional);
-    without pivot_root(2) the root is moved onto ``/``, and the move would reach the host.
+    The default is slave, not private: a mount that the host unmounts must not stay busy. It is
+    shared only on request, for binds that propagate the container's mounts to the host (Kubernetes'
+    Bidirectional).  Without pivot_root(2), it is never shared: the root is moved onto ``/``, and
+    the move would propagate to the host.
     """
     wanted = PROPAGATION.get(job.linux.get("rootfsPropagation") or "", 0)
     return wanted if wanted & MS_SHARED and not job.request.no_pivot else MS_SLAVE | MS_REC
 
 
 def compile_working_directory(job: Compilation) -> None:
-    """Make the working directory while the root can still be written to."""
+    """Create the working directory while the root is still writable."""
     process = job.config.get("process")
     if process:
         cwd = clean(process["cwd"])
@@ -94,7 +95,7 @@ def _below_root(path: str, where: str, hint: str) -> str:
 
 
 def compile_entry(job: Compilation) -> None:
-    """Make the root the process's root; its null device takes the place of the host's."""
+    """Make the root the process's root; replace the host's null device by the container's."""
     if not job.request.console:
         job.add(operations.null_streams(root_of=0))
     if job.config["root"].get("readonly"):

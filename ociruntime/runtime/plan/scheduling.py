@@ -25,7 +25,7 @@ HIGHEST_NODE = 1023  # the most that a kernel can be built for (CONFIG_NODES_SHI
 
 
 def compile_scheduling(job: Compilation, process: Process, late_policy: bool) -> None:
-    """ioPriority, scheduler unless it comes later, linux.memoryPolicy."""
+    """Compile ioPriority, linux.memoryPolicy and, unless it comes later, scheduler."""
     priority = process.get("ioPriority")
     if priority:
         job.add(
@@ -54,7 +54,7 @@ def compile_scheduling(job: Compilation, process: Process, late_policy: bool) ->
 
 
 def ends_by_fork(scheduler: Scheduler | None) -> bool:
-    """Return true if a fork would lose the policy, or the kernel would refuse the fork."""
+    """Return whether a fork would lose the policy, or the kernel would refuse the fork."""
     return scheduler is not None and (
         scheduler["policy"] == "SCHED_DEADLINE"
         or "SCHED_FLAG_RESET_ON_FORK" in (scheduler.get("flags") or ())
@@ -96,7 +96,7 @@ def mask_words(mask: int) -> bytes:
 
 
 def node_mask(text: str) -> int:
-    """``0-3,7`` or ``0-30:2/4`` (two of every four) as a bit mask.
+    """Convert ``0-3,7`` or ``0-30:2/4`` (two of every four) to a bit mask.
 
     The text is well-formed (runtime/spec/cpu_list.py).  Raises ConfigError for an
     impossible node.
@@ -122,7 +122,7 @@ def compile_affinity(job: Compilation, process: Process, moment: str) -> None:
 
 
 def listed(text: str) -> Iterator[int]:
-    """The numbers of a well-formed list, ranges and patterns written out."""
+    """Yield the numbers in a well-formed list, with ranges and patterns expanded."""
     for part in text.strip().split(",") if text.strip() else ():
         numbers, _, pattern = part.partition(":")
         low, _, high = numbers.partition("-")

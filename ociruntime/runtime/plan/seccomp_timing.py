@@ -1,7 +1,7 @@
 """Decide when to load the seccomp filter: as early as it permits the executor's remaining calls.
 
-Without noNewPrivileges loading it takes CAP_SYS_ADMIN. A process that kept that capability until
-`start` could be traced by another container's process with CAP_SYS_PTRACE, or by a process that
+Without noNewPrivileges, loading it requires CAP_SYS_ADMIN. A process that kept that capability
+until `start` could be traced by another container's process with CAP_SYS_PTRACE, or by a process that
 joins its pid namespace. So the filter is loaded before the last capabilities are dropped, before a
 fork into a shared pid namespace, and before the wait for `start`, as in runc. If it refuses a call
 that is still needed, or notifies an agent that gets the listener only at `start`, it is loaded
@@ -36,8 +36,8 @@ def loads_early(
 ) -> bool:
     """Return whether the filter can be loaded before the fork and the wait for `start`.
 
-    ``late_policy``: the scheduling policy can be set only behind the fork. Warns if the filter
-    cannot be loaded early, and the process keeps a capability for that.
+    ``late_policy``: the scheduling policy can be set only after the fork. Warns if the filter
+    cannot be loaded early and the process must keep a capability for loading it.
     """
     request = job.request
     if late_policy:

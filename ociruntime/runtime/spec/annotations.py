@@ -1,8 +1,8 @@
-"""All annotations of config.json that change the behaviour.
+"""All annotations of config.json that have an effect.
 
-(name, or a prefix that ends with a dot; effect; whether its author can reach beyond the container
-with it). ``features`` reports those that can to engines that accept annotations from untrusted
-users.
+Each row is (name, or a prefix that ends with a dot; effect; whether it can affect the host or other
+containers). ``features`` reports the unsafe ones, for engines that accept annotations from
+untrusted users.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@ The tables of ``shape.py`` are walked alongside the document. Unknown members ar
 (CFG-VAL-01). Every string must be valid as a C string: without NUL, and without an unpaired
 surrogate, which UTF-8 cannot encode.
 
-Success costs no bookkeeping: the path to a bad value is assembled while its exception propagates
-out of the document.
+Valid documents need no bookkeeping: the path to an invalid value is assembled while its exception
+propagates out of the document.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class MismatchError(Exception):
-    """``value`` is not what ``kind`` and ``need`` (see shape.py) ask for.
+    """Raised for a ``value`` that does not match ``kind`` and ``need`` (see shape.py).
 
-    Beside the kinds of the tables: "missing" (value: the object, need: its table),
-    "key" (value: a map's bad key, need: the accepted ones or None), "fewest" (an array
+    Kinds besides those of the tables: "missing" (value: the object, need: its table),
+    "key" (value: a map's invalid key, need: the accepted ones or None), "fewest" (an array
     with too few items) and "text" (a string that is not a C string).
     """
 

@@ -36,7 +36,7 @@ def explain(config: object) -> list[str]:
 
 
 def explain_file(path: str) -> list[str]:
-    """Do the same for the config at ``path``; [] if it is not JSON or cannot be read."""
+    """Explain the config at ``path``; return [] if it is not JSON or cannot be read."""
     try:
         return explain(parse(read(path), path))
     except ConfigError:

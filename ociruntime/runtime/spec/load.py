@@ -95,7 +95,7 @@ def _constant(text: str) -> NoReturn:
 
 
 class _Rules:
-    """The attributes that the scanner expects of its decoder."""
+    """The attributes that the C scanner expects of a decoder."""
 
     strict = True  # no control characters in strings
     object_hook = None

@@ -1,8 +1,8 @@
-"""Correct what the specification forbids and both runc and crun accept, with a warning.
+"""Correct settings that the specification forbids but both runc and crun accept, with a warning.
 
-Loaded only when the strict checks have refused a config.json.  Each rule changes the document into
-one that says the same and is valid; docs/spec-decisions.md lists the rules, and what is refused
-nevertheless.
+Loaded only when the strict checks have refused a config.json.  Each rule makes the document valid
+without changing its meaning; docs/spec-decisions.md lists the rules, and the settings that are
+refused nevertheless.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Rule = Callable[[dict[str, Any]], Iterator[str]]
 
 
 def tolerate(config: Json) -> list[str]:
-    """Correct in ``config`` what both runc and crun accept; return a warning for each change."""
+    """Correct such settings in ``config``; return a warning for each change."""
     if not isinstance(config, dict):
         return []
     return [warning for rule in RULES for warning in rule(config)]

@@ -92,8 +92,9 @@ def _check_one_domainname(config: Config) -> None:
 
 
 def _needs_mount_namespace(config: Config, namespaces: dict[str, str]) -> None:
-    """Require a mount namespace: without one, everything would be mounted on the host, and stay
-    (A-41).
+    """Require a mount namespace if anything is mounted (A-41).
+
+    Without one, it would be mounted on the host, and stay there.
     """
     if "mount" in namespaces:
         return
@@ -118,7 +119,7 @@ _LETTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUV
 
 
 def check_version(version: str) -> list[str]:
-    """Accept any 1.x (CFG-VER-03), with a warning if it is newer than what is known here."""
+    """Accept any 1.x (CFG-VER-03), with a warning if it is newer than the supported one."""
     numbers = parse(version)
     if numbers is None:
         hint = "three numbers with dots, as in 1.2.1 or 1.0.2-dev"

@@ -271,7 +271,7 @@ def validate_mappings(extents: list[IdMapping], where: str) -> None:
 
 
 def _time(offsets: dict[str, TimeOffset], namespaces: dict[str, str]) -> None:
-    """Check ``timeOffsets``: the kernel takes them only before a process is in (LNX-TIME-02)."""
+    """Check ``timeOffsets``, which the kernel accepts only for a new namespace (LNX-TIME-02)."""
     path = namespaces.get("time")
     if path is None:
         raise ConfigError("linux.timeOffsets", "needs a time namespace", 'add {"type": "time"}')
@@ -284,7 +284,7 @@ def _time(offsets: dict[str, TimeOffset], namespaces: dict[str, str]) -> None:
 
 
 def _network(devices: dict[str, NetDevice], namespaces: dict[str, str]) -> None:
-    """Check ``netDevices`` as far as the host does not matter (LNX-NETDEV-03, -04)."""
+    """Check ``netDevices``, without looking at the host (LNX-NETDEV-03, -04)."""
     if "network" not in namespaces:
         hint = 'add {"type": "network"}'
         raise ConfigError("linux.netDevices", "needs a network namespace", hint)

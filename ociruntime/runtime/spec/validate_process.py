@@ -30,7 +30,7 @@ def validate_process(
 
 
 def check_environment(env: list[str], where: str) -> None:
-    """Refuse entries that are not NAME=VALUE, which readers of environ lose or misread (A-20)."""
+    """Refuse entries that are not NAME=VALUE, which programs drop or misread (A-20)."""
     for index, entry in enumerate(env):
         if entry.find("=") < 1:
             at = f"{where}[{index}]"
@@ -75,7 +75,7 @@ def _capabilities(capabilities: Capabilities, warnings: list[str]) -> None:
 
 
 def _mapped(process: Process, linux: Linux) -> None:
-    """Check that the user namespace maps the user's ids: setresuid(2) knows no others."""
+    """Check that the user namespace maps the user's ids: setresuid(2) refuses others."""
     uids, gids = linux.get("uidMappings", []), linux.get("gidMappings", [])
     user = process["user"]
     checks = [
