@@ -82,7 +82,7 @@ def _fill(
 ) -> list[str]:
     """Unpack the image into the directory open as ``target``: root filesystem and configuration.
 
-    With ``alone`` only the root filesystem.  Returns warnings about skipped entries.
+    With ``alone``, unpack only the root filesystem.  Returns warnings about skipped entries.
     """
     if alone:
         return unpack(store.blobs, image.layers, target, limits, bar)

@@ -142,7 +142,7 @@ def remove_cgroups(paths: list[str]) -> list[str]:
 
 
 def _kill(paths: list[str], left: list[str]) -> None:
-    """Kill all processes once; the caller repeats it for those that were forked meanwhile."""
+    """Kill all processes once; the caller repeats this for processes forked meanwhile."""
     for path in paths:
         _write(f"{path}/cgroup.kill", b"1")
     for path in left:
@@ -214,7 +214,7 @@ def _entries(path: str) -> list[str]:
 
 
 def _id_in(entry: str) -> str:
-    """Return the name of an entry without a prefix: a container's id, or begins with one."""
+    """Return an entry's name without its prefix: a container's id, perhaps with a suffix."""
     for prefix in _PREFIXES:
         entry = entry.removeprefix(prefix)
     return entry

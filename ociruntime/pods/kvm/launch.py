@@ -31,7 +31,7 @@ NET_MODULES = ("virtio_net",)
 
 
 def prepare_machine(path: str, apps: list[str], config: dict[str, Any]) -> tuple[Hardware, bytes]:
-    """Return the machine's hardware, without ports and networks so far, and its initramfs.
+    """Return the machine's hardware (the caller adds ports and networks) and its initramfs.
 
     ``path`` is the pod's directory, ``config`` its runtime-config.  Mounts the root filesystems of
     ``apps`` (names in the manifest's order) for qemu to share.  Raises RuntimeFailure.

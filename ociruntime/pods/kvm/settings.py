@@ -153,8 +153,8 @@ def _fill(found: Settings, document: Any, path: str) -> None:  # noqa: ANN401 - 
 def memory_of(found: Settings, limits: list[int | None], whole: int | None = None) -> int:
     """Return the machine's memory in MiB: the pod's limit, the setting, or the apps' sum.
 
-    ``limits`` are the apps' limits in bytes, ``whole`` is the pod's; None is no limit.  256 if an
-    app has none.
+    ``limits`` are the apps' limits in bytes, ``whole`` is the pod's; None means no limit.  The
+    default is 256, if an app has no limit.
     """
     if whole is not None:
         return max(LEAST_MEMORY, OWN_MEMORY + -(-whole // (1 << 20)))
@@ -169,8 +169,8 @@ def memory_of(found: Settings, limits: list[int | None], whole: int | None = Non
 def cpus_of(found: Settings, limits: list[int | None], whole: int | None = None) -> int:
     """Return the machine's number of CPUs: the pod's limit, the setting, or the apps' sum.
 
-    ``limits`` are the apps' limits in thousandths of a CPU, ``whole`` is the pod's; None is no
-    limit.  1 if an app has none.
+    ``limits`` are the apps' limits in thousandths of a CPU, ``whole`` is the pod's; None means no
+    limit.  The default is 1, if an app has no limit.
     """
     if whole is not None:
         limits = [whole]

@@ -158,7 +158,7 @@ def set_up(request: NetworkRequest) -> dict[str, Any]:
 
 
 def carry_out(info: dict[str, Any]) -> dict[str, Any]:
-    """Set up the document of ``plan``, and complete it.  Raises NetworkError after undoing it."""
+    """Set up the networks of ``plan``'s document, and complete it.  On NetworkError, undo all."""
     if not info["namespace"]:
         return info
     if not info["identity"]:
@@ -191,7 +191,7 @@ def carry_out(info: dict[str, Any]) -> dict[str, Any]:
 
 
 def refuse_used(ports: list[dict[str, Any]]) -> None:
-    """Check that no program listens on the host ports: it would be cut off.  NetworkError."""
+    """Raise NetworkError if a program listens on a host port: forwarding would cut it off."""
     import socket
 
     kinds = {"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}
@@ -321,7 +321,7 @@ def _try(problems: list[str], step: Callable[[], None]) -> None:
 
 
 def check(info: dict[str, Any]) -> list[str]:
-    """Return what differs from what ``set_up`` left, by the plugins' CHECK."""
+    """Return the differences from the result of ``set_up``, as reported by the plugins' CHECK."""
     problems = []
     for network in info["networks"]:
         for plugin in network["plugins"]:

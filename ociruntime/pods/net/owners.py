@@ -1,8 +1,9 @@
 """Records of pods that have networks, so that addresses and ports of dead ones can be reused.
 
 ``STATE/.pods/UUID`` exists from before the first address is assigned until all are released.  It
-has the boot id and the network namespace: when that is gone, the pod is dead, even if its cleanup
-never ran.  It also has the host ports forwarded to the pod, since no two pods can have the same.
+contains the boot id and the network namespace: without that namespace, the pod is dead, even if its
+cleanup never ran.  It also contains the host ports forwarded to the pod, because two pods cannot
+have the same port.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def stop_pod(pod: Pod, seconds: float, force: bool, wait: bool) -> bool:
 
 
 def _kill(pod: Pod) -> bool:
-    """Kill a monitor that does not answer, with which the pod's other processes end.
+    """Kill a monitor that does not answer; the pod's other processes exit with it.
 
     Returns False if the monitor is not known or cannot be killed.  Raises PodError.
     """

@@ -90,12 +90,12 @@ def _range(value: object) -> Range:
 
 
 def validate(call: PluginCall) -> None:
-    """Refuse the configuration: ``ipam`` of another plugin must use this one.  NetworkError."""
+    """Raise NetworkError: this plugin can only be used as ``ipam`` of another one."""
     raise NetworkError(f'network "{call.network}": "host-local" can only be used for "ipam"')
 
 
 def add(call: PluginCall) -> dict[str, Any]:
-    """Assign an address from each set of ranges; on NetworkError none stays assigned."""
+    """Assign an address from each set of ranges; after NetworkError, none stays assigned."""
     ipam = call.configuration["ipam"]
     sets = ranges_of(ipam)
     wanted = _requested(call)
