@@ -1,4 +1,4 @@
-"""``ocictl logs`` and ``ocictl events``: the output of containers, and what happened to them."""
+"""``ocictl logs`` and ``ocictl events``: the output and the events of containers."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def text(where: str, value: object) -> None:
 
 
 def text_or_number(where: str, value: object) -> None:
-    """Check for an integer or such a string."""
+    """Check for an integer or a non-empty string of printable characters."""
     if isinstance(value, bool) or not isinstance(value, int):
         text(where, value)
 

@@ -1,4 +1,4 @@
-"""What all containers share: names, records on disk, events, programs and background tasks."""
+"""Services shared by all containers: names, records on disk, events, programs, background tasks."""
 
 from __future__ import annotations
 

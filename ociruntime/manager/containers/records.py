@@ -319,7 +319,7 @@ class RecordStore:
     def remove(self, container_id: str) -> None:
         """Remove the container's directory; ``creating`` and ``removing`` go last.
 
-        If the daemon is killed on the way, the next one still sees that the container must go.
+        If the daemon is killed meanwhile, the next one still sees that it must finish the removal.
         """
         path = self.path(container_id)
         last = (CREATING, REMOVING)
