@@ -1,4 +1,4 @@
-"""Fetch an image into the store, from wherever its name refers to."""
+"""Fetch an image into the store, from a registry or a local file."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 The content of a layer is untrusted.  Every file is created relative to the descriptor of its
 parent directory (inside.py), never through a link, and never over an existing file: that is
-removed first, except a directory that is to be a directory.
+removed first, unless both are directories.
 """
 
 from __future__ import annotations
