@@ -31,7 +31,7 @@ Only the command line prints messages.
 
 from __future__ import annotations
 
-_LONGEST = 4500  # characters of a message about a value of any length; what is wrong ends it
+_LONGEST = 4500  # characters of a message; longer ones are shortened in the middle
 _LAST = 200
 
 

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from ociruntime.base.terminal import Terminal
 
 CHUNK = 65536
-# While no process has the container's terminal open, poll(2) reports that without end; it is
-# looked at again after this many milliseconds.
+# While no process has the container's terminal open, poll(2) returns immediately; so it is
+# polled again only after this many milliseconds.
 HUNG_UP_PAUSE = 100
-# How long the last output may wait for a terminal that takes none.
+# Milliseconds that the last output may wait for a terminal that accepts none.
 DRAIN_LIMIT = 5000
 
 

@@ -25,8 +25,8 @@ OWN_NAMESPACE = "/proc/thread-self/ns/net"
 NETLINK_ROUTE = 0
 SOL_NETLINK = 270
 NETLINK_CAP_ACK = 10  # an acknowledgement does not repeat the request
-NETLINK_EXT_ACK = 11  # and says in words what is wrong
-NETLINK_GET_STRICT_CHK = 12  # dumps heed what they are asked for
+NETLINK_EXT_ACK = 11  # and explains the error as text
+NETLINK_GET_STRICT_CHK = 12  # dumps are filtered by the request
 BUFFER = 1 << 17
 
 NLMSG_ERROR = 2

@@ -70,7 +70,7 @@ def freeze(directory: str, archive: Archive | None, program: str, fd: int, room:
     if "random" in sys.modules:
         kind = sys.modules["random"].Random
         _generators[:] = [each for each in gc.get_objects() if isinstance(each, kind)]
-    gc.freeze()  # what is older than this would be copied by the first look for garbage
+    gc.freeze()  # otherwise the first collection would write to, and copy, the pages of all objects
     gc.disable()
     result = lib.oci_freeze(fd, main, paths)
     if result < 0:

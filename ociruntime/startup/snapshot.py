@@ -361,7 +361,7 @@ def _fill(fd: int, parent: int, name: str) -> int:
         status, problem = _run_child(fd, program_of(name))
         size = posix.fstat(fd).st_size
         if status == 0:
-            # The modules were loaded before their files were looked at.
+            # The files may have changed after their modules were loaded.
             head = posix.pread(fd, LONGEST_HEAD, 0)
             changed = [path for path, now in _files(head) if before.get(path, now) != now]
             if changed:

@@ -195,7 +195,7 @@ def remove_stale(tmp: str) -> tuple[int, int]:
             try:
                 lock = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
             except (FileNotFoundError, NotADirectoryError):
-                continue  # gone by now, or not an import
+                continue  # removed meanwhile, or not an import
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 with os.scandir(lock) as entries:

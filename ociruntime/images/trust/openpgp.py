@@ -37,7 +37,7 @@ def read_keys(data: bytes, what: str) -> list[Key]:
     Raises ImageError, in which ``what`` describes the data.
     """
     binary = dearmored(data, what) if data.lstrip().startswith(b"-----") else data
-    # For each key: its own packet, the (tag, body) of those that follow, begin and end offset.
+    # For each key: its packet, the (tag, body) of the packets after it, begin and end offset.
     keys: list[tuple[bytes, list[tuple[int, bytes]], int, int]] = []
     for tag, body, begin, end in _packets(binary, what):
         if tag in _SECRET_KEYS:

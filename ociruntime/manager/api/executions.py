@@ -32,7 +32,7 @@ from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.pod_calls import message_of
 from ociruntime.pods.bundle.runtime_calls import OWN_FAILURE, failure, failure_code
 
-FAILED = 125  # exit code of a failure of the runtime itself, as docker exec has it
+FAILED = 125  # exit code of a failure of the runtime itself, as with docker exec
 DRAIN_TIMEOUT = 0.5  # seconds to read on after the exit if another process holds the output open
 
 

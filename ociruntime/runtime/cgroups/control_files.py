@@ -226,7 +226,7 @@ def failure(action: str, error: OSError, hint: str = "") -> HostError:
     return HostError(action, error, hint)
 
 
-UNLIMITED = 0xFFFFFFFFFFFFFFFF  # runc's word for "max"
+UNLIMITED = 0xFFFFFFFFFFFFFFFF  # runc's value for "max"
 
 
 def text(directory: str, file: str) -> str:

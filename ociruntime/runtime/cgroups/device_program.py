@@ -115,7 +115,7 @@ def bpf_load(program: bytes) -> int:
     import ociruntime._shim as shim
 
     buffer = shim.ffi.from_buffer(program)
-    licence = shim.ffi.from_buffer(b"Apache-2.0\0")  # it calls no helper that asks for another
+    licence = shim.ffi.from_buffer(b"Apache-2.0\0")  # it calls no helper that requires the GPL
     attribute = bytearray(_ATTRIBUTE_SIZE)
     pack_into(
         "=IIQQ",

@@ -54,7 +54,7 @@ class Cgroup:
         self.first_pid = 0  # the init's pid, 0 before it exists; systemd makes a scope around it
         self._where = where
         self._made_ahead: Placement | None = None
-        self._precedent: Mapping[str, Any] | None = None  # resources that create() has seen
+        self._precedent: Mapping[str, Any] | None = None  # the resources given to create()
         self.shown: tuple[tuple[str, str], ...] | None = None  # by visible(), if not its own
 
     @classmethod

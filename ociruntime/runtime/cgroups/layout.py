@@ -183,10 +183,10 @@ def _read(path: str) -> str:
 
 # Resolution of ``linux.cgroupsPath`` to a path below the mount point of every hierarchy.
 #
-# The spec's rules (config-linux.md, cgroups path): an absolute value counts from the mount
-# point; a relative one may be put anywhere, but the same value always in the same place.
-# Here both count from the mount point, and an absent one is ``/ID``.  The caller's own
-# cgroup plays no part, because ``create`` and ``delete`` may come from different ones.
+# The spec's rules (config-linux.md, cgroups path): an absolute value is relative to the mount
+# point; the location of a relative one is up to the runtime, but must always be the same.
+# Here both are relative to the mount point, and the default is ``/ID``.  The caller's own
+# cgroup is irrelevant, because ``create`` and ``delete`` may run in different ones.
 
 CGROUPS_PATH = "linux.cgroupsPath"
 _LONGEST_NAME = 255

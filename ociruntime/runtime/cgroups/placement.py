@@ -175,7 +175,7 @@ class Placement:
             if not missing or (refusal := _enable(path, missing)) is None:
                 continue
             if refusal.errno in (errno.EBUSY, errno.EOPNOTSUPP):
-                # Retrying one by one could enable some, but would make the cgroup threaded.
+                # Retrying each controller alone could enable some, but make the cgroup threaded.
                 reason = failure(f"write to {path}", refusal, _enabling_hint(refusal))
                 refused.update(dict.fromkeys(missing, reason))
                 break

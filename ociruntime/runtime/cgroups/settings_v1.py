@@ -58,7 +58,7 @@ def memory(section: dict[str, Any], where: str) -> list[Setting]:
     """Convert swappiness, OOM killer and hierarchy, kernel memory, then the limits themselves."""
     found = []
     swappiness = section.get("swappiness")
-    # Docker's "not set" is -1 squeezed into an unsigned number.
+    # Docker's "not set" is -1 converted to an unsigned number.
     if swappiness is not None and swappiness != 0xFFFFFFFFFFFFFFFF:
         found.append(_one("memory", "memory.swappiness", swappiness, f"{where}.swappiness"))
     if section.get("disableOOMKiller"):

@@ -56,7 +56,7 @@ class SystemdCgroup(Cgroup):
         self.user = user
         self.subgroup = subgroup
         self._slice = ""
-        self._asked: dict[str, Property] = {}  # by annotations, with their JSON paths
+        self._asked: dict[str, Property] = {}  # properties from annotations, by JSON path
         self._manager: SystemdManager | None = None  # from plan_unit() until it is made
 
     @classmethod
@@ -94,7 +94,7 @@ class SystemdCgroup(Cgroup):
         """Return the record of :class:`Cgroup` with the unit added."""
         for each in self.placements:
             if each.existing == _UNKNOWN:
-                # Slices are systemd's own, also those that it makes for this unit.
+                # Slices belong to systemd, including those that it creates for this unit.
                 there = posix.access(self._unit_directory(each), posix.F_OK)
                 ours = 0 if there else 2 if self.subgroup else 1
                 each.existing = len(each.directories) - ours
@@ -232,7 +232,7 @@ class SystemdCgroup(Cgroup):
                 ("PIDs", "au", [self.first_pid]),
             ]
             if version >= _COLLECTED_SINCE:
-                # One that has failed is forgotten as well, and its name is free again.
+                # A failed unit is reset as well, so that its name can be reused.
                 properties.append(("CollectMode", "s", "inactive-or-failed"))
         else:
             properties.append(("Wants", "as", [self._slice]))

@@ -106,7 +106,7 @@ def _mask(name: str, text: str, found: dict[str, Property]) -> None:
     try:
         bits = sum(1 << number for number in listed_numbers("", text))
     except ConfigError:
-        return  # the kernel says what is wrong with it
+        return  # the kernel reports the error
     found[name] = (name, "ay", bits.to_bytes((bits.bit_length() + 7) // 8, "little"))
 
 
@@ -213,7 +213,7 @@ def _device_entries(policy: DevicePolicy, groups: str) -> list[tuple[str, str]] 
     try:
         lines = lines_v1(policy)
     except ConfigError:
-        return None  # only v1 lists cannot say it
+        return None  # only v1 lists cannot express it
     found = []
     names = _group_names(groups)
     for _, line, _ in lines[1:]:
@@ -246,16 +246,16 @@ def _group_names(groups: str) -> dict[tuple[str, str], str]:
     return found
 
 
-# Annotations of config.json that speak to the systemd driver.
+# Annotations of config.json for the systemd driver.
 #
 #     org.systemd.property.NAME    a property of the unit, in the text form of GVariant; NAMESec
 #                                  is a number of seconds and becomes NAMEUSec (runc, crun)
 #     run.oci.systemd.subgroup     the name of a cgroup below the unit's, in which the container
-#                                  lives; empty: none (crun)
+#                                  is placed; empty: none (crun)
 #
 # Pure.
 
-# What makes the unit the container's is not the configuration's to say.
+# Properties that the runtime sets itself; annotations must not override them.
 _RESERVED = ("PIDs", "PIDFDs", "Slice", "Delegate", "DelegateSubgroup", "Scope")
 _MICROSECONDS = 1_000_000
 
@@ -275,7 +275,7 @@ def _property(key: str, name: str, text: str) -> Property:
     if name in _RESERVED:
         raise ConfigError(where(key), "is set by the runtime itself and cannot be given")
     try:
-        text.encode()  # half a character of JSON's escapes is none for D-Bus
+        text.encode()  # raises for lone surrogates, which D-Bus does not allow
         signature, value = parse(text)
     except UnicodeEncodeError:
         raise ConfigError(where(key), f"{text!r} is not valid Unicode") from None

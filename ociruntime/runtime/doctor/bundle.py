@@ -119,7 +119,7 @@ FILLED: dict[str, Json] = {
     "linux.uidMappings": _ALL_IDS,
     "linux.gidMappings": _ALL_IDS,
 }
-_KEPT = ("", "linux", "process")  # never taken out for something that is missing in them
+_KEPT = ("", "linux", "process")  # never removed because a member is missing in them
 
 
 def steps_of(where: str) -> list[str | int]:
@@ -148,8 +148,8 @@ class Document:
     def __init__(self, config: Json) -> None:
         self.config = copy.deepcopy(config)
         self._places: dict[int, list[int]] = {}  # id of a list -> where its items were
-        self._touched: list[str] = []  # original paths of what was removed or filled in
-        self._held: list[object] = []  # so that no id is used twice
+        self._touched: list[str] = []  # original paths of removed or added values
+        self._held: list[object] = []  # keeps lists alive, so that no id is reused
 
     def __deepcopy__(self, memo: dict[int, Json]) -> Document:
         """Copy the document and the positions of list items, which are kept by the list's id."""

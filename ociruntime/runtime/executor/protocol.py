@@ -74,7 +74,7 @@ NUMBER = Struct("=i")
 # The sender's credentials (32 bytes), then one descriptor, or two: padding makes no difference.
 ANCILLARY_SPACE = 32 + 24
 WITH_DESCRIPTOR = (MESSAGE_CONSOLE, MESSAGE_LISTENER, MESSAGE_MOUNT)
-GO_FILES = 32  # as csrc/executor/executor.h has it
+GO_FILES = 32  # must match csrc/executor/executor.h
 
 
 class Message:
@@ -124,7 +124,7 @@ def receive(channel: socket) -> Message | None:
         data = bytes(SHORT.size)
     kept = fds[:1] if SHORT.unpack_from(data)[0] in WITH_DESCRIPTOR else []
     for fd in fds[len(kept) :]:
-        posix.close(fd)  # a process that has taken the channel over may send any
+        posix.close(fd)  # a process that has taken over the channel may send any descriptor
     return Message(data, kept[0] if kept else -1, sender)
 
 
@@ -198,7 +198,7 @@ class Expected:
     def take(self, message: Message) -> None:
         """Accept a message.  Raises StepError if it is not expected, or not the next one."""
         if message.kind == ops.MESSAGE_FAILURE:
-            return  # ends the conversation
+            return  # the executor sends nothing after it
         if message.kind == ops.MESSAGE_STAGE:
             if self._stages[:1] == [message.value]:
                 self._stages.pop(0)

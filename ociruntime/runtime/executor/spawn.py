@@ -111,7 +111,8 @@ class Executor:
 
     def _left_unread(self) -> Message | None:
         try:
-            # An end with our GO unread is reported once, as ECONNRESET, before what is queued.
+            # If it exits without reading our GO, the kernel reports ECONNRESET once, and only then
+            # delivers its queued messages.
             return receive(self.channel) or receive(self.channel)
         except HostError:
             return None  # the first error is the one to raise

@@ -10,8 +10,8 @@ from ociruntime.runtime.plan.facts import HostFacts
 
 SELINUX = "/sys/fs/selinux/enforce"
 APPARMOR = "/sys/module/apparmor/parameters/enabled"
-# What takes a profile, below /proc.  Before Linux 5.8 the second, which is the one of whatever
-# security module is the first.
+# The files below /proc that accept a profile.  Before Linux 5.8 only the second exists, which
+# belongs to the first of the enabled security modules.
 APPARMOR_FILES = ("self/attr/apparmor/exec", "self/attr/exec")
 NS_GET_USERNS = 0xB701  # ioctl_ns(2)
 

@@ -31,9 +31,9 @@ NO_FILES = ("", "")
 S_IFMT = 0o170000
 S_IFREG = 0o100000
 SEEK_SET = 0
-LOOK_MILLISECONDS = 10  # between two looks at how much a hook has printed
-OUTPUT_MOST = 1 << 20  # bytes of a stream above which it is cut
-OUTPUT_KEPT = 1 << 16  # bytes at its end that are left then
+LOOK_MILLISECONDS = 10  # interval of checking the size of a hook's output
+OUTPUT_MOST = 1 << 20  # bytes of output above which the file is truncated
+OUTPUT_KEPT = 1 << 16  # bytes at the end that are then kept
 OUTPUT_LIMIT = 4096  # bytes at the end of a hook's output that an error shows
 
 F_DUPFD_CLOEXEC = 1030
@@ -120,7 +120,7 @@ def _spawn_and_wait(where: str, hook: Hook, streams: tuple[int, int, int], alone
     if timeout is not None and alone:
         from ociruntime.base.process import become_subreaper
 
-        become_subreaper()  # so that what left the hook's session can be found, see _end
+        become_subreaper()  # to find processes that left the hook's session, see _end
     others = _children() if alone else None
     _keep_children_waitable(where, alone)
     mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
@@ -271,7 +271,7 @@ def _cut(fd: int) -> None:
     """Truncate the output to its end if it has grown beyond ``OUTPUT_MOST``."""
     node = posix.fstat(fd)
     size = node.st_size
-    if size > OUTPUT_MOST and node.st_nlink == 0:  # a file with a name is its owner's to cut
+    if size > OUTPUT_MOST and node.st_nlink == 0:  # never truncate a file of the user's
         end = posix.pread(fd, OUTPUT_KEPT, size - OUTPUT_KEPT)
         posix.ftruncate(fd, 0)
         posix.write(fd, end)

@@ -74,7 +74,7 @@ KEPT_OF_ROUTE = (1, 2, 5, 6, 7, 8, 11, 15, 18, 20, 21, 22)
 RT_TABLE_LOCAL = 255
 RTM_F_CLONED = 0x200
 RTNH_F_ONLINK = 0x4
-OTHERS_ROUTES = (1, 2, 9)  # RTPROT_REDIRECT, _KERNEL, _RA: they come by themselves
+OTHERS_ROUTES = (1, 2, 9)  # RTPROT_REDIRECT, _KERNEL, _RA: the kernel adds them
 
 HINTS = {
     1: "it takes CAP_NET_ADMIN in the runtime's network namespace",
@@ -114,8 +114,8 @@ class Device:
     ) -> None:
         self.name = name  # in the runtime's namespace
         self.wanted = wanted  # in the container's
-        self.temporary = temporary  # on the way
-        self.identity = identity  # NetworkNamespace.identity, 0: it cannot be recognised
+        self.temporary = temporary  # while it is moved
+        self.identity = identity  # NetworkNamespace.identity; 0: unknown
         self.index = index  # in the runtime's namespace, before it was moved
         self.hardware = hardware  # its address in hexadecimal
         self.alternative_names = alternative_names  # in hexadecimal
@@ -193,8 +193,8 @@ def _addresses(own: Rtnetlink, index: int) -> list[bytes]:
             continue
         flags &= IFA_F_SETTABLE
         if family == AF_INET6:
-            # It was found to be nobody else's when it was given to the device; without this a
-            # program could not use it in its first second.
+            # Duplicate address detection was done when the device got the address; repeating it
+            # would make the address unusable for a second.
             flags |= IFA_F_NODAD
         message = pack(ADDRESS, family, prefix, 0, scope, 0)
         message += attribute(IFA_FLAGS, pack("=I", flags))
@@ -239,7 +239,7 @@ def carry_over(
     undoes the moves made so far.
     """
     record(devices)
-    # A pattern takes what the plain names have left.
+    # A pattern must not take a name that another device is to get.
     devices = sorted(devices, key=lambda each: "%" in each.wanted)
     moved = [(device, _move(device, own, target, namespace)) for device in devices]
     for device, index in moved:
@@ -290,7 +290,7 @@ def bring_back(devices: list[Device], own: NetworkNamespace, source: NetworkName
             try:
                 link = _bring_back(device, own, source, transit, (namespace, home))
             except HostError as error:
-                failure = failure or error  # the others come back nevertheless
+                failure = failure or error  # the other devices are still moved back
                 continue
             if link is None:
                 lost.append(_not_found(device, gone=source is own))
@@ -326,13 +326,13 @@ def _bring_back(
             there.links.move(link.index, namespaces[0], device.temporary)
             link = transit.find(device.identity)
             if link is None:
-                return None  # it was exchanged, and the other one ends with ``transit``
+                return None  # it was replaced; the impostor is destroyed with ``transit``
             _restore(device, link, transit.links)
             transit.links.move(link.index, namespaces[1], device.name)
             link = own.find(device.identity)
         if link is None:
             return None
-        # The kernel takes down what it moves: one that is up has never left.
+        # The kernel sets a device down when it moves it: one that is up was never moved.
         if not link.flags & IFF_UP:
             _give_addresses(device, own.links, link.index, True)
             if device.up:

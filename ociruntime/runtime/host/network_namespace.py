@@ -48,7 +48,7 @@ class NetworkNamespace:
             try:
                 device = os.open(name, _DIRECTORY, dir_fd=self._devices)
             except OSError:
-                continue  # it was renamed or has gone meanwhile, or it is a file
+                continue  # it was renamed or removed meanwhile, or it is a file
             try:
                 if os.fstat(device).st_ino == identity:
                     return self.links.link_at(_index(device))

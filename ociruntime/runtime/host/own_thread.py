@@ -24,7 +24,7 @@ def in_own_thread(work: Callable[[], Result]) -> Result:
     """
     results: list[Result] = []
     failures: list[BaseException] = []
-    done = _thread.allocate_lock()  # Thread.join takes an interrupted wait for the end
+    done = _thread.allocate_lock()  # Thread.join, if interrupted, considers the thread ended
     done.acquire()
 
     def carry_out() -> None:

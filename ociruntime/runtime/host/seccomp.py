@@ -104,8 +104,8 @@ def compile_filter(
     )
     flags = filter_flags(profile.get("flags"), asks)
     program, highest = _compile(default, tokens, rules, unknown)
-    # Only an errno is a "no" that a newer libc can answer by trying an older system call.  A
-    # profile that kills means it; one that allows, logs or traces has nothing to be corrected.
+    # Only after an errno can a newer libc fall back to an older system call.  A profile that kills
+    # does so on purpose; one that allows, logs or traces needs no correction.
     if default & ~0xFFFF == SECCOMP_RET_ERRNO and default & 0xFFFF != ENOSYS:
         program = with_enosys_stub(program, highest)
     if len(program) > MAX_INSTRUCTIONS * INSTRUCTION_SIZE:
@@ -137,10 +137,11 @@ def filter_flags(names: list[str] | None, asks: bool) -> int:
             raise ConfigError(f"{WHERE}.flags[{i}]", f'"{name}" is not supported by this kernel')
         flags |= flag
     if not asks:
-        # It says how an agent is waited for.
+        # This flag affects only the wait for an agent.
         return flags & ~WAIT_KILLABLE
-    # The program has one thread when the filter is loaded; the executor then has another, which
-    # the filter must not reach, and the kernel does not take the two flags together.
+    # The program has one thread when the filter is loaded, so TSYNC is not needed for it.  The
+    # executor has another thread then, which must not get the filter; and the kernel refuses the
+    # two flags together.
     return flags & ~TSYNC | SECCOMP_FILTER_FLAG_NEW_LISTENER
 
 

@@ -40,7 +40,7 @@ OTHERS = 0o077
 
 MAGIC = b"SECCOMP2"
 HEAD = Struct("=8sIIIIII")
-CHECKED = 12  # where that begins which the CRC is about
+CHECKED = 12  # offset of the data that the CRC covers
 
 # Members about the agent (listenerPath, listenerMetadata) do not affect the filter.
 DECISIVE = ("defaultAction", "defaultErrnoRet", "architectures", "flags", "syscalls")
@@ -141,7 +141,7 @@ def _makers() -> list[bytes]:
 
 
 def _mapped_files() -> bytes:
-    # The kernel gives a page at a time, which is no sign of the end.
+    # A short read does not mean the end: the kernel returns a page at a time.
     fd = posix.open("/proc/self/maps", posix.O_RDONLY | posix.O_CLOEXEC)
     try:
         return b"".join(iter(lambda: posix.read(fd, 1 << 16), b""))

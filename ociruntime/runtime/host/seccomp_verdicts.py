@@ -36,7 +36,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# The name by which a plan asks -> the system call, and the arguments that are known.
+# Name in the plan -> the system call, and its known arguments.
 CALLS: dict[str, tuple[str, dict[int, int]]] = {
     "clone": ("clone", {0: CLONE_PARENT}),
     "fork": ("clone", {0: SIGCHLD}),
@@ -74,7 +74,7 @@ def lets_through(program: bytes, architecture: int, number: int, known: dict[int
 
 
 _PASSES = {SECCOMP_RET_ALLOW, SECCOMP_RET_LOG}
-_LOW = 0 if sys.byteorder == "little" else 4  # where the lower half of an argument lies
+_LOW = 0 if sys.byteorder == "little" else 4  # offset of an argument's lower half
 _NOT_UNDERSTOOD = 0  # SECCOMP_RET_KILL_THREAD
 
 

@@ -33,7 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-STATE_DIRECTORY = "state directory"  # what it is called in errors
+STATE_DIRECTORY = "state directory"  # its name in errors
 CREATING = ".creating-"
 DELETING = ".deleting-"
 FILTERS = ".seccomp"

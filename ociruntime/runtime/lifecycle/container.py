@@ -236,7 +236,7 @@ def owner_of(directory: str) -> tuple[int, str]:
     """Return (uid, name) of the state directory's owner; the name is ``#UID`` if it has none."""
     uid = posix.stat(directory).st_uid
     if uid == 0:
-        return uid, "root"  # spares every call a look into /etc/passwd
+        return uid, "root"  # saves reading /etc/passwd in each call
     from pwd import getpwuid
 
     try:

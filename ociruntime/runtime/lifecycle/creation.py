@@ -90,8 +90,8 @@ class Creation:
         self._console = console  # connection to the receiver of the terminal
         self._pidfd_receiver = pidfd_receiver  # and to the receiver of a pidfd of the init
         self._rollback = Rollback(context.log)
-        self._removal: Removal | None = None  # of the cgroups, as cgroup.json has it
-        self._hooked = False  # from here on a failure is followed by the poststop hooks
+        self._removal: Removal | None = None  # the cgroups to remove, from cgroup.json
+        self._hooked = False  # if set, a failure runs the poststop hooks
         self.id = options.id
         self.directory = ""
         self.master = -1
@@ -130,14 +130,14 @@ class Creation:
         self._rollback.push(self.lock.release)
         self._rollback.push(lambda: remove_directory(self.directory))
         write_cgroup(self.directory, prepared.cgroup)
-        if not prepared.cgroup.unit:  # to stop one is beyond the entry's means
+        if not prepared.cgroup.unit:  # the fast path cannot stop one
             self._removal = removal(prepared.cgroup)
         self._rollback.push(lambda: prepared.cgroup.remove(kill=True))
         if prepared.notified:
             from ociruntime.base.notify_socket import make_directory
 
             make_directory(self.directory)
-            self._removal = None  # beyond the entry's means
+            self._removal = None  # the fast path cannot undo this
         write_config(self.directory, prepared.bundle.config_bytes)
 
     def _start(self) -> None:
@@ -181,9 +181,9 @@ class Creation:
             if owner != NOBODY_ELSE:
                 cgroup.hand_over(owner)
         if cgroup.adopted:
-            # It was there, empty: from here on its members are this container's.
+            # It existed, but was empty: from here on, its members belong to this container.
             write_cgroup(self.directory, cgroup)
-            self._removal = None  # beyond the entry's means
+            self._removal = None  # the fast path cannot undo this
 
     def _converse(self) -> None:
         """Answer the executor until it is ready (runtime/executor/protocol.py)."""
@@ -254,7 +254,7 @@ class Creation:
             from ociruntime.runtime.lifecycle.intel_rdt import enter
 
             enter(prepared.rdt, self.pid, self.directory, self._rollback)
-            self._removal = None  # beyond the entry's means
+            self._removal = None  # the fast path cannot undo this
         self._hooked = bool(prepared.hooks("createContainer"))
 
     def _run_hooks(self) -> None:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from ociruntime.runtime.lifecycle.container import Container
     from ociruntime.runtime.lifecycle.options import Context
 
-TRACED_SECONDS = 1.0  # until the tracers of the init are ended as well
+TRACED_SECONDS = 1.0  # before the init's tracers are killed, too
 KILL_SECONDS = 10.0
-BUSY_SECONDS = 1.0  # a forced deletion leaves a command that is at work to finish
+BUSY_SECONDS = 1.0  # how long a forced deletion waits for a running command
 
 
 def delete(context: Context, container_id: str, force: bool) -> None:
@@ -97,7 +97,7 @@ def _end(container: Container) -> None:
         if container.facts["freezer"]:
             container.cgroup().thaw()
         if not await_end(pidfd, TRACED_SECONDS):
-            # A process of the container may trace the first one and hold it at its exit.
+            # A process of the container may trace the init and stop it at its exit.
             container.cgroup().kill()
         if not await_end(pidfd, KILL_SECONDS):
             raise HostError(

@@ -150,7 +150,7 @@ def _compile(
     context: Context, options: ExecOptions, container: Container, config: Config, process: Process
 ) -> Plan:
     apart = namespaces_apart(container.pid)
-    # Check that the process still lives: then what was read before was its own.
+    # If the init is still alive, the namespaces read above are its own, not those of a reused pid.
     if not is_alive(container.pid, container.started):
         raise NotRunning(container.id)
     request = Request(
@@ -295,7 +295,7 @@ INHERITED = (
     "scheduler",
     "selinuxLabel",
 )
-LARGEST_ID = 0xFFFFFFFF - 1  # to the kernel, the number above means "none"
+LARGEST_ID = 0xFFFFFFFF - 1  # the next number means "none" to the kernel
 
 
 def process_of(config: Config, options: ExecOptions, warnings: list[str]) -> Process:

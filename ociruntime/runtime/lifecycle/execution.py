@@ -85,14 +85,14 @@ class Execution:
         self._container = container
         self._agent = container.seccomp_agent()
         self._listener = -1
-        self._forks = False  # the pid is that of a parent, which is about to leave
+        self._forks = False  # the pid is that of a parent, which exits soon
         self._cgroup = cgroup
         self._console = console  # connection to the receiver of the terminal
         # If the container's cgroup accepts no processes any more, use that of its init.
         self._beside = container.pid if beside else 0
         self._born = False
         self._streams = streams
-        self._caught = caught  # those that came before the program runs are passed on to it
+        self._caught = caught  # signals received before the program runs are forwarded to it
         self.master = -1
         self.executor: Executor
 

@@ -124,7 +124,7 @@ def libseccomp_version() -> str:
 
 
 def _annotations(criu: str) -> dict[str, str]:
-    # The name that podman and cri-o ask for, whichever runtime answers.
+    # The name that podman and cri-o query, whatever the runtime is.
     works = "true" if _can_checkpoint(criu) else "false"
     annotations = {"org.opencontainers.runc.checkpoint.enabled": works}
     version = libseccomp_version()

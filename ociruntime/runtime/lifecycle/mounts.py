@@ -146,7 +146,7 @@ def _remove(container: Container, mounts: list[Mount]) -> None:
     except RuntimeFailure as error:
         raise _reason(container, error) from None
     finally:
-        # The record outlives the mount: what is no longer mounted is dropped by the next command.
+        # Update the record last: the next command drops entries of mounts that no longer exist.
         for found in removed:
             _forget(container, found)
 

@@ -107,7 +107,7 @@ def decide(
     if bundle.config.get("annotations"):
         from ociruntime.runtime.spec.annotations import hook_outputs
 
-        hook_outputs(bundle.config["annotations"])  # refuses what a hook could not use later
+        hook_outputs(bundle.config["annotations"])  # raises for invalid values
     layout = detect()
     linux = bundle.config.get("linux") or {}
     cgroup = plan_cgroup(context, layout, bundle.config, options.id)
@@ -129,7 +129,7 @@ def decide(
         agent = profile["listenerPath"], profile.get("listenerMetadata")
     prepared = Preparation(bundle, layout, cgroup, plan, agent)
     prepared.notified = config is not native
-    if "intelRdt" in linux:  # an empty object asks for a group of the container's own
+    if "intelRdt" in linux:  # an empty object requests a group for the container
         from ociruntime.runtime.lifecycle.intel_rdt import prepare_rdt
 
         prepared.rdt = prepare_rdt(linux["intelRdt"], options.id)

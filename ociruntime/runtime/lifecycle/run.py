@@ -44,7 +44,7 @@ def _start(context: Context, container: Container, main_pid: int) -> NotifyRelay
     try:
         return start_locked(context, container, main_pid)
     except BaseException:
-        if exists(container.directory):  # a failed hook has taken it already
+        if exists(container.directory):  # a failed hook has deleted it already
             destroy(context, container)
         raise
     finally:
@@ -62,7 +62,7 @@ def _run_attached(context: Context, options: CreateOptions) -> int:
         try:
             relay = open_relay(creation.master)
             signals = CaughtSignals()
-        except BaseException:  # also a signal that comes before they are caught
+        except BaseException:  # including a signal that arrives before signals are caught
             destroy(context, container)
             raise
         try:

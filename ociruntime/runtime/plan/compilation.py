@@ -134,11 +134,11 @@ class Compilation:
 #
 # Relabelling bind sources is the engine's task, which alone knows the other users of a source.
 
-# The policy alone labels what these show.
+# Filesystems whose files are labelled by the policy alone.
 UNLABELLED = ("cgroup", "cgroup2", "proc", "sysfs")
 
-# Its root gets the label once it is there: in a user namespace it takes no context, and on
-# older kernels nowhere.
+# The filesystem whose root gets the label after mounting: it does not accept a context option in a
+# user namespace, nor on older kernels.
 ROOT_LABELLED = "mqueue"
 
 # Labels of a mount's own, with which the kernel refuses a second context.

@@ -40,11 +40,11 @@ class HostFacts:
     ) -> None:
         self.uid = uid
         self.gid = gid
-        self.user_namespace = user_namespace  # the runtime itself lives in one
+        self.user_namespace = user_namespace  # the runtime itself is in one
         # True if root here is root over its mount namespace, and so may clone mounts.
         self.owns_mounts = owns_mounts
         self.last_capability = last_capability  # number of the highest one the kernel knows
-        self.bounding = bounding  # mask of capabilities the runtime itself may pass on
+        self.bounding = bounding  # mask of the runtime's own bounding set
         self.cgroup_mode = cgroup_mode  # "v1", "hybrid" or "v2"
         # v1: (what names it in mount options, e.g. "memory", "cpu,cpuacct" or "name=systemd";
         #      the container's directory).  v2: one entry, ("", directory).  A hybrid host's
@@ -103,5 +103,5 @@ class Request:
         self.seccomp_filter = seccomp_filter  # struct sock_filter array, empty: no filter
         self.seccomp_flags = seccomp_flags
         self.seccomp_calls = (
-            seccomp_calls  # those it lets through, runtime/host/seccomp_verdicts.py
+            seccomp_calls  # the calls that it allows, runtime/host/seccomp_verdicts.py
         )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Stands in for the pid until the executor knows it: no JSON string can contain the key with
 # unescaped quotes, and no pid is as large.
 PID_PLACE = '"pid":4294967295'
-_LONGEST = (1 << 32) - 1  # seconds: more than a plan can say, and than anybody waits
+_LONGEST = (1 << 32) - 1  # seconds: the largest u32, more than 136 years
 
 
 def compile_create_hooks(job: Compilation) -> None:

@@ -26,7 +26,7 @@ def capability_masks(job: Compilation, process: Process) -> dict[str, int]:
     allowed = (2 << job.facts.last_capability) - 1
     if not (job.new | job.joined) & CLONE_NEWUSER:
         # Entering a user namespace fills the bounding set (user_namespaces(7)); otherwise
-        # nothing comes back that the runtime has lost.
+        # the runtime cannot regain capabilities that it has lost.
         allowed &= job.facts.bounding
     masks = {
         "bounding": _mask(wanted.get("bounding")),

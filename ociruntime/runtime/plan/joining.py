@@ -55,7 +55,7 @@ def compile_exec_plan(
     else:
         job.require_cgroup()
     if not request.console:
-        # Before the join the host's own null device can still be cloned.
+        # Before entering the namespaces, when the host's own null device can still be cloned.
         job.add(operations.null_streams(root_of=pid))
     root_of = 0 if apart & CLONE_NEWNS else pid
     job.add(operations.join_process(flags=apart, root_of=root_of, where=WHERE))

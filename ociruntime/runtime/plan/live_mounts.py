@@ -131,7 +131,7 @@ def _user_namespace(job: Compilation, place: Place) -> int:
     if not place.apart & CLONE_NEWUSER:
         return NO_SLOT
     slot = job.take_slot()
-    path = f"/proc/{place.pid}/ns/user"  # that this is its pid shows when it is joined
+    path = f"/proc/{place.pid}/ns/user"  # the pid is verified when the namespaces are joined
     job.add(operations.open_namespace(slot=slot, source=path, where=WHERE))
     return slot
 

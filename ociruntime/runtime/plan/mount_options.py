@@ -40,7 +40,7 @@ ATTRIBUTES: dict[str, tuple[int, int]] = {
     "nodev": (MOUNT_ATTR_NODEV, 0),
     "nodiratime": (MOUNT_ATTR_NODIRATIME, 0),
     "noexec": (MOUNT_ATTR_NOEXEC, 0),
-    "norelatime": (0, 0),  # relatime is what is left when neither of the others is chosen
+    "norelatime": (0, 0),  # relatime is the default if neither of the others is set
     "nostrictatime": (0, MOUNT_ATTR_STRICTATIME),
     "nosuid": (MOUNT_ATTR_NOSUID, 0),
     "nosymfollow": (MOUNT_ATTR_NOSYMFOLLOW, 0),

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # creator's cgroup, so it is unshared once the process is in its own.
 WITH_THE_PROCESS = CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS
 
-# The mount namespace last of the ordinary ones: it takes the host's paths away.
+# The mount namespace is the last of the ordinary ones: after it, the host's paths are gone.
 JOIN_ORDER = (
     CLONE_NEWIPC,
     CLONE_NEWUTS,

@@ -12,7 +12,7 @@ container's root by the executor; one called ``source`` is the host's.
 
 from __future__ import annotations
 
-# (name, what it does, ((field, type, meaning), ...))
+# (name, description, ((field, type, meaning), ...))
 OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "open_namespace",
@@ -382,8 +382,8 @@ NO_SLOT = 0xFFFFFFFF
 SLOTS = 256  # a container with more bind mounts opens the rest itself
 
 MOUNT_REAL_DIRECTORY = 1  # the target itself must be a directory, not a symbolic link
-MOUNT_INHERIT_MODE = 2  # a tmpfs takes the mode of the directory it covers
-MOUNT_COPY_UP = 4  # a tmpfs takes a copy of what it covers
+MOUNT_INHERIT_MODE = 2  # a tmpfs gets the mode of the directory it covers
+MOUNT_COPY_UP = 4  # a tmpfs gets a copy of the directory it covers
 MOUNT_PRESENT = 16  # the host sees the mount, and agrees, before it is attached
 MOUNT_OR_BIND = 8  # proc and sysfs: the host's own is bound where mounting is not permitted
 

@@ -109,7 +109,7 @@ def compile_entry(job: Compilation) -> None:
         job.add(operations.pivot_root(where="root.path"))
     wanted = job.linux.get("rootfsPropagation")
     if wanted:
-        # Not earlier: it would affect the host's tree.
+        # Not earlier: that would change the propagation of the host's tree.
         job.add(
             operations.propagation(
                 flags=PROPAGATION[wanted],

@@ -1,11 +1,11 @@
 """Decide when to load the seccomp filter: as early as it permits the executor's remaining calls.
 
 Without noNewPrivileges, loading it requires CAP_SYS_ADMIN. A process that kept that capability
-until `start` could be traced by another container's process with CAP_SYS_PTRACE, or by a process that
-joins its pid namespace. So the filter is loaded before the last capabilities are dropped, before a
-fork into a shared pid namespace, and before the wait for `start`, as in runc. If it refuses a call
-that is still needed, or notifies an agent that gets the listener only at `start`, it is loaded
-last, just before execve(2).
+until `start` could be traced by another container's process with CAP_SYS_PTRACE, or by a process
+that joins its pid namespace. So the filter is loaded before the last capabilities are dropped,
+before a fork into a shared pid namespace, and before the wait for `start`, as in runc. If it
+refuses a call that is still needed, or notifies an agent that gets the listener only at `start`, it
+is loaded last, just before execve(2).
 """
 
 from __future__ import annotations

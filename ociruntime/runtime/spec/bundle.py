@@ -28,7 +28,7 @@ class Bundle:
     ) -> None:
         self.path = path  # absolute
         self.config = config
-        self.config_bytes = config_bytes  # as read: the container's later life goes by these
+        self.config_bytes = config_bytes  # stored at creation, for all later commands
         self.rootfs = rootfs  # absolute, no symbolic link in it
         self.warnings = warnings
 
@@ -53,7 +53,7 @@ def load_bundle(
     mark("check it")
     warnings, tolerated = _check(document)
     if tolerated or b"null" in data or b'""' in data:
-        # The checks may have changed the document; the container's later life reads what is kept.
+        # The checks may have changed the document; later commands must read the changed one.
         data = dump(document).encode()
     return Bundle(path, document, data, find_rootfs(document["root"]["path"], path), warnings)
 
@@ -67,7 +67,7 @@ def _check(document: Any) -> tuple[list[str], bool]:  # noqa: ANN401 - JSON
         check_shape(document)
         return validate(document), False
     except ConfigError:
-        # Imported here: most configurations are valid, and this is on the way of every `create`.
+        # Imported here: most configurations are valid, and every `create` runs this code.
         from ociruntime.runtime.spec.tolerance import tolerate
 
         warnings = tolerate(document)

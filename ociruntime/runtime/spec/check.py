@@ -61,7 +61,7 @@ def _object(value: object, table: tuple[tuple[str, bool, str, Any], ...]) -> Non
         for name, required, kind, need in table:
             if name in value:
                 item = value[name]
-                # Callers in Go write null or "" for what is absent: an optional member goes.
+                # Callers in Go write null or "" for absent members: drop optional ones.
                 if not required and (item is None or (item == "" and kind == "absolute")):
                     del value[name]
                 else:

@@ -101,6 +101,6 @@ def _make_rootless(config: dict[str, Any], uid: int, gid: int) -> None:
         if mount["destination"] == "/dev/pts":
             mount["options"].remove("gid=5")  # not mapped
         if mount["destination"] == "/sys":
-            # A sysfs of its own takes a network namespace of its own.
+            # Mounting sysfs requires a new network namespace.
             options = ["rbind", *mount["options"]]
             mount.update(type="none", source="/sys", options=options)

@@ -30,7 +30,7 @@ def explain(config: object) -> list[str]:
     validator = config_validator()
     if validator is None:
         return []
-    # jsonschema reports each missing member by itself, with the list of all that must be there.
+    # jsonschema reports each missing member separately, with the list of all required ones.
     errors = validator.iter_errors(config)
     return list(dict.fromkeys(text for error in errors for text in _sentences(error)))
 

@@ -6,7 +6,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# The version of the state's own form, not of the config it came from.
+# The version of the state document itself, not of the config that it was made from.
 SPEC_VERSION = "1.3.0"
 
 

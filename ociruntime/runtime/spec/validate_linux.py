@@ -203,7 +203,7 @@ def _is_page_size(text: str) -> bool:
 
 
 _MOST_MAPPINGS = 340  # UID_GID_MAP_MAX_EXTENTS
-_NO_ID = 4294967295  # (uid_t) -1: a range may reach up to it, not over it
+_NO_ID = 4294967295  # (uid_t) -1: a range must end below it
 _LONGEST_DEVICE = 15  # IFNAMSIZ without the NUL
 
 
@@ -239,7 +239,7 @@ def _user(linux: Linux, namespaces: dict[str, str]) -> None:
     )
     for where, extents in mappings:
         if extents and "user" not in namespaces:
-            # Going on would give the container the host's root.
+            # Continuing would give the container the host's root.
             raise ConfigError(where, "needs a user namespace", 'add {"type": "user"}')
         if not extents and namespaces.get("user") == "":
             raise ConfigError(where, "is missing", "a new user namespace needs it")
@@ -296,7 +296,7 @@ def _network(devices: dict[str, NetDevice], namespaces: dict[str, str]) -> None:
         if not _is_device_name(device) or "%" in device:
             raise ConfigError(where, "is not the name of a network device")
         name = settings.get("name", "") or device
-        # One "%d" is the kernel's to fill in (LNX-NETDEV-05).
+        # The kernel replaces a single "%d" by a number (LNX-NETDEV-05).
         if not _is_device_name(name) or "%" in name.replace("%d", "", 1):
             raise ConfigError(f"{where}.name", f'"{name}" is not the name of a network device')
         if name == "lo" or (name in owners and "%" not in name):

@@ -191,7 +191,7 @@ def joined_namespaces(config: Config) -> dict[str, str]:
     joined = {}
     for namespace in (config.get("linux") or {}).get("namespaces") or []:
         kind, path = namespace["type"], namespace.get("path") or ""
-        if not path or kind == "cgroup":  # those of cgroups are as the cgroups are
+        if not path or kind == "cgroup":  # cgroup namespaces follow from the cgroups
             continue
         if kind == "mount":
             raise ContainerError(

@@ -67,7 +67,7 @@ class CriuOptions:
     ) -> None:
         self.image_path = image_path
         self.work_path = work_path
-        self.program = program  # as --criu has it; "": the one that is installed
+        self.program = program  # the value of --criu; "": the installed one
         self.switches = dict(switches or {})
         self.manage_cgroups_mode = manage_cgroups_mode
         self.network_lock = network_lock

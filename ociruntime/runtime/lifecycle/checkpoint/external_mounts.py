@@ -163,9 +163,9 @@ def identity(path: str) -> Identity | None:
 
 # Find the flags that the mounts of a restored container lack.
 #
-# Required are those recorded at the checkpoint and those of config.json: neither a bug of CRIU nor
-# images from an untrusted source make a mount writable. So the record may add flags, and name the
-# bind mount of config.json that a mount is; the kernel must confirm that it has the same source.
+# The flags recorded at the checkpoint and those of config.json are both required, so that neither a
+# bug of CRIU nor untrusted images make a mount writable. The record may only add flags, and name
+# the bind mount of config.json for a mount; the kernel must confirm that both have the same source.
 
 # Mount options in mountinfo -> MOUNT_ATTR_*.
 RESTRICTIONS = {"ro": 1, "nosuid": 2, "nodev": 4, "noexec": 8}

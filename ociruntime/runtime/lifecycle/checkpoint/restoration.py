@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 
 # Do not block if the path leads to a FIFO or a terminal.
 OPEN_NAMESPACE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
-FIRST_FREE = 10  # our standard streams are duplicated from here on: criu has its own
+FIRST_FREE = 10  # our standard streams are duplicated to 10 and up: criu has its own
 
 
 class Restoration(Creation):
@@ -272,7 +272,7 @@ class Restoration(Creation):
         for pid in self._restored():
             try:
                 if not self._is_of_this_user_namespace(pid):
-                    continue  # it has made one of its own, and what it has there counts there
+                    continue  # its privileges are limited to a user namespace of its own
                 statuses = thread_statuses(pid)
             except OSError:
                 continue  # a helper of criu that has ended since

@@ -89,7 +89,7 @@ class Timeline:
         """Write the file anew.  Raises HostError."""
         if not self._path:
             return
-        now = time_ns()  # before what is imported here takes its time
+        now = time_ns()  # before the time of the imports below
 
         found = spans(self.phases, now, self.operations, self.times())
         if self._path.endswith(".svg"):
