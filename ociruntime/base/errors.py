@@ -196,6 +196,6 @@ def reason(error: OSError) -> str:
 def _one_line(text: str) -> str:
     if not text.isprintable():
         text = "".join([c if c.isprintable() else ascii(c)[1:-1] for c in text])
-    if len(text) > _LONGEST:  # a path may be as long as PATH_MAX, and must still be shown whole
+    if len(text) > _LONGEST:  # above PATH_MAX, so that a path is shown completely
         return f"{text[: _LONGEST - _LAST]} ... {text[-_LAST:]}"
     return text

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 else:
     import _signal
 
-# Not caught.  KILL and STOP cannot be; a fault of this program must end it instead of being passed
-# on; with TTIN and TTOU the kernel stops a background job that touches its terminal, and a program
-# that catches them retries for ever; URG is ignored by default.
+# Not caught: KILL and STOP cannot be; a fault of this program must end it instead of being
+# forwarded; with TTIN and TTOU the kernel stops a background job that uses its terminal, and a
+# program that catches them retries forever; URG is ignored by default.
 UNTOUCHED = frozenset(
     (
         *(_signal.SIGKILL, _signal.SIGSTOP),
@@ -43,8 +43,8 @@ class CaughtSignals:
     def __init__(self) -> None:
         self._pending: dict[int, object] = {}
         self.fd, self._write = posix.pipe2(posix.O_CLOEXEC | posix.O_NONBLOCK)
-        # The handlers run in Python's own time; the descriptor ends a poll(2) at once.  When the
-        # pipe is full it is readable, and that is all it is for.
+        # Python runs handlers later; the descriptor wakes poll(2) at once.  If the
+        # pipe is full, it is still readable, which is sufficient.
         self._old_wakeup = _signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         self._old: dict[int, object] = {}
         for number in _signal.valid_signals() - UNTOUCHED:
@@ -153,7 +153,7 @@ def _wait(
                         raise InternalError(
                             f"process {pid} has exited, but is not our child to wait for"
                         )
-                    # Something traces it, and hears of its end first; SIGCHLD follows.
+                    # A tracer is notified of its exit first; SIGCHLD follows.
                     poll.unregister(pidfd)
             elif fd == signals.fd:
                 signals.clear_wakeup()
@@ -181,7 +181,7 @@ def _react(number: int, pidfd: int, relay: Relay | None) -> None:
         try:
             _signal.pidfd_send_signal(pidfd, number)
         except OSError:
-            pass  # it has ended, or has become another user's
+            pass  # it has exited, or changed its user
 
 
 def _is_child(pid: int) -> bool:

@@ -18,7 +18,7 @@ CLONE_NEWUSER = 0x10000000
 CLONE_NEWPID = 0x20000000
 CLONE_NEWNET = 0x40000000
 
-# The name in config.json -> the flag.
+# Name in config.json -> flag.
 NAMESPACES: dict[str, int] = {
     "cgroup": CLONE_NEWCGROUP,
     "ipc": CLONE_NEWIPC,
@@ -162,7 +162,7 @@ SIGCONT = 18
 SIGSTOP = 19
 SIGURG = 23
 SIGWINCH = 28
-SIGRTMIN = 34  # as glibc and musl count: both keep the kernel's first ones for themselves
+SIGRTMIN = 34  # as in glibc and musl, which reserve the kernel's first real-time signals
 SIGRTMAX = 64
 
 # --- getrlimit(2) -----------------------------------------------------------------------------

@@ -74,8 +74,8 @@ class Link:
         self.index = index
         self.name = name
         self.flags = flags  # IFF_*
-        self.hardware = hardware  # its address, empty for a device without one
-        self.immutable = immutable  # it cannot leave the namespace it was made in
+        self.hardware = hardware  # the hardware address, empty if there is none
+        self.immutable = immutable  # it cannot be moved to another namespace
         self.alternative_names = alternative_names or []
 
 
@@ -94,7 +94,7 @@ class Rtnetlink:
             try:
                 self._socket.setsockopt(SOL_NETLINK, option, 1)
             except OSError:
-                pass  # an older kernel: less is said, more is listed
+                pass  # an older kernel: less detailed errors, longer dumps
 
     def close(self) -> None:
         """Close the socket."""

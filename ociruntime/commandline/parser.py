@@ -190,7 +190,7 @@ def _store(option: Option, value: str, arguments: Arguments) -> None:
         arguments.flags[name] = value in _TRUE
     elif kind in ("number", "count"):
         digits = value[1:] if value[:1] in ("-", "+") else value
-        # 18 digits hold every value that the kernel takes, and int() stays quick.
+        # 18 digits suffice for every value that the kernel accepts, and keep int() fast.
         if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
             message = f'invalid value "{value}" for flag -{name}'
             raise _invalid(message, name, value, "a decimal number", arguments)

@@ -57,7 +57,7 @@ class Bar:
     def _put(self, text: str) -> None:
         try:
             os.write(_STDERR, text.encode("utf-8", "replace"))
-        except OSError:  # the terminal is gone; the work is not
+        except OSError:  # the terminal is gone; continue without a bar
             self._terminal = False
 
 

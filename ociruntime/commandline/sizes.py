@@ -28,7 +28,7 @@ def byte_count(text: str, flag: str) -> int:
     whole, point, fraction = number.partition(".")
     if not whole or not _DIGITS.issuperset(whole + fraction) or (point and not fraction):
         raise _invalid(text, flag)
-    # 18 digits hold every size that the kernel takes.
+    # 18 digits suffice for every size that the kernel accepts.
     if len(whole) > 18 or len(fraction) > 18:
         raise _invalid(text, flag)
     size: int = int(whole + fraction) * factor // 10 ** len(fraction)

@@ -18,7 +18,7 @@ FILE = "limits.json"
 _NAME_COST = 100  # bytes of memory for a name in a set or dict, besides its characters
 _MOST = 1 << 62
 _DEEPEST = 256  # code that walks a tree recurses once per directory level
-_CHECK_INTERVAL = 64 * MIB  # bytes written between two looks at the free space
+_CHECK_INTERVAL = 64 * MIB  # bytes written between two checks of the free space
 _RESERVED_PART = 100  # of the filesystem: keep at most 1/100 free
 
 

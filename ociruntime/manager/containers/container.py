@@ -272,7 +272,7 @@ class Container:
                     raise Conflict(f'remove container "{self.name}": it is {status}', hint)
             await self.remove_held()
 
-    # --- what requests have in common ---
+    # --- common parts of requests ---
 
     @asynccontextmanager
     async def _held(self) -> AsyncIterator[None]:
@@ -366,7 +366,7 @@ class Container:
         """Shorten the timeout of a stop that is in progress, and holds the lock, to ``seconds``."""
         pod = self.pod.open() if self.lock.locked() else None
         if pod is not None and self.pod.status().app_state == "stopping":
-            with suppress(RuntimeFailure):  # the stop in progress meets and reports it as well
+            with suppress(RuntimeFailure):  # the stop in progress gets and reports the same error
                 await ask(pod, {"op": "stop", "app": APP, "seconds": seconds})
 
     async def remove_held(self) -> None:
@@ -442,7 +442,7 @@ class Container:
             try:
                 await self._engine.save(record)
             except HostError as error:
-                # Not fatal: waiters and restarts go on, and the next daemon reconciles again.
+                # Not fatal: waits and restarts continue, and the next daemon reconciles again.
                 log.warning('save the record of container "%s": %s', record.name, error)
         if ended:
             self._notify("not-running", "next-exit")
@@ -555,7 +555,7 @@ class Container:
                     self._delay = next_delay(self._delay, 0)
                     self._restart_later(self._delay)
 
-    # --- telling others ---
+    # --- events and notifications ---
 
     def _begin(self, action: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         return self._engine.begin(work, f'{action} container "{self.name}"')

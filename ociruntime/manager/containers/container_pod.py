@@ -157,7 +157,7 @@ class ContainerPod:
                 await self._engine.remove_pod(uuid)
             except RuntimeFailure as failure:
                 log.warning("remove the old pod of container %s: %s", self._id[:12], failure)
-                store.forget(self._id, POD)  # this marker names the container's own pod by now
+                store.forget(self._id, POD)  # the marker now names the container's own pod
                 return
         store.forget(self._id, REPLACING, POD)
 

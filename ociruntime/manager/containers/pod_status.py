@@ -148,7 +148,7 @@ class PodHandle:
             pod = self.pod()
             if pod is None:
                 return PodStatus()
-            # Before the app's state is read: the monitor writes that before the pod exits.
+            # Read this before the app's state, which the monitor writes before the pod exits.
             state = pod.refresh()
             if state == GONE:
                 self.close()

@@ -47,7 +47,9 @@ def _run(arguments: Arguments) -> int:
         _print(how_started("ocid"))
     make_in_background("ocid")
     prepare()
-    from ociruntime.manager.daemon.daemon import serve  # brings aiohttp, so only now
+    from ociruntime.manager.daemon.daemon import (
+        serve,
+    )  # imports aiohttp, so not before it is needed
 
     return serve(arguments)
 

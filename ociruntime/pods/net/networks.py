@@ -275,7 +275,7 @@ def tear_down(info: dict[str, Any]) -> list[str]:
             return []
         state, uuid = info["stateDirectory"], info["uuid"]
         if not owners.recorded(state, uuid) and owners.namesake(state, uuid):
-            return []  # this pod was refused: all that has its names is the other one's
+            return []  # this pod was refused: everything with its names belongs to the other pod
         same = info["boot"] == owners.boot() and (
             owners.namespace_identity(namespace) == info["identity"]
         )

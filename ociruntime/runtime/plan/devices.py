@@ -69,8 +69,8 @@ def _node(
         minor=minor,
         uid=uid,
         gid=gid,
-        # If mknod is not permitted, the host's node of that name is bind-mounted, except in a shared
-        # mount namespace.
+        # If mknod is not permitted, the host's node of that name is bind-mounted, except in a
+        # shared mount namespace.
         source=path if mode & S_IFCHR and not job.shares_mounts else "",
         where=where,
     )

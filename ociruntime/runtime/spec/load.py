@@ -67,8 +67,8 @@ def parse(data: bytes, name: str) -> object:
         text = data.decode()
         start = len(text) - len(text.lstrip(_BLANKS))
         value, end = _scan(text, start)
-    # The scanner stops with StopIteration where no value begins; it wants to raise an exception
-    # of json.decoder, which Python 3.11 does not import for it (SystemError); and it meets the
+    # The scanner raises StopIteration where no value begins; it tries to raise an exception
+    # of json.decoder, which Python 3.11 has not imported (SystemError); and it reaches the
     # interpreter's limits on nesting and on the length of numbers.
     except (StopIteration, ValueError, SystemError, RecursionError):
         _explain(data, name)

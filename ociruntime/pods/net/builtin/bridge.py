@@ -122,7 +122,7 @@ def _configure_here(call: PluginCall, links: Rtnetlink, name: str, addresses: Ad
             if one.gateway is not None:
                 give_address(links, bridge.index, _in_subnet(one.gateway, one.network))
             set_sysctl(FORWARDING[4 if one.network.family == AF_INET else 6], "1")
-    return find(links, name)  # again, as its MAC address has become that of a port
+    return find(links, name)  # again, because it now has the MAC address of a port
 
 
 def _in_subnet(address: Address, network: Network) -> Network:
