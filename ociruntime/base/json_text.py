@@ -32,8 +32,8 @@ _scan = make_scanner(_Rules())  # type: ignore[arg-type]  # any object with thes
 
 def read(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
     """Parse UTF-8 JSON text and return its value.  Raises ValueError."""
-    # The scanner stops with StopIteration where no value begins; it wants to raise an exception
-    # of json.decoder, which Python 3.11 does not import for it (SystemError); and it meets the
+    # The scanner raises StopIteration where no value begins; it tries to raise an exception of
+    # json.decoder, which Python 3.11 has not imported (SystemError); and it reaches the
     # interpreter's limit on nesting.
     try:
         text = data.decode()

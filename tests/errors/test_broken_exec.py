@@ -52,7 +52,7 @@ COMMANDS: dict[str, tuple[tuple[str, ...], str]] = {
     "gid": (("--additional-gids=wheel", "true"), "--additional-gids wheel"),
     "apparmor": (("--apparmor=nothere", "true"), "process.apparmorProfile: "),
     "label": (("--process-label=a:b:c", "true"), "process.selinuxLabel: "),
-    "descriptors": (("--preserve-fds=-1", "true"), "a count cannot be negative"),
+    "descriptors": (("--preserve-fds=-1", "true"), "must not be negative"),
     "pid-file": (("--detach", "--pid-file=/nowhere/pid", "true"), "write the pid file"),
     "console-socket": (
         ("--detach", "--tty", "--console-socket=/nowhere/s", "true"),

@@ -188,7 +188,9 @@ def check_options(options: Arguments, local_config: str) -> None:
     Raises UsageError; PodError if this host cannot run virtual machines.
     """
     if options.flag("private-users"):
-        raise UsageError("--private-users: not supported by flavour kvm, whose guest has own users")
+        raise UsageError(
+            "--private-users: not supported by flavour kvm, whose guest has its own users"
+        )
     check_run(options, local_config, options.text("kvm-kernel"))
 
 

@@ -230,7 +230,7 @@ APP_OPTIONS = (
     ),
     Option(
         "memory",
-        "memory limit of the app (before the first IMAGE: of the pod)",
+        "app's memory limit (before any IMAGE: the pod's)",
         "SIZE",
         details=(
             "SIZE is a number with an optional unit, for example 512K, 50M or 1.5GiB; units "

@@ -54,7 +54,7 @@ def parse(text: str) -> tuple[str, Any]:
     found = reader.value("")
     reader.skip_blanks()
     if reader.position != len(text):
-        raise Malformed(f'has "{text[reader.position :]}" behind a complete value')
+        raise Malformed(f'has "{text[reader.position :]}" after a complete value')
     return found
 
 
@@ -181,7 +181,7 @@ class _Reader:
                 try:
                     letters.append(chr(int(digits, 16)))
                 except (ValueError, OverflowError):
-                    raise Malformed(f'has the bad escape "\\{letter}{digits}"') from None
+                    raise Malformed(f'has the invalid escape "\\{letter}{digits}"') from None
             else:
                 letters.append(_ESCAPES.get(letter, letter))
         text = "".join(letters)
@@ -213,7 +213,7 @@ class _Reader:
             values.append(value)
         signature = "(" + "".join(kinds) + ")"
         if not kinds or (expected and signature != expected):
-            raise Malformed("has a tuple without or with too few elements")
+            raise Malformed("has a tuple with too few elements")
         return signature, tuple(values)
 
     def _dictionary(self, expected: str) -> tuple[str, Any]:
@@ -257,7 +257,7 @@ class _Reader:
     def _step(self) -> str:
         letter = self._next()
         if not letter:
-            raise Malformed("has a string without an end")
+            raise Malformed("has an unterminated string")
         self.position += 1
         return letter
 
@@ -275,7 +275,7 @@ class _Reader:
 
     def _same(self, expected: str, kind: str) -> str:
         if expected not in ("", kind):
-            raise Malformed(f"has a value of type {kind} in place of {expected}")
+            raise Malformed(f"has a value of type {kind} instead of {expected}")
         return kind
 
 

@@ -36,7 +36,7 @@ def below(cgroup: Cgroup, wanted: Sequence[str]) -> Cgroup:
     for name in paths:
         if name not in known:
             raise UsageError(
-                f'--cgroup: there is no cgroup v1 hierarchy with the controller "{name}"',
+                f'--cgroup: no cgroup v1 hierarchy has the controller "{name}"',
                 "on cgroup v2 give a path alone",
             )
     if cgroup.unit:

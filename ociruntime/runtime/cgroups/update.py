@@ -27,7 +27,7 @@ class Update:
         if resources and not cgroup.placements:
             raise ContainerError(
                 "the container has no cgroup of its own, and so no limits",
-                "it was created with --cgroup-manager disabled, or by a user without one",
+                "it was created with --cgroup-manager disabled, or without a delegated cgroup",
             )
         self._cgroup = cgroup
         self._found = cgroup.settings(resources, where)

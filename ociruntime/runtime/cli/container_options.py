@@ -118,7 +118,7 @@ def descriptor_count(arguments: Arguments) -> int:
     """Return the value of ``--preserve-fds``.  Raises UsageError."""
     count = arguments.number("preserve-fds")
     if count < 0:
-        raise UsageError(f"--preserve-fds {count}: a count cannot be negative")
+        raise UsageError(f"--preserve-fds {count}: must not be negative")
     return count
 
 

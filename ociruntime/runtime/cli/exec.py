@@ -57,7 +57,7 @@ COMMANDS = (
         options=(
             Option(
                 "process",
-                "run the process described in FILE instead of COMMAND",
+                "run the process in FILE instead of COMMAND",
                 "FILE",
                 short="p",
                 details="FILE holds a process object as in config.json.",

@@ -23,12 +23,14 @@ def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as eve
     verb, *programs = arguments.positional
     if verb not in VERBS:
         accepted = "status, make, refresh or remove"
-        raise UsageError(f'unknown argument "{verb}" of snapshot', accepted)
+        raise UsageError(f'snapshot: unknown action "{verb}"', accepted)
     for program in programs:
         if program not in PROGRAMS:
             raise UsageError(f'unknown program "{program}" of snapshot', ", ".join(PROGRAMS))
     if not snapshot.location(os.environb, os.geteuid()):
-        raise UsageError("snapshot: XDG_RUNTIME_DIR is not set", "set it to a directory of yours")
+        raise UsageError(
+            "snapshot: XDG_RUNTIME_DIR is not set", "set it to a directory that you own"
+        )
     if verb in ("make", "refresh"):
         os.chdir("/")  # in the background it must not keep a mount of the caller's busy
     statuses, failures = [], []

@@ -220,7 +220,7 @@ def plan_file(plan: bytes) -> int:
         fd = posix.memfd_create("plan", MFD_CLOEXEC)
         try:
             if posix.write(fd, plan) != len(plan):
-                raise InternalError("the plan was written short")
+                raise InternalError("the plan was written incompletely")
         except BaseException:
             posix.close(fd)
             raise

@@ -59,4 +59,4 @@ def _load(name: str, annotation: str) -> Handler:
             raise ConfigError(where(annotation), message) from error
         return found
     known = ", ".join(sorted({NATIVE, "wasm", *installed.names}))
-    raise ConfigError(where(annotation), f'unknown handler "{name}"', f"there are: {known}")
+    raise ConfigError(where(annotation), f'unknown handler "{name}"', f"available: {known}")

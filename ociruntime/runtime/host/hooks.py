@@ -143,7 +143,7 @@ def _keep_children_waitable(where: str, alone: bool) -> None:
         return
     if not alone:
         raise HookError(
-            f"{where}: how it ends cannot be known: this process ignores SIGCHLD",
+            f"{where}: its exit status would be lost: this process ignores SIGCHLD",
             "set signal.SIGCHLD to signal.SIG_DFL",
         )
     _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)

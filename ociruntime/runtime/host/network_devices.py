@@ -246,7 +246,7 @@ def carry_over(
         try:
             target.links.rename(index, device.wanted)
         except OSError as error:
-            raise _failure(device, f'call it "{device.wanted}"', error) from None
+            raise _failure(device, f'rename it to "{device.wanted}"', error) from None
     for device, index in moved:
         _give_addresses(device, target.links, index, device.wanted == device.name)
         try:
@@ -338,7 +338,7 @@ def _bring_back(
             if device.up:
                 own.links.set_up(link.index)
     except OSError as error:
-        raise _failure(device, "bring it back from the container", error) from None
+        raise _failure(device, "move it back from the container", error) from None
     return link
 
 

@@ -111,7 +111,7 @@ def compile_filter(
     if len(program) > MAX_INSTRUCTIONS * INSTRUCTION_SIZE:
         count = len(program) // INSTRUCTION_SIZE
         raise ConfigError(
-            WHERE, f"the filter needs {count} instructions, the kernel takes {MAX_INSTRUCTIONS}"
+            WHERE, f"the filter has {count} instructions; the kernel's limit is {MAX_INSTRUCTIONS}"
         )
     return program, flags
 
@@ -172,7 +172,7 @@ def _action(name: str, errno: int | None, where: str, errno_where: str) -> int:
         if errno is not None:
             raise ConfigError(
                 errno_where,
-                f'{errno} does not go with the action "{name}"',
+                f'{errno} cannot be used with the action "{name}"',
                 "only SCMP_ACT_ERRNO and SCMP_ACT_TRACE accept errnoRet",
             )
         return action

@@ -103,7 +103,7 @@ def _end(container: Container) -> None:
             raise HostError(
                 f"wait for process {container.pid} of container {container.id}",
                 OSError(110, "timed out"),
-                "it is not dying after SIGKILL: it is stuck in the kernel (D state)",
+                "it does not exit after SIGKILL: it is stuck in the kernel (D state)",
             )
     finally:
         posix.close(pidfd)

@@ -118,6 +118,6 @@ def _cgroup(container: Container) -> Cgroup:
     if not cgroup.placements:
         raise ContainerError(
             f'container "{container.id}" has no cgroup of its own, and so no statistics',
-            "it was created with --cgroup-manager disabled, or by a user without one",
+            "it was created with --cgroup-manager disabled, or without a delegated cgroup",
         )
     return cgroup

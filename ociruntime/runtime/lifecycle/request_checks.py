@@ -55,7 +55,9 @@ def occupy_closed(count: int, sockets: int) -> None:
         while (fd := posix.open("/dev/null", posix.O_PATH | posix.O_CLOEXEC)) < end:
             continue
     except OSError as error:
-        raise HostError(f"--preserve-fds {count}: occupy what is closed", error) from None
+        raise HostError(
+            f"--preserve-fds {count}: open placeholders for closed descriptors", error
+        ) from None
     posix.close(fd)
 
 

@@ -70,7 +70,7 @@ def _check(container: Container) -> None:
         )
     if container.facts["seccompAgent"]:
         raise ContainerError(
-            f'container "{container.id}" cannot be checkpointed: its seccomp filter asks an agent',
+            f'container "{container.id}" cannot be checkpointed: its seccomp filter uses an agent',
             "the connection to a seccomp agent cannot be restored",
         )
 
@@ -110,7 +110,7 @@ def _check_features(program: str, options: CriuOptions) -> None:
             session.close()
         if not (answer.get("features") or {}).get(feature):
             option, why = FEATURES[feature]
-            raise CriuError(f"{option} cannot be used here: {why}, says criu")
+            raise CriuError(f"{option} cannot be used here: criu: {why}")
 
 
 def _dump(program: str, container: Container, options: CriuOptions) -> None:

@@ -126,7 +126,7 @@ def find_source(
     if name in device_paths(config):
         return name
     raise ContainerError(
-        f"the checkpoint has a mount at {name!a}, and config.json has none there",
+        f"the checkpoint has a mount at {name!a}, but config.json has none there",
         "restore with the mounts that the container had",
     )
 

@@ -77,7 +77,7 @@ def test_create_takes_paths_from_the_working_directory(
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["create", "c1", "--preserve-fds", "-1"], "--preserve-fds -1: a count cannot be negative"),
+        (["create", "c1", "--preserve-fds", "-1"], "--preserve-fds -1: must not be negative"),
     ],
 )
 def test_refused_before_anything_is_done(
