@@ -55,7 +55,7 @@ def test_its_result_is_checked(package: None) -> None:
 def test_what_cannot_be_loaded_is_named(package: None) -> None:
     with pytest.raises(ConfigError, match=r"handler_of_a_test:nothing\) cannot be loaded"):
         handled(asking("missing"), "/root")
-    with pytest.raises(ConfigError, match="there are: mine, missing, native, spoiling, wasm"):
+    with pytest.raises(ConfigError, match="available: mine, missing, native, spoiling, wasm"):
         handled(asking("other"), "/root")
 
 
