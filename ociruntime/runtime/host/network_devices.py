@@ -93,6 +93,7 @@ class Device:
         "name",
         "routes",
         "temporary",
+        "there",
         "up",
         "wanted",
     )
@@ -110,6 +111,7 @@ class Device:
         up: bool,
         addresses: list[str],
         routes: list[str],
+        there: int = 0,
     ) -> None:
         self.name = name  # in the runtime's namespace
         self.wanted = wanted  # in the container's
@@ -121,6 +123,7 @@ class Device:
         self.up = up
         self.addresses = addresses  # bodies of RTM_NEWADDR in hexadecimal, but for the index
         self.routes = routes  # of RTM_NEWROUTE
+        self.there = there  # index in the container's namespace, 0: not known yet
 
     def record(self) -> dict[str, Any]:
         """Return the members, for JSON."""
@@ -234,13 +237,14 @@ def carry_over(
 ) -> list[str]:
     """Move the devices to the namespace of that descriptor; returns what could not be kept.
 
-    ``record`` is called before the first is moved.  Raises HostError; ``bring_back`` undoes what
-    was done until then.
+    ``record`` is called before the first is moved, and when their indexes are known.  Raises
+    HostError; ``bring_back`` undoes what was done until then.
     """
     record(devices)
     # A pattern takes what the plain names have left.
     devices = sorted(devices, key=lambda each: "%" in each.wanted)
     moved = [(device, _move(device, own, target, namespace)) for device in devices]
+    record(devices)
     for device, index in moved:
         try:
             target.links.rename(index, device.wanted)
@@ -267,6 +271,7 @@ def _move(device: Device, own: NetworkNamespace, target: NetworkNamespace, names
             raise _gone()
     except OSError as error:
         raise _failure(device, "move it into the container", error) from None
+    device.there = moved.index
     return moved.index
 
 
@@ -316,10 +321,12 @@ def _bring_back(
     ``namespaces`` are descriptors of ``transit`` and of ours.  Raises HostError.
     """
     try:
-        link = own.find(device.identity) if device.identity else own.links.link_at(device.index)
+        link = own.links.link_at(device.index)
+        if device.identity:
+            link = own.find(device.identity, device.index)
         if link is None or link.name != device.name:
             there = own if link and device.identity else source
-            link = link if there is own else source.find(device.identity)
+            link = link if there is own else source.find(device.identity, device.there)
             if link is None:
                 return None
             there.links.move(link.index, namespaces[0], device.temporary)
