@@ -321,31 +321,42 @@ def _bring_back(
     ``namespaces`` are descriptors of ``transit`` and of ours.  Raises HostError.
     """
     try:
-        link = own.links.link_at(device.index)
         if device.identity:
             link = own.find(device.identity, device.index)
+        else:
+            link = own.links.link_at(device.index)
         if link is None or link.name != device.name:
-            there = own if link and device.identity else source
-            link = link if there is own else source.find(device.identity, device.there)
-            if link is None:
-                return None
-            there.links.move(link.index, namespaces[0], device.temporary)
-            link = transit.find(device.identity)
-            if link is None:
-                return None  # it was exchanged, and the other one ends with ``transit``
-            _restore(device, link, transit.links)
-            transit.links.move(link.index, namespaces[1], device.name)
-            link = own.find(device.identity)
-        if link is None:
-            return None
+            link = _carry_home(device, own, source, transit, namespaces)
         # The kernel takes down what it moves: one that is up has never left.
-        if not link.flags & IFF_UP:
+        if link is not None and not link.flags & IFF_UP:
             _give_addresses(device, own.links, link.index, True)
             if device.up:
                 own.links.set_up(link.index)
     except OSError as error:
         raise _failure(device, "bring it back from the container", error) from None
     return link
+
+
+def _carry_home(
+    device: Device,
+    own: NetworkNamespace,
+    source: NetworkNamespace,
+    transit: NetworkNamespace,
+    namespaces: tuple[int, int],
+) -> Link | None:
+    """Do what ``_bring_back`` does but for addresses, for a device that is away or misnamed."""
+    there, link = own, own.find(device.identity, device.index)
+    if link is None:
+        there, link = source, source.find(device.identity, device.there)
+    if link is None:
+        return None
+    there.links.move(link.index, namespaces[0], device.temporary)
+    link = transit.find(device.identity)
+    if link is None:
+        return None  # another one was moved in its place, and ends with ``transit``
+    _restore(device, link, transit.links)
+    transit.links.move(link.index, namespaces[1], device.name)
+    return own.find(device.identity)
 
 
 def _restore(device: Device, link: Link, there: Rtnetlink) -> None:
