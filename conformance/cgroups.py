@@ -66,10 +66,16 @@ def has_file(controller: str, file: str, token: str) -> bool:
 
 def named(token: str) -> set[Path]:
     """Return the directories of all cgroups with ``token`` in their own name."""
-    found = set()
-    for hierarchy in hierarchies():
-        for place, directories, _ in os.walk(hierarchy.point):
-            found |= {Path(place, name) for name in directories if token in name}
+    found: set[Path] = set()
+    pending = [str(hierarchy.point) for hierarchy in hierarchies()]
+    while pending:  # os.walk recurses, and others may have nested cgroups a thousand deep
+        try:
+            with os.scandir(pending.pop()) as entries:
+                below = [entry for entry in entries if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            continue  # removed meanwhile
+        pending += [entry.path for entry in below]
+        found.update(Path(entry.path) for entry in below if token in entry.name)
     return found
 
 

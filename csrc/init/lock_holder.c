@@ -19,7 +19,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define DEEPEST 65536u /* levels of cgroups; only the memory of those that there are is used */
 #define HELD 64u   /* processes of a cgroup to kill in one round */
 #define PAUSE 10   /* milliseconds between two checks */
 #define TIMEOUT 1000 /* milliseconds for process 1 to end without its monitor */
@@ -112,31 +111,47 @@ static void kill_at_once(int directory)
 }
 
 /*
- * Write the name of the next subdirectory after the position `*at` (0: the beginning), and where to go
- * on after it; return false at the end.
+ * The subdirectories that remain to be visited, each name with its NUL; an empty name begins those of a
+ * directory.  Positions in a directory cannot be kept instead: kernfs derives them from a hash of the
+ * name, and an app can choose names with the same one.
  */
-static bool next_below(int directory, int64_t *at, char name[NAME_MAX + 1])
+static char pending[16 << 20]; /* only what is used of it takes memory */
+
+/* Add the names of a directory after `used` bytes; return how many are used, or 0 if they do not fit. */
+static size_t list_below(int directory, size_t used)
 {
 	_Alignas(struct entry) char buffer[1024];
 	long size;
 
-	(void)lseek(directory, *at, SEEK_SET);
+	if (used == sizeof(pending))
+		return 0;
+	pending[used++] = '\0';
 	while ((size = syscall(SYS_getdents64, directory, buffer, sizeof(buffer))) > 0) {
-		for (long offset = 0; offset < size;) {
-			const struct entry *entry = (const struct entry *)(buffer + offset);
-			size_t length = strnlen(entry->name, NAME_MAX);
+		for (long at = 0; at < size;) {
+			const struct entry *entry = (const struct entry *)(buffer + at);
+			size_t length = strnlen(entry->name, NAME_MAX) + 1;
 
-			offset += entry->size;
-			*at = entry->offset;
+			at += entry->size;
 			if (entry->type != 4 /* DT_DIR */ || strcmp(entry->name, ".") == 0 ||
 			    strcmp(entry->name, "..") == 0)
 				continue;
-			memcpy(name, entry->name, length);
-			name[length] = '\0';
-			return true;
+			if (length > sizeof(pending) - used)
+				return 0;
+			memcpy(pending + used, entry->name, length);
+			used += length;
 		}
 	}
-	return false;
+	return used;
+}
+
+/* Return where the last of the names begins. */
+static size_t last_name(size_t used)
+{
+	size_t at = used - 1;
+
+	while (at > 0 && pending[at - 1] != '\0')
+		at--;
+	return at;
 }
 
 static bool kill_in(int directory)
@@ -170,33 +185,30 @@ static bool go_to(int *directory, const char *name)
  */
 static bool kill_cgroup(const char *path)
 {
-	static int64_t positions[DEEPEST];
 	int here = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-	char name[NAME_MAX + 1];
-	unsigned int depth = 0;
+	size_t used;
 	bool any;
 
 	if (here < 0)
 		return false;
 	any = kill_in(here);
-	positions[0] = 0;
-	for (;;) {
-		if (next_below(here, &positions[depth], name)) {
-			if (depth + 1 < DEEPEST && go_to(&here, name)) {
-				any = kill_in(here) || any;
-				positions[++depth] = 0;
+	used = list_below(here, 0);
+	while (used > 0) {
+		used = last_name(used);
+		if (pending[used] == '\0') {
+			if (used == 0) {
+				close(here);
+				return any;
 			}
-		} else if (depth == 0) {
-			break;
-		} else if (go_to(&here, "..")) {
-			depth--;
-		} else {
-			any = true; /* the next round begins at the top */
-			break;
+			if (!go_to(&here, ".."))
+				break;
+		} else if (go_to(&here, pending + used)) {
+			any = kill_in(here) || any;
+			used = list_below(here, used);
 		}
 	}
 	close(here);
-	return any;
+	return true; /* not all were visited: the next round begins at the top */
 }
 
 /* Kill the processes in the cgroups until none is left. */

@@ -161,3 +161,9 @@ def inheritable_descriptors() -> list[int]:
         except OSError:
             pass  # that of the listing itself
     return found
+
+
+def close_inherited_on_exec() -> None:
+    """Keep what the caller of this process has left open from the programs that it starts."""
+    for fd in inheritable_descriptors():
+        posix.set_inheritable(fd, False)

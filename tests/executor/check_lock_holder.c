@@ -104,9 +104,36 @@ static int reaches_everything(const char *top)
 	return killed(deepest) && killed(aside) ? 0 : 9;
 }
 
+/* A child in each of these, of which kernfs hashes the last two alike. */
+static int reaches_names_alike(const char *top)
+{
+	static const char *const names[] = { "f1", "f2", "f3", "bdk", "aok" };
+	enum { COUNT = sizeof(names) / sizeof(names[0]) };
+	int here = open(top, O_RDONLY | O_DIRECTORY), below;
+	pid_t children[COUNT];
+
+	list = -1;
+	for (int i = 0; i < COUNT; i++) {
+		if (mkdirat(here, names[i], 0700) < 0)
+			return 10;
+		below = openat(here, names[i], O_RDONLY | O_DIRECTORY);
+		children[i] = list_child(below);
+		close(below);
+	}
+	close(here);
+	if (!kill_cgroup(top))
+		return 11;
+	for (int i = 0; i < COUNT; i++)
+		if (!killed(children[i]))
+			return 12;
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	(void)be_lock_holder;
+	if (argc == 3)
+		return reaches_names_alike(argv[1]);
 	if (argc == 2)
 		return reaches_everything(argv[1]);
 	if (survives(NULL))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.support import project
+from tests.support import cgroupfs, project
+from tests.support.plugin import TAG
 
 
 @pytest.fixture(scope="module")
@@ -29,3 +31,14 @@ def test_deep_cgroups(program: str, work: Path) -> None:
     top.mkdir()
     assert subprocess.run([program, top], timeout=60).returncode == 0
     subprocess.run(["rm", "-rf", top], check=True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+def test_names_that_the_kernel_hashes_alike(program: str, isolated: None) -> None:
+    """In a real cgroup, where the position in a directory is such a hash."""
+    top = next(iter(cgroupfs.hierarchies().values())) / f"{TAG}alike"
+    top.mkdir()
+    try:
+        assert subprocess.run([program, top, "alike"], timeout=60).returncode == 0
+    finally:
+        cgroupfs.remove({top, *(each for each in top.iterdir() if each.is_dir())})

@@ -247,7 +247,7 @@ def test_config_json_has_the_last_word_on_privileges(
 def test_a_restore_judges_no_other_process(
     container: MakeContainer, bundle: MakeBundle, checkpoint: MakeCheckpoint, shared: str
 ) -> None:
-    """Processes in the joined pid namespace have more privileges, and survive a refused restore."""
+    """Bystanders in the pid namespace have more privileges, and survive a refused restore."""
     made = bundle().shell(COUNT).capabilities("CAP_KILL")
     if shared == "host":
         bystander = subprocess.Popen(["sleep", "1000"])

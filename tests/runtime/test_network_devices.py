@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import json
 import os
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ociruntime.base.rtnetlink import Rtnetlink, inside
+from ociruntime.runtime.host.network_namespace import NetworkNamespace
 from tests.support import processes
 from tests.support.bundle import Bundle
 from tests.support.container import Container
@@ -388,3 +392,36 @@ def test_nothing_is_made_before_the_refusal(
     one = container(with_devices(bundle(), missing0=None))
     one.create().failed("linux.netDevices", "the host has no network device")
     assert not list(one.runtime.root.glob(f"*{one.id}*"))
+
+
+def test_a_device_that_is_renamed_all_the_time_is_found() -> None:
+    """A process with CAP_NET_ADMIN in the same namespace can do that; a listing alone misses it."""
+    for number in range(20):
+        device(f"other{number}")
+    device("test0")
+    namespace = NetworkNamespace()
+    identity = namespace.identity("test0")
+    link = namespace.find(identity)
+    assert link is not None
+    assert link.name == "test0"
+    index, ended = link.index, threading.Event()
+
+    def rename() -> None:
+        links, names = Rtnetlink(), itertools.cycle(["test1", "test2", "zz"])
+        while not ended.is_set():
+            links.rename(index, next(names))
+        links.close()
+
+    home = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+    renaming = threading.Thread(target=lambda: inside(home, rename))
+    renaming.start()
+    try:
+        for _ in range(300):
+            found = namespace.find(identity, index)
+            assert found is not None
+            assert found.index == index
+        assert namespace.find(identity + 1, index) is None
+    finally:
+        ended.set()
+        renaming.join()
+        os.close(home)

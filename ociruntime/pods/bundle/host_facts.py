@@ -32,13 +32,17 @@ def _mounted() -> set[str]:
     return names & known
 
 
-def filesystems() -> tuple[str, ...]:
-    """Return the directories in which filesystems show details of the host's mounts and devices."""
+def filesystems(*, cgroups: bool) -> tuple[str, ...]:
+    """Return the directories in which filesystems show details of the host's mounts and devices.
+
+    ``cgroups`` tells whether that of the cgroups is one of them.
+    """
     top = "/sys/fs"
     try:
-        return tuple(f"{top}/{name}" for name in sorted(os.listdir(top)) if name != "cgroup")
+        names = sorted(os.listdir(top))
     except OSError:
         return ()
+    return tuple(f"{top}/{name}" for name in names if cgroups or name != "cgroup")
 
 
 def last_capability() -> int:

@@ -76,7 +76,11 @@ def _fill(
     facts.cgroup_namespace = os.path.exists("/proc/self/ns/cgroup")
     # A virtual machine has another kernel, with all controllers.
     facts.controllers = None if facts.flavour.name == "kvm" else controllers()
-    facts.filesystems = ("/sys/fs",) if facts.flavour.name == "kvm" else filesystems()
+    facts.filesystems = (
+        ("/sys/fs",)
+        if facts.flavour.name == "kvm"
+        else filesystems(cgroups=not facts.cgroup_namespace)
+    )
     facts.capabilities = CAPABILITIES[: last_capability() + 1]
     facts.insecure = frozenset(settings.get("insecure", ()))
     facts.hostname = settings.get("hostname") or ""

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.files import remove_file
-from ociruntime.base.process import inheritable_descriptors
+from ociruntime.base.process import close_inherited_on_exec
 from ociruntime.base.programs import DIRECTORIES
 from ociruntime.pods.bundle.pod_context import PodContext, apps_of, read_manifest
 from ociruntime.pods.bundle.runtime_calls import RuntimeCalls
@@ -121,8 +121,7 @@ class Machine(PodContext):
         from ociruntime.pods.kvm.network import take_over
         from ociruntime.pods.kvm.qemu import command
 
-        for fd in inheritable_descriptors():  # what ocipod's caller has left open
-            os.set_inheritable(fd, False)
+        close_inherited_on_exec()
         config: dict[str, Any] = json_files.read("runtime-config")
         machine, files = prepare_machine(self.path, self._apps, config)
         machine.initial = _in_memory(files)

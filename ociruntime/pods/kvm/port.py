@@ -11,7 +11,7 @@ from struct import pack, unpack
 from time import monotonic
 
 from ociruntime.base.errors import HostError, PodError
-from ociruntime.base.process import inheritable_descriptors
+from ociruntime.base.process import close_inherited_on_exec
 
 PROGRAM = __file__.rpartition("/")[0] + "/_guest"
 START, RUNNING, FAILED, END = b"s", b"r", b"f", b"d"
@@ -139,10 +139,8 @@ def _spawn(port: int, streams: list[int]) -> int:
 
     fds = [*streams, port]
     high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE) if fd >= 0 else -1 for fd in fds]
+    close_inherited_on_exec()
     actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
-        (os.POSIX_SPAWN_CLOSE, fd) for fd in inheritable_descriptors()
-    ]
-    actions += [
         (os.POSIX_SPAWN_DUP2, fd, number)
         if fd >= 0
         else (os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0)

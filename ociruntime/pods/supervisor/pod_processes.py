@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.linux import SIGKILL
-from ociruntime.base.process import inheritable_descriptors, start_time
+from ociruntime.base.process import close_inherited_on_exec, start_time
 from ociruntime.base.sealed_program import sealed_program
 from ociruntime.pods.loop.loop import Loop
 
@@ -132,16 +132,12 @@ class PodProcesses:
 
         It gets no other descriptor that this process has inherited.
         """
+        close_inherited_on_exec()
         program = sealed_program(PROGRAM)
         actions: list[tuple[int, ...] | tuple[int, int, str, int, int]] = [
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDWR, 0),
             (os.POSIX_SPAWN_DUP2, 0, 1),
             (os.POSIX_SPAWN_DUP2, 0, 2),
-            *(
-                (os.POSIX_SPAWN_CLOSE, fd)
-                for fd in inheritable_descriptors()
-                if fd not in descriptors
-            ),
             *((os.POSIX_SPAWN_DUP2, fd, fd) for fd in descriptors),
         ]
         try:

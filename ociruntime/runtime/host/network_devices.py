@@ -94,6 +94,7 @@ class Device:
         "name",
         "routes",
         "temporary",
+        "there",
         "up",
         "wanted",
     )
@@ -111,6 +112,7 @@ class Device:
         up: bool,
         addresses: list[str],
         routes: list[str],
+        there: int = 0,
     ) -> None:
         self.name = name  # in the runtime's namespace
         self.wanted = wanted  # in the container's
@@ -122,6 +124,7 @@ class Device:
         self.up = up
         self.addresses = addresses  # bodies of RTM_NEWADDR in hexadecimal, but for the index
         self.routes = routes  # of RTM_NEWROUTE
+        self.there = there  # index in the container's namespace, 0: not known yet
 
     def record(self) -> dict[str, Any]:
         """Return the members, for JSON."""
@@ -235,13 +238,14 @@ def carry_over(
 ) -> list[str]:
     """Move the devices to the namespace of a descriptor; return settings that were lost, as text.
 
-    ``record`` is called before the first device is moved.  Raises HostError; ``bring_back`` then
-    undoes the moves made so far.
+    ``record`` is called before the first device is moved, and again when their new indexes are
+    known.  Raises HostError; ``bring_back`` then undoes the moves made so far.
     """
     record(devices)
     # A pattern must not take a name that another device is to get.
     devices = sorted(devices, key=lambda each: "%" in each.wanted)
     moved = [(device, _move(device, own, target, namespace)) for device in devices]
+    record(devices)
     for device, index in moved:
         try:
             target.links.rename(index, device.wanted)
@@ -268,6 +272,7 @@ def _move(device: Device, own: NetworkNamespace, target: NetworkNamespace, names
             raise _gone()
     except OSError as error:
         raise _failure(device, "move it into the container", error) from None
+    device.there = moved.index
     return moved.index
 
 
@@ -317,29 +322,42 @@ def _bring_back(
     ``namespaces`` are descriptors of ``transit`` and of ours.  Raises HostError.
     """
     try:
-        link = own.find(device.identity) if device.identity else own.links.link_at(device.index)
+        if device.identity:
+            link = own.find(device.identity, device.index)
+        else:
+            link = own.links.link_at(device.index)
         if link is None or link.name != device.name:
-            there = own if link and device.identity else source
-            link = link if there is own else source.find(device.identity)
-            if link is None:
-                return None
-            there.links.move(link.index, namespaces[0], device.temporary)
-            link = transit.find(device.identity)
-            if link is None:
-                return None  # it was replaced; the impostor is destroyed with ``transit``
-            _restore(device, link, transit.links)
-            transit.links.move(link.index, namespaces[1], device.name)
-            link = own.find(device.identity)
-        if link is None:
-            return None
+            link = _carry_home(device, own, source, transit, namespaces)
         # The kernel sets a device down when it moves it: one that is up was never moved.
-        if not link.flags & IFF_UP:
+        if link is not None and not link.flags & IFF_UP:
             _give_addresses(device, own.links, link.index, True)
             if device.up:
                 own.links.set_up(link.index)
     except OSError as error:
         raise _failure(device, "move it back from the container", error) from None
     return link
+
+
+def _carry_home(
+    device: Device,
+    own: NetworkNamespace,
+    source: NetworkNamespace,
+    transit: NetworkNamespace,
+    namespaces: tuple[int, int],
+) -> Link | None:
+    """Move a device home under its name; return it, None if it is not found.  Raises OSError."""
+    there, link = own, own.find(device.identity, device.index)
+    if link is None:
+        there, link = source, source.find(device.identity, device.there)
+    if link is None:
+        return None
+    there.links.move(link.index, namespaces[0], device.temporary)
+    link = transit.find(device.identity)
+    if link is None:
+        return None  # it was replaced; the impostor is destroyed with ``transit``
+    _restore(device, link, transit.links)
+    transit.links.move(link.index, namespaces[1], device.name)
+    return own.find(device.identity)
 
 
 def _restore(device: Device, link: Link, there: Rtnetlink) -> None:

@@ -11,6 +11,7 @@ import os
 
 from ociruntime.base.rtnetlink import OWN_NAMESPACE, Link, Rtnetlink, in_new_namespace
 
+_TRIES = 100
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
@@ -28,6 +29,8 @@ class NetworkNamespace:
         self.links = Rtnetlink()
 
     def __del__(self) -> None:
+        if hasattr(self, "links"):
+            self.links.close()
         if getattr(self, "_devices", -1) >= 0:
             os.close(self._devices)
 
@@ -40,21 +43,49 @@ class NetworkNamespace:
             return 0
         return os.stat(os.fsencode(name), dir_fd=self._devices).st_ino
 
-    def find(self, identity: int) -> Link | None:
-        """Return the device with that identity, or None.  Raises OSError."""
+    def find(self, identity: int, index: int = 0) -> Link | None:
+        """Return the device with that identity, or None.  Raises OSError.
+
+        ``index`` is the one that it had last, 0 if that is not known: a listing alone can miss a
+        device that a process renames all the time.
+        """
         if not identity or self._devices < 0:
             return None
+        for _ in range(_TRIES):
+            link, steady = self._look_at(identity, index)
+            if link is None and steady:
+                link, steady = self._look_through(identity)
+            if link is not None or steady:
+                return link
+        return None
+
+    def _look_at(self, identity: int, index: int) -> tuple[Link | None, bool]:
+        """Return the device at that index if it is the one, and whether its name was steady."""
+        link = self.links.link_at(index) if index else None
+        if link is None:
+            return None, True
+        try:
+            return (link if self.identity(link.name) == identity else None), True
+        except FileNotFoundError:
+            return None, False
+
+    def _look_through(self, identity: int) -> tuple[Link | None, bool]:
+        """Return the device among all, if it is there, and whether all names were steady."""
+        steady = True
         for name in os.listdir(self._devices):
             try:
                 device = os.open(name, _DIRECTORY, dir_fd=self._devices)
-            except OSError:
-                continue  # it was renamed or removed meanwhile, or it is a file
+            except FileNotFoundError:
+                steady = False
+                continue
+            except NotADirectoryError:
+                continue  # bonding_masters
             try:
                 if os.fstat(device).st_ino == identity:
-                    return self.links.link_at(_index(device))
+                    return self.links.link_at(_index(device)), steady
             finally:
                 os.close(device)
-        return None
+        return None, steady
 
 
 def transit_namespace() -> tuple[NetworkNamespace, int]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import posix
+from errno import EACCES, EMFILE, ENFILE, EPERM
 
+from ociruntime.base.errors import HostError
 from ociruntime.base.process import open_process, process_stat, send_signal, start_time
 
 TYPE_CHECKING = False
@@ -37,19 +39,36 @@ def signal_listed(listing: Callable[[], Iterable[int]], signal: int) -> None:
     """Send a signal to each listed process; one that exits meanwhile is skipped.
 
     Each is pinned by a pidfd before it is looked up again: a pid that has been reused is not
-    signalled. Raises HostError.
+    signalled.  As many at a time as there are free descriptors.  Raises HostError.
     """
+    done: set[int] = set()
+    while held := _hold(pid for pid in listing() if pid not in done):
+        try:
+            for pid in listing():
+                if pid in held:
+                    send_signal(held[pid], signal, pid)
+        finally:
+            for fd in held.values():
+                posix.close(fd)
+        done.update(held)
+
+
+def _hold(pids: Iterable[int]) -> dict[int, int]:
+    """Return pidfds of the processes, or of some if descriptors run out.  Raises HostError."""
     held: dict[int, int] = {}
     try:
-        for pid in listing():
+        for pid in pids:
             if (fd := open_process(pid, start_time(pid))) >= 0:
                 held[pid] = fd
-        for pid in listing():
-            if pid in held:
-                send_signal(held[pid], signal, pid)
-    finally:
-        for fd in held.values():
-            posix.close(fd)
+    except HostError as error:
+        if error.errno not in (EMFILE, ENFILE) or len(held) < 2:
+            for fd in held.values():
+                posix.close(fd)
+            raise
+        # The listing needs a few as well.
+        for pid in list(held)[-len(held) // 2 :]:
+            posix.close(held.pop(pid))
+    return held
 
 
 def descendants(pid: int, *, with_namespace: bool) -> list[int]:
@@ -63,7 +82,12 @@ def descendants(pid: int, *, with_namespace: bool) -> list[int]:
     namespace = _namespace(pid) if with_namespace else ""
     for name in posix.listdir("/proc"):
         if name.isdigit():
-            ended, parent, _ = process_stat(int(name))
+            try:
+                ended, parent, _ = process_stat(int(name))
+            except HostError as error:
+                if error.errno not in (EPERM, EACCES):
+                    raise
+                continue  # another user's, and /proc is mounted with hidepid
             if not ended:
                 children.setdefault(parent, []).append(int(name))
                 if namespace and _namespace(int(name)) == namespace:

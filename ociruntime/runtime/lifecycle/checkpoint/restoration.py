@@ -235,8 +235,10 @@ class Restoration(Creation):
                 self._check_privileges()
                 self._catch_signals()
             except BaseException:
-                signal_listed(self._restored, SIGKILL)
-                self._prepared.cgroup.kill()
+                try:
+                    signal_listed(self._restored, SIGKILL)
+                finally:
+                    self._prepared.cgroup.kill()
                 raise
 
     def _catch_signals(self) -> None:

@@ -1,0 +1,49 @@
+"""Signals to the processes of a container, and finding those without a cgroup."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+from errno import EPERM
+
+import pytest
+
+from ociruntime.base.errors import HostError
+from ociruntime.base.process import process_stat
+from ociruntime.runtime.lifecycle import members
+
+
+def test_more_processes_than_descriptors() -> None:
+    """Each is signalled once, as many at a time as can be held."""
+    sleeping = [subprocess.Popen(["sleep", "100"]) for _ in range(40)]
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 12, before[1]))
+    try:
+        members.signal_listed(lambda: [one.pid for one in sleeping], signal.SIGTERM)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        statuses = []
+        for one in sleeping:
+            try:
+                statuses.append(one.wait(5))
+            except subprocess.TimeoutExpired:
+                one.kill()
+                statuses.append(one.wait())
+    assert statuses == [-signal.SIGTERM] * 40
+
+
+def test_a_process_that_proc_hides(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With hidepid=1 those of other users cannot be read, and are none of the container's."""
+
+    def stat(pid: int) -> tuple[bool, int, int]:
+        if pid == 1:
+            raise HostError("read /proc/1/stat", PermissionError(EPERM, os.strerror(EPERM)))
+        return process_stat(pid)
+
+    monkeypatch.setattr(members, "process_stat", stat)
+    with subprocess.Popen(["sleep", "100"]) as child:
+        found = members.descendants(os.getpid(), with_namespace=False)
+        child.kill()
+    assert child.pid in found
