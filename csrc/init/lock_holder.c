@@ -117,14 +117,15 @@ static void kill_at_once(int directory)
  */
 static char pending[16 << 20]; /* only what is used of it takes memory */
 
-/* Add the names of a directory after `used` bytes; return how many are used, or 0 if they do not fit. */
+/*
+ * Add the names of a directory after `used` bytes, of which one is free at least; return how many are
+ * used.  What does not fit is left out, as only an app does that which wants to keep its pod's lock.
+ */
 static size_t list_below(int directory, size_t used)
 {
 	_Alignas(struct entry) char buffer[1024];
 	long size;
 
-	if (used == sizeof(pending))
-		return 0;
 	pending[used++] = '\0';
 	while ((size = syscall(SYS_getdents64, directory, buffer, sizeof(buffer))) > 0) {
 		for (long at = 0; at < size;) {
@@ -136,7 +137,7 @@ static size_t list_below(int directory, size_t used)
 			    strcmp(entry->name, "..") == 0)
 				continue;
 			if (length > sizeof(pending) - used)
-				return 0;
+				return used;
 			memcpy(pending + used, entry->name, length);
 			used += length;
 		}
@@ -202,7 +203,7 @@ static bool kill_cgroup(const char *path)
 			}
 			if (!go_to(&here, ".."))
 				break;
-		} else if (go_to(&here, pending + used)) {
+		} else if (used < sizeof(pending) && go_to(&here, pending + used)) {
 			any = kill_in(here) || any;
 			used = list_below(here, used);
 		}

@@ -36,13 +36,14 @@ def signal_members(container: Container, signal: int) -> None:
 
 
 def signal_listed(listing: Callable[[], Iterable[int]], signal: int) -> None:
-    """Send a signal to each listed process; one that exits meanwhile is skipped.
+    """Send a signal once to each process that is listed now, if it has not exited meanwhile.
 
     Each is pinned by a pidfd before it is looked up again: a pid that has been reused is not
     signalled.  As many at a time as there are free descriptors.  Raises HostError.
     """
-    done: set[int] = set()
-    while held := _hold(pid for pid in listing() if pid not in done):
+    waiting = list(listing())
+    while waiting:
+        held, waiting = _hold(waiting)
         try:
             for pid in listing():
                 if pid in held:
@@ -50,25 +51,28 @@ def signal_listed(listing: Callable[[], Iterable[int]], signal: int) -> None:
         finally:
             for fd in held.values():
                 posix.close(fd)
-        done.update(held)
 
 
-def _hold(pids: Iterable[int]) -> dict[int, int]:
-    """Return pidfds of the processes, or of some if descriptors run out.  Raises HostError."""
+def _hold(pids: list[int]) -> tuple[dict[int, int], list[int]]:
+    """Return pidfds of the processes, and those left out because descriptors ran out.
+
+    Raises HostError.
+    """
     held: dict[int, int] = {}
-    try:
-        for pid in pids:
-            if (fd := open_process(pid, start_time(pid))) >= 0:
-                held[pid] = fd
-    except HostError as error:
-        if error.errno not in (EMFILE, ENFILE) or len(held) < 2:
-            for fd in held.values():
-                posix.close(fd)
-            raise
-        # The listing needs a few as well.
-        for pid in list(held)[-len(held) // 2 :]:
-            posix.close(held.pop(pid))
-    return held
+    for place, pid in enumerate(pids):
+        try:
+            fd = open_process(pid, start_time(pid))
+        except HostError as error:
+            enough = len(held) // 2 if error.errno in (EMFILE, ENFILE) else 0
+            spare = list(held)[enough:]  # the listing needs a few descriptors as well
+            for each in spare:
+                posix.close(held.pop(each))
+            if not held:
+                raise
+            return held, pids[place:] + spare
+        if fd >= 0:
+            held[pid] = fd
+    return held, []
 
 
 def descendants(pid: int, *, with_namespace: bool) -> list[int]:

@@ -291,7 +291,7 @@ class Restoration(Creation):
 
         They are the descendants of the init. Its pid namespace may contain other processes.
         """
-        pids = descendants(self._first, with_namespace=False)
+        pids = descendants(self._first, with_namespace=False) if self._first else []
         return {*pids, *self._prepared.cgroup.processes()} - {self._session.pid}
 
     def _is_of_this_user_namespace(self, pid: int) -> bool:
