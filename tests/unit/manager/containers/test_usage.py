@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from ociruntime.manager.containers import usage
 from ociruntime.pods.store import pod_cgroup
+from tests.support import processes
 
 
 def command_of(argv: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
     """Return the command that is reported for a process with these arguments."""
     with subprocess.Popen(argv, stdin=subprocess.PIPE) as process:
+        # The kernel closes Popen's pipe a moment before it sets the arguments.
+        assert processes.until(lambda: bool(Path(f"/proc/{process.pid}/cmdline").read_bytes()))
         monkeypatch.setattr(pod_cgroup, "processes", lambda _directories: [process.pid])
         (record,) = usage.processes("0" * 36, "app")
         process.communicate(b"\n")
