@@ -1,4 +1,5 @@
-/* `kill`: send a signal to the container's init; ociruntime/runtime/lifecycle/kill.py.
+/*
+ * `kill`: send a signal to the container's init; ociruntime/runtime/lifecycle/kill.py.
  * signal_names.c parses the signal.
  */
 #include "entry.h"

@@ -119,7 +119,7 @@ static char pending[16 << 20]; /* only what is used of it takes memory */
 
 /*
  * Add the names of a directory after `used` bytes, of which one is free at least; return how many are
- * used.  What does not fit is left out, as only an app does that which wants to keep its pod's lock.
+ * used.  Names that do not fit are skipped: only an app that wants to hold its pod's lock makes so many.
  */
 static size_t list_below(int directory, size_t used)
 {

@@ -90,7 +90,7 @@ CHILD_ENVIRONMENT = {
     "LD_BIND_NOW": "1",
     "PYTHONMALLOC": "malloc",
 }
-# As isolated as INTERPRETER, except for these variables.
+# Isolated like INTERPRETER, except for these variables.
 CHILD_INTERPRETER = (sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8")
 
 # Why this interpreter can never be saved here: no such build, restartable sequences in use, too

@@ -8,7 +8,7 @@ came of it is in ``DIRECTORY/WORD.json``.  Standard input is held open by the se
 ends, which it does however the session ends, so does whatever was begun here, and the directory
 goes.
 
-The process is no descendant of the tests, which look for their own descendants.
+The process does not descend from the tests, because they end their own descendants.
 """
 
 from __future__ import annotations

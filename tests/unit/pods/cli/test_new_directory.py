@@ -1,4 +1,4 @@
-"""Where a command may create a directory, and where it must not replace one."""
+"""Directories that a command creates, and those that it must not replace."""
 
 from __future__ import annotations
 
