@@ -20,7 +20,15 @@ from aiohttp import web
 
 from ociruntime import __version__
 from ociruntime.base.errors import RuntimeFailure
-from ociruntime.manager.api import attachments, containers, executions, images, pods, streams
+from ociruntime.manager.api import (
+    attachments,
+    containers,
+    executions,
+    images,
+    pods,
+    streams,
+    volumes,
+)
 from ociruntime.manager.api.errors import error_answer, failure_of
 from ociruntime.manager.containers.manager import Manager
 
@@ -85,6 +93,7 @@ ROUTES: tuple[Route, ...] = (
     *containers.ROUTES,
     *images.ROUTES,
     *pods.ROUTES,
+    *volumes.ROUTES,
     *streams.ROUTES,
     ("GET", "/v1/containers/{ref}/attach", attachments.attach),
     ("GET", "/v1/containers/{ref}/exec", executions.execute),

@@ -68,6 +68,15 @@ GROUPS: Groups = {
         "logs": ("logs", "events"),
     },
     "processes in containers": {"running": ("exec", "attach")},
+    "volumes": {
+        "volumes": (
+            "volume create",
+            "volume ls",
+            "volume inspect",
+            "volume rm",
+            "volume prune",
+        ),
+    },
     "images, pods and the daemon": {
         "images": ("images", "pull", "rmi"),
         "daemon": ("pod ls", "pod stop", "pod rm", "info", "version"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ociruntime.base.errors import (
@@ -25,6 +25,7 @@ from ociruntime.manager.containers.pod_status import ACTIVE, APP, RESTARTING, ST
 from ociruntime.manager.containers.records import Answer, Record
 from ociruntime.manager.containers.settings import Settings
 from ociruntime.manager.containers.spec import check_spec
+from ociruntime.manager.containers.volumes import Volumes
 from ociruntime.pods.manifest.build import app_entry
 from ociruntime.pods.store.manifest_file import read_manifest
 
@@ -34,8 +35,9 @@ class Manager:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._engine = Engine(settings)
+        self._engine = Engine(settings, self._volume_users)
         self._containers: dict[str, Container] = {}
+        self._incomplete: dict[str, dict[str, Any]] = {}  # specs of containers being created
 
     @property
     def events(self) -> EventBus:
@@ -45,6 +47,17 @@ class Manager:
     def programs(self) -> Programs:
         """The runner of ``ocipod`` commands, with the manager's directories."""
         return self._engine.programs
+
+    @property
+    def volumes(self) -> Volumes:
+        """The named volumes."""
+        return self._engine.volumes
+
+    def _volume_users(self) -> Iterator[tuple[str, dict[str, Any] | None]]:
+        for container in self._containers.values():
+            yield container.name, None if container.is_corrupt else container.record.spec
+        for container_id, spec in self._incomplete.items():
+            yield spec.get("name") or container_id[:12], spec
 
     # --- the daemon's start and end ---
 
@@ -58,6 +71,7 @@ class Manager:
         Raises ManagerError if another daemon holds the lock, HostError.
         """
         self._engine.open(on_overflow=self._reconcile_all)
+        await asyncio.to_thread(self._clear_volumes)
         for container_id in self._engine.store.ids():
             try:
                 container = await self._load(container_id)
@@ -90,6 +104,12 @@ class Manager:
             await container.pod.settle(container.record)
             container.pod.watch()
         return container
+
+    def _clear_volumes(self) -> None:
+        try:
+            self.volumes.clear()
+        except RuntimeFailure as failure:
+            log.warning("%s", failure)
 
     def _reconcile_all(self) -> None:
         for container in list(self._containers.values()):
@@ -142,6 +162,7 @@ class Manager:
         container_id = names.new_id()
         name = spec.get("name") or names.new_name(engine.names)
         engine.names.reserve(name, container_id)
+        self._incomplete[container_id] = {**spec, "name": name}
         try:
             image_id = await engine.fetch_image(spec)
             await asyncio.to_thread(engine.store.begin, container_id)
@@ -155,6 +176,8 @@ class Manager:
         except BaseException:
             engine.names.release(name, container_id)
             raise
+        finally:
+            del self._incomplete[container_id]
         return container.inspect()
 
     async def _create(

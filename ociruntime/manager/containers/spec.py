@@ -125,7 +125,8 @@ def check_signal(where: str, signal: str) -> str:
         raise BadRequest(where, error.message, error.hint) from None
 
 
-def _volume_name(where: str, value: Any) -> None:  # noqa: ANN401
+def check_volume_name(where: str, value: Any) -> None:  # noqa: ANN401
+    """Check the name of a named volume.  Raises BadRequest."""
     checks.nonempty(where, value)
     if set(value) - _LETTERS or value[0] in "._-" or len(value) > 128:
         hint = "letters and digits, after the first also _ . -, at most 128"
@@ -141,7 +142,7 @@ def _volume_path(where: str, value: Any) -> None:  # noqa: ANN401
 def _volume(where: str, value: Any) -> None:  # noqa: ANN401
     members: checks.Members = {
         "source": _volume_path,
-        "name": _volume_name,
+        "name": check_volume_name,
         "target": _volume_path,
         "read_only": checks.flag,
     }
