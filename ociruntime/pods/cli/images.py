@@ -122,12 +122,16 @@ def run_image_rm(context: Context, arguments: Arguments) -> int:
     The lock of ``prepare`` is held, so that no image is removed that a new pod is about to use.
     """
     status = count = freed = 0
-    force = arguments.flag("force")
+    force, untag = arguments.flag("force"), arguments.flag("untag")
     with Store(context.directory) as store, prepare_lock(context.directory, exclusive=True):
         used = set() if force else used_images(context.directory)
         for text in arguments.positional:
             try:
                 record = look_up(store, text)
+                if untag and not _is_id(text, record) and store.remove_name(record.id, record.name):
+                    count += 1
+                    write_lines([f"untagged {record.name}"])
+                    continue
                 if record.id in used:
                     hint = "--force removes it anyway"
                     raise ImageError(f'image "{text}" is used by a pod', hint)
@@ -139,6 +143,10 @@ def run_image_rm(context: Context, arguments: Arguments) -> int:
                 status = _FAILED
     write(f"{count} of {len(arguments.positional)} removed, {amount(freed)} freed\n")
     return status
+
+
+def _is_id(text: str, record: Record) -> bool:
+    return record.id.partition(":")[2].startswith(text.removeprefix("sha256:"))
 
 
 def _remove_image(context: Context, store: Store, record: Record) -> int:
@@ -325,7 +333,10 @@ COMMANDS = (
         "image rm IMAGE...",
         "remove images from the store",
         run_image_rm,
-        options=(Option("force", "remove images in use; pods keep the unpacked tree"),),
+        options=(
+            Option("force", "remove images in use; pods keep the unpacked tree"),
+            Option("untag", "remove only the name IMAGE if the image has others"),
+        ),
         details=(
             "Removes an image with all its names. If one image cannot be removed, the others\n"
             "are, and the exit status is 254."
