@@ -7,7 +7,7 @@ import json
 import pytest
 
 from tests.support.image_store import ImageStore
-from tests.support.images import digest, pack
+from tests.support.images import build, digest, pack
 
 A, B = pack({"a": "1"}), pack({"b": "2"})
 
@@ -58,3 +58,67 @@ def test_untag(image_store: ImageStore) -> None:
     image_store.ocipod("image", "tag", one.id, "web").ok()
     image_store.ocipod("image", "rm", "--untag", one.id[7:19]).ok()
     assert image_store.listed() == []
+
+
+def test_an_exported_image_loads_under_its_name(image_store: ImageStore) -> None:
+    one = image_store.fetch("one", A)
+    image_store.ocipod("image", "tag", one.id, "web:1").ok()
+    archive = str(image_store.work / "web.tar")
+    image_store.ocipod("image", "export", "web:1", archive).ok()
+    image_store.ocipod("image", "rm", one.id).ok()
+    out = image_store.ocipod("image", "load", archive).ok().out
+    assert out == f"{one.id} docker.io/library/web:1\n"
+    assert image_store.listed() == ["docker.io/library/web:1"]
+
+
+def test_docker_s_archives_load_with_all_images_and_names(image_store: ImageStore) -> None:
+    one, two = build([A]), build([B])
+    names = {"web:1": one, "team/db": two}
+    archive = image_store.work / "both.tar"
+    entries, files = [], {}
+    for name, built in names.items():
+        short = name.partition(":")[0].replace("/", "-")
+        files[f"{short}.json"] = built.config
+        files[f"{short}/layer.tar"] = built.layers[0]
+        entries.append(
+            {"Config": f"{short}.json", "RepoTags": [name], "Layers": [f"{short}/layer.tar"]}
+        )
+    files["manifest.json"] = json.dumps(entries).encode()
+    archive.write_bytes(pack(files))
+    image_store.ocipod("image", "load", str(archive)).ok()
+    assert sorted(image_store.listed()) == [
+        "docker.io/library/web:1",
+        "docker.io/team/db:latest",
+    ]
+
+
+def test_a_loaded_image_takes_the_name_of_another(image_store: ImageStore) -> None:
+    one, two = image_store.fetch("one", A), image_store.fetch("two", B)
+    archive = str(image_store.work / "web.tar")
+    image_store.ocipod("image", "tag", one.id, "web").ok()
+    image_store.ocipod("image", "export", "web", archive).ok()
+    image_store.ocipod("image", "tag", two.id, "web").ok()
+    image_store.ocipod("image", "load", archive).ok()
+    assert json.loads(image_store.ocipod("image", "inspect", "web").ok().out)[0]["id"] == one.id
+
+
+def test_names_that_the_policy_refuses_are_not_taken(image_store: ImageStore) -> None:
+    one = image_store.fetch("one", A)
+    image_store.ocipod("image", "tag", one.id, "web").ok()
+    archive = str(image_store.work / "web.tar")
+    image_store.ocipod("image", "export", "web", archive).ok()
+    image_store.ocipod("image", "rm", one.id).ok()
+    policy = {"default": "accept", "prefixes": {"docker.io": "reject"}}
+    (image_store.work / "config").mkdir()
+    (image_store.work / "config/policy.json").write_text(json.dumps(policy))
+    option = f"--local-config={image_store.work}/config"
+    done = image_store.ocipod(option, "image", "load", archive).ok()
+    assert "images of that name are rejected" in done.err
+    assert image_store.listed() == [f"oci-archive:{archive}"]
+
+
+def test_files_without_images(image_store: ImageStore) -> None:
+    tar = image_store.work / "files.tar"
+    tar.write_bytes(A)
+    image_store.ocipod("image", "load", str(tar)).failed("it contains no images")
+    image_store.ocipod("image", "load", str(tar) + "x").failed("no such file")

@@ -79,6 +79,7 @@ GROUPS: Groups = {
     },
     "images, pods and the daemon": {
         "images": ("images", "pull", "rmi"),
+        "image_files": ("image inspect", "history", "tag", "save", "load"),
         "daemon": ("pod ls", "pod stop", "pod rm", "info", "version"),
     },
     "strict commands for scripts, with fixed columns": {

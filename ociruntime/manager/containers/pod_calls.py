@@ -76,7 +76,7 @@ class Programs:
         except BadRequest:
             raise
         except ManagerError as failure:
-            raise _classified(str(failure)) from None
+            raise classified(str(failure)) from None
 
     async def fetch_with_progress(self, *args: str) -> AsyncIterator[dict[str, Any]]:
         """Run ``ocipod fetch``; yield ``{"progress", "done", "total"}`` objects, then ``{"id"}``.
@@ -107,7 +107,7 @@ class Programs:
                 await process.wait()
         if status or not ids:
             silent = "run ocipod: it failed without an error message"
-            raise _classified(message_of(errors, "ocipod") or silent)
+            raise classified(message_of(errors, "ocipod") or silent)
         yield {"id": ids[-1]}
 
     async def runtime(self, pod: Pod, *args: str) -> str:
@@ -151,7 +151,8 @@ class Programs:
             raise HostError(f"execute {command[0]}", error) from None
 
 
-def _classified(text: str) -> ManagerError:
+def classified(text: str) -> ManagerError:
+    """Return the error for a message of ``ocipod``: NotFound or Conflict, if it means that."""
     kind = next((kind for part, kind in _MEANING if part in text), ManagerError)
     return kind(text)
 

@@ -5,20 +5,15 @@ from __future__ import annotations
 import json
 
 from ociruntime.base.errors import ImageError
-from ociruntime.base.log import plain
-from ociruntime.commandline.formats import tabbed
+from ociruntime.commandline.image_history import history_table
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
-from ociruntime.commandline.progress import amount
 from ociruntime.images.fetch import look_up
 from ociruntime.images.model.details import details
 from ociruntime.images.model.reference import FORMS, parse
 from ociruntime.images.store.store import Store
 from ociruntime.pods.cli.context import Context
-
-HISTORY_TITLES = ["CREATED", "CREATED BY", "SIZE", "COMMENT"]
-_LONGEST_STEP = 45  # characters
 
 
 def run_image_inspect(context: Context, arguments: Arguments) -> int:
@@ -32,21 +27,7 @@ def run_image_history(context: Context, arguments: Arguments) -> int:
     """Print the steps of an image's build, newest first."""
     with Store(context.directory) as store:
         found = details(store.load(look_up(store, arguments.positional[0])))
-    steps = found["history"][::-1]
-    return write(tabbed(history_rows(steps, full=arguments.flag("no-trunc"))))
-
-
-def history_rows(steps: list[dict[str, object]], *, full: bool) -> list[list[str]]:
-    """Return the table of ``image history``, with titles."""
-    rows = [HISTORY_TITLES]
-    for step in steps:
-        command = plain(str(step["created_by"]))
-        if not full and len(command) > _LONGEST_STEP:
-            command = command[: _LONGEST_STEP - 1] + "…"
-        created = plain(str(step["created"])).partition(".")[0] or "-"
-        size = amount(int(str(step["size"])))
-        rows.append([created, command or "-", size, plain(str(step["comment"]))])
-    return rows
+    return write(history_table(found["history"], full=arguments.flag("no-trunc")))
 
 
 def run_image_tag(context: Context, arguments: Arguments) -> int:
@@ -88,8 +69,8 @@ COMMANDS = (
         "give an image another name",
         run_image_tag,
         details=(
-            "NAME is a registry reference, such as localhost:5000/team/web:1.2. Another image of\n"
-            "that name loses it. A signature policy applies to the name that the image was\n"
+            "NAME is a registry reference, such as localhost:5000/team/web:1.2. Another image\n"
+            "of that name loses it. A signature policy applies to the name that the image was\n"
             "fetched by."
         ),
         examples=(("Name an image by its version", "ocipod image tag web web:1.2"),),

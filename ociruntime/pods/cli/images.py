@@ -335,7 +335,7 @@ COMMANDS = (
         run_image_rm,
         options=(
             Option("force", "remove images in use; pods keep the unpacked tree"),
-            Option("untag", "remove only the name IMAGE if the image has others"),
+            Option("untag", "remove only the name if the image has others"),
         ),
         details=(
             "Removes an image with all its names. If one image cannot be removed, the others\n"

@@ -57,7 +57,7 @@ GROUPS: Groups = {
         "apps": ("app start", "app stop", "app rm", "app list", "app status", "app exec"),
     },
     "images": {
-        "fetch": ("fetch", "trust", "config"),
+        "fetch": ("fetch", "image load", "trust", "config"),
         "images": ("image list", "image rm", "image gc", "image verify", "image cat-manifest"),
         "image_details": ("image inspect", "image history", "image tag"),
         "exports": ("image export", "image extract", "image render"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ociruntime.commandline.image_history import history_table
 from ociruntime.images.model.details import details
 from ociruntime.images.model.image import Image, Layer
-from ociruntime.pods.cli.image_details import history_rows
 
 
 def image(config: dict[str, Any], *sizes: int, names: tuple[str, ...] = ()) -> Image:
@@ -57,17 +57,12 @@ def test_history_and_layers_that_differ() -> None:
     assert history({"created_by": "ADD"}, sizes=(3, 4)) == [("ADD", 3), ("", 4)]
 
 
-def test_rows_are_short_and_plain() -> None:
-    step = {
-        "created": "2026-01-01T00:00:00.5Z",
-        "created_by": "RUN \x1b[2J" + "x" * 60,
-        "comment": "\n",
-        "size": 0,
-    }
-    (_, row) = history_rows([step], full=False)
-    assert row[0] == "2026-01-01T00:00:00"
-    assert row[1].startswith("RUN \\x1b[2Jx")
-    assert len(row[1]) == 45
-    assert row[3] == "\\n"
-    (_, row) = history_rows([step], full=True)
-    assert row[1].endswith("x" * 60)
+def test_the_table_is_short_and_plain() -> None:
+    steps = [
+        {"created": "2026-01-01T00:00:00.5Z", "created_by": "ADD", "comment": "", "size": 2000},
+        {"created": "", "created_by": "\x1b[2J" + "x" * 60, "comment": "\n", "size": 0},
+    ]
+    _, newest, oldest = history_table(steps, full=False).splitlines()
+    assert newest.split() == ["-", "\\x1b[2J" + "x" * 37 + "…", "0", "B", "\\n"]
+    assert oldest.split()[0] == "2026-01-01T00:00:00"
+    assert "x" * 60 in history_table(steps, full=True)
