@@ -185,9 +185,10 @@ def _check_joined(config: Config) -> None:
 
 def _list_problems(log: Log, options: CreateOptions, first: ConfigError) -> None:
     """Log the other violations of the config's shape, before the error of the command."""
+    from ociruntime.base.json_text import parse
     from ociruntime.runtime.spec import shape
     from ociruntime.runtime.spec.check import problems
-    from ociruntime.runtime.spec.load import parse, read
+    from ociruntime.runtime.spec.load import read
 
     file = options.config or f"{options.bundle}/config.json"
     try:
