@@ -113,11 +113,14 @@ class Found:
         return "/".join([*self.place.names, self.name])
 
 
-def walk(root: str, count: Callable[[], None] = _allow) -> Iterator[Found]:
+def walk(
+    root: str, count: Callable[[], None] = _allow, *, filesystem: int | None = None
+) -> Iterator[Found]:
     """Yield all entries below ``root``, sorted; directories both before and after their content.
 
     Symbolic links are not followed.  ``count`` is called for each entry while a directory is read,
-    and may raise to end the walk.  Raises OSError.
+    and may raise to end the walk.  With ``filesystem``, a device number, directories of other
+    filesystems are yielded, but not entered.  Raises OSError.
     """
     with Place(root) as place:
         pending = [_entries(place.fd, count)]
@@ -126,7 +129,7 @@ def walk(root: str, count: Callable[[], None] = _allow) -> Iterator[Found]:
             if pending[-1]:
                 name, status = pending[-1].pop()
                 yield Found(place, name, status, leaving=False)
-                if stat.S_ISDIR(status.st_mode):
+                if stat.S_ISDIR(status.st_mode) and filesystem in (None, status.st_dev):
                     parents.append((name, status))
                     place.down(name)
                     pending.append(_entries(place.fd, count))

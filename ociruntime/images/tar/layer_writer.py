@@ -90,26 +90,46 @@ def check_name(path: str) -> None:
 
 
 def of_directory(
-    top: str, budget: Budget, *, shift: int = 0, upper: bool = False, skipped: Collection[str] = ()
+    top: str,
+    budget: Budget,
+    *,
+    shift: int = 0,
+    upper: bool = False,
+    skipped: Collection[str] = (),
+    mounts: bool = True,
 ) -> Iterator[Member]:
     """Yield the directory ``top`` and everything below, depth first, except sockets.
 
     Symbolic links are not followed.  ``budget`` counts the bytes of files, holes included: they
     are written as zeros.  Owner ids are reduced by ``shift``.  An ``upper`` directory of an overlay
-    also yields what marks removed files.  ``skipped`` lists relative paths to leave out.  Extended
-    attributes that no image may set are left out as well.  Raises HostError, ImageError.
+    also yields what marks removed files.  ``skipped`` lists relative paths to leave out.  Without
+    ``mounts``, other filesystems mounted below are empty directories.  Extended attributes that no
+    image may set are left out as well.  Raises HostError, ImageError.
     """
     tree = _Tree(budget, shift, upper)
     path = "."
     try:
-        yield from tree.members(top, path, os.stat(top))
-        for found in walk(top, budget.take_file):
+        status = os.stat(top)
+        yield from tree.members(top, path, status)
+        filesystem = None if mounts else status.st_dev
+        for found in walk(top, budget.take_file, filesystem=filesystem):
             if found.leaving or found.inside in skipped:
                 continue
             path = found.inside
             yield from tree.entry(found)
     except OSError as error:
         raise HostError(f'read "{path if path != "." else top}"', error) from None
+
+
+def of_file(
+    path: str, name: str, status: os.stat_result, budget: Budget, shift: int
+) -> Iterator[Member]:
+    """Yield one file, no directory, as ``name``; ``status`` is that of ``path``.
+
+    Owner ids are reduced by ``shift``.  Raises OSError, also if the file is replaced meanwhile;
+    ImageError.
+    """
+    yield from _Tree(budget, shift, upper=False).members(path, name, status)
 
 
 class _Tree:
@@ -164,7 +184,7 @@ class _Tree:
             header.devmajor, header.devminor = os.major(status.st_rdev), os.minor(status.st_rdev)
         header.pax_headers = {
             f"SCHILY.xattr.{name}": self._attribute(path, name).decode("utf-8", "surrogateescape")
-            for name in os.listxattr(path, follow_symlinks=False)
+            for name in _attributes(path)
             if not refusal(name) and is_text(name)
         }
         return header
@@ -187,6 +207,15 @@ class _Tree:
             ]
             return value[:4] + b"".join(_ENTRY.pack(*entry) for entry in entries)
         return value
+
+
+def _attributes(path: str) -> list[str]:
+    try:
+        return os.listxattr(path, follow_symlinks=False)
+    except OSError as error:
+        if error.errno == errno.EOPNOTSUPP:  # filesystems of the kernel, such as proc
+            return []
+        raise
 
 
 def _is_opaque(path: str) -> bool:

@@ -15,9 +15,9 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from ociruntime.base.deep_tree import walk
 from ociruntime.base.errors import BadRequest, Conflict, HostError, NotFound
 from ociruntime.manager.containers.spec import check_volume_name
-from ociruntime.pods.store.deep_tree import walk
 from ociruntime.pods.store.lock import open_directory
 from ociruntime.pods.store.removal import remove_tree
 

@@ -55,6 +55,7 @@ GROUPS: Groups = {
     "apps of a running pod": {
         "running": ("app sandbox", "app add"),
         "apps": ("app start", "app stop", "app rm", "app list", "app status", "app exec"),
+        "app_files": ("app copy-out", "app copy-in", "app diff"),
     },
     "images": {
         "fetch": ("fetch", "image load", "trust", "config"),
