@@ -18,11 +18,11 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+from ociruntime.base import checks
 from ociruntime.base.errors import BadRequest, ImageError, UsageError
 from ociruntime.base.linux import CAPABILITIES
 from ociruntime.commandline.signal_names import signal_name
 from ociruntime.images.model.reference import parse
-from ociruntime.manager.containers import checks
 from ociruntime.manager.containers.names import check_name
 from ociruntime.manager.containers.pod_status import APP
 from ociruntime.pods.bundle.app_config import CAPABILITIES as DEFAULT_CAPABILITIES
