@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ociruntime.base import json_text
 from ociruntime.base.errors import HostError, UsageError
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell, write
@@ -30,8 +31,10 @@ from ociruntime.pods.manifest.app_options import (
 from ociruntime.pods.manifest.build import make_interactive
 from ociruntime.pods.manifest.ports import check_network
 from ociruntime.pods.manifest.request import (
+    AppRequest,
     PodRequest,
     SandboxRequest,
+    from_document,
     from_options,
 )
 from ociruntime.pods.net import choice
@@ -93,6 +96,21 @@ def check_root() -> None:
     """Raise UsageError unless we are root."""
     if os.geteuid():
         raise UsageError("ocipod must be run as root", "sudo ocipod ...")
+
+
+def read_request() -> object:
+    """Return the JSON document on standard input.  Raises HostError, UsageError."""
+    try:
+        with open(0, "rb", closefd=False) as file:
+            data = file.read(LARGEST_REQUEST + 1)
+    except OSError as error:
+        raise HostError("--request: read standard input", error) from None
+    if len(data) > LARGEST_REQUEST:
+        raise UsageError(f"--request: larger than {LARGEST_REQUEST >> 20} MiB")
+    try:
+        return json_text.read(data)
+    except ValueError:
+        raise UsageError("--request: standard input is not JSON") from None
 
 
 def save_uuid(path: str, pod: Pod) -> None:
@@ -189,6 +207,10 @@ def _of_caller(context: Context) -> dict[str, object]:
 def run_app_sandbox(context: Context, arguments: Arguments) -> int:
     """Run the pod and print its UUID once it is ready; become its monitor without --detach."""
     request = from_options(SandboxRequest, arguments)
+    if arguments.flag("request"):
+        if request != SandboxRequest():
+            raise UsageError("--request and other options are mutually exclusive")
+        request = from_document(SandboxRequest, read_request())
     host = host_of(context)
     check_networks(context, settings_of(host, request, "")["net"])
     check_root()
@@ -206,21 +228,25 @@ def parse_app_add(words: list[str], program: Arguments) -> PodArguments:
     """Parse the arguments of ``app add``.  Raises UsageError."""
     options = (*APP_OPTIONS, *ADD_OPTIONS)
     return parse_pod_arguments(
-        words, (), options, GLOBAL_OPTIONS, leading=1, single=True, program=program
+        words, (REQUEST,), options, GLOBAL_OPTIONS, leading=1, single=True, program=program
     )
 
 
 def run_app_add(context: Context, parsed: PodArguments) -> int:
     """Add an app to the pod, ready to be started.  Raises RuntimeFailure."""
-    if not parsed.positional or len(parsed.apps) != 1:
+    is_document = parsed.options.flag("request")
+    if not parsed.positional or len(parsed.apps) != (0 if is_document else 1):
         raise UsageError("app add: a pod and one image are required", "ocipod app add UUID IMAGE")
-    app = app_request(parsed.apps[0])
+    app = from_document(AppRequest, read_request()) if is_document else app_request(parsed.apps[0])
     check_root()
     with open_pod(context.directory, parsed.positional[0]) as pod:
         add_to_pod(pod, Request(host_of(context), PodRequest(apps=[app]), warn))
     return 0
 
 
+LARGEST_REQUEST = 16 << 20  # bytes; a request to the daemon's API is 1 MiB at most
+# Reads a request in JSON (pods/manifest/request.py) from standard input: for the daemon.
+REQUEST = Option("request")
 POD_STATUS = (
     ("0", "all apps returned 0, or the pod was stopped before one failed"),
     ("N", "exit status of the first app that failed; 128 + N if signal N killed it"),
@@ -272,6 +298,7 @@ SANDBOX_OPTIONS = (
     Option("keep", "exclude the stopped pod from gc"),
     *(option for option in PREPARE_OPTIONS if option.name in _OF_SANDBOX),
     Option("flavor", value="NAME"),
+    REQUEST,
 )
 # ``--interactive`` is accepted only to be refused with an explanation.
 SANDBOX_RUN_OPTIONS = (

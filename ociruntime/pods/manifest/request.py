@@ -224,7 +224,7 @@ class BaseRequest:
 class AppRequest(BaseRequest):
     """A request for an app.  ``arguments`` is None if the image's own Cmd is used."""
 
-    image: str = _setting(nonempty)
+    image: str = _setting(nonempty, default=MISSING)
     arguments: list[str] | None = _setting(list_of(string), default=None)
     name: str | None = _setting(_app_name, default=None)
     exec: str | None = _setting(string, default=None)
@@ -314,6 +314,9 @@ def from_document(kind: type[R], document: object) -> R:
     """Return the request of a JSON document.  Raises BadRequest with the path of a wrong member."""
     members = {one.name: one.metadata["check"] for one in fields(kind) if one.metadata}
     given = checks.check_object(document, members, "the request")
+    for one in fields(kind):
+        if one.default is one.default_factory is MISSING and one.name not in given:
+            raise BadRequest(one.name, "required")
     return kind(**given, is_document=True)
 
 

@@ -128,7 +128,8 @@ def _name(where: str, value: object) -> None:
         raise BadRequest(where, f'invalid name "{value}"', hint)
 
 
-def _target(where: str, value: str) -> None:
+def target(where: str, value: str) -> None:
+    """Check for the path of a mount in an app.  Raises BadRequest."""
     checks.absolute_path(where, value)
     if clean(value) == "/":
         raise BadRequest(where, "must not be /")
@@ -159,7 +160,7 @@ _VOLUME: dict[str, checks.Members] = {
 }
 _REQUIRED = {"host": ("name", "source"), "empty": ("name",)}
 check_mount = checks.object_of(
-    {"volume": _name, "path": _target, "readOnly": checks.flag}, "volume", "path"
+    {"volume": _name, "path": target, "readOnly": checks.flag}, "volume", "path"
 )
 check_port = checks.object_of(
     {"name": checks.nonempty, "hostPort": PORT, "hostIP": address}, "name", "hostPort", "hostIP"
@@ -173,7 +174,7 @@ def check_volume(where: str, value: object) -> None:
 
 def check_added_volume(where: str, value: object) -> None:
     """Check a volume that has a member ``target``, too.  Raises BadRequest."""
-    _check_volume(where, value, {"target": _target})
+    _check_volume(where, value, {"target": target})
 
 
 def _check_volume(where: str, value: object, more: checks.Members) -> None:
