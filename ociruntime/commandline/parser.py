@@ -13,6 +13,7 @@ from ociruntime.base.errors import UsageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from ociruntime.commandline.options import Command, Option
 
@@ -53,7 +54,12 @@ class Arguments:
         return self.lists.get(name, [])
 
     def has(self, name: str) -> bool:
-        return any(name in one for one in (self.texts, self.lists, self.flags, self.numbers))
+        return self.value(name) is not None
+
+    def value(self, name: str) -> object:
+        """Return the value of any kind of option, None if it was not given."""
+        tables: tuple[dict[str, Any], ...] = (self.texts, self.lists, self.flags, self.numbers)
+        return next((one[name] for one in tables if name in one), None)
 
 
 def parse(

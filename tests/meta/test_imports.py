@@ -48,7 +48,7 @@ ALLOWED: dict[str, set[str]] = {
     "pods.net": BASE,
     "pods.loop": BASE,
     "pods.store": BASE | {"pods.loop"},
-    "pods.manifest": BASE | {"commandline"},
+    "pods.manifest": BASE | {"commandline", "pods.net"},
     "pods.bundle": PODS - {"pods.bundle"},
     "pods.garbage": PODS,
     "pods.kvm": PODS | {"pods.garbage", "commandline"},

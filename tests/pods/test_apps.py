@@ -291,11 +291,11 @@ def test_a_command_in_the_background(ocipod: Ocipod, sandbox: Sandbox) -> None:
 @pytest.mark.parametrize(
     ("volume", "message"),
     [
-        ("mine", 'invalid value "mine" (name=NAME,kind=host|empty'),
-        ("name=a,kind=host,source=/no/such,target=/x", "/no/such: no such file or directory"),
+        ("mine", ' mine: "mine" must be KEY=VALUE (name=NAME,kind=host|empty'),
+        ("name=a,kind=host,source=/no/such,target=/x", ": /no/such: no such file or directory"),
         (
             "name=taken,kind=host,source=/etc,target=/x",
-            'the pod already has a different volume "taken"',
+            ': the pod already has a different volume "taken"',
         ),
     ],
 )
@@ -304,7 +304,7 @@ def test_volumes_that_are_refused(
 ) -> None:
     words = ("app", "add", sandbox.uuid, sandbox.image)
     ocipod(*words, "--name=one", "--mnt-volume=name=taken,kind=empty,target=/x").ok()
-    ocipod(*words, "--name=two", f"--mnt-volume={volume}").failed(f"--mnt-volume: {message}")
+    ocipod(*words, "--name=two", f"--mnt-volume={volume}").failed(f"--mnt-volume{message}")
     assert sandbox.states() == {"one": "prepared"}
     assert volumes(ocipod, sandbox.uuid) == {"taken": []}
 

@@ -117,7 +117,7 @@ def test_by_a_manifest(ocipod: Ocipod, work: Path) -> None:
 
 def test_refusals(ocipod: Ocipod, work: Path) -> None:
     image = busybox(work)
-    ocipod("run", "--memory=1", image).failed("--memory 1: too small")
+    ocipod("run", "--memory=1", image).failed("--memory: 1 is too small")
     ocipod("app", "sandbox", "--cpu=lots").failed('--cpu: invalid number of CPUs "lots"')
     ocipod("run", "--oom-score-adj=5", image).failed("it applies to the image before it")
     done = ocipod("run", "--flavor=fly", "--memory=8M", image, *shell("true")).ok()

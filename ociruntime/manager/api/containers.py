@@ -7,6 +7,7 @@ from typing import Any
 
 from aiohttp import web
 
+from ociruntime.base import checks
 from ociruntime.base.errors import BadRequest, NotFound
 from ociruntime.manager.api.requests import (
     flag,
@@ -16,7 +17,7 @@ from ociruntime.manager.api.requests import (
     read_document,
     required,
 )
-from ociruntime.manager.containers import checks, usage
+from ociruntime.manager.containers import usage
 from ociruntime.manager.containers.container import Container
 from ociruntime.manager.containers.manager import Manager
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from aiohttp import web
 
+from ociruntime.base import checks
 from ociruntime.base.errors import BadRequest, RuntimeFailure
 from ociruntime.manager.api.errors import error_document
 from ociruntime.manager.api.output import send_output
 from ociruntime.manager.api.requests import flag, read_body, required
-from ociruntime.manager.containers import checks
 from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.spec import INSECURE, PULL_POLICIES
 

@@ -13,10 +13,10 @@ from typing import Any
 
 from aiohttp import web
 
+from ociruntime.base import checks
+from ociruntime.base.checks import Members, check_object
 from ociruntime.base.errors import BadRequest, ConfigError
 from ociruntime.base.json_text import parse
-from ociruntime.manager.containers import checks
-from ociruntime.manager.containers.checks import Members, check_object
 
 BODY_TIMEOUT = 30.0  # seconds for a request body to arrive
 _FLAGS = {"": True, "1": True, "true": True, "0": False, "false": False}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from aiohttp import web
 
+from ociruntime.base import checks
 from ociruntime.manager.api.requests import json_query, read_body
-from ociruntime.manager.containers import checks
 from ociruntime.manager.containers.manager import Manager
 
 

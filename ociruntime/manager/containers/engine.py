@@ -133,11 +133,12 @@ class Engine:
 
         Raises ManagerError; the marker ``pod`` names the pod for the roll-back.
         """
-        sandbox, add = specs.pod_args(spec, container_id, image_id, self.volumes.make)
-        saved = f"--uuid-file-save={self.store.path(container_id, POD)}"
+        sandbox, app = specs.pod_requests(spec, container_id, image_id, self.volumes.make)
+        sandbox.uuid_file_save = self.store.path(container_id, POD)
         options = self._global_args(spec)
-        uuid = (await self.programs.ocipod(*options, *sandbox, saved)).strip()
-        await self.programs.ocipod(*options, "app", "add", uuid, *add)
+        run = self.programs.ocipod
+        uuid = (await run(*options, "app", "sandbox", "--request", request=sandbox)).strip()
+        await run(*options, "app", "add", uuid, "--request", request=app)
         pod = self.pod_handle(uuid).pod()
         if pod is None:
             raise ManagerError(f"make a pod for container {container_id[:12]}: pod {uuid} is gone")

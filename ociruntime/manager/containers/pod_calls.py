@@ -13,7 +13,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from socket import socket
-from typing import Any
+from typing import IO, Any
 
 from ociruntime._shim import lib
 from ociruntime.base import json_files
@@ -31,6 +31,7 @@ from ociruntime.manager.containers.pod_status import APP
 from ociruntime.manager.containers.settings import Settings
 from ociruntime.pods.bundle.runtime_calls import RuntimeCalls, find_runtime
 from ociruntime.pods.loop.control_socket import LARGEST, answer_of
+from ociruntime.pods.manifest.request import BaseRequest, document_of
 from ociruntime.pods.store import control
 from ociruntime.pods.store.manifest_file import read_runtime_config
 from ociruntime.pods.store.pod import Pod
@@ -59,10 +60,13 @@ class Programs:
         """Return the argv that runs ``ocipod`` with these arguments."""
         return [*self._command, *args]
 
-    async def ocipod(self, *args: str) -> str:
-        """Run ``ocipod`` and return its standard output.  Raises ManagerError with its error."""
+    async def ocipod(self, *args: str, request: BaseRequest | None = None) -> str:
+        """Run ``ocipod`` and return its standard output.  Raises ManagerError with its error.
+
+        ``request`` is what ``--request`` reads.
+        """
         async with self._slots:
-            return await self._run(self.command(*args), "ocipod")
+            return await self._run(self.command(*args), "ocipod", request)
 
     async def fetch(self, *args: str) -> str:
         """Run ``ocipod fetch`` like ``ocipod``, but queued only behind other fetches."""
@@ -122,8 +126,8 @@ class Programs:
         verb, *rest = args
         return await self._run(calls.command("", (verb, calls.container(APP), *rest)), "")
 
-    async def _run(self, command: list[str], name: str) -> str:
-        process = await self.spawn(command)
+    async def _run(self, command: list[str], name: str, request: BaseRequest | None = None) -> str:
+        process = await self.spawn(command, request)
         out, err = await process.communicate()
         if process.returncode:
             status = process.returncode
@@ -131,24 +135,41 @@ class Programs:
             raise ManagerError(message_of(err, name) or message)
         return out.decode(errors="replace")
 
-    async def spawn(self, command: list[str]) -> asyncio.subprocess.Process:
-        """Start a command with an empty standard input and pipes for its output.
+    async def spawn(
+        self, command: list[str], request: BaseRequest | None = None
+    ) -> asyncio.subprocess.Process:
+        """Start a command with pipes for its output; its standard input is the request, or empty.
 
         Raises BadRequest if an argument from the client contains NUL, HostError.
         """
         if any("\0" in arg for arg in command):
             raise BadRequest("", "a name must not contain NUL")
         try:
-            return await asyncio.create_subprocess_exec(
-                *command,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                start_new_session=True,  # the terminal's signals are meant for the daemon alone
-                preexec_fn=_child_of(os.getpid(), self._descriptors),
-            )
+            with _standard_input(request) as file:
+                return await asyncio.create_subprocess_exec(
+                    *command,
+                    stdin=file,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.PIPE,
+                    start_new_session=True,  # the terminal's signals are meant for the daemon alone
+                    preexec_fn=_child_of(os.getpid(), self._descriptors),
+                )
         except OSError as error:
             raise HostError(f"execute {command[0]}", error) from None
+
+
+def _standard_input(request: BaseRequest | None) -> IO[bytes]:
+    """Return the file with the request in JSON, or an empty one.  Raises OSError.
+
+    Unlike a pipe, a memory file never blocks its writer.  Unlike arguments, its content is not
+    visible to other users, and its size not limited by execve(2).
+    """
+    if request is None:
+        return open(os.devnull, "rb")
+    file = open(os.memfd_create("request"), "w+b")
+    file.write(json_files.text_of(document_of(request)))
+    file.seek(0)
+    return file
 
 
 def classified(text: str) -> ManagerError:

@@ -1,6 +1,6 @@
 """The request for a new container (the body of ``POST /v1/containers``): a container's spec.
 
-It is checked by a table, and translated into the arguments of ``ocipod``.
+It is checked by a table, and translated into the requests that ``ocipod`` reads.
 
     {"name", "image" or "rootfs", "command": [...], "entrypoint": [...], "env": {NAME: VALUE},
      "working_dir", "user", "group", "volumes": [{"source" or "name", "target", "read_only"}],
@@ -18,14 +18,18 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from ociruntime.base.errors import BadRequest, ImageError, UsageError
+from ociruntime.base import checks
+from ociruntime.base.errors import BadRequest, ImageError
 from ociruntime.base.linux import CAPABILITIES
 from ociruntime.commandline.signal_names import signal_name
 from ociruntime.images.model.reference import parse
-from ociruntime.manager.containers import checks
 from ociruntime.manager.containers.names import check_name
 from ociruntime.manager.containers.pod_status import APP
 from ociruntime.pods.bundle.app_config import CAPABILITIES as DEFAULT_CAPABILITIES
+from ociruntime.pods.manifest import request as requests
+from ociruntime.pods.manifest import volumes
+from ociruntime.pods.manifest.isolators import CPU_RANGE
+from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 
 Spec = dict[str, Any]
 
@@ -39,14 +43,14 @@ INSECURE = ("image", "tls", "http", "pubkey", "capabilities", "paths", "seccomp"
 ALL = "ALL"
 ANNOTATION = "ocid/container"
 _SHORT = 12  # digits of the id that make the default host name
-# (member of the spec, option of `app add`) where the value is passed on unchanged.
-_UNCHANGED = (
-    ("working_dir", "working-dir"),
-    ("memory", "memory"),
-    ("cpus", "cpu"),
-    ("pids_limit", "pids"),
-    ("stop_signal", "stop-signal"),
-)
+# Member of the spec -> field of the app's request where the value is passed on unchanged.
+_UNCHANGED = {
+    "working_dir": "working_dir",
+    "memory": "memory",
+    "pids_limit": "pids",
+    "stop_signal": "stop_signal",
+    "read_only": "readonly_rootfs",
+}
 # Members that a spec may leave out.
 DEFAULTS: dict[str, Any] = {
     "network": "default",
@@ -56,7 +60,6 @@ DEFAULTS: dict[str, Any] = {
     "stop_timeout": 10,  # seconds
 }
 _WITHOUT_PORTS = ("none", "host")
-_MOST_MEMORY = 1 << 62
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 
 
@@ -94,12 +97,6 @@ def _image(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
         raise BadRequest(where, f'"{value}" is not an image reference')
 
 
-def _path(where: str, value: Any) -> None:  # noqa: ANN401
-    checks.nonempty(where, value)
-    if not value.startswith("/"):
-        raise BadRequest(where, f'"{value}" is not an absolute path')
-
-
 def _capability(where: str, value: object) -> None:
     checks.nonempty(where, value)
     if value != ALL and capability(str(value)) not in CAPABILITIES:
@@ -112,17 +109,24 @@ def capability(word: str) -> str:
     return name if name.startswith("CAP_") else f"CAP_{name}"
 
 
-def _signal(where: str, value: object) -> None:
-    checks.nonempty(where, value)
-    check_signal(where, str(value))
-
-
 def check_signal(where: str, signal: str) -> str:
     """Return the name of a signal, given as a name or number.  Raises BadRequest."""
-    try:
-        return signal_name(signal)
-    except UsageError as error:
-        raise BadRequest(where, error.message, error.hint) from None
+    requests.signal(where, signal)
+    return signal_name(signal)
+
+
+def _network(where: str, value: Any) -> None:  # noqa: ANN401
+    checks.nonempty(where, value)
+    requests.networks(where, _parts(value))
+
+
+def _name_servers(where: str, value: Any) -> None:  # noqa: ANN401
+    checks.list_of(checks.nonempty)(where, value)
+    requests.name_servers(where, [word for text in value for word in _parts(text)])
+
+
+def _parts(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
 
 
 def check_volume_name(where: str, value: Any) -> None:  # noqa: ANN401
@@ -133,17 +137,11 @@ def check_volume_name(where: str, value: Any) -> None:  # noqa: ANN401
         raise BadRequest(where, f'"{value}" is not a valid volume name', hint)
 
 
-def _volume_path(where: str, value: Any) -> None:  # noqa: ANN401
-    _path(where, value)
-    if "," in value:
-        raise BadRequest(where, "the path must not contain a comma")
-
-
 def _volume(where: str, value: Any) -> None:  # noqa: ANN401
     members: checks.Members = {
-        "source": _volume_path,
+        "source": checks.absolute_path,
         "name": check_volume_name,
-        "target": _volume_path,
+        "target": volumes.target,
         "read_only": checks.flag,
     }
     checks.object_of(members, "target")(where, value)
@@ -159,36 +157,35 @@ def _policy(where: str, value: Any) -> None:  # noqa: ANN401
         raise BadRequest(f"{where}.maximum", f"only valid with {ON_FAILURE}")
 
 
-_PORT = checks.number(1, 65535)
 _MEMBERS: checks.Members = {
     "name": check_name,
     "image": _image,
-    "rootfs": _path,
+    "rootfs": checks.absolute_path,
     "command": checks.list_of(checks.string),
     "entrypoint": checks.list_of(checks.string),
     "env": checks.strings_by_name,
-    "working_dir": _path,
+    "working_dir": checks.absolute_path,
     "user": checks.nonempty,
     "group": checks.nonempty,
     "volumes": checks.list_of(_volume),
     "ports": checks.list_of(
         checks.object_of(
             {
-                "host_ip": checks.string,
-                "host_port": _PORT,
-                "port": _PORT,
+                "host_ip": volumes.address,
+                "host_port": volumes.PORT,
+                "port": volumes.PORT,
                 "protocol": checks.one_of("tcp", "udp"),
             },
             "host_port",
             "port",
         )
     ),
-    "network": checks.nonempty,
-    "hostname": checks.nonempty,
-    "dns": checks.list_of(checks.nonempty),
-    "memory": checks.number(4096, _MOST_MEMORY),
-    "cpus": checks.number(0.001, 1 << 20, whole=False),
-    "pids_limit": checks.number(1, 1 << 22),
+    "network": _network,
+    "hostname": requests.host_name,
+    "dns": _name_servers,
+    "memory": requests.size,
+    "cpus": checks.number(*(limit / 1000 for limit in CPU_RANGE), whole=False),
+    "pids_limit": requests.PIDS,
     "cap_add": checks.list_of(_capability),
     "cap_drop": checks.list_of(_capability),
     "read_only": checks.flag,
@@ -196,7 +193,7 @@ _MEMBERS: checks.Members = {
     "stdin": checks.flag,
     "labels": checks.strings_by_name,
     "restart_policy": _policy,
-    "stop_signal": _signal,
+    "stop_signal": requests.signal,
     "stop_timeout": checks.seconds,
     "auto_remove": checks.flag,
     "pull_policy": checks.one_of(*PULL_POLICIES),
@@ -247,17 +244,15 @@ def global_args(
     return [f"--insecure-options={','.join(checks)}"] if checks else []
 
 
-def pod_args(
+def pod_requests(
     spec: Spec, container_id: str, image_id: str, volume: Callable[[str], str]
-) -> tuple[list[str], list[str]]:
-    """Return the arguments of ``app sandbox``, and those of ``app add`` after the pod's UUID.
+) -> tuple[SandboxRequest, AppRequest]:
+    """Return the requests for the container's pod and for its app.
 
     ``volume`` maps the name of a volume to its directory.
     """
     host_name = _host_name(spec, container_id)
-    return _sandbox_args(spec, container_id, host_name), _add_args(
-        spec, image_id, host_name, volume
-    )
+    return _sandbox(spec, container_id, host_name), _app(spec, image_id, host_name, volume)
 
 
 def _host_name(spec: Spec, container_id: str) -> str:
@@ -267,75 +262,77 @@ def _host_name(spec: Spec, container_id: str) -> str:
     return str(spec.get("hostname") or container_id[:_SHORT])
 
 
-def _sandbox_args(spec: Spec, container_id: str, host_name: str) -> list[str]:
-    args = [
-        *("app", "sandbox", "--detach", "--keep", "--on-failure=keep"),
-        f"--annotation={ANNOTATION}={container_id}",
-        f"--net={setting(spec, 'network')}",
+def _sandbox(spec: Spec, container_id: str, host_name: str) -> SandboxRequest:
+    ports = [
+        {
+            "name": f"{port['port']}-{port.get('protocol') or 'tcp'}",
+            "hostPort": port["host_port"],
+            "hostIP": port.get("host_ip") or "",
+        }
+        for port in spec.get("ports") or ()
     ]
-    args.append(f"--hostname={host_name}")
-    args += [f"--dns={one}" for one in spec.get("dns") or ()]
-    for number, port in enumerate(spec.get("ports") or ()):
-        protocol = port.get("protocol") or "tcp"
-        address = port.get("host_ip") or ""
-        if ":" in address:
-            address = f"[{address}]"
-        ends = f"{port['port']}:{address}:{port['host_port']}"
-        args.append(f"--port=port-{number}:{protocol}:{ends}")
-    return args
+    return SandboxRequest(
+        detach=True,
+        keep=True,
+        annotation={ANNOTATION: container_id},
+        net=_parts(setting(spec, "network")),
+        hostname=host_name,
+        dns=[word for text in spec.get("dns") or () for word in _parts(text)],
+        port=ports,
+    )
 
 
-def _add_args(spec: Spec, image_id: str, host_name: str, volume: Callable[[str], str]) -> list[str]:
-    args = [image_id, f"--name={APP}"]
-    variables = {"HOSTNAME": host_name, **(spec.get("env") or {})}
-    args += [f"--environment={name}={value}" for name, value in variables.items()]
-    args += [f"--{option}={spec[member]}" for member, option in _UNCHANGED if member in spec]
-    args += _account_args(spec)
-    args += _capability_args(spec)
-    args += _stream_args(spec)
-    if spec.get("read_only"):
-        args.append("--readonly-rootfs")
-    for number, one in enumerate(spec.get("volumes") or ()):
-        source = one.get("source") or volume(one["name"])
-        read_only = ",readOnly=true" if one.get("read_only") else ""
-        args.append(
-            f"--mnt-volume=name=volume-{number},kind=host,source={source},"
-            f"target={one['target']}{read_only}"
-        )
-    return args + _program_args(spec)
-
-
-def _account_args(spec: Spec) -> list[str]:
+def _app(spec: Spec, image_id: str, host_name: str, volume: Callable[[str], str]) -> AppRequest:
     user, _, group = str(spec.get("user") or "").partition(":")
-    group = spec.get("group") or group
-    args = [f"--user={user}"] if user else []
-    return [*args, f"--group={group}"] if group else args
+    program, arguments = _program(spec)
+    app = AppRequest(
+        image=image_id,
+        name=APP,
+        exec=program,
+        arguments=arguments,
+        user=user or None,
+        group=spec.get("group") or group,
+        environment={"HOSTNAME": host_name, **(spec.get("env") or {})},
+        caps_retain=_capabilities(spec),
+        cpu=round(spec["cpus"] * 1000) if "cpus" in spec else None,
+        mnt_volume=[
+            {
+                "name": f"volume-{number}",
+                "kind": "host",
+                "source": one.get("source") or volume(one["name"]),
+                "target": one["target"],
+                **({"readOnly": True} if one.get("read_only") else {}),
+            }
+            for number, one in enumerate(spec.get("volumes") or ())
+        ],
+        **{field: spec[member] for member, field in _UNCHANGED.items() if member in spec},
+    )
+    if spec.get("tty"):
+        app.stdin = app.stdout = app.stderr = "tty"
+    elif spec.get("stdin"):
+        app.stdin = "stream"
+    return app
 
 
-def _capability_args(spec: Spec) -> list[str]:
+def _capabilities(spec: Spec) -> list[str] | None:
     added, dropped = spec.get("cap_add") or [], spec.get("cap_drop") or []
     if not added and not dropped:
-        return []
+        return None
     retained = set() if ALL in dropped else set(DEFAULT_CAPABILITIES)
     if ALL in added:
         retained = set(CAPABILITIES)
     retained |= {capability(one) for one in added if one != ALL}
     retained -= {capability(one) for one in dropped if one != ALL}
-    return [f"--caps-retain={','.join(sorted(retained))}"]
+    return sorted(retained)
 
 
-def _stream_args(spec: Spec) -> list[str]:
-    if spec.get("tty"):
-        return ["--stdin=tty", "--stdout=tty", "--stderr=tty"]
-    return ["--stdin=stream"] if spec.get("stdin") else []
-
-
-def _program_args(spec: Spec) -> list[str]:
+def _program(spec: Spec) -> tuple[str | None, list[str] | None]:
+    """Return the program that replaces the image's, and the arguments; None keeps the image's."""
     entry, command = spec.get("entrypoint"), spec.get("command")
     if entry is None and "rootfs" in spec:
         entry, command = command, None
     if entry:
-        return [f"--exec={entry[0]}", "--", *entry[1:], *(command or ())]
+        return entry[0], [*entry[1:], *(command or ())]
     if entry is not None and command:  # an empty entrypoint removes the image's
-        return [f"--exec={command[0]}", "--", *command[1:]]
-    return ["--", *command] if command else []
+        return command[0], command[1:]
+    return None, command or None

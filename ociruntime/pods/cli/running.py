@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from ociruntime.base import json_text
 from ociruntime.base.errors import HostError, UsageError
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell, write
@@ -12,7 +13,12 @@ from ociruntime.commandline.progress import Bar
 from ociruntime.pods.bundle.runtime_calls import find_runtime
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import GLOBAL_OPTIONS
-from ociruntime.pods.manifest.app_arguments import PodArguments, parse_pod_arguments
+from ociruntime.pods.manifest.app_arguments import (
+    PodArguments,
+    app_request,
+    parse_pod_arguments,
+    pod_request,
+)
 from ociruntime.pods.manifest.app_options import (
     ADD_OPTIONS,
     ALSO_OF_POD,
@@ -24,6 +30,13 @@ from ociruntime.pods.manifest.app_options import (
 )
 from ociruntime.pods.manifest.build import make_interactive
 from ociruntime.pods.manifest.ports import check_network
+from ociruntime.pods.manifest.request import (
+    AppRequest,
+    PodRequest,
+    SandboxRequest,
+    from_document,
+    from_options,
+)
 from ociruntime.pods.net import choice
 from ociruntime.pods.net.configuration import net_directories
 from ociruntime.pods.operations.prepare import Request, check, prepare
@@ -53,20 +66,19 @@ def host_of(context: Context) -> Host:
     return host
 
 
-def prepared(context: Context, words: PodArguments, *, runs: bool) -> Pod:
+def prepared(context: Context, wanted: PodRequest, *, runs: bool) -> Pod:
     """Prepare a pod and return it with its lock held; ``runs``: check its networks, too.
 
     Raises RuntimeFailure.
     """
-    options = words.options
-    request = Request(host_of(context), words, warn)
+    request = Request(host_of(context), wanted, warn)
     kind = check(request).name
     if runs:
-        settings = run_settings(options, "", kind)
+        settings = run_settings(wanted, "", kind)
         check_networks(context, settings["net"])
         request.networks = [name for name, _ in settings["net"]]
-        request.run_settings = lambda uuid: run_settings(options, uuid, kind)
-    if options.flag("inherit-env"):
+        request.run_settings = lambda uuid: run_settings(wanted, uuid, kind)
+    if wanted.inherit_env:
         request.inherited = dict(os.environ)
     check_root()
     with Bar() as bar:
@@ -86,12 +98,26 @@ def check_root() -> None:
         raise UsageError("ocipod must be run as root", "sudo ocipod ...")
 
 
-def save_uuid(arguments: Arguments, pod: Pod) -> None:
-    """Write the UUID to the file of --uuid-file-save.
+def read_request() -> object:
+    """Return the JSON document on standard input.  Raises HostError, UsageError."""
+    try:
+        with open(0, "rb", closefd=False) as file:
+            data = file.read(LARGEST_REQUEST + 1)
+    except OSError as error:
+        raise HostError("--request: read standard input", error) from None
+    if len(data) > LARGEST_REQUEST:
+        raise UsageError(f"--request: larger than {LARGEST_REQUEST >> 20} MiB")
+    try:
+        return json_text.read(data)
+    except ValueError:
+        raise UsageError("--request: standard input is not JSON") from None
+
+
+def save_uuid(path: str, pod: Pod) -> None:
+    """Write the UUID to the file of --uuid-file-save, if there is one.
 
     On failure, removes the pod and raises HostError.
     """
-    path = arguments.text("uuid-file-save")
     if not path:
         return
     try:
@@ -115,10 +141,11 @@ def parse_run(words: list[str], program: Arguments) -> PodArguments:
 
 def run_run(context: Context, parsed: PodArguments) -> int:
     """Run a pod; return its exit code, or with --detach 0 once it is ready."""
-    pod = prepared(context, parsed, runs=True)
-    save_uuid(parsed.options, pod)
+    request = pod_request(parsed)
+    pod = prepared(context, request, runs=True)
+    save_uuid(request.uuid_file_save, pod)
     to_run(pod)
-    if not parsed.options.flag("detach"):
+    if not request.detach:
         return be_monitor(pod, warn)
     start_monitor(pod, warn)
     return write(f"{pod.uuid}\n")
@@ -132,7 +159,7 @@ def parse_prepare(words: list[str], program: Arguments) -> PodArguments:
 
 def run_prepare(context: Context, parsed: PodArguments) -> int:
     """Prepare a pod and print its UUID."""
-    with prepared(context, parsed, runs=False) as pod:
+    with prepared(context, pod_request(parsed), runs=False) as pod:
         to_prepared(pod)
         return write(f"{pod.uuid}\n")
 
@@ -140,25 +167,26 @@ def run_prepare(context: Context, parsed: PodArguments) -> int:
 def run_run_prepared(context: Context, arguments: Arguments) -> int:
     """Run a pod made by ``prepare``; return what ``run`` returns."""
     check_root()
+    request = from_options(PodRequest, arguments)
     pod = open_pod(context.directory, arguments.positional[0])
     require_prepared(pod)
     manifest, config = read_manifest(pod), read_runtime_config(pod)
-    settings = run_settings(arguments, pod.uuid, config["flavor"])
+    settings = run_settings(request, pod.uuid, config["flavor"])
     check_network(manifest, [name for name, _ in settings["net"]])
     check_networks(context, settings["net"])
     if config["flavor"] == "kvm":
         from ociruntime.pods.kvm.settings import check_run
 
-        check_run(arguments, context.local_config, str(config.get("kvm_kernel") or ""))
+        check_run(request, context.local_config, str(config.get("kvm_kernel") or ""))
     if settings["interactive"]:
         make_interactive(manifest)
-    if settings["interactive"] and arguments.flag("detach"):
+    if settings["interactive"] and request.detach:
         raise UsageError("--interactive cannot be combined with --detach")
     to_run(pod)
     if settings["interactive"]:
         write_manifest(pod, manifest)
     write_runtime_config(pod, config | settings | _of_caller(context))
-    if not arguments.flag("detach"):
+    if not request.detach:
         return be_monitor(pod, warn)
     start_monitor(pod, warn)
     return write(f"{pod.uuid}\n")
@@ -178,14 +206,19 @@ def _of_caller(context: Context) -> dict[str, object]:
 
 def run_app_sandbox(context: Context, arguments: Arguments) -> int:
     """Run the pod and print its UUID once it is ready; become its monitor without --detach."""
+    request = from_options(SandboxRequest, arguments)
+    if arguments.flag("request"):
+        if request != SandboxRequest():
+            raise UsageError("--request and other options are mutually exclusive")
+        request = from_document(SandboxRequest, read_request())
     host = host_of(context)
-    check_networks(context, settings_of(host, arguments, "")["net"])
+    check_networks(context, settings_of(host, request, "")["net"])
     check_root()
-    pod = make_sandbox(host, arguments)
+    pod = make_sandbox(host, request)
     uuid = pod.uuid
-    save_uuid(arguments, pod)
+    save_uuid(request.uuid_file_save, pod)
     to_run(pod)
-    if not arguments.flag("detach"):
+    if not request.detach:
         return be_monitor(pod, warn, lambda: write(f"{uuid}\n"))
     start_monitor(pod, warn)
     return write(f"{uuid}\n")
@@ -195,20 +228,25 @@ def parse_app_add(words: list[str], program: Arguments) -> PodArguments:
     """Parse the arguments of ``app add``.  Raises UsageError."""
     options = (*APP_OPTIONS, *ADD_OPTIONS)
     return parse_pod_arguments(
-        words, (), options, GLOBAL_OPTIONS, leading=1, single=True, program=program
+        words, (REQUEST,), options, GLOBAL_OPTIONS, leading=1, single=True, program=program
     )
 
 
 def run_app_add(context: Context, parsed: PodArguments) -> int:
     """Add an app to the pod, ready to be started.  Raises RuntimeFailure."""
-    if not parsed.positional or len(parsed.apps) != 1:
+    is_document = parsed.options.flag("request")
+    if not parsed.positional or len(parsed.apps) != (0 if is_document else 1):
         raise UsageError("app add: a pod and one image are required", "ocipod app add UUID IMAGE")
+    app = from_document(AppRequest, read_request()) if is_document else app_request(parsed.apps[0])
     check_root()
     with open_pod(context.directory, parsed.positional[0]) as pod:
-        add_to_pod(pod, Request(host_of(context), parsed, warn))
+        add_to_pod(pod, Request(host_of(context), PodRequest(apps=[app]), warn))
     return 0
 
 
+LARGEST_REQUEST = 16 << 20  # bytes; a request to the daemon's API is 1 MiB at most
+# Reads a request in JSON (pods/manifest/request.py) from standard input: for the daemon.
+REQUEST = Option("request")
 POD_STATUS = (
     ("0", "all apps returned 0, or the pod was stopped before one failed"),
     ("N", "exit status of the first app that failed; 128 + N if signal N killed it"),
@@ -260,6 +298,7 @@ SANDBOX_OPTIONS = (
     Option("keep", "exclude the stopped pod from gc"),
     *(option for option in PREPARE_OPTIONS if option.name in _OF_SANDBOX),
     Option("flavor", value="NAME"),
+    REQUEST,
 )
 # ``--interactive`` is accepted only to be refused with an explanation.
 SANDBOX_RUN_OPTIONS = (

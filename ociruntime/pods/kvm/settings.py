@@ -15,8 +15,8 @@ from typing import Any
 
 from ociruntime.base.errors import PodError, UsageError, reason
 from ociruntime.base.programs import find_program
-from ociruntime.commandline.parser import Arguments
 from ociruntime.pods.manifest import isolators
+from ociruntime.pods.manifest.request import PodRequest
 
 FILE = "kvm.json"
 DEVICE = "/dev/kvm"
@@ -182,21 +182,21 @@ def cpus_of(found: Settings, limits: list[int | None], whole: int | None = None)
     return min(MOST_CPUS, os.cpu_count() or 1, max(1, -(-sum(known) // 1000)))
 
 
-def check_options(options: Arguments, local_config: str) -> None:
-    """Check the options of ``prepare``.
+def check_request(request: PodRequest, local_config: str) -> None:
+    """Check a request to prepare a pod.
 
     Raises UsageError; PodError if this host cannot run virtual machines.
     """
-    if options.flag("private-users"):
+    if request.private_users:
         raise UsageError(
             "--private-users: not supported by flavour kvm, whose guest has its own users"
         )
-    check_run(options, local_config, options.text("kvm-kernel"))
+    check_run(request, local_config, request.kvm_kernel)
 
 
-def check_run(options: Arguments, local_config: str, kernel: str) -> None:
-    """Check the options that run-prepared has, too.  Raises UsageError, PodError."""
-    if options.flag("interactive") and os.isatty(0):
+def check_run(request: PodRequest, local_config: str, kernel: str) -> None:
+    """Check what ``run-prepared`` may request, too.  Raises UsageError, PodError."""
+    if request.interactive and os.isatty(0):
         raise UsageError(
             "--interactive: a virtual machine has no terminal", "redirect standard input"
         )

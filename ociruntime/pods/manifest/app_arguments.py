@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ociruntime.base.errors import UsageError
 from ociruntime.commandline.parser import Arguments, is_option, parse_option
+from ociruntime.pods.manifest.request import AppRequest, PodRequest, from_options
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -89,6 +90,16 @@ def parse_pod_arguments(
         else:
             pod.apps.append(AppArguments(word))
     return pod
+
+
+def pod_request(parsed: PodArguments) -> PodRequest:
+    """Return the request of a parsed command line.  Raises UsageError."""
+    return from_options(PodRequest, parsed.options, apps=[app_request(app) for app in parsed.apps])
+
+
+def app_request(app: AppArguments) -> AppRequest:
+    """Return the request for one app of a command line.  Raises UsageError."""
+    return from_options(AppRequest, app.options, image=app.image, arguments=app.arguments)
 
 
 def _end(words: list[str], at: int) -> int:

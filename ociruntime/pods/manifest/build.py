@@ -1,4 +1,4 @@
-"""Build a pod's manifest from a command line and images; pure.
+"""Build a pod's manifest from a request and images; pure.
 
 The manifest has the form of ``schemas/pod-manifest.schema.json``.  Images are given by id, and
 every mount refers to a volume.
@@ -7,16 +7,17 @@ every mount refers to a volume.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ociruntime.base.errors import PodError, UsageError
 from ociruntime.base.paths import clean
-from ociruntime.commandline.parser import Arguments
-from ociruntime.pods.manifest import isolators, ports, seccomp, volumes
-from ociruntime.pods.manifest.app_arguments import AppArguments, PodArguments
+from ociruntime.pods.manifest import isolators, seccomp
 from ociruntime.pods.manifest.environment import merged
-from ociruntime.pods.manifest.names import is_name, name_of_image, volume_of_path
-from ociruntime.pods.manifest.ports import port_of_name
+from ociruntime.pods.manifest.names import name_of_image, volume_of_path
+from ociruntime.pods.manifest.ports import add_ports, port_of_name
+
+if TYPE_CHECKING:
+    from ociruntime.pods.manifest.request import AppRequest, BaseRequest, PodRequest
 
 
 class ImageFacts(Protocol):
@@ -50,52 +51,55 @@ class Draft:
         self.warnings: list[str] = []
 
 
-def empty_manifest(values: Arguments) -> dict[str, Any]:
-    """Return a manifest without apps, with the annotations and labels of ``values``."""
-    return {
+def empty_manifest(request: PodRequest) -> dict[str, Any]:
+    """Return a manifest without apps, with the limits, volumes and metadata of the request.
+
+    Raises UsageError.
+    """
+    manifest: dict[str, Any] = {
         "acVersion": VERSION,
         "acKind": "PodManifest",
         "apps": [],
         "volumes": [],
         "ports": [],
-        "isolators": isolators.limits_from(values),
-        "annotations": _annotations(values),
-        "userAnnotations": _pairs(values, "user-annotation"),
-        "userLabels": _pairs(values, "user-label"),
+        "isolators": _limits(request),
+        "annotations": _annotations(request),
+        "userAnnotations": request.user_annotation,
+        "userLabels": request.user_label,
     }
+    for volume in request.volume:
+        if any(other["name"] == volume["name"] for other in manifest["volumes"]):
+            where = request.where("volume")
+            raise UsageError(f'{where}: name "{volume["name"]}" given twice')
+        manifest["volumes"].append(with_clean_source(volume))
+    return manifest
 
 
 def build(
-    words: PodArguments,
+    request: PodRequest,
     images: list[ImageFacts],
     variables: Mapping[str, str],
     inherited: Mapping[str, str],
 ) -> Draft:
-    """Build the manifest for the command line ``words``; ``images`` are those of ``words.apps``.
+    """Build the manifest for a request; ``images`` are those of ``request.apps``.
 
     ``variables`` are from --set-env and --set-env-file, ``inherited`` is the caller's environment
     with --inherit-env.  Raises UsageError.
     """
-    if not words.apps:
+    if not request.apps:
         raise UsageError("requires at least one image", "ocipod run IMAGE, or --pod-manifest FILE")
-    draft = Draft(empty_manifest(words.options))
-    for text in words.options.list("volume"):
-        made = volumes.volume(text)
-        if any(volume["name"] == made["name"] for volume in draft.manifest["volumes"]):
-            raise UsageError(f'--volume: name "{made["name"]}" given twice')
-        draft.manifest["volumes"].append(made)
-    common = [volumes.mount(text) for text in words.options.list("mount")]
-    for app, image in zip(words.apps, images, strict=True):
-        add_app(draft, app, image, common, variables, inherited)
-    ports.add_ports(draft.manifest, [volumes.port(text) for text in words.options.list("port")])
-    if words.options.flag("interactive"):
+    draft = Draft(empty_manifest(request))
+    for app, image in zip(request.apps, images, strict=True):
+        add_app(draft, app, image, request.mount, variables, inherited)
+    add_ports(draft.manifest, request.port, request.where("port"))
+    if request.interactive:
         make_interactive(draft.manifest)
     return draft
 
 
 def add_app(
     draft: Draft,
-    words: AppArguments,
+    request: AppRequest,
     image: ImageFacts,
     common: list[dict[str, Any]],
     variables: Mapping[str, str],
@@ -105,105 +109,137 @@ def add_app(
 
     ``common`` are the mounts of all apps (--mount before the first image).  Raises UsageError.
     """
-    entry = new_entry(draft.manifest, words, image)
+    entry = new_entry(draft.manifest, request, image)
     settings: dict[str, Any] = image.config.get("config") or {}
-    entry["app"] = app = _app(entry["name"], words.options, settings)
-    app["exec"] = _program(words, settings, entry["name"])
-    own = _environment(words.options)
-    environment = merged(inherited, environment_of(settings), variables, own)
+    entry["app"] = app = _app(entry["name"], request, settings)
+    app["exec"] = _program(request, settings, entry["name"])
+    environment = merged(inherited, environment_of(settings), variables, request.environment)
     app["environment"] = [{"name": key, "value": value} for key, value in environment.items()]
-    mounts = [volumes.mount(text) for text in words.options.list("mount")]
-    add_mounts(draft, entry, [*common, *mounts])
+    mounts = [mount | {"path": clean(mount["path"])} for mount in (*common, *request.mount)]
+    add_mounts(draft, entry, mounts, request.where("mount"))
     return entry
 
 
-def new_entry(manifest: dict[str, Any], words: AppArguments, image: ImageFacts) -> dict[str, Any]:
+def new_entry(manifest: dict[str, Any], request: AppRequest, image: ImageFacts) -> dict[str, Any]:
     """Add an app's entry to the manifest, its member ``app`` still empty, and return it.
 
     Raises UsageError for an invalid or duplicate name.
     """
-    name = app_name(words, image)
+    name = app_name(request, image)
     if any(app["name"] == name for app in manifest["apps"]):
         raise UsageError(f'two apps have the name "{name}"', "choose another with --name")
     entry: dict[str, Any] = {
         "name": name,
         "image": {
             "id": image.id,
-            "name": image.name or words.image,
+            "name": image.name or request.image,
             "labels": labels_of(image.config),
         },
         "app": {},
-        "readOnlyRootFS": words.options.flag("readonly-rootfs"),
+        "readOnlyRootFS": request.readonly_rootfs,
         "mounts": [],
-        "annotations": _annotations(words.options),
+        "annotations": _annotations(request),
     }
     manifest["apps"].append(entry)
     return entry
 
 
-def app_name(words: AppArguments, image: ImageFacts) -> str:
+def app_name(request: AppRequest, image: ImageFacts) -> str:
     """Return the app's name, from --name or the image's name.  Raises UsageError."""
-    if words.options.has("name"):
-        name = words.options.text("name")
-        if not is_name(name):
-            hint = "lower-case letters, digits, and single dashes between them"
-            raise UsageError(f'--name: invalid app name "{name}"', hint)
-        return name
-    by_id = words.image.startswith("sha256:") or image.id == f"sha256:{words.image}"
-    name = name_of_image(image.name if by_id else words.image) or name_of_image(image.name)
+    if request.name is not None:
+        return request.name
+    reference = request.image
+    by_id = reference.startswith("sha256:") or image.id == f"sha256:{reference}"
+    name = name_of_image(image.name if by_id else reference) or name_of_image(image.name)
     if not name:
         raise UsageError(
-            f'image "{words.image}": cannot derive an app name', "choose one with --name"
+            f'image "{reference}": cannot derive an app name', "choose one with --name"
         )
     return name
 
 
-def _app(name: str, options: Arguments, settings: dict[str, Any]) -> dict[str, Any]:
+def _app(name: str, request: AppRequest, settings: dict[str, Any]) -> dict[str, Any]:
     """Return the member ``app`` of the entry ``name``, without ``exec`` and ``environment``.
 
     ``settings`` is the ``config`` object of the image configuration.
     """
     user, _, group = (settings.get("User") or "").partition(":")
-    limits = isolators.from_options(options)
+    limits = _isolators(request)
     seccomp.check(limits)
-    directory = options.text("working-dir") or settings.get("WorkingDir") or "/"
+    directory = request.working_dir or settings.get("WorkingDir") or "/"
     if not directory.startswith("/"):
         hint = "set it with --working-dir"
         raise UsageError(
             f'app "{name}": working directory "{directory}": must be an absolute path', hint
         )
-    app: dict[str, Any] = {
-        "user": options.text("user") or user or "0",
+    return {
+        "user": request.user or user or "0",
         # With --user alone, the group comes from the image's passwd file.
-        "group": options.text("group") or ("" if options.has("user") else group),
-        "supplementaryGIDs": _numbers(options, "supplementary-gids"),
+        "group": request.group or ("" if request.user is not None else group),
+        "supplementaryGIDs": request.supplementary_gids,
         "workingDirectory": clean(directory),
         "mountPoints": mount_points_of(settings),
         "ports": ports_of(settings),
         "isolators": limits,
-        "stopSignal": _stop_signal(options) or settings.get("StopSignal") or "SIGTERM",
-        "userAnnotations": _pairs(options, "user-annotation"),
-        "userLabels": _pairs(options, "user-label"),
+        "stopSignal": _stop_signal(request) or settings.get("StopSignal") or "SIGTERM",
+        "userAnnotations": request.user_annotation,
+        "userLabels": request.user_label,
+        "streams": {stream: getattr(request, stream) for stream in STREAM_DEFAULTS},
     }
-    app["streams"] = {
-        stream: options.text(stream) or default for stream, default in STREAM_DEFAULTS.items()
-    }
-    return app
 
 
-def _program(words: AppArguments, settings: dict[str, Any], name: str) -> list[str]:
+def _limits(request: BaseRequest) -> list[isolators.Isolator]:
+    values = {
+        isolators.MEMORY: request.memory is not None and {"limit": str(request.memory)},
+        isolators.CPU: request.cpu is not None and {"limit": f"{request.cpu}m"},
+        isolators.CPU_SHARES: request.cpu_shares,
+        isolators.PIDS: request.pids is not None and {"limit": str(request.pids)},
+    }
+    return [{"name": name, "value": value} for name, value in values.items() if value]
+
+
+def _isolators(request: AppRequest) -> list[isolators.Isolator]:
+    """Return isolators for all limits and privileges of an app.  Raises UsageError."""
+    made = _limits(request)
+    if request.oom_score_adj is not None:
+        made.append({"name": isolators.OOM_SCORE_ADJ, "value": request.oom_score_adj})
+    retain, remove = request.caps_retain, request.caps_remove
+    if retain is not None and remove is not None:
+        options = f"{request.where('caps_retain')} and {request.where('caps_remove')}"
+        raise UsageError(f"{options} are mutually exclusive")
+    for name, capabilities in ((isolators.RETAIN_CAPS, retain), (isolators.REMOVE_CAPS, remove)):
+        if capabilities is not None:
+            made.append({"name": name, "value": {"set": capabilities}})
+    if request.seccomp:
+        value = dict(request.seccomp)
+        retains = value.pop("mode") == "retain"
+        name = isolators.RETAIN_SECCOMP if retains else isolators.REMOVE_SECCOMP
+        made.append({"name": name, "value": value})
+    if request.no_new_privileges:
+        made.append({"name": isolators.NO_NEW_PRIVILEGES, "value": True})
+    return made
+
+
+def _program(request: AppRequest, settings: dict[str, Any], name: str) -> list[str]:
     """Return the app's argv: arguments replace the image's Cmd, --exec also its Entrypoint."""
-    if words.options.text("exec"):
-        return [words.options.text("exec"), *(words.arguments or [])]
-    tail = settings.get("Cmd") or [] if words.arguments is None else words.arguments
+    if request.exec:
+        return [request.exec, *(request.arguments or [])]
+    tail = settings.get("Cmd") or [] if request.arguments is None else request.arguments
     program = [*(settings.get("Entrypoint") or []), *tail]
-    if words.options.has("exec") or not program or not program[0]:
+    if request.exec is not None or not program or not program[0]:
         hint = "choose a program with --exec"
         raise UsageError(f'app "{name}": neither the image nor the options set a command', hint)
     return program
 
 
-def add_mounts(draft: Draft, entry: dict[str, Any], wanted: list[dict[str, Any]]) -> None:
+def with_clean_source(volume: dict[str, Any]) -> dict[str, Any]:
+    """Return the volume with its source, if it has one, in the shortest form."""
+    return volume | {"source": clean(volume["source"])} if "source" in volume else volume
+
+
+def add_mounts(
+    draft: Draft, entry: dict[str, Any], wanted: list[dict[str, Any]], where: str = "--mount"
+) -> None:
     """Add ``wanted`` mounts to the app; the last one with the same target wins.
 
     A volume that the image declares and that is not mounted becomes an empty volume, initialised
@@ -215,7 +251,7 @@ def add_mounts(draft: Draft, entry: dict[str, Any], wanted: list[dict[str, Any]]
     for mount in wanted:
         if mount["volume"] not in known:
             hint = f"define it with --volume {mount['volume']},kind=..."
-            raise UsageError(f'--mount: unknown volume "{mount["volume"]}"', hint)
+            raise UsageError(f'{where}: unknown volume "{mount["volume"]}"', hint)
         mounts[mount["path"]] = mount
     for point in entry["app"].get("mountPoints", ()):
         if point["path"] in mounts:
@@ -258,39 +294,15 @@ def app_entry(manifest: dict[str, Any], name: str) -> dict[str, Any]:
     raise PodError(f'the pod has no app "{name}"', f"its apps: {names}")
 
 
-def _environment(options: Arguments) -> dict[str, str]:
-    return _pairs(options, "environment")
+def _annotations(request: BaseRequest) -> list[dict[str, str]]:
+    return [{"name": name, "value": value} for name, value in request.annotation.items()]
 
 
-def _pairs(options: Arguments, option: str) -> dict[str, str]:
-    pairs: dict[str, str] = {}
-    for text in options.list(option):
-        name, equals, value = text.partition("=")
-        if not name or not equals:
-            raise UsageError(f'--{option}: invalid value "{text}": must be NAME=VALUE')
-        pairs[name] = value
-    return pairs
-
-
-def _annotations(options: Arguments) -> list[dict[str, str]]:
-    pairs = _pairs(options, "annotation")
-    return [{"name": name, "value": value} for name, value in pairs.items()]
-
-
-def _stop_signal(options: Arguments) -> str:
+def _stop_signal(request: AppRequest) -> str:
     """Return the signal in the image format (``SIGTERM``, ``SIGRTMIN+3``), or "" if not given."""
     from ociruntime.commandline.signal_names import signal_name
 
-    return signal_name(options.text("stop-signal")) if options.has("stop-signal") else ""
-
-
-def _numbers(options: Arguments, option: str) -> list[int]:
-    numbers = []
-    for word in options.text(option).split(",") if options.has(option) else ():
-        if not (word.isascii() and word.isdigit()) or int(word) > volumes.LAST_ID:
-            raise UsageError(f'--{option}: invalid group id "{word}"', f"0 to {volumes.LAST_ID}")
-        numbers.append(int(word))
-    return numbers
+    return signal_name(request.stop_signal) if request.stop_signal else ""
 
 
 def ports_of(settings: dict[str, Any]) -> list[dict[str, Any]]:

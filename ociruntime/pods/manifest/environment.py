@@ -22,17 +22,9 @@ def merged(*sources: Mapping[str, str]) -> dict[str, str]:
     return result
 
 
-def pod_variables(files: list[str], settings: list[str]) -> dict[str, str]:
+def pod_variables(files: list[str], settings: Mapping[str, str]) -> dict[str, str]:
     """Return the variables of --set-env-file and --set-env.  Raises UsageError."""
-    variables: dict[str, str] = {}
-    for path in files:
-        variables.update(read_file(path))
-    for text in settings:
-        name, equals, value = text.partition("=")
-        if not name or not equals:
-            raise UsageError(f'--set-env: invalid value "{text}": must be NAME=VALUE')
-        variables[name] = value
-    return variables
+    return merged(*(read_file(path) for path in files), settings)
 
 
 def read_file(path: str) -> dict[str, str]:

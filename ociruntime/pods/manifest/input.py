@@ -7,12 +7,11 @@ import os
 from typing import Any, Protocol
 
 from ociruntime.base.errors import PodError, UsageError
-from ociruntime.commandline.parser import Arguments
 from ociruntime.pods.manifest import build as manifest
-from ociruntime.pods.manifest.app_arguments import AppArguments
 from ociruntime.pods.manifest.build import ImageFacts
 from ociruntime.pods.manifest.names import is_name
 from ociruntime.pods.manifest.ports import add_ports
+from ociruntime.pods.manifest.request import AppRequest, PodRequest
 
 
 class Images(Protocol):
@@ -80,7 +79,7 @@ def completed(document: dict[str, Any], images: dict[str, ImageFacts]) -> manife
 
     An app without the member ``app`` runs the image's command.  Raises UsageError.
     """
-    draft = manifest.Draft(manifest.empty_manifest(Arguments()))
+    draft = manifest.Draft(manifest.empty_manifest(PodRequest()))
     made = draft.manifest
     for member in ("volumes", "isolators", "annotations", "userAnnotations", "userLabels"):
         made[member] = document.get(member, made[member])
@@ -100,12 +99,11 @@ def completed(document: dict[str, Any], images: dict[str, ImageFacts]) -> manife
 
 
 def _add(draft: manifest.Draft, entry: dict[str, Any], image: ImageFacts) -> None:
-    words = AppArguments(image.name or entry["name"])
-    words.options.texts["name"] = entry["name"]
+    request = AppRequest(image=image.name or entry["name"], name=entry["name"])
     if "app" not in entry:
-        made = manifest.add_app(draft, words, image, entry.get("mounts", []), {}, {})
+        made = manifest.add_app(draft, request, image, entry.get("mounts", []), {}, {})
     else:
-        made = manifest.new_entry(draft.manifest, words, image)
+        made = manifest.new_entry(draft.manifest, request, image)
         streams = {**manifest.STREAM_DEFAULTS, **entry["app"].get("streams", {})}
         made["app"] = {**_DEFAULTS, **entry["app"], "streams": streams}
         manifest.add_mounts(draft, made, entry.get("mounts", []))

@@ -1,4 +1,4 @@
-"""Isolators, appc's form of limits and privileges: create them from options, check, read them.
+"""Isolators, appc's form of limits and privileges: check and read them.
 
 An isolator is ``{"name": ..., "value": ...}``.  Memory is stored as a string of bytes
 (``"134217728"``), CPU as a string of thousandths (``"750m"``).
@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any
 
 from ociruntime.base.errors import PodError, UsageError
-from ociruntime.commandline.parser import Arguments
 
 Isolator = dict[str, Any]
 
@@ -56,49 +55,11 @@ _FORMS = {
     REMOVE_SECCOMP: '{"set": ["mkdir"]}',
     NO_NEW_PRIVILEGES: "true",
 }
-_LEAST_MEMORY = 4096
-_SHARES = (2, 262144)
-_PIDS = (1, 1 << 22)
+LEAST_MEMORY = 4096
+CPU_RANGE = (10, 4096 * 1000)  # thousandths
+SHARES_RANGE = (2, 262144)
+PIDS_RANGE = (1, 1 << 22)
 _UNITS = "kmgtp"
-
-
-def limits_from(values: Arguments) -> list[Isolator]:
-    """Return isolators for --memory, --cpu, --cpu-shares and --pids.  Raises UsageError."""
-    made: list[Isolator] = []
-    if values.has("memory"):
-        made.append({"name": MEMORY, "value": {"limit": str(size_option(values, "memory"))}})
-    if values.has("cpu"):
-        milli = milli_cpus(values.text("cpu"), "--cpu")
-        made.append({"name": CPU, "value": {"limit": f"{milli}m"}})
-    if values.has("cpu-shares"):
-        made.append({"name": CPU_SHARES, "value": _number(values, "cpu-shares", *_SHARES)})
-    if values.has("pids"):
-        made.append({"name": PIDS, "value": {"limit": str(_number(values, "pids", *_PIDS))}})
-    return made
-
-
-def from_options(values: Arguments) -> list[Isolator]:
-    """Return isolators for all options of an app.  Raises UsageError."""
-    made = limits_from(values)
-    if values.has("oom-score-adj"):
-        made.append({"name": OOM_SCORE_ADJ, "value": _number(values, "oom-score-adj", -1000, 1000)})
-    made += _capability_options(values)
-    if values.has("seccomp"):
-        made.append(_seccomp_option(values.text("seccomp")))
-    if values.flag("no-new-privileges"):
-        made.append({"name": NO_NEW_PRIVILEGES, "value": True})
-    return made
-
-
-def _capability_options(values: Arguments) -> list[Isolator]:
-    if values.has("caps-retain") and values.has("caps-remove"):
-        raise UsageError("--caps-retain and --caps-remove are mutually exclusive")
-    made = []
-    for option, name in (("caps-retain", RETAIN_CAPS), ("caps-remove", REMOVE_CAPS)):
-        if values.has(option):
-            words = [word for text in values.list(option) for word in text.split(",") if word]
-            made.append({"name": name, "value": {"set": [capability(word) for word in words]}})
-    return made
 
 
 def capability(word: str) -> str:
@@ -109,35 +70,6 @@ def capability(word: str) -> str:
     if name not in CAPABILITIES:
         raise UsageError(f'unknown capability "{word}"', "for example CAP_NET_RAW")
     return name
-
-
-def _seccomp_option(text: str) -> Isolator:
-    """Parse ``mode=retain|remove[,errno=NAME],SYSCALL|@SET,...``."""
-    form = "mode=retain|remove[,errno=EPERM],NAME,..."
-    mode, errno = "", ""
-    names: list[str] = []
-    for word in text.split(","):
-        key, equals, value = word.partition("=")
-        if not equals:
-            names.append(word)
-        elif key == "mode" and value in ("retain", "remove") and not mode:
-            mode = value
-        elif key == "errno" and not errno:
-            errno = value
-        else:
-            raise UsageError(f'--seccomp {text}: invalid part "{word}"', form)
-    if not mode or not all(names) or not names:
-        raise UsageError(f"--seccomp {text}: requires a mode and names of system calls", form)
-    value_: dict[str, Any] = {"set": names}
-    if errno:
-        import errno as numbers
-
-        if not hasattr(numbers, errno):
-            raise UsageError(
-                f'--seccomp {text}: unknown errno "{errno}"', "for example EPERM, ENOSYS"
-            )
-        value_["errno"] = errno
-    return {"name": RETAIN_SECCOMP if mode == "retain" else REMOVE_SECCOMP, "value": value_}
 
 
 def value_of(isolators: list[Isolator], name: str) -> Any:  # noqa: ANN401 - JSON
@@ -204,28 +136,19 @@ def cpu_limit(isolators: list[Isolator]) -> int | None:
 def cpu_shares(isolators: list[Isolator]) -> int | None:
     """Return the CPU shares, where 1024 is the default weight; None if not set."""
     value = value_of(isolators, CPU_SHARES)
-    return None if value is None else _within(int(value), *_SHARES, CPU_SHARES)
+    return None if value is None else _within(int(value), *SHARES_RANGE, CPU_SHARES)
 
 
 def pids_limit(isolators: list[Isolator]) -> int | None:
     """Return the maximum number of processes, None for no limit."""
     value = value_of(isolators, PIDS)
-    return None if value is None else _within(int(value["limit"]), *_PIDS, PIDS)
+    return None if value is None else _within(int(value["limit"]), *PIDS_RANGE, PIDS)
 
 
 def _within(number: int, least: int, most: int, what: str) -> int:
     if not least <= number <= most:
         raise UsageError(f"{what}: {number} is out of range", f"{least} to {most}")
     return number
-
-
-def size_option(values: Arguments, option: str) -> int:
-    """Return the value of a given ``option`` in bytes.  Raises UsageError."""
-    text = values.text(option)
-    size = byte_count(text, f"--{option}")
-    if size < _LEAST_MEMORY:
-        raise UsageError(f"--{option} {text}: too small", "4096 bytes or more")
-    return size
 
 
 def byte_count(text: str, what: str) -> int:
@@ -260,17 +183,9 @@ def milli_cpus(text: str, what: str) -> int:
         milli = int(whole) * 1000 + int(fraction.ljust(3, "0") or "0")
     else:
         raise UsageError(f'{what}: invalid number of CPUs "{text}"', "for example 500m, 1.5, 2")
-    if not 10 <= milli <= 1000 * 4096:
+    if not CPU_RANGE[0] <= milli <= CPU_RANGE[1]:
         raise UsageError(f'{what}: "{text}" is out of range', "10m to 4096")
     return milli
-
-
-def _number(values: Arguments, option: str, least: int, most: int) -> int:
-    text = values.text(option)
-    digits = text[1:] if text.startswith("-") else text
-    if not _is_decimal(digits) or not least <= int(text) <= most:
-        raise UsageError(f'--{option}: invalid value "{text}"', f"{least} to {most}")
-    return int(text)
 
 
 def _is_decimal(text: str) -> bool:

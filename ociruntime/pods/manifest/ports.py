@@ -9,10 +9,11 @@ from ociruntime.base.errors import UsageError
 ANY_ADDRESS = {"", "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
 
 
-def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]]) -> None:
+def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]], where: str = "--port") -> None:
     """Add forwarded ``ports`` to the manifest; each names a port of an app.
 
-    Several apps may have a port of that name if its number and protocol agree.  Raises UsageError.
+    Several apps may have a port of that name if its number and protocol agree.  ``where``
+    begins the errors.  Raises UsageError.
     """
     by_name: dict[str, list[dict[str, Any]]] = {}
     for entry in manifest["apps"]:
@@ -22,18 +23,18 @@ def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]]) -> None:
         candidates = by_name.get(port["name"], [])
         distinct = sorted({f"{one['port']}/{one['protocol']}" for one in candidates})
         if len(distinct) > 1:
-            message = f'--port: "{port["name"]}" is ambiguous: the apps have {", ".join(distinct)}'
+            message = f'{where}: "{port["name"]}" is ambiguous: the apps have {", ".join(distinct)}'
             raise UsageError(message, "give a number, as in 80-tcp")
         try:
             inside = candidates[0] if candidates else _unexposed(manifest, port["name"])
         except ValueError:
             known = ", ".join(sorted(by_name)) or "none"
-            message = f'--port: unknown port "{port["name"]}"'
+            message = f'{where}: unknown port "{port["name"]}"'
             raise UsageError(
                 message, f"ports of the images: {known}; or a number: 80-tcp"
             ) from None
         manifest["ports"].append({**port, "podPort": inside["port"]})
-    check_ports(manifest)
+    check_ports(manifest, where)
 
 
 def _unexposed(manifest: dict[str, Any], name: str) -> dict[str, Any]:
@@ -48,7 +49,7 @@ def _unexposed(manifest: dict[str, Any], name: str) -> dict[str, Any]:
     return port
 
 
-def check_ports(manifest: dict[str, Any]) -> None:
+def check_ports(manifest: dict[str, Any], where: str) -> None:
     """Check that no two forwarded ports use the same host port.  Raises UsageError."""
     seen: list[dict[str, Any]] = []
     for port in forwarded_ports(manifest):
@@ -57,7 +58,7 @@ def check_ports(manifest: dict[str, Any]) -> None:
             addresses = {port["hostIP"], other["hostIP"]}
             if same and (len(addresses) == 1 or addresses & ANY_ADDRESS):
                 text = f"{port['protocol']} port {port['hostPort']} of the host"
-                raise UsageError(f'--port: "{other["name"]}" and "{port["name"]}" both use {text}')
+                raise UsageError(f'{where}: "{other["name"]}" and "{port["name"]}" both use {text}')
         seen.append(port)
 
 

@@ -1,59 +1,187 @@
-"""Parse volume, mount and port options to the manifest's form.
+"""Volumes, mounts and ports in the manifest's form: parse options, check.
 
 --volume NAME,kind=host,source=DIR[,readOnly=true][,recursive=false]
 --volume NAME,kind=empty[,mode=0755][,uid=N][,gid=N]
 --mount volume=NAME,target=DIR[,readOnly=true]
+--mnt-volume name=NAME,target=DIR,kind=...: a volume with the member ``target``
 --port NAME:[IP:]PORT
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from ociruntime.base.errors import UsageError
+from ociruntime.base import checks
+from ociruntime.base.errors import BadRequest, UsageError
 from ociruntime.base.paths import clean
 from ociruntime.pods.manifest.names import is_name
+from ociruntime.pods.manifest.ports import port_of_name
+from ociruntime.pods.net.addresses import parse_address
 
 LAST_ID = (1 << 32) - 2  # the next one, -1, means "leave unchanged" to chown(2)
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _VOLUME_FORM = "NAME,kind=host,source=DIR[,readOnly=true] or NAME,kind=empty[,mode=0755]"
 _MOUNT_FORM = "volume=NAME,target=DIR"
+_ADDED_FORM = "name=NAME,kind=host|empty,source=DIR,target=DIR[,readOnly=true]"
 _PORT_FORM = "NAME:[IP:]PORT, as in 80-tcp:8080 or 80/tcp:127.0.0.1:8080"
-_HOST_KEYS = frozenset(("kind", "source", "readOnly", "recursive"))
-_EMPTY_KEYS = frozenset(("kind", "mode", "uid", "gid", "readOnly"))
-_MOUNT_KEYS = frozenset(("volume", "target", "readOnly"))
+_SANDBOX_PORT_FORM = "NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT, or as in 80-tcp:8080"
 
 
-def volume(text: str) -> dict[str, Any]:
-    """Parse a ``--volume`` to a volume of the manifest.  Raises UsageError."""
+def volume(text: str, where: str = "--volume") -> dict[str, Any]:
+    """Parse a ``--volume`` to a volume of the manifest.  Raises UsageError, BadRequest."""
     name, _, rest = text.partition(",")
-    if not is_name(name):
-        raise UsageError(f'--volume {text}: invalid name "{name}"', _VOLUME_FORM)
-    fields = _fields("volume", text, rest, _VOLUME_FORM)
-    kind = fields.get("kind", "")
-    if kind not in ("host", "empty"):
-        raise UsageError(f'--volume {text}: unknown kind "{kind}"', "host or empty")
-    _only("volume", text, fields, _HOST_KEYS if kind == "host" else _EMPTY_KEYS)
-    made: dict[str, Any] = {"name": name, "kind": kind}
-    if kind == "host":
-        source = fields.get("source", "")
-        if not source.startswith("/"):
-            raise UsageError(f"--volume {text}: the source must be an absolute path", _VOLUME_FORM)
-        made["source"] = clean(source)
-        if "recursive" in fields:
-            made["recursive"] = _boolean("volume", text, fields["recursive"])
-    else:
-        if "mode" in fields:
-            mode = fields["mode"]
-            if not mode or set(mode) - set("01234567") or int(mode, 8) > 0o7777:
-                raise UsageError(f'--volume {text}: mode "{mode}" must be octal', "mode=0755")
-            made["mode"] = mode
-        for key in ("uid", "gid"):
-            if key in fields:
-                made[key] = _number("volume", text, fields[key])
-    if "readOnly" in fields:
-        made["readOnly"] = _boolean("volume", text, fields["readOnly"])
+    made = {"name": name, **_fields(f"{where} {text}", rest, _VOLUME_FORM)}
+    check_volume(f"{where} {text}", made)
     return made
+
+
+def mount(text: str, where: str = "--mount") -> dict[str, Any]:
+    """Parse a ``--mount`` to ``{"volume", "path"[, "readOnly"]}``.
+
+    Raises UsageError, BadRequest.
+    """
+    made = _fields(f"{where} {text}", text, _MOUNT_FORM)
+    if "target" in made:
+        made["path"] = made.pop("target")
+    check_mount(f"{where} {text}", made)
+    return made
+
+
+def added_volume(text: str, where: str = "--mnt-volume") -> dict[str, Any]:
+    """Parse a ``--mnt-volume`` to a volume with the member ``target``.
+
+    Raises UsageError, BadRequest.
+    """
+    made = _fields(f"{where} {text}", text, _ADDED_FORM)
+    check_added_volume(f"{where} {text}", made)
+    return made
+
+
+def port(text: str, where: str = "--port") -> dict[str, Any]:
+    """Parse a ``--port`` to ``{"name", "hostPort", "hostIP"}``.  Raises UsageError, BadRequest."""
+    name, _, rest = text.partition(":")
+    address, _, number = rest.rpartition(":")
+    if not name or not (number.isascii() and number.isdigit()) or not 0 < int(number[:6]) < 65536:
+        raise UsageError(f'{where}: invalid value "{text}"', _PORT_FORM)
+    address = address.removeprefix("[").removesuffix("]")
+    made = {"name": name.replace("/", "-"), "hostPort": int(number), "hostIP": address}
+    check_port(f"{where} {text}", made)
+    return made
+
+
+def sandbox_port(text: str, where: str = "--port") -> dict[str, Any]:
+    """Parse a ``--port`` of `app sandbox`, in ocipod's form or rkt's.
+
+    Raises UsageError, BadRequest.
+    """
+    fields = text.split(":", 3)
+    if len(fields) < 4:
+        return port(text, where)
+    _, protocol, inside, rest = fields
+    try:
+        name = port_of_name(f"{inside}-{protocol}")["name"]
+    except ValueError:
+        raise UsageError(f'{where}: invalid value "{text}"', _SANDBOX_PORT_FORM) from None
+    return port(f"{name}:{rest}", where)
+
+
+def _fields(where: str, text: str, form: str) -> dict[str, Any]:
+    """Parse ``KEY=VALUE,...`` to members of a volume or mount.  Raises UsageError, BadRequest."""
+    fields: dict[str, Any] = {}
+    for part in text.split(",") if text else ():
+        key, equals, value = part.partition("=")
+        if not equals or not key:
+            raise UsageError(f'{where}: "{part}" must be KEY=VALUE', form)
+        if key in fields:
+            raise UsageError(f'{where}: "{key}" given twice', form)
+        fields[key] = _PARSED[key](f"{where}: {key}", value) if key in _PARSED else value
+    return fields
+
+
+def _boolean(where: str, value: str) -> bool:
+    if value not in _BOOLEANS:
+        raise BadRequest(where, f'invalid boolean "{value}"', "true or false")
+    return _BOOLEANS[value]
+
+
+def id_number(where: str, value: str) -> int:
+    """Parse a user or group id.  Raises BadRequest."""
+    if not (value.isascii() and value.isdigit()) or int(value[:11]) > LAST_ID:
+        raise BadRequest(where, f'invalid id "{value}"', f"0 to {LAST_ID}")
+    return int(value)
+
+
+_PARSED: dict[str, Callable[[str, str], object]] = {
+    "readOnly": _boolean,
+    "recursive": _boolean,
+    "uid": id_number,
+    "gid": id_number,
+}
+
+# --- checks of values, from options and from JSON ---
+
+
+def _name(where: str, value: object) -> None:
+    if not isinstance(value, str) or not is_name(value):
+        hint = "lower-case letters, digits, and single dashes between them"
+        raise BadRequest(where, f'invalid name "{value}"', hint)
+
+
+def target(where: str, value: str) -> None:
+    """Check for the path of a mount in an app.  Raises BadRequest."""
+    checks.absolute_path(where, value)
+    if clean(value) == "/":
+        raise BadRequest(where, "must not be /")
+
+
+def _mode(where: str, value: str) -> None:
+    checks.nonempty(where, value)
+    if set(value) - set("01234567") or int(value[:9], 8) > 0o7777:
+        raise BadRequest(where, f'mode "{value}" must be octal', "mode=0755")
+
+
+def address(where: str, value: str) -> None:
+    """Check for an IP address, or an empty string for all addresses.  Raises BadRequest."""
+    checks.string(where, value)
+    try:
+        if value:
+            parse_address(value)
+    except ValueError:
+        raise BadRequest(where, f'invalid IP address "{value}"') from None
+
+
+ID = checks.number(0, LAST_ID)
+PORT = checks.number(1, 65535)
+_KIND = checks.one_of("host", "empty")
+_VOLUME: dict[str, checks.Members] = {
+    "host": {"source": checks.absolute_path, "recursive": checks.flag},
+    "empty": {"mode": _mode, "uid": ID, "gid": ID},
+}
+_REQUIRED = {"host": ("name", "source"), "empty": ("name",)}
+check_mount = checks.object_of(
+    {"volume": _name, "path": target, "readOnly": checks.flag}, "volume", "path"
+)
+check_port = checks.object_of(
+    {"name": checks.nonempty, "hostPort": PORT, "hostIP": address}, "name", "hostPort", "hostIP"
+)
+
+
+def check_volume(where: str, value: object) -> None:
+    """Check a volume of the manifest.  Raises BadRequest."""
+    _check_volume(where, value, {})
+
+
+def check_added_volume(where: str, value: object) -> None:
+    """Check a volume that has a member ``target``, too.  Raises BadRequest."""
+    _check_volume(where, value, {"target": target})
+
+
+def _check_volume(where: str, value: object, more: checks.Members) -> None:
+    kind = value.get("kind", "") if isinstance(value, dict) else "host"
+    _KIND(checks.path_of(where, "kind"), kind)
+    members = {"name": _name, "kind": _KIND, "readOnly": checks.flag, **_VOLUME[kind], **more}
+    checks.object_of(members, *_REQUIRED[kind], *more)(where, value)
 
 
 def check_owners(volumes: list[dict[str, Any]], count: int) -> None:
@@ -65,69 +193,3 @@ def check_owners(volumes: list[dict[str, Any]], count: int) -> None:
                     f'volume "{one["name"]}": {key} {one[key]} is out of range: '
                     f"must be 0 to {count - 1} with --private-users"
                 )
-
-
-def mount(text: str) -> dict[str, Any]:
-    """Parse a ``--mount`` to ``{"volume", "path"[, "readOnly"]}``.  Raises UsageError."""
-    fields = _fields("mount", text, text, _MOUNT_FORM)
-    _only("mount", text, fields, _MOUNT_KEYS)
-    name, target = fields.get("volume", ""), fields.get("target", "")
-    if not is_name(name):
-        raise UsageError(f'--mount {text}: invalid volume name "{name}"', _MOUNT_FORM)
-    if not target.startswith("/"):
-        raise UsageError(f"--mount {text}: the target must be an absolute path", _MOUNT_FORM)
-    made: dict[str, Any] = {"volume": name, "path": clean(target)}
-    if made["path"] == "/":
-        raise UsageError(f"--mount {text}: the target must not be /", _MOUNT_FORM)
-    if "readOnly" in fields:
-        made["readOnly"] = _boolean("mount", text, fields["readOnly"])
-    return made
-
-
-def port(text: str) -> dict[str, Any]:
-    """Parse a ``--port`` to ``{"name", "hostPort", "hostIP"}``.  Raises UsageError."""
-    name, *rest = text.split(":", 1)
-    address, _, number = (rest[0] if rest else "").rpartition(":")
-    is_number = number.isascii() and number.isdigit() and len(number) <= 5
-    if not name or not is_number or not 0 < int(number) < 65536:
-        raise UsageError(f'--port: invalid value "{text}"', _PORT_FORM)
-    address = address.removeprefix("[").removesuffix("]")
-    if address:
-        from ipaddress import ip_address
-
-        try:
-            ip_address(address)
-        except ValueError:
-            raise UsageError(f'--port {text}: invalid IP address "{address}"', _PORT_FORM) from None
-    return {"name": name.replace("/", "-"), "hostPort": int(number), "hostIP": address}
-
-
-def _fields(option: str, text: str, rest: str, form: str) -> dict[str, str]:
-    fields: dict[str, str] = {}
-    for part in rest.split(",") if rest else ():
-        key, equals, value = part.partition("=")
-        if not equals or not key:
-            raise UsageError(f'--{option} {text}: "{part}" must be KEY=VALUE', form)
-        if key in fields:
-            raise UsageError(f'--{option} {text}: "{key}" given twice', form)
-        fields[key] = value
-    return fields
-
-
-def _only(option: str, text: str, fields: dict[str, str], known: frozenset[str]) -> None:
-    for key in fields:
-        if key not in known:
-            hint = ", ".join(sorted(known))
-            raise UsageError(f'--{option} {text}: unknown key "{key}"', hint)
-
-
-def _boolean(option: str, text: str, value: str) -> bool:
-    if value not in _BOOLEANS:
-        raise UsageError(f'--{option} {text}: invalid boolean "{value}"', "true or false")
-    return _BOOLEANS[value]
-
-
-def _number(option: str, text: str, value: str) -> int:
-    if not (value.isascii() and value.isdigit()) or int(value) > LAST_ID:
-        raise UsageError(f'--{option} {text}: invalid id "{value}"', f"0 to {LAST_ID}")
-    return int(value)

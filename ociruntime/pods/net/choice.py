@@ -13,28 +13,31 @@ RESTRICTED = "default-restricted"
 HINT = "default, default-restricted, none, host, all or names: NAME[:KEY=VALUE;KEY=VALUE],..."
 
 
-def parse(words: list[str]) -> list[tuple[str, str]]:
+def parse(words: list[str], where: str = "--net") -> list[tuple[str, str]]:
     """Parse ``NAME[:K=V;K2=V2],...`` to (name, arguments); without words, ``default``.
 
-    Raises UsageError for a duplicate name, ``none`` or ``host`` among others, or invalid arguments.
+    ``where`` begins the errors.  Raises UsageError for a duplicate name, ``none`` or ``host`` among
+    others, or invalid arguments.
     """
     found: dict[str, str] = {}
     for word in (part for text in words for part in text.split(",")):
         name, colon, arguments = word.partition(":")
         if not name:
-            raise UsageError("--net: the name must not be empty", HINT)
+            raise UsageError(f"{where}: the name must not be empty", HINT)
         if name in found:
-            raise UsageError(f'--net: "{name}" given twice')
+            raise UsageError(f'{where}: "{name}" given twice')
         for argument in arguments.split(";") if colon else ():
             key, equals, _ = argument.partition("=")
             if not key or not equals:
-                raise UsageError(f'--net: "{name}": argument "{argument}" must be KEY=VALUE', HINT)
+                raise UsageError(
+                    f'{where}: "{name}": argument "{argument}" must be KEY=VALUE', HINT
+                )
         if colon and name in (NONE, HOST, ALL):
-            raise UsageError(f'--net: "{name}" does not accept arguments')
+            raise UsageError(f'{where}: "{name}" does not accept arguments')
         found[name] = arguments
     for name in (NONE, HOST):
         if name in found and len(found) > 1:
-            raise UsageError(f'--net: "{name}" and other networks are mutually exclusive')
+            raise UsageError(f'{where}: "{name}" and other networks are mutually exclusive')
     return list(found.items()) or [(DEFAULT, "")]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ociruntime.base.errors import UsageError
+from ociruntime.base.errors import BadRequest, UsageError
 from ociruntime.pods.net.addresses import parse_address
 
 HOST = "host"
@@ -31,22 +31,13 @@ def parse_dns(
 ) -> dict[str, Any]:
     """Convert options to ``{"mode": "host|none|", "nameservers", "search", "options", "domain"}``.
 
-    ``servers`` are addresses, or just ``host`` (use the host's file) or ``none`` (ignore the
-    networks). Raises UsageError.
+    ``servers`` have passed ``check_servers``. Raises UsageError.
     """
     mode = ""
-    words = [word for text in servers for word in text.split(",")]
-    if HOST in words or NONE in words:
-        mode = HOST if HOST in words else NONE
-        if len(words) > 1 or search or options or domain:
+    if servers and servers[0] in (HOST, NONE):
+        mode, servers = servers[0], []
+        if search or options or domain:
             raise UsageError(f"--dns={mode} and other --dns options are mutually exclusive")
-        words = []
-    for word in words:
-        try:
-            parse_address(word.partition("%")[0])
-        except ValueError:
-            hint = "an IP address, host or none"
-            raise UsageError(f'--dns: invalid name server "{word}"', hint) from None
     for option, values in (
         ("--dns-search", search),
         ("--dns-opt", options),
@@ -57,11 +48,28 @@ def parse_dns(
                 raise UsageError(f'{option}: "{value}" must be a single word')
     return {
         "mode": mode,
-        "nameservers": words,
+        "nameservers": servers,
         "search": list(search),
         "options": list(options),
         "domain": domain,
     }
+
+
+def check_servers(where: str, servers: list[str]) -> None:
+    """Check for addresses, or just ``host`` (use the host's file) or ``none`` (the image's).
+
+    Raises BadRequest; ``where`` is the option or the JSON path.
+    """
+    for word in servers:
+        if word in (HOST, NONE):
+            if len(servers) > 1:
+                raise BadRequest(where, f"{word} and other name servers are mutually exclusive")
+            return
+        try:
+            parse_address(word.partition("%")[0])
+        except ValueError:
+            hint = "an IP address, host or none"
+            raise BadRequest(where, f'invalid name server "{word}"', hint) from None
 
 
 def resolv_conf(

@@ -22,28 +22,28 @@ from ociruntime.pods.bundle.copy_files import PrivateUsers, copy_metadata, copy_
 from ociruntime.pods.bundle.users import account, open_inside
 from ociruntime.pods.manifest import build as manifest
 from ociruntime.pods.manifest import environment, isolators, seccomp
-from ociruntime.pods.manifest.app_arguments import PodArguments
 from ociruntime.pods.manifest.app_options import REPLACED_BY_MANIFEST
 from ociruntime.pods.manifest.flavours import Flavour, check_number, flavour
 from ociruntime.pods.manifest.ports import check_network
+from ociruntime.pods.manifest.request import PodRequest
 from ociruntime.pods.manifest.volumes import check_owners
 from ociruntime.pods.operations.runtime_config import COUNT, Host, prepared_settings
 from ociruntime.pods.store.pod import Pod
 
 
 class Request:
-    """A request to create a pod.
+    """A request to create a pod, with what the caller contributes.
 
     ``networks`` are the names of --net, None before ``run``.  ``inherited`` is the environment for
     --inherit-env.  ``run_settings`` takes the UUID and returns settings for ``runtime-config``.
     ``warn`` is called with lines for the user, ``progress`` with the state of transfers.
     """
 
-    __slots__ = ("arguments", "host", "inherited", "networks", "progress", "run_settings", "warn")
+    __slots__ = ("host", "inherited", "networks", "pod", "progress", "run_settings", "warn")
 
-    def __init__(self, host: Host, arguments: PodArguments, warn: Callable[[str], None]) -> None:
+    def __init__(self, host: Host, pod: PodRequest, warn: Callable[[str], None]) -> None:
         self.host = host
-        self.arguments = arguments
+        self.pod = pod
         self.warn = warn
         self.progress: Progress | None = None
         self.networks: list[str] | None = None
@@ -70,46 +70,45 @@ def check(request: Request) -> Flavour:
 
     Raises UsageError, PodError.
     """
-    options = request.arguments.options
-    file = options.text("pod-manifest")
-    if file:
+    pod = request.pod
+    if pod.pod_manifest:
         for name in REPLACED_BY_MANIFEST:
-            if options.has(name):
+            if pod.given(name):
                 raise UsageError(f"--pod-manifest and --{name} are mutually exclusive")
-        if request.arguments.apps:
+        if pod.apps:
             raise UsageError("--pod-manifest and images are mutually exclusive")
-    elif not request.arguments.apps:
+    elif not pod.apps:
         raise UsageError(
             "requires at least one image",
             "IMAGE [OPTION]... [-- ARGUMENT]..., or --pod-manifest FILE",
         )
-    kind = flavour(options.text("flavor") or options.text("stage1-name") or "oci")
-    check_number(kind, len(request.arguments.apps))
-    if kind.name == "fly" and options.flag("private-users"):
+    kind = flavour(pod.flavor or pod.stage1_name or "oci")
+    check_number(kind, len(pod.apps))
+    if kind.name == "fly" and pod.private_users:
         raise UsageError(
             "--private-users: not supported by flavour fly, which uses the host's users"
         )
-    if options.flag("interactive") and len(request.arguments.apps) > 1:
-        number = len(request.arguments.apps)
+    if pod.interactive and len(pod.apps) > 1:
+        number = len(pod.apps)
         raise UsageError(f"--interactive requires a pod with one app; this one has {number}")
-    if options.flag("interactive") and options.flag("detach"):
+    if pod.interactive and pod.detach:
         raise UsageError("--interactive and --detach are mutually exclusive")
     networks = ["host"] if kind.name == "fly" else request.networks or []
     for alone in {"none", "host"}.intersection(networks):
-        if options.list("port"):
+        if pod.port:
             raise UsageError(f"--net={alone}: port forwarding is not possible", "leave out --port")
     if kind.name == "kvm":
-        from ociruntime.pods.kvm.settings import check_options
+        from ociruntime.pods.kvm.settings import check_request
 
-        check_options(options, request.host.local_config)
-    elif options.text("kvm-kernel"):
+        check_request(pod, request.host.local_config)
+    elif pod.kvm_kernel:
         raise UsageError("--kvm-kernel requires flavour kvm", "--flavor=kvm")
     return kind
 
 
 def _warn_of_ignored(request: Request, kind: Flavour) -> None:
-    given = [request.arguments.options, *(app.options for app in request.arguments.apps)]
-    ignored = [name for name in kind.ignored if any(values.has(name) for values in given)]
+    given = [request.pod, *request.pod.apps]
+    ignored = [name for name in kind.ignored if any(one.given(name) for one in given)]
     if ignored:
         request.warn(
             f"ignoring options without effect in flavour {kind.name}: --{', --'.join(ignored)}"
@@ -118,23 +117,19 @@ def _warn_of_ignored(request: Request, kind: Flavour) -> None:
 
 def _draft(request: Request, store: Store) -> tuple[manifest.Draft, dict[str, Image]]:
     """Return the manifest's draft, and the images by name of app."""
-    arguments = request.arguments
-    options = arguments.options
-    if options.text("pod-manifest"):
+    pod = request.pod
+    if pod.pod_manifest:
         from ociruntime.pods.manifest.input import read_input
 
-        draft = read_input(options.text("pod-manifest"), store)
-        if options.flag("interactive"):
+        draft = read_input(pod.pod_manifest, store)
+        if pod.interactive:
             manifest.make_interactive(draft.manifest)
         ids = [store.find(entry["image"]["id"]).id for entry in draft.manifest["apps"]]
         images = [fetch_image(request, store, id) for id in ids]
     else:
-        variables = environment.pod_variables(options.list("set-env-file"), options.list("set-env"))
-        images = [
-            fetch_image(request, store, app.image, app.options.text("signature"))
-            for app in arguments.apps
-        ]
-        draft = manifest.build(arguments, list(images), variables, request.inherited)
+        variables = environment.pod_variables(pod.set_env_file, pod.set_env)
+        images = [fetch_image(request, store, app.image, app.signature) for app in pod.apps]
+        draft = manifest.build(pod, list(images), variables, request.inherited)
     names = [entry["name"] for entry in draft.manifest["apps"]]
     return draft, dict(zip(names, images, strict=True))
 
@@ -147,11 +142,11 @@ def fetch_image(request: Request, store: Store, reference: str, signature: str =
     from ociruntime.images.fetch import fetch
     from ociruntime.images.model.settings import Settings
 
-    options, host = request.arguments.options, request.host
-    policy = options.text("pull-policy") or "new"
-    if options.flag("store-only"):
+    pod, host = request.pod, request.host
+    policy = pod.pull_policy
+    if pod.store_only:
         policy = "never"
-    elif options.flag("no-store"):
+    elif pod.no_store:
         policy = "update"
     data = None
     if signature:
@@ -182,7 +177,7 @@ def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None
         isolators.check(entry["app"].get("isolators", []), f'app "{entry["name"]}"')
         seccomp.check(entry["app"].get("isolators", []))
     check_number(kind, len(draft.manifest["apps"]))
-    if request.arguments.options.flag("private-users"):
+    if request.pod.private_users:
         check_owners(draft.manifest["volumes"], COUNT)
     for volume in draft.manifest["volumes"]:
         if volume["kind"] == "host" and not os.path.exists(volume["source"]):
@@ -204,13 +199,12 @@ def _make(
     from ociruntime.pods.store.manifest_file import write_manifest, write_runtime_config
     from ociruntime.pods.store.phases import make_pod
 
-    options, host = request.arguments.options, request.host
+    wanted, host = request.pod, request.host
 
     def fill(pod: Pod) -> None:
-        private, overlay = options.flag("private-users"), not options.flag("no-overlay")
-        settings = prepared_settings(host, kind.name, private, overlay)
-        if options.text("kvm-kernel"):
-            settings["kvm_kernel"] = os.path.abspath(options.text("kvm-kernel"))
+        settings = prepared_settings(host, wanted, kind.name)
+        if wanted.kvm_kernel:
+            settings["kvm_kernel"] = os.path.abspath(wanted.kvm_kernel)
         trees = {name: render(host, image) for name, image in images.items()}
         fault("prepare.after-render")
         budget = CopyBudget(host)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from ociruntime.base.errors import UsageError
-from ociruntime.commandline.parser import Arguments
+from ociruntime.pods.manifest.request import PodRequest
 
 SHM_SIZE = 64 << 20
 COUNT = 65536  # number of ids of a pod with --private-users
@@ -41,18 +41,17 @@ class Host:
         self.debug = False
 
 
-def prepared_settings(
-    host: Host, flavour: str, private_users: bool, overlay: bool
-) -> dict[str, Any]:
+def prepared_settings(host: Host, request: PodRequest, flavour: str) -> dict[str, Any]:
     """Return the settings that are fixed when the pod is prepared."""
+    private = {"shift": _new_shift(), "count": COUNT} if request.private_users else None
     return {
         "flavor": flavour,
         "runtime": host.runtime,
         "mutable": False,
         "on_failure": "halt",
         "insecure": sorted(host.insecure),
-        "overlay": overlay,
-        "private_users": {"shift": _new_shift(), "count": COUNT} if private_users else None,
+        "overlay": not request.no_overlay,
+        "private_users": private,
         "debug": host.debug,
         "directory": host.directory,
         "local_config": host.local_config,
@@ -61,35 +60,24 @@ def prepared_settings(
     }
 
 
-def run_settings(values: Arguments, uuid: str, flavour: str) -> dict[str, Any]:
-    """Return the settings from options of ``run``, ``run-prepared`` or ``app sandbox``.
+def run_settings(request: PodRequest, uuid: str, flavour: str) -> dict[str, Any]:
+    """Return the settings that are fixed when the pod is run.
 
-    Pass an empty ``uuid`` to check the options only.  Raises UsageError.
+    Pass an empty ``uuid`` to check the request only.  Raises UsageError.
     """
     from ociruntime.pods.net import choice, resolver
 
-    # The parser stores "true" for --net without a value.
-    names = [name for name in values.text("net").split(",") if name not in ("", "true")]
-    networks = choice.parse(names)
-    dns = resolver.parse_dns(
-        values.list("dns"),
-        values.list("dns-search"),
-        values.list("dns-opt"),
-        values.text("dns-domain"),
-    )
-    hosts = resolver.parse_hosts_entries(values.list("hosts-entry"))
-    hostname = values.text("hostname") or f"ocipod-{uuid}"
-    if not _is_host_name(hostname):
-        hint = "letters, digits, dashes and dots, at most 64"
-        raise UsageError(f'--hostname: invalid hostname "{hostname}"', hint)
-    if values.flag("mds-register"):
+    networks = choice.parse(request.net, request.where("net"))
+    dns = resolver.parse_dns(request.dns, request.dns_search, request.dns_opt, request.dns_domain)
+    hosts = resolver.parse_hosts_entries(request.hosts_entry)
+    if request.mds_register:
         raise UsageError("--mds-register: a metadata service is not supported")
-    if values.has("shm-size") and values.text("ipc") == "parent":
+    if request.shm_size is not None and request.ipc == "parent":
         raise UsageError("--shm-size and --ipc=parent are mutually exclusive")
     if flavour == "fly":  # shares the host's namespaces
         networks, ipc = [("host", "")], "parent"
     else:
-        ipc = "parent" if values.text("ipc") == "parent" else "private"
+        ipc = "parent" if request.ipc == "parent" else "private"
     if flavour == "kvm":
         from ociruntime.pods.kvm.settings import check_networks
 
@@ -98,18 +86,11 @@ def run_settings(values: Arguments, uuid: str, flavour: str) -> dict[str, Any]:
         "net": [list(network) for network in networks],
         "dns": dns,
         "hosts": hosts,
-        "hostname": hostname,
+        "hostname": request.hostname or f"ocipod-{uuid}",
         "ipc": ipc,
-        "shm_size": _shm_size(values),
-        "interactive": values.flag("interactive"),
+        "shm_size": request.shm_size or SHM_SIZE,
+        "interactive": request.interactive,
     }
-
-
-def _shm_size(values: Arguments) -> int:
-    """Return the size of /dev/shm in bytes.  Raises UsageError."""
-    from ociruntime.pods.manifest.isolators import size_option
-
-    return size_option(values, "shm-size") if values.has("shm-size") else SHM_SIZE
 
 
 def _new_shift() -> int:
@@ -118,10 +99,3 @@ def _new_shift() -> int:
 
     number = int.from_bytes(os.urandom(4), "little") % (_HIGHEST_SHIFT - 2)
     return (number + 2) * COUNT
-
-
-def _is_host_name(text: str) -> bool:
-    return len(text) < 65 and all(
-        part and part.isascii() and part.replace("-", "").isalnum() and part.strip("-") == part
-        for part in text.rstrip("-").split(".")
-    )

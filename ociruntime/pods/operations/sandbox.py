@@ -8,12 +8,18 @@ from typing import Any
 
 from ociruntime.base.errors import HostError, PodError, UsageError
 from ociruntime.base.fault import fault
-from ociruntime.commandline.parser import Arguments
 from ociruntime.images.model.image import Image
-from ociruntime.pods.manifest.app_arguments import AppArguments
-from ociruntime.pods.manifest.build import MUTABLE, Draft, add_app, empty_manifest, is_mutable
+from ociruntime.pods.manifest.build import (
+    MUTABLE,
+    Draft,
+    add_app,
+    empty_manifest,
+    is_mutable,
+    with_clean_source,
+)
 from ociruntime.pods.manifest.flavours import flavour
-from ociruntime.pods.manifest.ports import add_ports, check_network, port_of_name
+from ociruntime.pods.manifest.ports import add_ports, check_network
+from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 from ociruntime.pods.manifest.volumes import check_owners
 from ociruntime.pods.operations.prepare import (
     CopyBudget,
@@ -37,23 +43,19 @@ from ociruntime.pods.store.manifest_file import (
 from ociruntime.pods.store.pod import Pod
 from ociruntime.pods.store.removal import remove_tree
 
-_PORT_FORM = "NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT, or as in 80-tcp:8080"
 _MUTABLE_HINT = "only pods of `app sandbox` can be changed"
 
 
-def settings_of(host: Host, values: Arguments, uuid: str) -> dict[str, Any]:
+def settings_of(host: Host, request: SandboxRequest, uuid: str) -> dict[str, Any]:
     """Return the ``runtime-config`` of a mutable pod.  Raises UsageError.
 
-    Pass an empty ``uuid`` to check the options only.
+    Pass an empty ``uuid`` to check the request only.
     """
-    prepared = prepared_settings(
-        host, "oci", values.flag("private-users"), not values.flag("no-overlay")
-    )
-    settings = prepared | run_settings(values, uuid, "oci")
-    settings |= {"mutable": True, "on_failure": values.text("on-failure") or "keep"}
-    if values.flag("keep"):
+    settings = prepared_settings(host, request, "oci") | run_settings(request, uuid, "oci")
+    settings |= {"mutable": True, "on_failure": request.on_failure}
+    if request.keep:
         settings["keep"] = True
-    kind = flavour(values.text("flavor") or "oci").name
+    kind = flavour(request.flavor or "oci").name
     if kind != "oci":
         raise UsageError(f"--flavor={kind}: mutable pods require flavour oci")
     if settings["interactive"]:
@@ -61,31 +63,16 @@ def settings_of(host: Host, values: Arguments, uuid: str) -> dict[str, Any]:
     return settings
 
 
-def manifest_of(values: Arguments, networks: list[str]) -> dict[str, Any]:
+def manifest_of(request: SandboxRequest, networks: list[str]) -> dict[str, Any]:
     """Return the manifest of a mutable pod that joins ``networks``.  Raises UsageError."""
-    manifest = empty_manifest(values)
+    manifest = empty_manifest(request)
     manifest["annotations"].append({"name": MUTABLE, "value": "true"})
-    add_ports(manifest, [parse_port(text) for text in values.list("port")])
+    add_ports(manifest, request.port, request.where("port"))
     check_network(manifest, networks)
     return manifest
 
 
-def parse_port(text: str) -> dict[str, Any]:
-    """Parse a ``--port`` of `app sandbox`, in ocipod's form or rkt's.  Raises UsageError."""
-    from ociruntime.pods.manifest.volumes import port
-
-    fields = text.split(":", 3)
-    if len(fields) < 4:
-        return port(text)
-    _, protocol, inside, rest = fields
-    try:
-        name = port_of_name(f"{inside}-{protocol}")["name"]
-    except ValueError:
-        raise UsageError(f'--port: invalid value "{text}"', _PORT_FORM) from None
-    return port(f"{name}:{rest}")
-
-
-def make_sandbox(host: Host, values: Arguments) -> Pod:
+def make_sandbox(host: Host, request: SandboxRequest) -> Pod:
     """Create a mutable pod without apps; return it in phase ``prepare``, its lock held.
 
     Raises RuntimeFailure.
@@ -93,17 +80,14 @@ def make_sandbox(host: Host, values: Arguments) -> Pod:
     from ociruntime.pods.store.manifest_file import write_manifest, write_runtime_config
     from ociruntime.pods.store.phases import make_pod
 
-    networks = [name for name, _ in settings_of(host, values, "")["net"]]
-    manifest = manifest_of(values, networks)
+    networks = [name for name, _ in settings_of(host, request, "")["net"]]
+    manifest = manifest_of(request, networks)
 
     def fill(pod: Pod) -> None:
         write_manifest(pod, manifest)
-        write_runtime_config(pod, settings_of(host, values, pod.uuid))
+        write_runtime_config(pod, settings_of(host, request, pod.uuid))
 
     return make_pod(host.directory, fill)
-
-
-_VOLUME_FORM = "name=NAME,kind=host|empty,source=DIR,target=DIR[,readOnly=true]"
 
 
 def add_to_pod(pod: Pod, request: Request) -> str:
@@ -115,8 +99,8 @@ def add_to_pod(pod: Pod, request: Request) -> str:
     from ociruntime.pods.store.lock import prepare_lock
 
     _check(pod)
-    request.arguments.options.texts["pull-policy"] = "never"
-    app = request.arguments.apps[0]
+    request.pod.pull_policy = "never"
+    (app,) = request.pod.apps
     # image gc must not remove the tree before the manifest refers to it.
     with prepare_lock(pod.directory, exclusive=False), Store(pod.directory) as store:
         image = fetch_image(request, store, app.image)
@@ -134,14 +118,14 @@ def _check(pod: Pod) -> None:
         raise PodError(f"pod {pod.uuid} is not ready", "wait with ocipod status --wait-ready")
 
 
-def _add(pod: Pod, request: Request, app: AppArguments, image: Image) -> str:
+def _add(pod: Pod, request: Request, app: AppRequest, image: Image) -> str:
     before = read_manifest(pod)
     draft = Draft(read_manifest(pod))
-    _add_volumes(draft.manifest, app)
+    app.mount = [*app.mount, *_add_volumes(draft.manifest, app)]
     settings = read_runtime_config(pod)
     if settings["private_users"]:
         check_owners(draft.manifest["volumes"], settings["private_users"]["count"])
-    entry = add_app(draft, app, image, [], {}, request.inherited)
+    entry = add_app(draft, app, image, [], {}, {})
     name = str(entry["name"])
     for warning in draft.warnings:
         request.warn(warning)
@@ -173,27 +157,25 @@ def _add(pod: Pod, request: Request, app: AppArguments, image: Image) -> str:
     return name
 
 
-def _add_volumes(manifest: dict[str, Any], app: AppArguments) -> None:
-    """Split each ``--mnt-volume`` into a volume and this app's mount of it.  Raises UsageError."""
-    from ociruntime.pods.manifest import volumes
+def _add_volumes(manifest: dict[str, Any], app: AppRequest) -> list[dict[str, Any]]:
+    """Split each ``--mnt-volume`` into a volume and a mount of it; return the mounts.
 
-    for text in app.options.list("mnt-volume"):
-        fields = dict(part.partition("=")[::2] for part in text.split(","))
-        name, target = fields.pop("name", ""), fields.pop("target", "")
-        if not name or not target:
-            raise UsageError(f'--mnt-volume: invalid value "{text}"', _VOLUME_FORM)
-        rest = ",".join(f"{key}={value}" for key, value in fields.items())
-        made = volumes.volume(f"{name},{rest}")
+    Raises UsageError.
+    """
+    where = app.where("mnt_volume")
+    mounts = []
+    for one in app.mnt_volume:
+        made = with_clean_source({key: value for key, value in one.items() if key != "target"})
+        name = made["name"]
         if made["kind"] == "host" and not os.path.exists(made["source"]):
-            raise UsageError(
-                f"--mnt-volume: {made['source']}: no such file or directory on this host"
-            )
+            raise UsageError(f"{where}: {made['source']}: no such file or directory on this host")
         known = [volume for volume in manifest["volumes"] if volume["name"] == name]
         if known and known[0] != made:
-            raise UsageError(f'--mnt-volume: the pod already has a different volume "{name}"')
+            raise UsageError(f'{where}: the pod already has a different volume "{name}"')
         if not known:
             manifest["volumes"].append(made)
-        app.options.lists.setdefault("mount", []).append(f"volume={name},target={target}")
+        mounts.append({"volume": name, "path": one["target"]})
+    return mounts
 
 
 def remove_app(pod: Pod, wanted: str, seconds: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import fields
 
 import pytest
 
@@ -16,6 +17,7 @@ from ociruntime.manager.client import options as client_options
 from ociruntime.manager.daemon import options as daemon_options
 from ociruntime.pods.cli import options as pod_options
 from ociruntime.pods.manifest.app_options import APP_OPTIONS
+from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 from ociruntime.runtime.cli import help as runtime_help
 from ociruntime.runtime.lifecycle.options import state_root
 from tests.support import project
@@ -27,6 +29,7 @@ PROGRAMS = (RUNTIME, PODS, CLIENT)
 COMMANDS = [(program, command) for program in PROGRAMS for command in program.commands]
 KINDS = {"flag", "text", "number", "count", "choice", "list", "optional", "joined"}
 COLUMNS = 80
+REQUESTS = (AppRequest, SandboxRequest)
 
 EVERY_PROGRAM = pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
 EVERY_COMMAND = pytest.mark.parametrize(
@@ -135,7 +138,7 @@ def test_examples_are_understood(program: Program, command: Command, line: str) 
 
 @EVERY_PROGRAM
 def test_every_option_is_read(program: Program) -> None:
-    """Its name occurs in quotes, besides its definition."""
+    """Its name occurs in quotes, besides its definition, or it is a field of a request."""
     folder = {"ociruntime": "runtime/cli", "ocipod": "pods", "ocictl": "manager/client"}
     sources = "".join(
         path.read_text() for path in sorted((project.PACKAGE / folder[program.name]).rglob("*.py"))
@@ -144,6 +147,7 @@ def test_every_option_is_read(program: Program) -> None:
     options = {one.name for one in program.options}
     options |= {one.name for command in program.commands for one in command.options if one.help}
     unread = {name for name in options if f'"{name}"' not in sources}
+    unread -= {one.name.replace("_", "-") for kind in REQUESTS for one in fields(kind)}
     # `prepare` prints nothing but the UUID anyway; `Program` and the main modules ask for help.
     assert unread <= {"quiet", "help"}
 

@@ -1,4 +1,4 @@
-"""The request for a new container: every member, good and bad, and its arguments of ``ocipod``."""
+"""The request for a new container: every member, good and bad, and what ``ocipod`` reads."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import BadRequest
-from ociruntime.manager.containers.spec import check_spec, fetch_args, global_args, pod_args
+from ociruntime.manager.containers.spec import check_spec, fetch_args, global_args, pod_requests
 from ociruntime.pods.bundle.app_config import CAPABILITIES
+from ociruntime.pods.manifest.request import (
+    AppRequest,
+    SandboxRequest,
+    document_of,
+    from_document,
+)
 
 WHOLE: dict[str, Any] = {
     "name": "web",
@@ -80,10 +86,7 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
         {"volumes": [{"source": "/x", "target": "/y", "mode": "z"}]},
         "volumes[0].mode: unknown member",
     ),
-    (
-        {"volumes": [{"source": "/a,b", "target": "/x"}]},
-        "volumes[0].source: the path must not contain a comma",
-    ),
+    ({"volumes": [{"name": "a", "target": "/."}]}, "volumes[0].target: must not be /"),
     (
         {"volumes": [{"name": "a", "target": "/a"}, {"source": "/no/such", "target": "/x"}]},
         "volumes[1].source: /no/such not found on this host (create it first",
@@ -106,8 +109,12 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ),
     ({"memory": "1G"}, "memory: must be an integer"),
     ({"memory": True}, "memory: must be an integer"),
-    ({"memory": 1}, "memory: 1 is not between 4096 and"),
-    ({"cpus": 0}, "cpus: 0 is not between"),
+    ({"memory": 1}, "memory: 1 is too small (4096 bytes or more)"),
+    ({"cpus": 0.009}, "cpus: 0.009 is not between 0.01 and 4096"),
+    ({"env": {"A": "\ud800"}}, "env.A: must be valid Unicode"),
+    ({"hostname": "a_b"}, 'hostname: invalid hostname "a_b"'),
+    ({"dns": ["9.9.9.9", "nine"]}, 'dns: invalid name server "nine"'),
+    ({"ports": [{"host_ip": "x", "host_port": 1, "port": 1}]}, "ports[0].host_ip: invalid IP"),
     ({"cpus": "1"}, "cpus: must be a number"),
     ({"cap_add": ["CAP_FLY"]}, 'cap_add[0]: unknown capability "CAP_FLY"'),
     ({"read_only": "yes"}, "read_only: must be true or false"),
@@ -148,27 +155,34 @@ ID = "ab" * 32
 IMAGE = {"image": "busybox"}
 
 
-def arguments(**spec: Any) -> tuple[list[str], list[str]]:  # noqa: ANN401 - JSON
+def requests(**spec: Any) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: ANN401 - JSON
+    """Return the documents for the pod and its app; ``ocipod`` accepts them."""
     given = check_spec(IMAGE | spec)
-    return pod_args(given, ID, "sha256:1", lambda name: f"/volumes/{name}")
+    pod, app = pod_requests(given, ID, "sha256:1", lambda name: f"/volumes/{name}")
+    documents = document_of(pod), document_of(app)
+    assert document_of(from_document(SandboxRequest, documents[0])) == documents[0]
+    assert document_of(from_document(AppRequest, documents[1])) == documents[1]
+    return documents
 
 
-def sandbox(**spec: Any) -> list[str]:  # noqa: ANN401 - JSON
-    return arguments(**spec)[0]
+def sandbox(**spec: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    found = requests(**spec)[0]
+    assert found.pop("detach")
+    assert found.pop("keep")
+    assert found.pop("annotation") == {"ocid/container": ID}
+    return found
 
 
-def add(**spec: Any) -> list[str]:  # noqa: ANN401 - JSON
-    found = arguments(**spec)[1]
-    assert found[:3] == ["sha256:1", "--name=app", f"--environment=HOSTNAME={ID[:12]}"]
-    return found[3:]
+def add(**spec: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
+    found = requests(**spec)[1]
+    assert (found.pop("image"), found.pop("name")) == ("sha256:1", "app")
+    assert found["environment"].pop("HOSTNAME") == ID[:12]
+    return found if found["environment"] else found | {"environment": {}}
 
 
 def test_the_least() -> None:
-    assert sandbox() == [
-        *("app", "sandbox", "--detach", "--keep", "--on-failure=keep"),
-        *(f"--annotation=ocid/container={ID}", "--net=default", f"--hostname={ID[:12]}"),
-    ]
-    assert add() == []
+    assert sandbox() == {"net": ["default"], "hostname": ID[:12]}
+    assert add() == {"environment": {}}
 
 
 def test_of_the_pod() -> None:
@@ -177,23 +191,32 @@ def test_of_the_pod() -> None:
         {"host_ip": "::1", "host_port": 53, "port": 53, "protocol": "udp"},
     ]
     found = sandbox(network="lan", hostname="web", dns=["9.9.9.9", "1.1.1.1"], ports=ports)
-    assert found[-6:] == [
-        *("--net=lan", "--hostname=web", "--dns=9.9.9.9", "--dns=1.1.1.1"),
-        *("--port=port-0:tcp:80::8080", "--port=port-1:udp:53:[::1]:53"),
-    ]
+    assert found == {
+        "net": ["lan"],
+        "hostname": "web",
+        "dns": ["9.9.9.9", "1.1.1.1"],
+        "port": [
+            {"name": "80-tcp", "hostPort": 8080, "hostIP": ""},
+            {"name": "53-udp", "hostPort": 53, "hostIP": "::1"},
+        ],
+    }
+    # As in the records of earlier versions, which passed the text on to options of ``ocipod``.
+    found = sandbox(network="a:IP=10.0.0.9,b", dns=["9.9.9.9,1.1.1.1"])
+    assert (found["net"], found["dns"]) == (["a:IP=10.0.0.9", "b"], ["9.9.9.9", "1.1.1.1"])
 
 
 def test_the_host_name_is_exported() -> None:
-    assert "--environment=HOSTNAME=web" in arguments(hostname="web")[1]
-    assert "--environment=HOSTNAME=own" in arguments(hostname="web", env={"HOSTNAME": "own"})[1]
-    shared = arguments(network="host")
-    assert f"--hostname={os.uname().nodename}" in shared[0]
-    assert f"--environment=HOSTNAME={os.uname().nodename}" in shared[1]
+    assert requests(hostname="web")[1]["environment"] == {"HOSTNAME": "web"}
+    own = requests(hostname="web", env={"HOSTNAME": "own"})[1]
+    assert own["environment"] == {"HOSTNAME": "own"}
+    shared = requests(network="host")
+    assert shared[0]["hostname"] == os.uname().nodename
+    assert shared[1]["environment"] == {"HOSTNAME": os.uname().nodename}
 
 
 def test_of_the_app() -> None:
     volumes = [
-        {"source": "/srv", "target": "/data", "read_only": True},
+        {"source": "/srv", "target": "/data, old", "read_only": True},
         {"name": "db", "target": "/db"},
     ]
     found = add(
@@ -202,40 +225,49 @@ def test_of_the_app() -> None:
         user="7:8",
         volumes=volumes,
         memory=1 << 20,
-        cpus=1.5,
+        cpus=1 / 3,
         pids_limit=9,
         stop_signal="quit",
         read_only=True,
         stdin=True,
     )
-    assert found == [
-        *("--environment=A=1=2", "--environment=B=", "--working-dir=/srv", "--memory=1048576"),
-        *("--cpu=1.5", "--pids=9", "--stop-signal=quit", "--user=7", "--group=8"),
-        *("--stdin=stream", "--readonly-rootfs"),
-        "--mnt-volume=name=volume-0,kind=host,source=/srv,target=/data,readOnly=true",
-        "--mnt-volume=name=volume-1,kind=host,source=/volumes/db,target=/db",
-    ]
-    assert add(tty=True, stdin=True) == ["--stdin=tty", "--stdout=tty", "--stderr=tty"]
+    own: dict[str, Any] = {"name": "volume-0", "kind": "host", "source": "/srv"}
+    named = {"name": "volume-1", "kind": "host", "source": "/volumes/db", "target": "/db"}
+    assert found == {
+        "environment": {"A": "1=2", "B": ""},
+        "working_dir": "/srv",
+        "memory": 1 << 20,
+        "cpu": 333,
+        "pids": 9,
+        "stop_signal": "quit",
+        "user": "7",
+        "group": "8",
+        "stdin": "stream",
+        "readonly_rootfs": True,
+        "mnt_volume": [own | {"target": "/data, old", "readOnly": True}, named],
+    }
+    terminal = {"stdin": "tty", "stdout": "tty", "stderr": "tty"}
+    assert add(tty=True, stdin=True) == {"environment": {}, **terminal}
 
 
 @pytest.mark.parametrize(
-    ("spec", "program"),
+    ("spec", "exec", "arguments"),
     [
-        ({"command": ["a", "--", "b"]}, ["--", "a", "--", "b"]),
-        ({"command": []}, []),
-        ({"entrypoint": ["e", "1"], "command": ["2"]}, ["--exec=e", "--", "1", "2"]),
-        ({"entrypoint": ["e"]}, ["--exec=e", "--"]),
-        ({"entrypoint": [], "command": ["c", "1"]}, ["--exec=c", "--", "1"]),
-        ({"image": None, "rootfs": "/r", "command": ["/c", "/"]}, ["--exec=/c", "--", "/"]),
+        ({"command": ["a", "--", "---"]}, None, ["a", "--", "---"]),
+        ({"command": []}, None, None),
+        ({"entrypoint": ["e", "1"], "command": ["2"]}, "e", ["1", "2"]),
+        ({"entrypoint": ["e"]}, "e", []),
+        ({"entrypoint": [], "command": ["c", "1"]}, "c", ["1"]),
+        ({"image": None, "rootfs": "/r", "command": ["/c", "/"]}, "/c", ["/"]),
     ],
 )
-def test_programs(spec: dict[str, Any], program: list[str]) -> None:
-    assert add(**spec) == program
+def test_programs(spec: dict[str, Any], exec: str | None, arguments: list[str] | None) -> None:
+    found = add(**spec)
+    assert (found.get("exec"), found.get("arguments")) == (exec, arguments)
 
 
 def retained(**spec: Any) -> set[str]:  # noqa: ANN401 - JSON
-    (word,) = add(**spec)
-    return set(word.removeprefix("--caps-retain=").split(",")) - {""}
+    return set(add(**spec)["caps_retain"])
 
 
 def test_capabilities() -> None:

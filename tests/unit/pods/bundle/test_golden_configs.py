@@ -14,7 +14,7 @@ import pytest
 
 import ociruntime.pods.bundle
 from ociruntime.pods.bundle.app_config import AppFacts, app_config
-from ociruntime.pods.manifest.app_arguments import parse_pod_arguments
+from ociruntime.pods.manifest.app_arguments import parse_pod_arguments, pod_request
 from ociruntime.pods.manifest.app_options import APP_OPTIONS, PREPARE_OPTIONS
 from ociruntime.pods.manifest.build import build
 from ociruntime.pods.manifest.flavours import FLAVOURS
@@ -59,7 +59,7 @@ class Image:
 
 def made(case: str) -> dict[str, Any]:
     words = parse_pod_arguments(CASES[case].split(), PREPARE_OPTIONS, APP_OPTIONS)
-    manifest = build(words, [Image()], {}, {}).manifest
+    manifest = build(pod_request(words), [Image()], {}, {}).manifest
     facts = AppFacts("6733c088-a507-4694-aabf-5cd2e0b1f5b3", "/pod/apps/image/bundle/rootfs")
     facts.namespaces = {kind: f"/proc/9/ns/{kind}" for kind in ("pid", "network", "ipc", "uts")}
     facts.environment = {"PATH": "/bin", "AC_APP_NAME": "image"}

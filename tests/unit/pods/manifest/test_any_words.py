@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.base.paths import clean
 from ociruntime.pods.manifest import isolators, volumes
-from ociruntime.pods.manifest.app_arguments import PodArguments, parse_pod_arguments
+from ociruntime.pods.manifest.app_arguments import PodArguments, parse_pod_arguments, pod_request
 from ociruntime.pods.manifest.app_options import APP_OPTIONS, PREPARE_OPTIONS, RUN_OPTIONS
 from ociruntime.pods.manifest.build import build
 from ociruntime.pods.manifest.environment import parse_file
@@ -56,7 +56,7 @@ def test_command_lines(words: list[str]) -> None:
     if said is None or not said.apps:
         return
     try:
-        manifest = build(said, [Image()] * len(said.apps), {}, {}).manifest
+        manifest = build(pod_request(said), [Image()] * len(said.apps), {}, {}).manifest
     except RuntimeFailure:
         return
     names = [entry["name"] for entry in manifest["apps"]]

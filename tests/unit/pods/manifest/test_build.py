@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import PodError, UsageError
-from ociruntime.pods.manifest.app_arguments import parse_pod_arguments
+from ociruntime.pods.manifest.app_arguments import parse_pod_arguments, pod_request
 from ociruntime.pods.manifest.app_options import APP_OPTIONS, PREPARE_OPTIONS, RUN_OPTIONS
 from ociruntime.pods.manifest.build import Draft, build
 from ociruntime.pods.manifest.names import name_of_image
@@ -34,7 +34,8 @@ def draft(
     inherited: dict[str, str] | None = None,
 ) -> Draft:
     words = parse_pod_arguments(text.split(), POD, APP_OPTIONS)
-    return build(words, list(images) or [SHELL] * len(words.apps), variables or {}, inherited or {})
+    given = list(images) or [SHELL] * len(words.apps)
+    return build(pod_request(words), [*given], variables or {}, inherited or {})
 
 
 def entries(text: str, *images: Image) -> list[dict[str, Any]]:
@@ -179,35 +180,36 @@ def test_the_terminal_is_for_one_app() -> None:
         ("--port=80-tcp:\N{SUPERSCRIPT ONE} i", [], "invalid value"),
         ("--port=80-tcp:zz:1 i", [], "invalid IP address"),
         ("--port=80-tcp:1 --port=81-tcp:127.0.0.1:1 i", [], "tcp port 1 of the host"),
-        ("--volume=a i", [], 'unknown kind "" (host or empty)'),
-        ("--volume=a,kind=host i", [], "must be an absolute path"),
+        ("--volume=a i", [], '--volume a: kind: unknown value "" (host, empty)'),
+        ("--volume=a,kind=host i", [], "source: required"),
         ("--volume=a,kind=empty,mode=9 i", [], "must be octal"),
-        ("--volume=a,kind=empty,source=/x i", [], 'unknown key "source"'),
+        ("--volume=a,kind=empty,source=/x i", [], "source: unknown member"),
         ("--volume=a,kind=empty --volume=a,kind=empty i", [], "given twice"),
         ("--volume=a,kind=empty,uid=x i", [], "invalid id"),
         ("--volume=a,kind=empty,gid=4294967295 i", [], 'invalid id "4294967295"'),
         ("--volume=a,kind=empty,readOnly=x i", [], "invalid boolean"),
         ("i --mount volume=a,target=/x", [], 'unknown volume "a"'),
-        ("i --mount volume=a,target=x", [], "must be an absolute path"),
-        ("i --mount volume=a,target=/..", [], "the target must not be /"),
+        ("i --mount volume=a,target=x", [], "is not an absolute path"),
+        ("i --mount volume=a,target=/..", [], "must not be /"),
         ("--volume=a,kind=empty,kind=host i", [], '"kind" given twice'),
         ("i --memory=9999999999T", [], '"9999999999T" is too large'),
-        ("i --seccomp=mode=keep,read", [], 'invalid part "mode=keep"'),
-        ("i --memory=4095", [], "too small"),
+        ("i --seccomp=mode=keep,read", [], '--seccomp: mode: unknown value "keep"'),
+        ("i --memory=4095", [], "--memory: 4095 is too small (4096 bytes or more)"),
+        ("i --pids=many", [], '--pids: invalid value "many" (a decimal number)'),
         ("i --memory=1Q", [], "invalid size"),
         ("i --cpu=0", [], "out of range"),
         ("i --cpu=x", [], "invalid number of CPUs"),
-        ("i --cpu-shares=1", [], "2 to 262144"),
-        ("i --oom-score-adj=1001", [], "-1000 to 1000"),
+        ("i --cpu-shares=1", [], "--cpu-shares: 1 is not between 2 and 262144"),
+        ("i --oom-score-adj=1001", [], "1001 is not between -1000 and 1000"),
         ("i --caps-retain=CAP_KILL --caps-remove=CAP_CHOWN", [], "mutually exclusive"),
         ("i --caps-retain=CAP_NOTHING", [], "unknown capability"),
-        ("i --seccomp=chmod", [], "mode and names"),
+        ("i --seccomp=chmod", [], "--seccomp: mode: required"),
         ("i --seccomp=mode=retain,@x/y", [], "unknown set"),
         ("i --seccomp=mode=retain,errno=ENOTHING,read", [], "unknown errno"),
         ("i --environment=x", [], "must be NAME=VALUE"),
-        ("i --supplementary-gids=staff", [], "invalid group id"),
-        ("i --supplementary-gids=4294967295", [], "invalid group id"),
-        ("i --working-dir=x", [], "must be an absolute path"),
+        ("i --supplementary-gids=staff", [], "invalid id"),
+        ("i --supplementary-gids=4294967295", [], "invalid id"),
+        ("i --working-dir=x", [], '--working-dir: "x" is not an absolute path'),
     ],
 )
 def test_refusals(text: str, images: list[Image], message: str) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ociruntime.base.errors import UsageError
+from ociruntime.base.errors import BadRequest, UsageError
 from ociruntime.pods.net.resolver import (
+    check_servers,
     host_dns,
     hosts,
     parse_dns,
@@ -59,11 +60,8 @@ def test_loopback_of_the_host_is_out_of_reach() -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ((["host", "9.9.9.9"], [], [], ""), "--dns=host and other --dns options"),
+        ((["host"], ["lan"], [], ""), "--dns=host and other --dns options"),
         ((["none"], ["lan"], [], ""), "--dns=none and other --dns options"),
-        ((["none,host"], [], [], ""), "mutually exclusive"),
-        ((["nine"], [], [], ""), 'invalid name server "nine"'),
-        (([""], [], [], ""), "invalid name server"),
         (([], ["a b"], [], ""), "--dns-search"),
         (([], [], ["a\nnameserver 1.1.1.1"], ""), "--dns-opt"),
         (([], [], [], "a\tb"), "--dns-domain"),
@@ -72,6 +70,20 @@ def test_loopback_of_the_host_is_out_of_reach() -> None:
 def test_refused(arguments: tuple[list[str], list[str], list[str], str], text: str) -> None:
     with pytest.raises(UsageError, match=text):
         parse_dns(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("servers", "text"),
+    [
+        (["none", "host"], "dns: none and other name servers are mutually exclusive"),
+        (["9.9.9.9", "host"], "dns: host and other name servers are mutually exclusive"),
+        (["nine"], 'dns: invalid name server "nine"'),
+        ([""], "dns: invalid name server"),
+    ],
+)
+def test_refused_servers(servers: list[str], text: str) -> None:
+    with pytest.raises(BadRequest, match=text):
+        check_servers("dns", servers)
 
 
 def test_reading() -> None:

@@ -1,11 +1,13 @@
-"""Checks of JSON from clients: a table maps each member to its check.
+"""Checks of requests: a table maps each member of a JSON object to its check.
 
-A check is a function of a JSON path and the value there.  It raises BadRequest with the path.
+A check is a function of a JSON path and the value there.  It raises BadRequest with the path, which
+is an option if the value comes from a command line.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -29,11 +31,15 @@ def check_object(document: object, members: Members, what: str = "the body") -> 
 
 
 def string(where: str, value: object) -> None:
-    """Check for a string without NUL."""
+    """Check for a string without NUL that can be an argument or the name of a file."""
     if not isinstance(value, str):
         raise BadRequest(where, "must be a string")
     if "\0" in value:
         raise BadRequest(where, "must not contain NUL")
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:  # half of a surrogate pair
+        raise BadRequest(where, "must be valid Unicode") from None
 
 
 def nonempty(where: str, value: object) -> None:
@@ -41,6 +47,13 @@ def nonempty(where: str, value: object) -> None:
     string(where, value)
     if not value:
         raise BadRequest(where, "must not be empty")
+
+
+def absolute_path(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
+    """Check for an absolute path."""
+    nonempty(where, value)
+    if not value.startswith("/"):
+        raise BadRequest(where, f'"{value}" is not an absolute path')
 
 
 def text(where: str, value: object) -> None:
@@ -108,13 +121,18 @@ def object_of(members: Members, *required: str) -> Check:
             raise BadRequest(where, "must be an object")
         for name, one in value.items():
             if name not in members:
-                raise BadRequest(f"{where}.{name}", "unknown member", ", ".join(members))
-            members[name](f"{where}.{name}", one)
+                raise BadRequest(path_of(where, name), "unknown member", ", ".join(members))
+            members[name](path_of(where, name), one)
         for name in required:
             if name not in value:
-                raise BadRequest(f"{where}.{name}", "required")
+                raise BadRequest(path_of(where, name), "required")
 
     return check
+
+
+def path_of(where: str, name: str) -> str:
+    """Return the path of a member of the object at ``where``, which may be an option."""
+    return f"{where}: {name}" if where.startswith("--") else f"{where}.{name}"
 
 
 def strings_by_name(where: str, value: object) -> None:
@@ -124,4 +142,4 @@ def strings_by_name(where: str, value: object) -> None:
     for name, one in value.items():
         if not name or "=" in name or "\0" in name:
             raise BadRequest(where, f"{name!r} is not a valid name")
-        string(f"{where}.{name}", one)
+        string(path_of(where, name), one)

@@ -1,0 +1,326 @@
+"""Requests for pods and apps: typed values, from a command line or from JSON.
+
+Each field of a request that has a check is an option of ``ocipod`` and a member of the request in
+JSON: ``cpu_shares`` is ``--cpu-shares``.  Sizes are in bytes, CPUs in thousandths; volumes, mounts
+and ports have the manifest's form.  Options are parsed first; then the same check applies to both,
+and its errors name the option or the member.
+"""
+
+# ruff: noqa: RUF009 - the functions that are called for a default return a dataclasses.field
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, TypeVar
+
+from ociruntime.base import checks
+from ociruntime.base.checks import flag, list_of, nonempty, one_of, string, strings_by_name
+from ociruntime.base.errors import BadRequest, UsageError
+from ociruntime.base.linux import CAPABILITIES
+from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.signal_names import signal_name
+from ociruntime.pods.manifest import isolators, volumes
+from ociruntime.pods.manifest.names import is_name
+from ociruntime.pods.net import choice, resolver
+
+Json = dict[str, Any]
+Parse = Callable[[Any, str], Any]
+R = TypeVar("R", bound="BaseRequest")
+
+
+# --- options: text -> value ---
+
+
+def _unchanged(value: object, where: str) -> object:
+    del where
+    return value
+
+
+def _each(parse: Callable[[str, str], Any]) -> Parse:
+    return lambda texts, where: [parse(text, where) for text in texts]
+
+
+def _integer(text: str, where: str) -> int:
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
+        raise BadRequest(where, f'invalid value "{text}"', "a decimal number")
+    return int(text)
+
+
+def pairs(texts: list[str], where: str) -> dict[str, str]:
+    """Parse ``NAME=VALUE`` strings; the last value of a name wins.  Raises BadRequest."""
+    split = [text.partition("=") for text in texts]
+    for text, (name, equals, _) in zip(texts, split, strict=True):
+        if not name or not equals:
+            raise BadRequest(where, f'invalid value "{text}": must be NAME=VALUE')
+    return {name: value for name, _, value in split}
+
+
+def _ids(text: str, where: str) -> list[int]:
+    return [volumes.id_number(where, word) for word in text.split(",")]
+
+
+def _capabilities(texts: list[str], where: str) -> list[str]:
+    del where
+    return [isolators.capability(word) for text in texts for word in text.split(",") if word]
+
+
+def _seccomp(text: str, where: str) -> Json:
+    """Parse ``mode=retain|remove[,errno=NAME],SYSCALL|@SET,...``."""
+    form = "mode=retain|remove[,errno=EPERM],NAME,..."
+    made: Json = {"set": []}
+    for word in text.split(","):
+        key, equals, value = word.partition("=")
+        if not equals:
+            made["set"].append(word)
+        elif key in ("mode", "errno") and key not in made:
+            made[key] = value
+        else:
+            raise UsageError(f'{where} {text}: invalid part "{word}"', form)
+    return made
+
+
+def _networks(text: str, where: str) -> list[str]:
+    del where
+    return [name for name in text.split(",") if name not in ("", "true")]  # "true": no value
+
+
+def _words(texts: list[str], where: str) -> list[str]:
+    del where
+    return [word for text in texts for word in text.split(",")]
+
+
+# --- checks ---
+
+
+def size(where: str, value: object) -> None:
+    """Check for a number of bytes that can be a limit."""
+    if type(value) is int and value < isolators.LEAST_MEMORY:
+        hint = f"{isolators.LEAST_MEMORY} bytes or more"
+        raise BadRequest(where, f"{value} is too small", hint)
+    checks.number(isolators.LEAST_MEMORY, (1 << 63) - 1)(where, value)
+
+
+def signal(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
+    """Check for a signal's name or number."""
+    nonempty(where, value)
+    try:
+        signal_name(value)
+    except UsageError as error:
+        raise BadRequest(where, error.message, error.hint) from None
+
+
+def host_name(where: str, value: Any) -> None:  # noqa: ANN401
+    """Check for a hostname."""
+    nonempty(where, value)
+    parts = value.rstrip("-").split(".")
+    if len(value) > 64 or not all(
+        part.isascii() and part.replace("-", "").isalnum() and part.strip("-") == part
+        for part in parts
+    ):
+        hint = "letters, digits, dashes and dots, at most 64"
+        raise BadRequest(where, f'invalid hostname "{value}"', hint)
+
+
+def networks(where: str, value: list[str]) -> None:
+    """Check for names of networks, with arguments."""
+    list_of(nonempty)(where, value)
+    choice.parse(value, where)
+
+
+def name_servers(where: str, value: list[str]) -> None:
+    """Check for addresses of name servers, or just ``host`` or ``none``."""
+    list_of(string)(where, value)
+    resolver.check_servers(where, value)
+
+
+def _app_name(where: str, value: Any) -> None:  # noqa: ANN401
+    string(where, value)
+    if not is_name(value):
+        hint = "lower-case letters, digits, and single dashes between them"
+        raise BadRequest(where, f'invalid app name "{value}"', hint)
+
+
+def _capability(where: str, value: object) -> None:
+    if value not in CAPABILITIES:
+        raise BadRequest(where, f'unknown capability "{value}"', "for example CAP_NET_RAW")
+
+
+def _errno(where: str, value: Any) -> None:  # noqa: ANN401
+    string(where, value)
+    if not isinstance(getattr(errno, value, None), int):
+        raise BadRequest(where, f'unknown errno "{value}"', "for example EPERM, ENOSYS")
+
+
+def _filter(where: str, value: Any) -> None:  # noqa: ANN401
+    members = {"mode": one_of("retain", "remove"), "errno": _errno, "set": list_of(nonempty)}
+    checks.object_of(members, "mode", "set")(where, value)
+    if not value["set"]:
+        raise BadRequest(where, "requires a mode and names of system calls")
+
+
+def _or_empty(check: checks.Check) -> checks.Check:
+    return lambda where, value: value == "" or check(where, value)
+
+
+PIDS = checks.number(*isolators.PIDS_RANGE)
+
+# --- requests ---
+
+
+def _setting(check: checks.Check, parse: Parse = _unchanged, default: object = "") -> Any:  # noqa: ANN401 - the type of a field
+    metadata = {"check": check, "parse": parse}
+    if default in (list, dict):
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+def _flag() -> Any:  # noqa: ANN401
+    return _setting(flag, default=False)
+
+
+def _table() -> Any:  # noqa: ANN401
+    return _setting(strings_by_name, pairs, dict)
+
+
+def _is_given(request: BaseRequest, one: Field[Any]) -> bool:
+    factory = one.default_factory
+    default = one.default if factory is MISSING else factory()
+    return bool(getattr(request, one.name) != default)
+
+
+@dataclass(kw_only=True)
+class BaseRequest:
+    """What a pod and an app have in common: limits, mounts and metadata.
+
+    ``is_document`` is true if the request comes from JSON.
+    """
+
+    is_document: bool = False
+    memory: int | None = _setting(size, isolators.byte_count, None)
+    cpu: int | None = _setting(
+        checks.number(*isolators.CPU_RANGE), isolators.milli_cpus, None
+    )  # thousandths
+    cpu_shares: int | None = _setting(checks.number(*isolators.SHARES_RANGE), _integer, None)
+    pids: int | None = _setting(PIDS, _integer, None)
+    mount: list[Json] = _setting(list_of(volumes.check_mount), _each(volumes.mount), list)
+    annotation: dict[str, str] = _table()
+    user_annotation: dict[str, str] = _table()
+    user_label: dict[str, str] = _table()
+
+    def where(self, name: str) -> str:
+        """Return how the user knows a field: as an option, or as a member of the JSON object."""
+        return name if self.is_document else f"--{name.replace('_', '-')}"
+
+    def given(self, option: str) -> bool:
+        """Return whether an option was given, other than as its default."""
+        name = option.replace("-", "_")
+        return any(one.name == name and _is_given(self, one) for one in fields(self))
+
+
+@dataclass(kw_only=True)
+class AppRequest(BaseRequest):
+    """A request for an app.  ``arguments`` is None if the image's own Cmd is used."""
+
+    image: str = _setting(nonempty, default=MISSING)
+    arguments: list[str] | None = _setting(list_of(string), default=None)
+    name: str | None = _setting(_app_name, default=None)
+    exec: str | None = _setting(string, default=None)
+    working_dir: str = _setting(_or_empty(checks.absolute_path))
+    user: str | None = _setting(string, default=None)
+    group: str = _setting(string)
+    supplementary_gids: list[int] = _setting(list_of(volumes.ID), _ids, list)
+    readonly_rootfs: bool = _flag()
+    environment: dict[str, str] = _table()
+    caps_retain: list[str] | None = _setting(list_of(_capability), _capabilities, None)
+    caps_remove: list[str] | None = _setting(list_of(_capability), _capabilities, None)
+    seccomp: Json | None = _setting(_filter, _seccomp, None)
+    no_new_privileges: bool = _flag()
+    oom_score_adj: int | None = _setting(checks.number(-1000, 1000), _integer, None)
+    stdin: str = _setting(one_of("null", "stream", "interactive", "tty"), default="null")
+    stdout: str = _setting(one_of("log", "null", "stream", "tty"), default="log")
+    stderr: str = _setting(one_of("log", "null", "stream", "tty"), default="log")
+    signature: str = _setting(string)
+    mnt_volume: list[Json] = _setting(
+        list_of(volumes.check_added_volume), _each(volumes.added_volume), list
+    )
+    stop_signal: str = _setting(signal)
+
+
+@dataclass(kw_only=True)
+class PodRequest(BaseRequest):
+    """A request for a pod: to prepare it, to run it, or both."""
+
+    apps: list[AppRequest] = field(default_factory=list)
+    port: list[Json] = _setting(list_of(volumes.check_port), _each(volumes.port), list)
+    volume: list[Json] = _setting(list_of(volumes.check_volume), _each(volumes.volume), list)
+    no_overlay: bool = _flag()
+    set_env: dict[str, str] = _table()
+    set_env_file: list[str] = _setting(list_of(string), default=list)
+    inherit_env: bool = _flag()
+    pod_manifest: str = _setting(string)
+    private_users: bool = _flag()
+    pull_policy: str = _setting(one_of("new", "update", "never"), default="new")
+    flavor: str = _setting(string)
+    kvm_kernel: str = _setting(string)
+    stage1_name: str = _setting(string)
+    store_only: bool = _flag()
+    no_store: bool = _flag()
+    net: list[str] = _setting(networks, _networks, list)
+    dns: list[str] = _setting(name_servers, _words, list)
+    dns_search: list[str] = _setting(list_of(string), default=list)
+    dns_opt: list[str] = _setting(list_of(string), default=list)
+    dns_domain: str = _setting(string)
+    hosts_entry: list[str] = _setting(list_of(string), default=list)
+    hostname: str = _setting(_or_empty(host_name))
+    ipc: str = _setting(one_of("auto", "private", "parent"), default="auto")
+    shm_size: int | None = _setting(size, isolators.byte_count, None)
+    interactive: bool = _flag()
+    mds_register: bool = _flag()
+    detach: bool = _flag()
+    uuid_file_save: str = _setting(string)
+
+
+@dataclass(kw_only=True)
+class SandboxRequest(PodRequest):
+    """A request for a pod without apps, to which apps are added while it runs."""
+
+    port: list[Json] = _setting(list_of(volumes.check_port), _each(volumes.sandbox_port), list)
+    on_failure: str = _setting(one_of("keep", "halt"), default="keep")
+    keep: bool = _flag()
+
+
+def from_options(kind: type[R], options: Arguments, **others: Any) -> R:  # noqa: ANN401
+    """Return the request of a command line; ``others`` are fields that are not options.
+
+    Raises UsageError.
+    """
+    values: Json = dict(others)
+    try:
+        for one in fields(kind):
+            option = one.name.replace("_", "-")
+            if one.metadata and one.name not in others and options.has(option):
+                value = one.metadata["parse"](options.value(option), f"--{option}")
+                one.metadata["check"](f"--{option}", value)
+                values[one.name] = value
+    except BadRequest as error:
+        raise UsageError(error.message, error.hint) from None
+    return kind(**values)
+
+
+def from_document(kind: type[R], document: object) -> R:
+    """Return the request of a JSON document.  Raises BadRequest with the path of a wrong member."""
+    members = {one.name: one.metadata["check"] for one in fields(kind) if one.metadata}
+    given = checks.check_object(document, members, "the request")
+    for one in fields(kind):
+        if one.default is one.default_factory is MISSING and one.name not in given:
+            raise BadRequest(one.name, "required")
+    return kind(**given, is_document=True)
+
+
+def document_of(request: BaseRequest) -> Json:
+    """Return the JSON document from which ``from_document`` makes this request."""
+    given = [one.name for one in fields(request) if one.metadata and _is_given(request, one)]
+    return {name: getattr(request, name) for name in given}
