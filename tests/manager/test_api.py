@@ -290,8 +290,8 @@ def test_an_image_is_removed_by_its_name(api: Api) -> None:
     assert api("DELETE", "/v1/images/docker.io/library/busybox:1")[0] == 204
     name = "docker.io/library/busybox:1"
     assert api.manager.calls == [
-        ("ocipod", "image", "rm", "--force", "--", name),
-        ("ocipod", "image", "rm", "--", name),
+        ("ocipod", "image", "rm", "--untag", "--force", "--", name),
+        ("ocipod", "image", "rm", "--untag", "--", name),
     ]
 
 

@@ -22,12 +22,12 @@ async def create(manager: Manager, request: web.Request) -> web.Response:
 
 async def inspect(manager: Manager, request: web.Request) -> web.Response:
     """Return a volume, with the containers that use it."""
-    return web.json_response(manager.volumes.inspect(request.match_info["name"]))
+    return web.json_response(manager.volumes.inspect(request.match_info["ref"]))
 
 
 async def remove(manager: Manager, request: web.Request) -> web.Response:
     """Remove a volume that no container uses, with its files."""
-    await manager.volumes.remove(request.match_info["name"])
+    await manager.volumes.remove(request.match_info["ref"])
     return web.Response(status=204)
 
 
@@ -41,6 +41,6 @@ ROUTES = (
     ("GET", "/v1/volumes", list_volumes),
     ("POST", "/v1/volumes", create),
     ("POST", "/v1/volumes/prune", prune),
-    ("GET", "/v1/volumes/{name}", inspect),
-    ("DELETE", "/v1/volumes/{name}", remove),
+    ("GET", "/v1/volumes/{ref}", inspect),
+    ("DELETE", "/v1/volumes/{ref}", remove),
 )
