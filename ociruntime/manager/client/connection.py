@@ -8,12 +8,18 @@ connection.post("/v1/containers/web/stop", {"timeout": 5})
 from __future__ import annotations
 
 from ociruntime.base.errors import HostError, RuntimeFailure
-from ociruntime.manager.client.http import Answer, quoted, request
+from ociruntime.manager.client.http import (
+    Answer,
+    ChunkedBody,
+    chunked_request,
+    quoted,
+    request,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 _START_OCID = "is ocid running? systemctl start ocid, or: ocid &"
@@ -99,6 +105,28 @@ class Connection:
             connection.close()
             raise
         return answer
+
+    def upload(self, path: str, fill: Callable[[ChunkedBody], None]) -> None:
+        """Send a PUT request; ``fill`` writes its body, as it is made.
+
+        Raises the errors of ``fill``, except that of a daemon that refuses the rest.
+        """
+        connection = self._connect()
+        try:
+            connection.sendall(chunked_request("PUT", path))
+            body = ChunkedBody(connection)
+            try:
+                fill(body)
+                body.close()
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # the daemon's answer has the reason
+            answer = Answer(connection)
+            if answer.status >= 400:
+                raise refusal(answer.status, answer.whole())
+        except OSError as error:
+            raise _lost(error) from None
+        finally:
+            connection.close()
 
     def _document(self, method: str, path: str, body: object) -> Any:  # noqa: ANN401
         import json

@@ -65,15 +65,21 @@ def run_tag(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_save(connection: Connection, arguments: Arguments) -> int:
-    """Write an image as an archive, to standard output if that is no terminal.
-
-    On failure, no partial file remains.  Raises UsageError.
-    """
-    output = arguments.text("output")
-    if not output and sys.stdout.isatty():
-        raise UsageError("save: standard output is a terminal", "use -o FILE, or redirect it")
+    """Write an image as an archive.  Raises UsageError."""
     ref = absolute_image(arguments.positional[0], os.getcwd())
-    answer = connection.open("GET", resource("images", ref, "archive"))
+    path = resource("images", ref, "archive")
+    return save_stream("save", connection, path, arguments.text("output"))
+
+
+def save_stream(command: str, connection: Connection, path: str, output: str) -> int:
+    """Write what ocid sends to the file ``output``, or to standard output if that is "".
+
+    On failure, no partial file remains.  Returns the exit status.  Raises UsageError if standard
+    output is a terminal, RuntimeFailure.
+    """
+    if not output and sys.stdout.isatty():
+        raise UsageError(f"{command}: standard output is a terminal", "use -o FILE, or redirect it")
+    answer = connection.open("GET", path)
     try:
         if output:
             _write_file(output, answer.pieces())

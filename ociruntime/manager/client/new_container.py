@@ -44,7 +44,7 @@ SPEC_OPTIONS = (
         short="v",
         details=(
             "SOURCE is a directory of the host if it contains a slash, else the name of a "
-            "volume, which is removed with the container."
+            "volume, which is created if it does not exist, and outlives the container."
         ),
     ),
     Option("mount", "mount with keys: source, target, readonly", "KEY=VALUE,...", kind="list"),

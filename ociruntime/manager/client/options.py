@@ -68,6 +68,7 @@ GROUPS: Groups = {
         "logs": ("logs", "events"),
     },
     "processes in containers": {"running": ("exec", "attach")},
+    "files of containers": {"copy": ("cp", "export", "diff")},
     "volumes": {
         "volumes": (
             "volume create",

@@ -136,10 +136,11 @@ class Programs:
         return out.decode(errors="replace")
 
     async def spawn(
-        self, command: list[str], request: BaseRequest | None = None
+        self, command: list[str], request: BaseRequest | None = None, *, stdin: int | None = None
     ) -> asyncio.subprocess.Process:
-        """Start a command with pipes for its output; its standard input is the request, or empty.
+        """Start a command with pipes for its output.
 
+        Its standard input is ``stdin`` (as for create_subprocess_exec), the request, or empty.
         Raises BadRequest if an argument from the client contains NUL, HostError.
         """
         if any("\0" in arg for arg in command):
@@ -148,7 +149,7 @@ class Programs:
             with _standard_input(request) as file:
                 return await asyncio.create_subprocess_exec(
                     *command,
-                    stdin=file,
+                    stdin=file if stdin is None else stdin,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.PIPE,
                     start_new_session=True,  # the terminal's signals are meant for the daemon alone

@@ -3,7 +3,8 @@
 The files belong to the app's program, which may change them at the same time.  Every path is
 resolved with the app's root directory as root, component by component with descriptors (inside.py),
 and no link is followed by the kernel: whatever the program does, no file of the host is read or
-written.  A running app is seen as its program sees it, with volumes and other mounts; of a stopped
+written (`docker cp` could be led outside: CVE-2018-15664).  Nothing is loaded or executed from
+there (CVE-2019-14271).  A running app is seen as its program sees it, with volumes and other mounts; of a stopped
 one, its root filesystem alone.
 """
 
@@ -50,7 +51,7 @@ class AppRoot:
 
     def failed(self, action: str, path: str, error: Exception) -> PodError:
         why = reason(error) if isinstance(error, OSError) else str(error)
-        return PodError(f'{action} "{path}" of app "{self.app}": {why}')
+        return PodError(f'{action} "{path}": {why}')
 
 
 @contextmanager
@@ -216,7 +217,7 @@ def copy_in(root: AppRoot, path: str, source: BinaryIO, *, name: str = "") -> li
             reader = TarReader(source)
             _FileUnpacker(reader, fd, budget, notes, os.fsencode(name)).apply()
         except HostError as error:
-            raise PodError(f'copy to "{path}" of app "{root.app}": {error}') from None
+            raise PodError(f'copy to "{path}": {error}') from None
         finally:
             os.close(fd)
     return notes.lines()
