@@ -27,6 +27,7 @@ from ociruntime.manager.api import (
     files,
     images,
     pods,
+    registries,
     streams,
     volumes,
 )
@@ -95,6 +96,7 @@ ROUTES: tuple[Route, ...] = (
     *files.ROUTES,
     *images.ROUTES,
     *pods.ROUTES,
+    *registries.ROUTES,
     *volumes.ROUTES,
     *streams.ROUTES,
     ("GET", "/v1/containers/{ref}/attach", attachments.attach),
