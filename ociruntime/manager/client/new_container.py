@@ -51,7 +51,7 @@ SPEC_OPTIONS = (
     Option("publish", "publish a port to the host", "[IP:]PORT:PORT", kind="list", short="p"),
     Option("workdir", "working directory in the container", "DIR", short="w", completed=False),
     Option("user", "user name or UID", "USER[:GROUP]", short="u"),
-    Option("hostname", "hostname of the container", "NAME"),
+    Option("hostname", "hostname of the container", "NAME", short="h"),
     Option(
         "network",
         "network: default, none, host or a name",
@@ -82,6 +82,20 @@ SPEC_OPTIONS = (
     Option("stop-timeout", "timeout before SIGKILL (default: 10)", "SECONDS", kind="number"),
     Option("pull", "pull policy (default: missing)", "missing|always|never", kind="choice"),
     Option("insecure", "skip an image check: image, tls, http", "CHECK", kind="list"),
+)
+
+# Options of docker and podman without a counterpart: refused by name, not with a suggestion.
+_ELSEWHERE = (
+    *("add-host", "blkio-weight", "cgroup-parent", "cgroupns", "cidfile", "cpu-shares"),
+    *("cpuset-cpus", "device", "domainname", "expose", "gpus", "group-add", "init", "ip", "ipc"),
+    *("link", "log-driver", "log-opt", "mac-address", "memory-swap", "oom-kill-disable"),
+    *("oom-score-adj", "pid", "platform", "privileged", "publish-all", "security-opt"),
+    *("shm-size", "storage-opt", "sysctl", "tmpfs", "ulimit", "userns", "uts", "volumes-from"),
+    *("health-cmd", "health-interval", "health-retries", "health-start-period"),
+    *("health-timeout", "no-healthcheck"),
+)
+REFUSED_OPTIONS = tuple(
+    Option(name, value="ocictl has no such option of docker", kind="refused") for name in _ELSEWHERE
 )
 
 _HIGHEST_PORT = 65535
@@ -241,7 +255,8 @@ def spec_of(arguments: Arguments, image: str, command: list[str]) -> Spec:
     spec: Spec = {}
     rootfs = arguments.text("rootfs")
     if rootfs:
-        spec["rootfs"] = os.path.abspath(rootfs)
+        # The shell does not expand the tilde of --rootfs=~/tree.
+        spec["rootfs"] = os.path.abspath(os.path.expanduser(rootfs))
     else:
         spec["image"] = absolute_image(image, os.getcwd())
     if command:

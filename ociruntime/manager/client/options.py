@@ -90,4 +90,5 @@ PROGRAM = Program(
     "Manage containers and images with the daemon ocid.",
     GLOBAL_OPTIONS,
     GROUPS,
+    foreign=("image",),
 )

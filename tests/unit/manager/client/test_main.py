@@ -32,7 +32,7 @@ def failing(argv: list[str], capfd: Capture, status: int = 1) -> str:
 
 @pytest.mark.parametrize(
     "argv",
-    [["--help"], ["-h"], ["help"], ["ps", "--help"], ["help", "pod", "ls"], ["run", "-h"]],
+    [["--help"], ["-h"], ["help"], ["ps", "--help"], ["help", "pod", "ls"], ["ps", "-h"]],
 )
 def test_help_goes_to_standard_output(argv: list[str], capfd: Capture) -> None:
     assert main(argv) == 0
@@ -47,7 +47,7 @@ def test_no_command(capfd: Capture) -> None:
 
 
 def test_help_of_a_group_names_its_commands(capfd: Capture) -> None:
-    for argv in (["container", "--help"], ["help", "container"]):
+    for argv in (["container", "--help"], ["container", "-h"], ["help", "container"]):
         assert main(argv) == 0
         assert "container delete" in capfd.readouterr().out
 
@@ -59,6 +59,17 @@ def test_unknown_words(capfd: Capture) -> None:
     assert "unknown option --nmae (did you mean --name?)" in line
     assert "unknown option --version (--help lists the options)" in failing(["--version"], capfd)
     assert "unknown option -Q (--help lists the options)" in failing(["ps", "-Q"], capfd)
+    assert "unknown option -e in -ae (--help lists the options)" in failing(["ps", "-ae"], capfd)
+
+
+def test_options_of_docker_are_never_abbreviations_of_others(capfd: Capture) -> None:
+    assert "--pid is not supported" in failing(["run", "--pid=host", "y"], capfd, 125)
+    assert "--pid is not supported" in failing(["run", "--pid", "host", "y"], capfd, 125)
+    assert "unknown option --mem" in failing(["run", "--mem=1G", "y"], capfd, 125)
+    assert "unknown option --e" in failing(["run", "--e", "A=1", "y"], capfd, 125)
+    assert "-h (--hostname) requires a value" in failing(["run", "-h"], capfd, 125)
+    line = failing(["image", "ls"], capfd)
+    assert 'unknown command "image" (did you mean images?)' in line
 
 
 @pytest.mark.parametrize(
