@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 
 from tests.support import processes
 from tests.support.daemon import OCICTL, Daemon
+from tests.support.pod_images import busybox
+from tests.support.terminal import PtyCommand
 
 
 @pytest.fixture
@@ -111,3 +114,68 @@ def test_a_running_container_is_deleted_with_force(up: Daemon) -> None:
     up.ctl("container", "delete", "up").failed("use --force")
     assert up.ctl("container", "delete", "--force", "up").ok().out.startswith("deleted: ")
     assert up.list() == []
+
+
+def test_filters_take_what_the_columns_show(up: Daemon) -> None:
+    up.ctl("stop", "-t", "0", "up").ok()
+    for words in ("status=exited", "status=stopped", "status=Exited", "exited=137"):
+        assert up.ctl("ps", "--filter", words, "--format={{.Name}}").ok().out == "up\n"
+    image = up.ctl("ps", "-a", "--format={{.Image}}").ok().out.strip()
+    assert up.ctl("ps", "-aq", "--filter", f"ancestor={image}").ok().out.count("\n") == 1
+    assert up.ctl("ps", "-q", "--filter", "status=up").ok().out == ""
+    up.ctl("ps", "--filter", "status=foo").failed('unknown status "foo"', "exited")
+    up.ctl("ps", "--filter", "exited=one").failed('"one" is not an exit code')
+
+
+def test_ports_are_those_of_a_container_that_is_up(daemon: Daemon, shell_root: str) -> None:
+    ports = [{"host_ip": "127.0.0.1", "host_port": 47311, "port": 80}]
+    command = ["/bin/sleep", "1000"]
+    daemon.create("c1", rootfs=shell_root, command=command, ports=ports, network="default")
+    assert daemon.ctl("ps", "-a", "--format={{.Ports}}").ok().out == "\n"
+    assert daemon.ctl("port", "c1").ok().out == ""
+    assert daemon.get("c1")["ports"] == ports
+
+
+def test_short_ids_of_images(daemon: Daemon, shell_root: str) -> None:
+    identifier = daemon.ctl("pull", f"dir:{shell_root}").ok().out.strip()
+    digits = identifier.removeprefix("sha256:")
+    length = next(at for at in range(3, 64) if any(c.isdecimal() for c in digits[:at]))
+    words = ("run", "--rm", "--network=none", "--pull=never")
+    assert daemon.ctl(*words, digits[:length], "/bin/echo", "hi").ok().out == "hi\n"
+    assert daemon.ctl("rmi", digits[:2]).ok().out == f"{digits[:2]}\n"
+
+
+def test_a_healthcheck_is_not_run(daemon: Daemon, work: Path) -> None:
+    check = {"Test": ["CMD-SHELL", "true"]}
+    for name, config in (("one", {"Healthcheck": check}), ("two", {"Healthcheck": ["NONE"]})):
+        image = busybox(work, name, **config)
+        result = daemon.ctl("create", f"--name={name}", "--network=none", image, "/bin/true")
+        assert ("HEALTHCHECK is not run" in result.err) == (name == "one"), result.err
+
+
+def test_events_for_people_have_readable_times(up: Daemon) -> None:
+    up.ctl("rename", "up", "down").ok()
+    identifier = up.list()[0]["id"]
+    lines = up.ctl("events", "--since=1h", "--until=0s").ok().out.splitlines()
+    kinds = [line.split()[2] for line in lines]
+    assert kinds[0] == "create"
+    assert "start" in kinds
+    for line in lines:
+        assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} ", line), line
+        assert f"at={identifier}" not in line
+        assert not re.search(r"=\S*T\S*Z", line), line
+
+
+def test_detaching_leaves_a_line_of_its_own(up: Daemon) -> None:
+    command = ["/bin/sh", "-c", "echo ready; exec sleep 1000"]
+    root = up.get("up")["rootfs"]
+    up.create("tty", rootfs=root, command=command, tty=True, stdin=True)
+    words = [str(OCICTL), f"--socket={up.socket}", "start", "-ai", "tty"]
+    command_line = PtyCommand(words)
+    try:
+        command_line.terminal.read_until("ready")
+        command_line.terminal.write("\x10\x11")
+        assert command_line.wait() == 0
+        assert command_line.terminal.seen.endswith(b"ready\r\n\r\n")
+    finally:
+        command_line.close()

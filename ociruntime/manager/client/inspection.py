@@ -13,7 +13,7 @@ from ociruntime.manager.client.connection import Connection, container, resource
 from ociruntime.manager.client.containers import FAILED, print_failure
 from ociruntime.manager.client.forms import formatted
 from ociruntime.manager.client.options import FORMAT
-from ociruntime.manager.client.ps import SHORT_ID, outside
+from ociruntime.manager.client.ps import SHORT_ID, open_ports, outside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def run_top(connection: Connection, arguments: Arguments) -> int:
 
 def run_port(connection: Connection, arguments: Arguments) -> int:
     """Print a line for each published port, as in ``80/tcp -> 0.0.0.0:8080``."""
-    ports = connection.get(container(arguments.positional[0]))["ports"]
+    ports = open_ports(connection.get(container(arguments.positional[0])))
     return write("".join(f"{one['port']}/{one['protocol']} -> {outside(one)}\n" for one in ports))
 
 

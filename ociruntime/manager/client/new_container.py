@@ -6,6 +6,7 @@ import os
 
 from ociruntime.base.errors import HostError, UsageError
 from ociruntime.commandline.options import Option
+from ociruntime.commandline.output import tell
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.signal_names import signal_number
 from ociruntime.commandline.sizes import byte_count
@@ -241,9 +242,14 @@ def created(connection: Connection, arguments: Arguments) -> dict[str, Any]:
     if not rootfs and not command:
         raise UsageError("create a container: an image or --rootfs is required", "busybox")
     image = "" if rootfs else command.pop(0)
-    record: dict[str, Any] = connection.post(
-        resource("containers"), spec_of(arguments, image, command)
-    )
+    return post_spec(connection, spec_of(arguments, image, command))
+
+
+def post_spec(connection: Connection, spec: Spec) -> dict[str, Any]:
+    """Create a container, print the daemon's warnings, and return the container's status."""
+    record: dict[str, Any] = connection.post(resource("containers"), spec)
+    for warning in record.get("warnings", ()):
+        tell("ocictl", f'warning: container "{record["name"]}": {warning}')
     return record
 
 

@@ -56,7 +56,7 @@ def row(record: Record, now: float, *, full: bool = False) -> dict[str, Any]:
         "created": ago(seconds(record["created_at"]), now),
         "state": record["status"],
         "status": status(record, now),
-        "ports": ports(record["ports"]),
+        "ports": ports(open_ports(record)),
         "names": record["name"],
         "labels": Pairs(record["labels"]),
     }
@@ -87,6 +87,11 @@ def command(argv: list[str], *, full: bool) -> str:
     if not full and len(text) > _SHORT_COMMAND:
         text = text[: _SHORT_COMMAND - 1] + "…"
     return f'"{text}"'
+
+
+def open_ports(record: Record) -> list[dict[str, Any]]:
+    """Return the ports that are published now: none once the container has ended."""
+    return list(record["ports"]) if record["status"] in ("running", "paused") else []
 
 
 def ports(forwarded: list[dict[str, Any]]) -> str:
@@ -153,7 +158,10 @@ COMMANDS = (
             FILTER,
             FORMAT,
         ),
-        details="Filters: id, name, status, label, ancestor (image), exited (exit code).",
+        details=(
+            "Filters: id, name, label, ancestor (image), exited (exit code), status (created,\n"
+            "running, paused, exited, restarting, removing, unknown, corrupt)."
+        ),
         examples=(
             ("List all containers", "ocictl ps --all"),
             ("Print the names of failed containers", "ocictl ps -f exited=1 --format '{{.Name}}'"),

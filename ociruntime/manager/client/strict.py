@@ -13,7 +13,12 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import Connection, container, resource
 from ociruntime.manager.client.containers import stop_timeout
 from ociruntime.manager.client.forms import formatted
-from ociruntime.manager.client.new_container import REFUSED_OPTIONS, SPEC_OPTIONS, spec_of
+from ociruntime.manager.client.new_container import (
+    REFUSED_OPTIONS,
+    SPEC_OPTIONS,
+    post_spec,
+    spec_of,
+)
 from ociruntime.manager.client.options import FORMAT, START_STATUS, TIME
 
 TYPE_CHECKING = False
@@ -78,7 +83,7 @@ def run_container_create(connection: Connection, arguments: Arguments) -> int:
     if bool(image) == bool(arguments.text("rootfs")):
         raise UsageError("container create: either --rootfs or --image is required")
     arguments.texts["name"] = name
-    answer = connection.post(resource("containers"), spec_of(arguments, image, command))
+    answer = post_spec(connection, spec_of(arguments, image, command))
     return write(f"created: {answer['id']}\n")
 
 

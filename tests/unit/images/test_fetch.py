@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import ImageError
-from ociruntime.images.fetch import fetch
+from ociruntime.images.fetch import fetch, look_up
 from ociruntime.images.model.image import Image
 from ociruntime.images.model.settings import Settings
 from ociruntime.images.store.store import Store
@@ -77,3 +77,17 @@ def test_an_index_is_pinned(store: Store, registry: Registry) -> None:
         for policy in ("new", "update", "never"):
             assert get(store, name, policy).id == image.id
     assert registry.log == []
+
+
+def test_a_name_goes_before_the_beginning_of_an_id(store: Store) -> None:
+    """An image whose id was made to begin with a word does not take the place of a name."""
+    made, named = put(store, "made"), put(store, "named")
+    digits = made.id.removeprefix("sha256:")
+    length = next(at for at in range(2, 65) if any(letter.isdecimal() for letter in digits[:at]))
+    word = digits[:length]
+    assert get(store, word, "never").id == made.id
+    assert look_up(store, word).id == made.id
+    store.set_name(named.id, f"docker.io/library/{word}:latest")
+    assert get(store, word, "never").id == named.id
+    assert look_up(store, word).id == named.id
+    assert get(store, f"sha256:{word}", "never").id == made.id
