@@ -62,7 +62,7 @@ class Image:
 
     @property
     def has_healthcheck(self) -> bool:
-        """Whether the image asks for health checks, which nothing here runs."""
+        """Return whether the image asks for health checks, which nothing here runs."""
         check = self.app.get("Healthcheck")
         test = check.get("Test") if isinstance(check, dict) else None
         return isinstance(test, list) and bool(test) and test[0] != "NONE"

@@ -6,6 +6,7 @@ from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell, write
 from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.progress import amount
 from ociruntime.commandline.signal_names import signal_number
 from ociruntime.manager.client.connection import Connection, container, resource
 from ociruntime.manager.client.options import (
@@ -135,10 +136,15 @@ def run_rm(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_prune(connection: Connection, arguments: Arguments) -> int:
-    """Remove stopped containers and print their ids."""
+    """Remove stopped containers; print their ids, and what was freed on standard error."""
     del arguments
-    removed = connection.post(resource("containers", "prune"))["removed"]
-    return write("".join(f"{container_id}\n" for container_id in removed))
+    answer = connection.post(resource("containers", "prune"))
+    removed = answer["removed"]
+    status = write("".join(f"{container_id}\n" for container_id in removed))
+    # Apart from the ids, which scripts read.
+    containers = "1 container" if len(removed) == 1 else f"{len(removed)} containers"
+    tell("ocictl", f"{containers} removed, {amount(answer['freed'])} freed")
+    return status
 
 
 COMMANDS = (

@@ -64,7 +64,8 @@ GROUPS: Groups = {
     },
     "inspection": {
         "ps": ("ps",),
-        "inspection": ("inspect", "stats", "top", "port"),
+        "inspection": ("inspect", "top", "port"),
+        "stats": ("stats",),
         "logs": ("logs", "events"),
     },
     "processes in containers": {"running": ("exec", "attach")},

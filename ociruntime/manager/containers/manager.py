@@ -209,16 +209,30 @@ class Manager:
             engine.events.publish("destroy", container_id, name, {"at": container_id})
         await asyncio.to_thread(engine.store.remove, container_id)
 
-    async def prune(self) -> list[str]:
-        """Remove every created or stopped container; return the ids of the removed ones."""
-        removed = []
+    async def prune(self) -> tuple[list[str], int]:
+        """Remove every created or stopped container.
+
+        Returns the ids of the removed ones, and the bytes on disk that they had.
+        """
+        removed, freed = [], 0
         for container in list(self._containers.values()):
+            if container.inspect()["status"] not in (CREATED, STOPPED):
+                continue
+            size = await asyncio.to_thread(self._size, container)
             try:
                 await container.remove(force=False)
             except (Conflict, NotFound):
                 continue
             removed.append(container.id)
-        return removed
+            freed += size
+        return removed, freed
+
+    def _size(self, container: Container) -> int:
+        handle = self._engine.pod_handle(container.record.pod)
+        try:
+            return handle.size()
+        finally:
+            handle.close()
 
     def list(
         self, *, all: bool = True, filters: Mapping[str, list[str]] | None = None

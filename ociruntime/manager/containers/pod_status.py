@@ -14,6 +14,7 @@ from typing import Any
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.base.files import read_file
 from ociruntime.pods.store import pod_cgroup
+from ociruntime.pods.store.deep_tree import disk_usage
 from ociruntime.pods.store.manifest_file import read_object
 from ociruntime.pods.store.phases import find
 from ociruntime.pods.store.pod import GONE, Pod
@@ -136,6 +137,14 @@ class PodHandle:
         if self._pod is None and self.uuid:
             self._pod = find(self.directory, self.uuid)
         return self._pod
+
+    def size(self) -> int:
+        """Return the bytes on disk of the pod's files; 0 if it cannot be read."""
+        try:
+            pod = self.pod()
+            return disk_usage(pod.path()) if pod is not None else 0
+        except RuntimeFailure:
+            return 0
 
     def close(self) -> None:
         if self._pod is not None:

@@ -15,7 +15,7 @@ from ociruntime.images.model.limits import Budget, Limits
 from ociruntime.pods.bundle.copy_files import copy_tree
 from ociruntime.pods.operations.layer_tar import write_layer
 from ociruntime.pods.store import phases
-from ociruntime.pods.store.deep_tree import Place, open_regular, walk
+from ociruntime.pods.store.deep_tree import Place, disk_usage, open_regular, walk
 from ociruntime.pods.store.lock import open_directory
 from ociruntime.pods.store.phases import make_pod
 from ociruntime.pods.store.pod import PHASES, Pod
@@ -162,3 +162,16 @@ def test_a_file_that_is_replaced_before_it_is_opened(place: Path, kind: str) -> 
     )
     with pytest.raises(OSError, match=words):
         open_regular(str(place / "file"), status)
+
+
+def test_disk_usage(place: Path) -> None:
+    fill(str(place))
+    deep = disk_usage(str(place))
+    (place / "file").write_bytes(b"x" * 100_000)
+    whole = disk_usage(str(place))
+    assert whole - deep >= 100_000
+    (place / "same").hardlink_to(place / "file")
+    (place / "link").symlink_to("/")
+    os.truncate(place / "file", 1 << 40)  # sparse
+    assert whole <= disk_usage(str(place)) < whole + 100_000
+    assert disk_usage(str(place / "nothing")) == 0
