@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import RuntimeFailure
-from ociruntime.manager.client.connection import Connection, DaemonError, _hint, container, resource
+from ociruntime.manager.client.connection import (
+    Connection,
+    DaemonError,
+    _hint,
+    container,
+    own_words,
+    resource,
+)
 from ociruntime.manager.client.containers import exit_status
 from ociruntime.manager.client.main import failure_status, main
 from ociruntime.manager.client.options import PROGRAM
@@ -260,3 +267,22 @@ def test_an_image_is_removed_by_its_path_here(
     assert main(["rmi", "busybox", "./x.tar"]) == 0
     assert asked == [resource("images", "busybox"), resource("images", f"{tmp_path}/./x.tar")]
     assert capfd.readouterr().out == "busybox\n./x.tar\n"
+
+
+def test_hints_name_our_options() -> None:
+    """The daemon passes on what ocipod says."""
+    for said, shown in (
+        (
+            "pull: refused (--insecure-options=http allows it)",
+            "pull: refused (--insecure=http allows it)",
+        ),
+        (
+            'app "app": no command (choose a program with --exec)',
+            'app "app": no command (choose a program with --entrypoint)',
+        ),
+        ('file "--exec (": not found', 'file "--exec (": not found'),
+        ("--exec: nothing", "--exec: nothing"),
+    ):
+        assert own_words(said) == shown
+    known = {option.name for command in PROGRAM.commands for option in command.options}
+    assert {"insecure", "entrypoint", "workdir"} <= known
