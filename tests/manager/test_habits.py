@@ -35,6 +35,8 @@ def test_a_terminal_is_refused_without_one(daemon: Daemon, shell_root: str) -> N
     daemon.create("c1", rootfs=shell_root, command=["/bin/sh"], tty=True, stdin=True)
     daemon.ctl("start", "-ai", "c1").failed("the input device is not a TTY")
     assert daemon.status("c1") == "created"
+    daemon.verb("c1", "start").ok()
+    daemon.ctl("attach", "c1").failed("the input device is not a TTY (use --no-stdin)")
 
 
 def test_exec_as_a_user_of_the_container(up: Daemon) -> None:

@@ -230,8 +230,15 @@ def variable(word: str) -> str:
 def run_attach(connection: Connection, arguments: Arguments) -> int:
     """Attach; return the container's exit code, or 0 on detach.  Raises RuntimeFailure."""
     keys = parse_keys(arguments.text("detach-keys", DETACH_KEYS))
-    streams = ("stdout", "stderr") if arguments.flag("no-stdin") else ()
-    attachment = Attachment(connection, arguments.positional[0], streams=streams, keys=keys)
+    ref = arguments.positional[0]
+    if arguments.flag("no-stdin"):
+        streams: tuple[str, ...] = ("stdout", "stderr")
+    else:
+        streams = ()
+        spec = connection.get(container(ref))["spec"]
+        if spec.get("tty") and spec.get("stdin"):
+            check_terminal("use --no-stdin")
+    attachment = Attachment(connection, ref, streams=streams, keys=keys)
     try:
         code = attachment.run()
     finally:
