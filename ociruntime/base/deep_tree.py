@@ -141,6 +141,28 @@ def walk(
                 yield Found(place, name, status, leaving=True)
 
 
+def disk_usage(root: str) -> int:
+    """Return the bytes on disk of a tree, without other filesystems; 0 if it cannot be read.
+
+    A file with several names is counted once.
+    """
+    total = 0
+    seen: set[int] = set()
+    try:
+        for found in walk(root, filesystem=os.stat(root).st_dev):
+            status = found.status
+            if found.leaving:
+                continue
+            if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
+                if status.st_ino in seen:
+                    continue
+                seen.add(status.st_ino)
+            total += status.st_blocks * 512
+    except OSError:
+        pass  # it changes, or is being removed by another process: what was counted must do
+    return total
+
+
 def _entries(fd: int, count: Callable[[], None]) -> list[tuple[str, os.stat_result]]:
     """Return the entries in reverse order, to be popped from the end."""
     with os.scandir(fd) as entries:

@@ -175,10 +175,28 @@ def refusal(status: int, body: bytes) -> DaemonError:
     try:
         error = json.loads(body)["error"]
         exit_code = int(error.get("exit_code") or 0)
-        return DaemonError(str(error["message"]), str(error["code"]), status, exit_code)
+        return DaemonError(own_words(str(error["message"])), str(error["code"]), status, exit_code)
     except (ValueError, KeyError, TypeError, AttributeError):
         text = body[:200].decode("utf-8", "replace").strip()
         return DaemonError(f"ocid answered with status {status}: {text}", "unknown", status)
+
+
+# Options of ocipod, whose errors ocid passes on -> those of ocictl.
+_OPTIONS = {
+    "--insecure-options=": "--insecure=",
+    "--exec": "--entrypoint",
+    "--working-dir": "--workdir",
+}
+
+
+def own_words(message: str) -> str:
+    """Return the message with our options in its hint, the parentheses at its end."""
+    text, opening, hint = message.rpartition(" (")
+    if not opening or not hint.endswith(")"):
+        return message
+    for option, ours in _OPTIONS.items():
+        hint = hint.replace(option, ours)
+    return f"{text}{opening}{hint}"
 
 
 def _lost(error: OSError) -> RuntimeFailure:

@@ -6,6 +6,7 @@ import os
 
 from ociruntime.base.errors import HostError, UsageError
 from ociruntime.commandline.options import Option
+from ociruntime.commandline.output import tell
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.signal_names import signal_number
 from ociruntime.commandline.sizes import byte_count
@@ -51,7 +52,7 @@ SPEC_OPTIONS = (
     Option("publish", "publish a port to the host", "[IP:]PORT:PORT", kind="list", short="p"),
     Option("workdir", "working directory in the container", "DIR", short="w", completed=False),
     Option("user", "user name or UID", "USER[:GROUP]", short="u"),
-    Option("hostname", "hostname of the container", "NAME"),
+    Option("hostname", "hostname of the container", "NAME", short="h"),
     Option(
         "network",
         "network: default, none, host or a name",
@@ -82,6 +83,20 @@ SPEC_OPTIONS = (
     Option("stop-timeout", "timeout before SIGKILL (default: 10)", "SECONDS", kind="number"),
     Option("pull", "pull policy (default: missing)", "missing|always|never", kind="choice"),
     Option("insecure", "skip an image check: image, tls, http", "CHECK", kind="list"),
+)
+
+# Options of docker and podman without a counterpart: refused by name, not with a suggestion.
+_ELSEWHERE = (
+    *("add-host", "blkio-weight", "cgroup-parent", "cgroupns", "cidfile", "cpu-shares"),
+    *("cpuset-cpus", "device", "domainname", "expose", "gpus", "group-add", "init", "ip", "ipc"),
+    *("link", "log-driver", "log-opt", "mac-address", "memory-swap", "oom-kill-disable"),
+    *("oom-score-adj", "pid", "platform", "privileged", "publish-all", "security-opt"),
+    *("shm-size", "storage-opt", "sysctl", "tmpfs", "ulimit", "userns", "uts", "volumes-from"),
+    *("health-cmd", "health-interval", "health-retries", "health-start-period"),
+    *("health-timeout", "no-healthcheck"),
+)
+REFUSED_OPTIONS = tuple(
+    Option(name, value="ocictl has no such option of docker", kind="refused") for name in _ELSEWHERE
 )
 
 _HIGHEST_PORT = 65535
@@ -227,9 +242,14 @@ def created(connection: Connection, arguments: Arguments) -> dict[str, Any]:
     if not rootfs and not command:
         raise UsageError("create a container: an image or --rootfs is required", "busybox")
     image = "" if rootfs else command.pop(0)
-    record: dict[str, Any] = connection.post(
-        resource("containers"), spec_of(arguments, image, command)
-    )
+    return post_spec(connection, spec_of(arguments, image, command))
+
+
+def post_spec(connection: Connection, spec: Spec) -> dict[str, Any]:
+    """Create a container, print the daemon's warnings, and return the container's status."""
+    record: dict[str, Any] = connection.post(resource("containers"), spec)
+    for warning in record.get("warnings", ()):
+        tell("ocictl", f'warning: container "{record["name"]}": {warning}')
     return record
 
 
@@ -241,7 +261,8 @@ def spec_of(arguments: Arguments, image: str, command: list[str]) -> Spec:
     spec: Spec = {}
     rootfs = arguments.text("rootfs")
     if rootfs:
-        spec["rootfs"] = os.path.abspath(rootfs)
+        # The shell does not expand the tilde of --rootfs=~/tree.
+        spec["rootfs"] = os.path.abspath(os.path.expanduser(rootfs))
     else:
         spec["image"] = absolute_image(image, os.getcwd())
     if command:

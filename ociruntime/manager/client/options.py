@@ -64,7 +64,8 @@ GROUPS: Groups = {
     },
     "inspection": {
         "ps": ("ps",),
-        "inspection": ("inspect", "stats", "top", "port"),
+        "inspection": ("inspect", "top", "port"),
+        "stats": ("stats",),
         "logs": ("logs", "events"),
     },
     "processes in containers": {"running": ("exec", "attach")},
@@ -102,4 +103,5 @@ PROGRAM = Program(
     "Manage containers and images with the daemon ocid.",
     GLOBAL_OPTIONS,
     GROUPS,
+    foreign=("image",),
 )

@@ -21,7 +21,18 @@ from ociruntime.manager.containers.container import Container
 from ociruntime.manager.containers.engine import Engine, log
 from ociruntime.manager.containers.events import EventBus
 from ociruntime.manager.containers.pod_calls import Programs
-from ociruntime.manager.containers.pod_status import ACTIVE, APP, RESTARTING, STOPPED
+from ociruntime.manager.containers.pod_status import (
+    ACTIVE,
+    APP,
+    CORRUPT,
+    CREATED,
+    PAUSED,
+    REMOVING,
+    RESTARTING,
+    RUNNING,
+    STOPPED,
+    UNKNOWN,
+)
 from ociruntime.manager.containers.records import Answer, Record
 from ociruntime.manager.containers.settings import Settings
 from ociruntime.manager.containers.spec import check_spec
@@ -151,6 +162,8 @@ class Manager:
     async def create(self, request: object) -> Answer:
         """Create a container and return its status; after an error, nothing of it remains.
 
+        ``warnings``, if there are any, say what the image asks for and does not get.
+
         Raises BadRequest with the JSON path, Forbidden, Conflict, ManagerError.
         """
         spec = check_spec(request)
@@ -178,7 +191,8 @@ class Manager:
             raise
         finally:
             del self._incomplete[container_id]
-        return container.inspect()
+        warnings = _warnings(container)
+        return container.inspect() | ({"warnings": warnings} if warnings else {})
 
     async def _create(
         self, spec: dict[str, Any], container_id: str, name: str, image_id: str
@@ -218,30 +232,47 @@ class Manager:
             engine.events.publish("destroy", container_id, name, {"at": container_id})
         await asyncio.to_thread(engine.store.remove, container_id)
 
-    async def prune(self) -> list[str]:
-        """Remove every created or stopped container; return the ids of the removed ones."""
-        removed = []
+    async def prune(self) -> tuple[list[str], int]:
+        """Remove every created or stopped container.
+
+        Returns the ids of the removed ones, and the bytes on disk that they had.
+        """
+        removed, freed = [], 0
         for container in list(self._containers.values()):
+            if container.inspect()["status"] not in (CREATED, STOPPED):
+                continue
+            size = await asyncio.to_thread(self._size, container)
             try:
                 await container.remove(force=False)
             except (Conflict, NotFound):
                 continue
             removed.append(container.id)
-        return removed
+            freed += size
+        return removed, freed
+
+    def _size(self, container: Container) -> int:
+        handle = self._engine.pod_handle(container.record.pod)
+        try:
+            return handle.size()
+        finally:
+            handle.close()
 
     def list(
         self, *, all: bool = True, filters: Mapping[str, list[str]] | None = None
     ) -> list[Answer]:
         """Return the containers, newest first; without ``all`` only running and paused ones.
 
-        ``filters``: ``id`` (prefix), ``name`` (substring), ``status``, ``image``, ``label``
-        (``NAME`` or ``NAME=VALUE``), ``exited`` (exit code).  A container must match one value of
+        ``filters``: ``id`` (prefix), ``name`` (substring), ``status`` (also as ``ps`` shows it,
+        ``exited`` and ``up``), ``image`` (or root filesystem), ``label`` (``NAME`` or
+        ``NAME=VALUE``), ``exited`` (exit code).  A container must match one value of
         every filter.  Raises BadRequest.
         """
         filters = filters or {}
-        for name in filters:
+        for name, values in filters.items():
             if name not in _FILTERS:
                 raise BadRequest(f"filters.{name}", "unknown filter", ", ".join(_FILTERS))
+            for value in values:
+                _check_filter(name, value)
         answers = [
             answer
             for answer in (container.inspect() for container in self._containers.values())
@@ -250,14 +281,43 @@ class Manager:
         return sorted(answers, key=lambda answer: answer["created_at"] or "", reverse=True)
 
 
+def _warnings(container: Container) -> list[str]:
+    """Return what the container's image asks for and does not get."""
+    pod = container.pod.open()
+    if pod is None or not app_entry(read_manifest(pod), APP)["image"].get("healthcheck"):
+        return []
+    return ["the image's HEALTHCHECK is not run"]
+
+
 _FILTERS: dict[str, Callable[[Answer, str], bool]] = {
     "id": lambda one, value: one["id"].startswith(value),
     "name": lambda one, value: value in one["name"],
-    "status": lambda one, value: one["status"] == value,
-    "image": lambda one, value: one["image"] == value,
+    "status": lambda one, value: one["status"] == _status_word(value),
+    "image": lambda one, value: value in (one["image"], one["rootfs"]),
     "label": lambda one, value: _has_label(one["labels"], value),
     "exited": lambda one, value: one["status"] == STOPPED and str(one["exit_code"]) == value,
 }
+
+
+# Words of docker and of the columns of ``ps`` for a status.
+_SYNONYMS = {"exited": STOPPED, "up": RUNNING}
+_STATUSES = (
+    *(CREATED, RUNNING, PAUSED, STOPPED, RESTARTING, REMOVING, UNKNOWN, CORRUPT),
+    *_SYNONYMS,
+)
+
+
+def _status_word(value: str) -> str:
+    word = value.lower()
+    return _SYNONYMS.get(word, word)
+
+
+def _check_filter(name: str, value: str) -> None:
+    """Raise BadRequest if no container can ever pass the filter."""
+    if name == "status" and value.lower() not in _STATUSES:
+        raise BadRequest(f"filters.{name}", f'unknown status "{value}"', ", ".join(_STATUSES))
+    if name == "exited" and not (value.isascii() and value.isdigit()):
+        raise BadRequest(f"filters.{name}", f'"{value}" is not an exit code', "as in exited=1")
 
 
 def _passes(one: Answer, filters: Mapping[str, list[str]]) -> bool:

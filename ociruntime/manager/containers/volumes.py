@@ -15,7 +15,7 @@ import secrets
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ociruntime.base.deep_tree import walk
+from ociruntime.base.deep_tree import disk_usage
 from ociruntime.base.errors import BadRequest, Conflict, HostError, NotFound
 from ociruntime.manager.containers.spec import check_volume_name
 from ociruntime.pods.store.lock import open_directory
@@ -27,7 +27,6 @@ Users = Callable[[], Iterable[tuple[str, dict[str, Any] | None]]]
 
 _REMOVING = ".removing-"
 _MODE = 0o755
-_BLOCK = 512  # bytes, of st_blocks
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -108,7 +107,7 @@ class Volumes:
         self._refuse_unknown_users("prune volumes")
         unused = [one["name"] for one in self.find({"dangling": ["true"]})]
         detached = [self._detach(name) for name in unused]
-        space = await asyncio.to_thread(lambda: sum(map(_size, detached)))
+        space = await asyncio.to_thread(lambda: sum(map(disk_usage, detached)))
         await asyncio.to_thread(self.clear)
         return {"removed": unused, "space": space}
 
@@ -167,14 +166,3 @@ _FILTERS: dict[str, Callable[[Answer, str], bool]] = {
     "name": lambda one, value: value in one["name"],
     "dangling": lambda one, value: _BOOLEANS[value] != bool(one["containers"]),
 }
-
-
-def _size(directory: str) -> int:
-    """Return the bytes that a tree occupies, as far as it can be read."""
-    total = 0
-    try:
-        for found in walk(directory):
-            total += 0 if found.leaving else found.status.st_blocks * _BLOCK
-    except OSError:
-        pass  # a container that still runs elsewhere may change it; the removal reports errors
-    return total

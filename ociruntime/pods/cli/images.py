@@ -172,7 +172,7 @@ _GRACE = 24 * 3600.0  # seconds
 def run_image_gc(context: Context, arguments: Arguments) -> int:
     """Remove unused trees and images, then stray files.
 
-    Stray files include downloads that were interrupted and not resumed within the grace period.
+    Stray files include interrupted downloads, whatever their age.
     The lock of ``prepare`` is held, because a pod being prepared does not name its images yet.  It
     may have looked them up just before it waits for the lock, so the last use of an image is
     checked again before its removal.  If the images of a pod cannot be read, nothing is removed.
@@ -197,7 +197,7 @@ def run_image_gc(context: Context, arguments: Arguments) -> int:
         of_images = _remove_images(store, found.images, before)
         swept = store.sweep()
         trees.sweep()
-        cut = remove_stale(f"{store.path}/partial", grace)
+        cut = remove_stale(f"{store.path}/partial", 0)
     removed = f"{of_images[0]} images, {of_trees[0]} trees and {swept[0] + cut[0]} stray files"
     freed = of_images[1] + of_trees[1] + swept[1] + cut[1]
     return write(f"{removed} removed, {amount(freed)} freed\n")

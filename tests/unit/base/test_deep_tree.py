@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.base.deep_tree import Place, open_regular, walk
+from ociruntime.base.deep_tree import Place, disk_usage, open_regular, walk
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.model.limits import Budget, Limits
 from ociruntime.images.tar.layer_writer import LayerTar, of_directory
@@ -194,3 +194,16 @@ def test_a_file_that_is_replaced_before_it_is_opened(place: Path, kind: str) -> 
     )
     with pytest.raises(OSError, match=words):
         open_regular(str(place / "file"), status)
+
+
+def test_disk_usage(place: Path) -> None:
+    fill(str(place))
+    deep = disk_usage(str(place))
+    (place / "file").write_bytes(b"x" * 100_000)
+    whole = disk_usage(str(place))
+    assert whole - deep >= 100_000
+    (place / "same").hardlink_to(place / "file")
+    (place / "link").symlink_to("/")
+    os.truncate(place / "file", 1 << 40)  # sparse
+    assert whole <= disk_usage(str(place)) < whole + 100_000
+    assert disk_usage(str(place / "nothing")) == 0

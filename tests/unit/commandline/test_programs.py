@@ -27,7 +27,7 @@ PODS = pod_options.PROGRAM
 CLIENT = client_options.PROGRAM
 PROGRAMS = (RUNTIME, PODS, CLIENT)
 COMMANDS = [(program, command) for program in PROGRAMS for command in program.commands]
-KINDS = {"flag", "text", "number", "count", "choice", "list", "optional", "joined"}
+KINDS = {"flag", "text", "number", "count", "choice", "list", "optional", "joined", "refused"}
 COLUMNS = 80
 REQUESTS = (AppRequest, SandboxRequest)
 
