@@ -100,29 +100,46 @@ def run_rmi(connection: Connection, arguments: Arguments) -> int:
     return each(arguments.positional, remove)
 
 
+_LIST_OPTIONS = (QUIET, Option("no-trunc", "do not truncate IDs"), NO_LEGEND, FORMAT)
+_PULL_OPTIONS = (
+    QUIET,
+    Option("pull", "pull policy (default: always)", "missing|always|never", kind="choice"),
+    Option("insecure", "skip a check: image, tls, http", "CHECK", kind="list"),
+)
+_REMOVE_OPTIONS = (Option("force", "remove images that containers use, too", short="f"),)
+_PULL_DETAILS = "Prints the ID of each image."
+_REMOVE_DETAILS = "If an image has several names, only the given one is removed."
 COMMANDS = (
-    Command(
-        "images",
-        "list images",
-        run_images,
-        options=(QUIET, Option("no-trunc", "do not truncate IDs"), NO_LEGEND, FORMAT),
-    ),
+    Command("images", "list images", run_images, options=_LIST_OPTIONS),
     Command(
         "pull IMAGE...",
         "download images",
         run_pull,
-        options=(
-            QUIET,
-            Option("pull", "pull policy (default: always)", "missing|always|never", kind="choice"),
-            Option("insecure", "skip a check: image, tls, http", "CHECK", kind="list"),
-        ),
-        details="Prints the ID of each image.",
+        options=_PULL_OPTIONS,
+        details=_PULL_DETAILS,
         examples=(("Pull from a registry", "ocictl pull quay.io/prometheus/busybox:latest"),),
     ),
     Command(
         "rmi IMAGE...",
         "remove images",
         run_rmi,
-        options=(Option("force", "remove images that containers use, too", short="f"),),
+        options=_REMOVE_OPTIONS,
+        details=_REMOVE_DETAILS,
+    ),
+    # docker's newer names for the same.
+    Command("image ls", "list images", run_images, options=_LIST_OPTIONS),
+    Command(
+        "image pull IMAGE...",
+        "download images",
+        run_pull,
+        options=_PULL_OPTIONS,
+        details=_PULL_DETAILS,
+    ),
+    Command(
+        "image rm IMAGE...",
+        "remove images",
+        run_rmi,
+        options=_REMOVE_OPTIONS,
+        details=_REMOVE_DETAILS,
     ),
 )

@@ -80,7 +80,7 @@ GROUPS: Groups = {
         ),
     },
     "images, pods and the daemon": {
-        "images": ("images", "pull", "rmi"),
+        "images": ("images", "pull", "rmi", "image ls", "image pull", "image rm"),
         "login": ("login", "logout"),
         "image_files": ("image inspect", "history", "tag", "save", "load"),
         "daemon": ("pod ls", "pod stop", "pod rm", "info", "version"),
