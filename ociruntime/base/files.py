@@ -41,10 +41,8 @@ def write_new(
     """
     flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC | posix.O_NOFOLLOW
     fd = posix.open(path, flags, mode, dir_fd=within)
-    left = memoryview(data)
     try:
-        while left:
-            left = left[posix.write(fd, left) :]
+        write_all(fd, data)
         if lasting:
             posix.fsync(fd)
     except BaseException:  # a signal's exception too
@@ -52,6 +50,13 @@ def write_new(
         raise
     finally:
         posix.close(fd)
+
+
+def write_all(fd: int, data: bytes | memoryview) -> None:
+    """Write all of ``data`` to a descriptor that blocks.  Raises OSError."""
+    left = memoryview(data)
+    while left:
+        left = left[posix.write(fd, left) :]
 
 
 def replace_file(

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError
-from ociruntime.base.files import remove_file
+from ociruntime.base.files import remove_file, write_all
 from ociruntime.base.process import close_inherited_on_exec
 from ociruntime.base.programs import DIRECTORIES
 from ociruntime.pods.bundle.pod_context import PodContext, apps_of, read_manifest
@@ -177,8 +177,7 @@ def _make_empty(directory: str) -> list[str]:
 def _in_memory(data: bytes) -> str:
     """Write ``data`` to a memory file; return its path, valid in this process and after execve."""
     fd = os.memfd_create("initial", 0)
-    while data:
-        data = data[os.write(fd, data) :]
+    write_all(fd, data)
     return f"/proc/self/fd/{fd}"
 
 
