@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from ociruntime.base.log import plain
 
@@ -29,6 +30,13 @@ def tabbed(rows: list[list[str]]) -> str:
         ]
         lines.append("".join(cells) + row[-1] + "\n")
     return "".join(lines)
+
+
+def aligned(rows: Sequence[Sequence[str]], gap: int = 1, narrowest: int = 0) -> str:
+    """Format rows of escaped cells as columns as wide as their widest cell, and ``gap`` spaces."""
+    columns = zip(*rows, strict=True)
+    widths = [max(narrowest, max(map(len, column)) + gap) for column in columns]
+    return "".join("".join(map(str.ljust, row, widths)).rstrip() + "\n" for row in rows)
 
 
 def as_json(value: object, form: str) -> str:
