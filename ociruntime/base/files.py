@@ -59,6 +59,21 @@ def write_all(fd: int, data: bytes | memoryview) -> None:
         left = left[posix.write(fd, left) :]
 
 
+def memory_file(name: str, data: bytes, flags: int = posix.MFD_CLOEXEC) -> int:
+    """Return a descriptor of a memory file with ``data``, positioned at its start.
+
+    Without MFD_CLOEXEC its path in ``/proc/self/fd`` is valid across exec(2).  Raises OSError.
+    """
+    fd = posix.memfd_create(name, flags)
+    try:
+        write_all(fd, data)
+        posix.lseek(fd, 0, 0)
+    except BaseException:
+        posix.close(fd)
+        raise
+    return fd
+
+
 def replace_file(
     path: str,
     data: bytes,
