@@ -41,10 +41,8 @@ def write_new(
     """
     flags = posix.O_WRONLY | posix.O_CREAT | posix.O_EXCL | posix.O_CLOEXEC | posix.O_NOFOLLOW
     fd = posix.open(path, flags, mode, dir_fd=within)
-    left = memoryview(data)
     try:
-        while left:
-            left = left[posix.write(fd, left) :]
+        write_all(fd, data)
         if lasting:
             posix.fsync(fd)
     except BaseException:  # a signal's exception too
@@ -52,6 +50,28 @@ def write_new(
         raise
     finally:
         posix.close(fd)
+
+
+def write_all(fd: int, data: bytes | memoryview) -> None:
+    """Write all of ``data`` to a descriptor that blocks.  Raises OSError."""
+    left = memoryview(data)
+    while left:
+        left = left[posix.write(fd, left) :]
+
+
+def memory_file(name: str, data: bytes, flags: int = posix.MFD_CLOEXEC) -> int:
+    """Return a descriptor of a memory file with ``data``, positioned at its start.
+
+    Without MFD_CLOEXEC its path in ``/proc/self/fd`` is valid across exec(2).  Raises OSError.
+    """
+    fd = posix.memfd_create(name, flags)
+    try:
+        write_all(fd, data)
+        posix.lseek(fd, 0, 0)
+    except BaseException:
+        posix.close(fd)
+        raise
+    return fd
 
 
 def replace_file(

@@ -45,6 +45,8 @@ RTM_DELLINKPROP = 109
 
 HEADER = "=IHHII"  # struct nlmsghdr: length, type, flags, sequence, port
 LINK = "=BxHiII"  # struct ifinfomsg: family, type, index, flags, change
+ADDRESS = "=BBBBI"  # struct ifaddrmsg: family, prefix length, flags, scope, index
+ROUTE = "=BBBBBBBBI"  # struct rtmsg: family, two lengths, tos, table, protocol, scope, type, flags
 
 IFF_UP = 0x1
 IFF_LOOPBACK = 0x8

@@ -52,7 +52,10 @@ def send_descriptor(sock: _socket.socket, fd: int, data: bytes, action: str) -> 
     """Send ``data`` and a descriptor (SCM_RIGHTS), then close the connection; raises HostError."""
     rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, fd.to_bytes(4, "little"))
     try:
-        sock.sendmsg([data], [rights], _socket.MSG_NOSIGNAL)
+        sent = sock.sendmsg([data], [rights], _socket.MSG_NOSIGNAL)
+        # Even an empty send fails once a peer that reads only once has closed.
+        if sent < len(data):
+            sock.sendall(data[sent:], _socket.MSG_NOSIGNAL)
     except OSError as error:
         raise HostError(action, error) from None
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from ociruntime.base.log import plain
 
@@ -31,15 +32,12 @@ def tabbed(rows: list[list[str]]) -> str:
     return "".join(lines)
 
 
-def aligned(rows: list[list[str]]) -> str:
-    """Format rows as columns separated by two spaces; cells are escaped."""
+def aligned(rows: Sequence[Sequence[str]], gap: int = 1, narrowest: int = 0) -> str:
+    """Format rows as columns as wide as their widest cell, and ``gap`` spaces; escape cells."""
     rows = [[plain(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "".join(
-        "  ".join([f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)]).rstrip()
-        + "\n"
-        for row in rows
-    )
+    columns = zip(*rows, strict=True)
+    widths = [max(narrowest, max(map(len, column)) + gap) for column in columns]
+    return "".join("".join(map(str.ljust, row, widths)).rstrip() + "\n" for row in rows)
 
 
 def fitted(rows: list[list[str]], width: int, shrinking: dict[int, int]) -> list[list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posix
 
+from ociruntime.base import files
 from ociruntime.base.errors import HostError, InternalError
 from ociruntime.base.log import plain, plain_lines
 
@@ -30,10 +31,8 @@ def write(text: str) -> int:
 
 def write_all(fd: int, data: bytes) -> bool:
     """Write all of ``data``; return False if the reader has closed the pipe.  Raises OSError."""
-    rest = memoryview(data)
     try:
-        while rest:
-            rest = rest[posix.write(fd, rest) :]
+        files.write_all(fd, data)
     except BrokenPipeError:
         return False
     return True

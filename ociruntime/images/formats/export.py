@@ -13,6 +13,7 @@ import tarfile
 from typing import BinaryIO
 
 from ociruntime.base.errors import HostError, ImageError
+from ociruntime.images.formats.layout import blob_path
 from ociruntime.images.model.blobs import CHUNK, Blobs
 from ociruntime.images.model.digest import hasher
 from ociruntime.images.model.image import Image, Json
@@ -37,7 +38,7 @@ def write_layout(blobs: Blobs, image: Image, target: int, progress: Progress = s
             with _new_file(target, name) as file:
                 file.write(content)
         for digest, size in sizes.items():
-            directory, _, name = _path(digest).rpartition("/")
+            directory, _, name = blob_path(digest).rpartition("/")
             with blobs.open(digest) as source, _new_file(_made(made, directory), name) as file:
                 checked = _Checked(source, digest, size, progress)
                 shutil.copyfileobj(checked, file, CHUNK)
@@ -86,7 +87,7 @@ def write_archive(
             for digest, size in sizes.items():
                 with blobs.open(digest) as source:
                     checked = _Checked(source, digest, size, progress)
-                    archive.addfile(_member(_path(digest), size), checked)
+                    archive.addfile(_member(blob_path(digest), size), checked)
                     checked.finish()
     except OSError as error:
         raise HostError(f"write the archive of image {image.id}", error) from None
@@ -143,9 +144,9 @@ def _for_docker(image: Image) -> bytes:
     """Return the content of ``manifest.json``, see docker_archive.py."""
     is_tag = image.name and "@" not in image.name and parse(image.name).kind == "registry"
     entry = {
-        "Config": _path(image.config_digest),
+        "Config": blob_path(image.config_digest),
         "RepoTags": [image.name] if is_tag else None,
-        "Layers": [_path(layer.digest) for layer in image.layers],
+        "Layers": [blob_path(layer.digest) for layer in image.layers],
     }
     return json.dumps([entry]).encode()
 
@@ -154,10 +155,6 @@ def _tag(name: str) -> str:
     """Return the tag of a name, ``latest`` by default; layouts name images by tag."""
     tag = name.partition("@")[0].rpartition("/")[2].partition(":")[2]
     return tag or "latest"
-
-
-def _path(digest: str) -> str:
-    return f"blobs/{digest.replace(':', '/')}"
 
 
 def _member(name: str, size: int) -> tarfile.TarInfo:

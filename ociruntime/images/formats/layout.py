@@ -46,11 +46,11 @@ class Layout:
 
     def open_blob(self, digest: str) -> Reading:
         """Return a blob's stream, which the caller closes.  Raises HostError, ImageError."""
-        return self.files.open(_path(digest))[0]
+        return self.files.open(blob_path(digest))[0]
 
     def _document(self, digest: str) -> Document:
-        data = read_small(self.files, _path(digest), LARGEST_DOCUMENT)
-        check_content(data, digest, f"{self.files}: {_path(digest)}")
+        data = read_small(self.files, blob_path(digest), LARGEST_DOCUMENT)
+        check_content(data, digest, f"{self.files}: {blob_path(digest)}")
         return Document(data, digest, "")
 
 
@@ -59,7 +59,8 @@ def is_layout(has: Callable[[str], bool]) -> bool:
     return has("oci-layout") and has("index.json")
 
 
-def _path(digest: str) -> str:
+def blob_path(digest: str) -> str:
+    """Return the path of a blob in a layout."""
     return f"blobs/{digest.replace(':', '/')}"
 
 

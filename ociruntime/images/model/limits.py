@@ -16,7 +16,7 @@ MIB = 1 << 20
 GIB = 1 << 30
 FILE = "limits.json"
 _NAME_COST = 100  # bytes of memory for a name in a set or dict, besides its characters
-_MOST = 1 << 62
+MOST = 1 << 62  # no limit
 _DEEPEST = 256  # code that walks a tree recurses once per directory level
 _CHECK_INTERVAL = 64 * MIB  # bytes written between two checks of the free space
 _RESERVED_PART = 100  # of the filesystem: keep at most 1/100 free
@@ -52,7 +52,7 @@ def read_limits(document: dict[str, Any], path: str) -> dict[str, int]:
     for name, value in document.items():
         if name not in known:
             raise ImageError(f'{path}: unknown member "{name}"', ", ".join(known))
-        least, most = int(name != "reserve"), _DEEPEST if name == "depth" else _MOST
+        least, most = int(name != "reserve"), _DEEPEST if name == "depth" else MOST
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             raise ImageError(f"{path}: {name}: must be an integer from {least} to {most}")
     return document
@@ -171,5 +171,5 @@ def _room(path: str | int, reserve: int) -> tuple[int, int]:
         raise HostError(f"read the free space of the filesystem of {where}", error) from None
     kept = min(reserve, facts.f_blocks * facts.f_frsize // _RESERVED_PART)
     # Some filesystems, such as btrfs, report no inodes.
-    inodes = facts.f_ffree - facts.f_files // _RESERVED_PART if facts.f_files else _MOST
+    inodes = facts.f_ffree - facts.f_files // _RESERVED_PART if facts.f_files else MOST
     return max(facts.f_bfree * facts.f_frsize - kept, 0), max(inodes, 0)

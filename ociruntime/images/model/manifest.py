@@ -45,12 +45,6 @@ def descriptor(value: object, what: str) -> Descriptor:
     return Descriptor(media_type, check_digest(value.get("digest"), what), size)
 
 
-def is_index(document: Json, media_type: str = "") -> bool:
-    """Return whether the document is an index; ``media_type`` is the Content-Type, if known."""
-    given = document.get("mediaType", media_type)
-    return given in media_types.INDEXES or ("manifests" in document and "layers" not in document)
-
-
 def parse_manifest(
     data: bytes, what: str = "manifest"
 ) -> tuple[Json, Descriptor, list[Descriptor]]:
@@ -59,7 +53,8 @@ def parse_manifest(
     if document.get("schemaVersion") != 2:
         version = document.get("schemaVersion")
         raise ImageError(f"{what}: unsupported schemaVersion {version}", "supported: 2")
-    if is_index(document):
+    named_index = document.get("mediaType") in media_types.INDEXES
+    if named_index or ("manifests" in document and "layers" not in document):
         raise ImageError(f"{what} is an index; expected the manifest of an image")
     media_type = document.get("mediaType", media_types.OCI_MANIFEST)
     if media_type not in media_types.MANIFESTS:

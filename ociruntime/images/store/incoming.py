@@ -13,7 +13,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import HostError, ImageError
-from ociruntime.base.files import sync_directory
+from ociruntime.base.files import sync_directory, write_all
 from ociruntime.images.model.blobs import CHUNK
 from ociruntime.images.model.digest import check_digest, digest_of, hasher
 from ociruntime.images.model.image import Descriptor, Image
@@ -99,7 +99,7 @@ class Incoming:
                         break
                     self.budget.take_bytes(len(chunk))
                     hashed.update(chunk)
-                    _write(file.fileno(), chunk)
+                    write_all(file.fileno(), chunk)
                     progress(kind, done, max(size, 0))
                 actual = f"{hashed.name}:{hashed.hexdigest()}"
                 _check(actual, done, digest, size)
@@ -229,12 +229,6 @@ def _new_directory(tmp: str) -> tuple[str, int]:
             os.close(lock)
     except OSError as error:
         raise HostError(f'create a directory in "{tmp}"', error) from None
-
-
-def _write(fd: int, chunk: bytes) -> None:
-    view = memoryview(chunk)
-    while view:
-        view = view[os.write(fd, view) :]
 
 
 def _check(actual: str, done: int, digest: str, size: int) -> None:

@@ -10,9 +10,9 @@ masks the file of that name in directories of lower precedence.
 from __future__ import annotations
 
 import os
-import secrets
 
 from ociruntime.base.errors import HostError, ImageError
+from ociruntime.base.files import replace_file
 from ociruntime.images.model.reference import LOCAL_KINDS, prefix_name
 from ociruntime.images.model.settings import Settings
 from ociruntime.images.trust.openpgp import Key, read_keys
@@ -74,20 +74,10 @@ def add_key(directory: str, prefix: str, key: Key) -> str:
     """Add a trusted key to a configuration directory; return the file's path.  Raises HostError."""
     parent = f"{directory}/trustedkeys/{place_of(prefix)}"
     path = f"{parent}/{key.fingerprint}"
-    partial = f"{parent}/.{secrets.token_hex(8)}"
     try:
         os.makedirs(parent, 0o755, exist_ok=True)
-        try:
-            with open(partial, "xb") as file:
-                os.fchmod(file.fileno(), 0o644)
-                file.write(key.data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.rename(partial, path)
-        except BaseException:
-            if os.path.lexists(partial):
-                os.unlink(partial)
-            raise
+        replace_file(path, key.data, lasting=True)
+        os.chmod(path, 0o644)  # whatever the umask is
     except OSError as error:
         raise HostError(f'write trusted key "{path}"', error) from None
     return path

@@ -14,6 +14,7 @@ import stat
 from collections.abc import Sequence
 
 from ociruntime.base.errors import HostError, ImageError, reason
+from ociruntime.base.files import write_all
 from ociruntime.images.model.blobs import Blobs
 from ociruntime.images.model.digest import hasher
 from ociruntime.images.model.image import Layer
@@ -249,14 +250,14 @@ class LayerUnpacker:
         """Write the content; parts outside the pieces of a sparse file stay holes."""
         if header.pieces is None:
             while chunk := self.reader.read(_CHUNK):
-                _write_all(file, chunk)
+                write_all(file, chunk)
             return
         for offset, length in header.pieces:
             os.lseek(file, offset, os.SEEK_SET)
             left = length
             while left:
                 chunk = self.reader.read(min(left, _CHUNK))
-                _write_all(file, chunk)
+                write_all(file, chunk)
                 left -= len(chunk)
         os.ftruncate(file, header.size)
 
@@ -368,12 +369,6 @@ def _remove(directory: int, name: bytes, mode: int) -> None:
         shutil.rmtree(name, dir_fd=directory)
     else:
         os.unlink(name, dir_fd=directory)
-
-
-def _write_all(fd: int, chunk: bytes) -> None:
-    view = memoryview(chunk)
-    while view:
-        view = view[os.write(fd, view) :]
 
 
 def _refuse(header: Header, error: OSError) -> None:

@@ -164,7 +164,7 @@ def table(rows: list[list[str]], columns: int) -> str:
     rows = fitted(rows, columns, {})
     if rows and _width(rows) > columns:
         rows = [[*row[:3], brief(row[3]), brief(row[4]), *row[5:]] for row in rows]
-    return aligned(fitted(rows, columns, _SHRINKING))
+    return aligned(fitted(rows, columns, _SHRINKING), gap=2)
 
 
 def _width(rows: list[list[str]]) -> int:

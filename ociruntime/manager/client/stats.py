@@ -99,7 +99,7 @@ def run_stats(connection: Connection, arguments: Arguments) -> int:
 
 def table(found: list[Record]) -> str:
     """Format the usage of containers as a table."""
-    return aligned([TITLES, *map(cells, found)])
+    return aligned([TITLES, *map(cells, found)], gap=2)
 
 
 def cells(one: Record) -> list[str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import plain
+from ociruntime.commandline.formats import aligned
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
@@ -40,13 +41,7 @@ _NOT_FINISHED = "n/a"
 
 def fixed_table(records: Sequence[Record]) -> str:
     """Format records as a table with a header."""
-    rows = [TITLES, *(cells(record) for record in records)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(TITLES))]
-    return "".join(
-        " ".join([f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)]).rstrip()
-        + "\n"
-        for row in rows
-    )
+    return aligned([TITLES, *(cells(record) for record in records)])
 
 
 def cells(record: Record) -> tuple[str, ...]:

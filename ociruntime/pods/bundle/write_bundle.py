@@ -127,7 +127,7 @@ def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tup
 
     An image's own /etc/hosts is kept if the pod has no entries for it.
     """
-    from ociruntime.pods.bundle.users import open_inside
+    from ociruntime.base.inside import open_inside
 
     hosts = settings.get("hosts") or {}
     binds = [
@@ -154,7 +154,7 @@ def add_mtab(rootfs: str, owner: int) -> None:
 
     ``owner`` is the uid and gid of the link.
     """
-    from ociruntime.pods.bundle.users import open_inside
+    from ociruntime.base.inside import open_inside
 
     root = os.open(rootfs, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

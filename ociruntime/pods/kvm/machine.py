@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError
-from ociruntime.base.files import remove_file
+from ociruntime.base.files import memory_file, remove_file
 from ociruntime.base.process import close_inherited_on_exec
 from ociruntime.base.programs import DIRECTORIES
 from ociruntime.pods.bundle.pod_context import PodContext, apps_of, read_manifest
@@ -124,7 +124,7 @@ class Machine(PodContext):
         close_inherited_on_exec()
         config: dict[str, Any] = json_files.read("runtime-config")
         machine, files = prepare_machine(self.path, self._apps, config)
-        machine.initial = _in_memory(files)
+        machine.initial = f"/proc/self/fd/{memory_file('initial', files, 0)}"
         machine.ports = ports
         machine.networks = take_over(self.namespaces["network"], networks_in(self.path))
         words = command(machine)
@@ -172,14 +172,6 @@ def _make_empty(directory: str) -> list[str]:
     except OSError as error:
         raise HostError(f"create {directory}", error) from None
     return []
-
-
-def _in_memory(data: bytes) -> str:
-    """Write ``data`` to a memory file; return its path, valid in this process and after execve."""
-    fd = os.memfd_create("initial", 0)
-    while data:
-        data = data[os.write(fd, data) :]
-    return f"/proc/self/fd/{fd}"
 
 
 def _last_console_line() -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.linux import CLONE_NEWNET
-from ociruntime.base.rtnetlink import NLM_F_DUMP, RTM_GETADDR, Rtnetlink
+from ociruntime.base.rtnetlink import ADDRESS, NLM_F_DUMP, RTM_GETADDR, Rtnetlink
 from ociruntime.pods.net import links as devices
 from ociruntime.pods.net.addresses import Address, parse_address, parse_network
 
@@ -115,13 +115,13 @@ def _take(netlink: Rtnetlink, number: int, network: dict[str, Any]) -> tuple[int
 
 
 def _give_up_addresses(netlink: Rtnetlink, index: int) -> None:
-    head = pack(devices.ADDRESS, AF_INET, 0, 0, 0, index)
+    head = pack(ADDRESS, AF_INET, 0, 0, 0, index)
     for answer in netlink.request(RTM_GETADDR, head, NLM_F_DUMP):
-        family, _, _, _, owner = unpack_from(devices.ADDRESS, answer)
+        family, _, _, _, owner = unpack_from(ADDRESS, answer)
         if (family, owner) == (AF_INET, index):
-            netlink.request(RTM_DELADDR, answer[: calcsize(devices.ADDRESS)] + _members(answer))
+            netlink.request(RTM_DELADDR, answer[: calcsize(ADDRESS)] + _members(answer))
 
 
 def _members(answer: bytes) -> bytes:
     """Return the attributes unchanged; the kernel ignores those that it does not need."""
-    return answer[calcsize(devices.ADDRESS) :]
+    return answer[calcsize(ADDRESS) :]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from ociruntime.base.errors import NetworkError, UsageError
-from ociruntime.pods.net.configuration import Configuration
+from ociruntime.pods.net.configuration import DEFAULT, RESTRICTED, Configuration
 
 NONE = "none"
 HOST = "host"
 ALL = "all"
-DEFAULT = "default"
-RESTRICTED = "default-restricted"
 HINT = "default, default-restricted, none, host, all or names: NAME[:KEY=VALUE;KEY=VALUE],..."
 
 

@@ -12,11 +12,13 @@ from struct import calcsize, pack, unpack_from
 
 from ociruntime.base.errors import NetworkError, reason
 from ociruntime.base.rtnetlink import (
+    ADDRESS,
     IFLA_IFNAME,
     IFLA_NET_NS_FD,
     LINK,
     NLM_F_DUMP,
     NLM_F_NEW,
+    ROUTE,
     RTM_GETLINK,
     RTM_GETROUTE,
     RTM_NEWADDR,
@@ -37,11 +39,9 @@ IFLA_INFO_KIND, IFLA_INFO_DATA, IFLA_INFO_SLAVE_KIND, IFLA_INFO_SLAVE_DATA = 1, 
 VETH_INFO_PEER = 1
 IFLA_BRPORT_MODE = 4  # hairpin
 
-ADDRESS = "=BBBBI"  # struct ifaddrmsg: family, prefix length, flags, scope, index
 IFA_ADDRESS, IFA_LOCAL, IFA_BROADCAST, IFA_FLAGS = 1, 2, 4, 8
 IFA_F_NODAD = 0x02
 
-ROUTE = "=BBBBBBBBI"  # struct rtmsg: family, two lengths, tos, table, protocol, scope, type, flags
 RTA_DST, RTA_OIF, RTA_GATEWAY, RTA_PREFSRC = 1, 4, 5, 7
 RT_TABLE_MAIN = 254
 RTPROT_BOOT = 3

@@ -14,6 +14,7 @@ import time
 from collections.abc import Mapping
 
 from ociruntime.base.errors import NetworkError, reason
+from ociruntime.base.files import memory_file
 from ociruntime.base.programs import DIRECTORIES
 
 OUTPUT_MOST = 1 << 20  # maximum bytes of output; more is an error
@@ -33,7 +34,7 @@ def run_program(
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if environment is None:
         environment = {"PATH": ":".join(DIRECTORIES), "LC_ALL": "C"}
-    streams = [_memory(data), *os.pipe2(os.O_CLOEXEC), *os.pipe2(os.O_CLOEXEC)]
+    streams = [memory_file("input", data), *os.pipe2(os.O_CLOEXEC), *os.pipe2(os.O_CLOEXEC)]
     try:
         theirs = (streams[0], streams[2], streams[4])
         pid = _spawn(argv, environment, theirs)
@@ -48,18 +49,6 @@ def run_program(
     finally:
         for fd in streams:
             os.close(fd)
-
-
-def _memory(data: bytes) -> int:
-    fd = os.memfd_create("input", os.MFD_CLOEXEC)
-    try:
-        sent = 0
-        while sent < len(data):
-            sent += os.pwrite(fd, data[sent:], sent)
-    except BaseException:
-        os.close(fd)
-        raise
-    return fd
 
 
 def _spawn(argv: list[str], environment: Mapping[str, str], streams: tuple[int, ...]) -> int:

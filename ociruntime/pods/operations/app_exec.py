@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from ociruntime.base.errors import HostError, PodError, UsageError
+from ociruntime.base.files import memory_file
 from ociruntime.pods.bundle.runtime_calls import RuntimeCalls, failure, find_runtime
 from ociruntime.pods.bundle.users import Account, account
 from ociruntime.pods.manifest.environment import with_term
@@ -165,6 +166,4 @@ def _memory_file(document: dict[str, Any]) -> str:
     """
     from ociruntime.base.json_text import dump
 
-    fd = os.memfd_create("process.json", 0)
-    os.write(fd, dump(document).encode())
-    return f"/proc/self/fd/{fd}"
+    return f"/proc/self/fd/{memory_file('process.json', dump(document).encode(), 0)}"

@@ -9,6 +9,7 @@ import socket
 
 from ociruntime.base.detach_keys import KeyWatch
 from ociruntime.base.errors import HostError, UsageError
+from ociruntime.base.files import write_all
 from ociruntime.base.terminal import Terminal
 from ociruntime.pods.store.control import ask_over, connect
 from ociruntime.pods.store.pod import Pod
@@ -125,8 +126,5 @@ class _Client:
             return 0
         if message[:1] == b"x":
             return int(message[1:])
-        data = memoryview(message)[1:]
-        fd = 2 if message[:1] == b"e" else 1
-        while data:
-            data = data[os.write(fd, data) :]
+        write_all(2 if message[:1] == b"e" else 1, memoryview(message)[1:])
         return None

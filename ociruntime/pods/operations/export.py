@@ -21,7 +21,7 @@ from ociruntime.base.linux import CLONE_NEWNS
 from ociruntime.images.model.blobs import Blobs
 from ociruntime.images.model.digest import digest_of
 from ociruntime.images.model.image import Image, Layer
-from ociruntime.images.model.limits import Budget, Limits
+from ociruntime.images.model.limits import MOST, Budget, Limits
 from ociruntime.images.model.media_types import OCI_LAYER
 from ociruntime.images.store.made_image import StoredLayer, manifest_of, to_bytes
 from ociruntime.images.store.store import Store
@@ -36,7 +36,6 @@ from ociruntime.pods.store.pod import GONE, MARKED, Pod
 
 ENDED = ("exited", "exited garbage")
 _MS_REC, _MS_PRIVATE = 1 << 14, 1 << 18
-_MOST = 1 << 62  # no limit
 # Mount points of files that the pod provides; exported only if they have content of their own.
 _MOUNTED_FILES = ("etc/hosts", "etc/resolv.conf", "etc/hostname")
 
@@ -123,7 +122,7 @@ def exported(
     home = f"apps/{app_name}"
     here = f"/proc/self/fd/{pod.fd}/{home}"
     # What a running program could create must be exportable; only the size is limited.
-    budget = Budget(replace(limits, files=_MOST, depth=_MOST), lambda: (_MOST, _MOST))
+    budget = Budget(replace(limits, files=MOST, depth=MOST), lambda: (MOST, MOST))
     try:
         file = tempfile.TemporaryFile(dir=directory)
         if not whole:

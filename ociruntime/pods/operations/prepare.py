@@ -13,13 +13,14 @@ from typing import Any
 from ociruntime.base.errors import HostError, PodError, UsageError
 from ociruntime.base.fault import fault
 from ociruntime.base.files import write_new
+from ociruntime.base.inside import open_inside
 from ociruntime.base.json_text import dump
 from ociruntime.images.model.image import Image
 from ociruntime.images.model.limits import Budget
 from ociruntime.images.model.progress import Progress
 from ociruntime.images.store.store import Store
 from ociruntime.pods.bundle.copy_files import PrivateUsers, copy_metadata, copy_tree
-from ociruntime.pods.bundle.users import account, open_inside
+from ociruntime.pods.bundle.users import account
 from ociruntime.pods.manifest import build as manifest
 from ociruntime.pods.manifest import environment, isolators, seccomp
 from ociruntime.pods.manifest.app_options import REPLACED_BY_MANIFEST

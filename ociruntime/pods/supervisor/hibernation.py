@@ -18,6 +18,7 @@ from typing import Any
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError
 from ociruntime.base.fault import fault, variable_for_tests
+from ociruntime.base.files import write_all
 from ociruntime.base.programs import own_launcher
 from ociruntime.pods.loop.loop import Loop
 
@@ -71,9 +72,7 @@ def _sleep(descriptors: list[int], title: str, command: list[str], snapshot: Sna
             for fd in descriptors:
                 watched.register(fd, select.EPOLLIN)
             memory = os.memfd_create("monitor", 0)
-            data = json_files.text_of({**snapshot, "watched": watched.fileno()})
-            while data:
-                data = data[os.write(memory, data) :]
+            write_all(memory, json_files.text_of({**snapshot, "watched": watched.fileno()}))
             os.set_inheritable(watched.fileno(), True)
             own = [title, str(watched.fileno()), command[0]]
             words = [*own, *_start_of(command), "--resume-fd", str(memory), ""]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ociruntime.base.errors import HostError, RuntimeFailure
+from ociruntime.base.files import write_all
 from ociruntime.base.json_text import dump
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
@@ -46,10 +47,8 @@ def write_file(path: str, text: str, how: int) -> None:
         raise RuntimeFailure(f"{path} already exists", "remove it first") from None
     except OSError as error:
         raise HostError(f"create {path}", error) from None
-    data = memoryview(text.encode())
     try:
-        while data:
-            data = data[os.write(fd, data) :]
+        write_all(fd, text.encode())
     except OSError as error:
         if how == os.O_EXCL:
             os.unlink(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ociruntime.base.json_text import dump
 from ociruntime.base.log import plain
 from ociruntime.commandline.durations import interval
+from ociruntime.commandline.formats import aligned
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
@@ -44,17 +45,8 @@ def run_list(context: Context, arguments: Arguments) -> int:
     if arguments.text("format") == "json":
         return write(dump(containers) + "\n")
     rows = [[plain(str(container.get(key, ""))) for key in _COLUMNS] for container in containers]
-    return write(table([[key.upper() for key in _COLUMNS], *rows]))
-
-
-def table(rows: list[list[str]]) -> str:
-    """Format columns as wide as their widest cell, the layout that scripts of runc expect."""
-    widths = [max(_NARROWEST, max(map(len, column)) + _GAP) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        padded = [cell.ljust(width) for cell, width in zip(row[:-1], widths, strict=False)]
-        lines.append("".join(padded) + row[-1] + "\n")
-    return "".join(lines)
+    # The layout that scripts of runc expect.
+    return write(aligned([[key.upper() for key in _COLUMNS], *rows], _GAP, _NARROWEST))
 
 
 COMMANDS = (

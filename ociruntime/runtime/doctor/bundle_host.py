@@ -12,6 +12,7 @@ import resource
 import stat
 from collections.abc import Callable, Iterator, Sequence
 
+from ociruntime.base.inside import open_inside
 from ociruntime.base.linux import CAPABILITIES, RLIMITS
 from ociruntime.runtime.doctor.finding import Fault, Host, Json
 from ociruntime.runtime.executor.failure import HINTS
@@ -185,32 +186,22 @@ HOST_CHECKS: tuple[Check, ...] = (
 )
 
 
-_MOST_LINKS = 40
-
-
 def find_in_root(rootfs: str, path: str) -> str:
     """Return the host's path of the container's ``path``, "" if it does not exist."""
-    rest, done, links = path.split("/")[::-1], "", 0
-    while rest:
-        part = rest.pop()
-        if part in ("", "."):
-            continue
-        if part == "..":
-            done = done.rpartition("/")[0]
-            continue
+    try:
+        root = os.open(rootfs, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        found = open_inside(root, path, os.O_PATH)
         try:
-            target = os.readlink(f"{rootfs}{done}/{part}")
-        except OSError:  # no link
-            done += f"/{part}"
-            continue
-        links += 1
-        if links > _MOST_LINKS:
-            return ""
-        if target.startswith("/"):
-            done = ""
-        rest += target.split("/")[::-1]
-    found = rootfs + done
-    return found if os.path.lexists(found) else ""
+            return os.readlink(f"/proc/self/fd/{found}")
+        finally:
+            os.close(found)
+    except OSError:
+        return ""
+    finally:
+        os.close(root)
 
 
 def covered(path: str, points: Sequence[str]) -> bool:

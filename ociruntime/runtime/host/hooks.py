@@ -15,7 +15,7 @@ import time
 from errno import EINVAL, ENOENT
 
 from ociruntime.base.errors import ConfigError, HookError, HostError, RuntimeFailure, reason
-from ociruntime.base.files import read_file
+from ociruntime.base.files import read_file, write_all
 from ociruntime.base.process import inheritable_descriptors
 
 TYPE_CHECKING = False
@@ -335,9 +335,7 @@ def _memory_file(name: str, content: bytes | None = None) -> int:
             posix.close(fd)
             fd = high
         if content is not None:
-            view = memoryview(content)
-            while view:
-                view = view[posix.write(fd, view) :]
+            write_all(fd, content)
             posix.lseek(fd, 0, SEEK_SET)
             fcntl.fcntl(fd, F_ADD_SEALS, SEAL_ALL)
     return fd

@@ -22,11 +22,13 @@ from struct import calcsize, pack, unpack_from
 
 from ociruntime.base.errors import ConfigError, HostError, reason
 from ociruntime.base.rtnetlink import (
+    ADDRESS,
     IFF_LOOPBACK,
     IFF_UP,
     NLM_F_DUMP,
     NLM_F_NEW,
     OWN_NAMESPACE,
+    ROUTE,
     RTM_GETADDR,
     RTM_GETROUTE,
     RTM_NEWADDR,
@@ -48,7 +50,6 @@ if TYPE_CHECKING:
 
 AF_INET, AF_INET6 = 2, 10
 
-ADDRESS = "=BBBBI"  # struct ifaddrmsg: family, prefix length, flags, scope, index
 IFA_LABEL = 3
 IFA_FLAGS = 8
 IFA_ADDRESS, IFA_LOCAL, IFA_BROADCAST, IFA_CACHEINFO, IFA_RT_PRIORITY, IFA_PROTO = 1, 2, 4, 6, 9, 11
@@ -66,7 +67,6 @@ IFA_F_NODAD = 0x02
 IFA_F_PERMANENT = 0x80
 IFA_F_SETTABLE = 0x02 | 0x10 | 0x200 | 0x400  # NODAD, HOMEADDRESS, NOPREFIXROUTE, MCAUTOJOIN
 
-ROUTE = "=BBBBBBBBI"  # struct rtmsg: family, two lengths, tos, table, protocol, scope, type, flags
 RTA_DST, RTA_OIF, RTA_GATEWAY, RTA_VIA, RTA_EXPIRES = 1, 4, 5, 18, 23
 # RTA_DST, _SRC, _GATEWAY, _PRIORITY, _PREFSRC, _METRICS, _FLOW, _TABLE, _VIA, _PREF, _ENCAP_TYPE,
 # _ENCAP

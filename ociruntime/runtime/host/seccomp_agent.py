@@ -6,17 +6,13 @@ It listens on a stream socket.  For each process, it gets the container process 
 
 from __future__ import annotations
 
-from ociruntime.base.errors import HostError
 from ociruntime.base.json_text import dump
-from ociruntime.base.stream_socket import connect
+from ociruntime.base.stream_socket import connect, send_descriptor
 from ociruntime.runtime.spec.state import SPEC_VERSION
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import socket as _socket
     from typing import Any
-else:
-    import _socket
 
 LISTENER = "seccompFd"
 SECONDS = 30.0  # timeout for an agent that does not accept or does not read
@@ -40,20 +36,8 @@ class SeccompAgent:
         of the container.  Raises HostError.
         """
         data = dump(process_state(pid, self._metadata, state)).encode("utf-8", "surrogateescape")
-        rights = (
-            _socket.SOL_SOCKET,
-            _socket.SCM_RIGHTS,
-            listener.to_bytes(4, "little", signed=True),
-        )
-        try:
-            sent = self._socket.sendmsg([data], [rights], _socket.MSG_NOSIGNAL)
-            # Even an empty send fails once an agent that reads only once has closed.
-            if sent < len(data):
-                self._socket.sendall(data[sent:], _socket.MSG_NOSIGNAL)
-        except OSError as error:
-            raise HostError(f'send to the seccomp agent "{self._path}"', error) from None
-        finally:
-            self.close()
+        action = f'send to the seccomp agent "{self._path}"'
+        send_descriptor(self._socket, listener, data, action)
 
     def close(self) -> None:
         """Close the connection."""

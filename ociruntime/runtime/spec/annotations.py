@@ -41,20 +41,6 @@ ANNOTATIONS: tuple[tuple[str, str, bool], ...] = (
     ),
 )
 
-# Annotations for runc or crun that appear in some configurations, and why they have no effect here.
-WITHOUT_EFFECT: tuple[tuple[str, str], ...] = (
-    (
-        "run.oci.delegate-cgroup",
-        "with a cgroup namespace and a writable mount a container owns its cgroup on v2",
-    ),
-    ("run.oci.timens_offset", "use `linux.timeOffsets`"),
-    ("run.oci.seccomp.receiver", "use `linux.seccomp.listenerPath`"),
-    ("run.oci.seccomp.plugins", "plugins would run in the runtime; use a seccomp agent"),
-    ("run.oci.seccomp_bpf_data", "a filter in binary form, which cannot be reviewed"),
-    ("run.oci.mount_context_type", "`linux.mountLabel` is always the context"),
-    ("run.oci.systemd.force_cgroup_v1", "for images of systemd that predate cgroup v2"),
-)
-
 
 def where(name: str) -> str:
     """Return the JSON path of an annotation."""

@@ -12,6 +12,7 @@ from array import array
 from time import process_time_ns, time_ns
 
 from ociruntime.base.errors import HostError
+from ociruntime.base.files import write_all
 from ociruntime.runtime.lifecycle.timeline.trace import spans, svg, trace_events
 from ociruntime.runtime.plan.explain import operation_lines
 from ociruntime.runtime.plan.plan import Operation, Plan
@@ -96,11 +97,9 @@ class Timeline:
             text = svg(self.command, found)
         else:
             text = trace_events(self.command, found)
-        data = memoryview(text.encode("utf-8", "backslashreplace"))
         try:
             os.ftruncate(self._file, 0)
             os.lseek(self._file, 0, 0)  # SEEK_SET
-            while data:
-                data = data[os.write(self._file, data) :]
+            write_all(self._file, text.encode("utf-8", "backslashreplace"))
         except OSError as error:
             raise HostError(f"write the timeline {self._path}", error) from None

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import PodError
-from ociruntime.pods.bundle.users import account, open_inside
+from ociruntime.base.inside import open_inside
+from ociruntime.pods.bundle.users import account
 
 
 @pytest.fixture
