@@ -115,7 +115,6 @@ MOUNTS = (
     spec("mount-no-type", drop("mounts", 1, "type"), "mounts[1].type: is missing"),
     spec("bind-no-source", add("mounts", item={"destination": "/x", "options": ["bind"]}),
          "mounts[7].source: is missing"),
-    spec("mounts-without-namespace", without_namespace("mount"), "mounts: needs a mount namespace"),
     spec("idmap-one-sided", add("mounts", item={
         **BIND, "uidMappings": [{"containerID": 0, "hostID": 1, "size": 1}]}),
         "mounts[7].gidMappings: is missing"),
