@@ -290,3 +290,14 @@ def test_a_container_that_may_mount(container: MakeContainer, bundle: MakeBundle
     result = one.delete("--force")
     assert "/m" in result.err
     assert below(made.rootfs) == []
+
+
+def test_a_user_namespace_has_no_power_over_the_host_s_mounts(
+    container: MakeContainer, bundle: MakeBundle, swept: Path
+) -> None:
+    """The kernel refuses; runc and crun fail, too."""
+    one = container(on_host(bundle()).user_namespace())
+    result = one.create().failed("not permitted")
+    if one.runtime.kind == "ociruntime":
+        assert 'add {\\"type\\": \\"mount\\"}' in result.err
+    assert below(one.bundle.rootfs) == []

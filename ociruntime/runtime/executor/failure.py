@@ -65,6 +65,8 @@ HINTS: dict[tuple[str, int], str] = {
     ("bind", EISDIR): "source and destination must both be directories or both be files",
     ("bind", ENOTDIR): "source and destination must both be directories or both be files",
     ("bind", ELOOP): "the destination contains a symbolic link, which is not followed",
+    ("recorded_root", EPERM): "without a mount namespace of the container's own, only root of the"
+    ' host can mount: add {"type": "mount"} to linux.namespaces',
     ("root", EINVAL): "the root filesystem holds mounts that a user namespace may not copy",
     ("verify", ESTALE): "the mount found is not the one that was created: another"
     " process is replacing a part of the path",
