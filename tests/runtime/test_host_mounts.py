@@ -301,3 +301,28 @@ def test_a_user_namespace_has_no_power_over_the_host_s_mounts(
     if one.runtime.kind == "ociruntime":
         assert 'add {\\"type\\": \\"mount\\"}' in result.err
     assert below(one.bundle.rootfs) == []
+
+
+@OURS
+@pytest.mark.parametrize("place", ["", "/sub", "/.."])
+def test_two_roots_in_one_place(container: MakeContainer, bundle: MakeBundle, place: str) -> None:
+    """Unmounting one would take the other's mounts away: the second is refused."""
+    made, other = on_host(bundle()), on_host(bundle())
+    (made.rootfs / "sub").mkdir()
+    one = container(made).started()
+    other.config["root"]["path"] = str(made.rootfs) + place
+    container(other).create().failed(f"the root of container {one.id}")
+    one.exec("cat", "/proc/self/status").ok()
+    one.delete("--force").ok()
+    assert below(made.rootfs) == []
+    other.config["root"]["path"] = str(made.rootfs)
+    container(other.shell("true")).run().ok()
+
+
+@OURS
+def test_the_host_s_root_is_not_covered(container: MakeContainer, bundle: MakeBundle) -> None:
+    made = on_host(bundle())
+    made.config["root"]["path"] = "/"
+    before = Path("/proc/self/mountinfo").read_text()
+    container(made).create().failed("root.path: /")
+    assert Path("/proc/self/mountinfo").read_text() == before

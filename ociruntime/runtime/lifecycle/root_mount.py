@@ -25,10 +25,11 @@ from ociruntime.base.files import read_file, replace_file
 from ociruntime.base.json_text import dump
 from ociruntime.base.mountinfo import Mount as ShownMount
 from ociruntime.base.mountinfo import parse_mountinfo
+from ociruntime.base.paths import is_below
 from ociruntime.base.process import SIGKILL, await_end, open_process, send_signal, start_time
 from ociruntime.runtime.host.facts import gather
 from ociruntime.runtime.host.mount_namespaces import MountId, mount_id
-from ociruntime.runtime.host.state_directory import ROOT_MOUNT
+from ociruntime.runtime.host.state_directory import CREATING, DELETING, ROOT_MOUNT
 from ociruntime.runtime.lifecycle.mounts import carry_out
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.live_mounts import compile_uncovering
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from ociruntime.runtime.spec.document import Config
 
 KILL_SECONDS = 10.0
+ATTEMPTS = 20
 
 
 @dataclass
@@ -103,6 +105,37 @@ def record(directory: str, fd: int, rootfs: str, pid: int) -> None:
             started=start_time(pid),
         ),
     )
+    _check_alone(directory, rootfs)
+
+
+def _check_alone(directory: str, rootfs: str) -> None:
+    """Raise StepError if another container's root is mounted there, above or below.
+
+    Unmounting the one would tear the other apart. Of two that are created at the same time, each
+    finds the other's record.
+    """
+    state_root, _, own = directory.rpartition("/")
+    for name in os.listdir(state_root):
+        if name == own or name.startswith(DELETING):
+            continue
+        try:
+            other = read(f"{state_root}/{name}")
+        except HostError:
+            continue
+        paths = rootfs, other.rootfs
+        if rootfs != other.rootfs and not (is_below(*paths) or is_below(*reversed(paths))):
+            continue
+        if other.boot == _boot() and (other.inside is None or _is_mounted(other)):
+            raise StepError(
+                f"mount {rootfs}: the root of container {name.removeprefix(CREATING)} is mounted at"
+                f" {other.rootfs}",
+                'give the containers a mount namespace: add {"type": "mount"} to linux.namespaces',
+            )
+
+
+def _is_mounted(kept: RootMount) -> bool:
+    joins = _namespace("self") != kept.namespace
+    return not joins and _is_there(kept, _mountinfo("self"), joins=False)
 
 
 def _source(below: ShownMount, rootfs: str) -> str:
@@ -155,16 +188,25 @@ def clear(directory: str, log: Log) -> None:
     process = _process_in(kept.namespace)
     if process is None:
         return  # no process is left in that mount namespace, and with it no mount
-    pid, started = process
+    for _ in range(ATTEMPTS):
+        # Again, because something may have been mounted over it in the last moment.
+        if not _unmount_once(kept, *process, log):
+            return
+    raise StepError(f"unmount {kept.rootfs}: other mounts keep covering it", "delete it again")
+
+
+def _unmount_once(kept: RootMount, pid: int, started: int, log: Log) -> bool:
+    """Unmount the root if it is there; return whether it was."""
     shown = _mountinfo(str(pid))
     if not _is_there(kept, shown, joins=pid != os.getpid()):
-        return
+        return False
     foreign = _foreign(kept, shown)
     if foreign and kept.may_mount:
         places = ", ".join(mount.target for mount in foreign)
         log.warning(f"unmount {kept.rootfs}: mounts made in it later go with it: {places}")
         foreign = []
     _unmount(kept, pid, started, shown, foreign, log)
+    return True
 
 
 def _end_creator(kept: RootMount) -> None:
