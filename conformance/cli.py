@@ -17,7 +17,7 @@ from typing import NoReturn
 from conformance import __version__, deviations
 from conformance.case import Case, discover
 from conformance.clauses import registry
-from conformance.driver import PATH, Runtime, identify
+from conformance.driver import PATH, Runtime, identify, tell_apart
 from conformance.host import Host
 from conformance.program import NoProbe, probe_path
 from conformance.report import document, formats, text
@@ -191,7 +191,7 @@ def write_expected(run: Run, file: str | None) -> None:
         path = Path(file) if file else deviations.file_for(runtime)
         known = known_deviations(runtime, file) or {}
         updated = deviations.updated(run.of(runtime.label), known, run.host["kind"])
-        path.write_text(deviations.dump(runtime.label, updated), encoding="utf-8")
+        path.write_text(deviations.dump(runtime.release, updated), encoding="utf-8")
         print(f"{path}: {len(updated)} known deviations", file=sys.stderr)
 
 
@@ -222,7 +222,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser().error("--runtime is required")
     if not cases:
         raise SystemExit("oci-conformance: no case matches --filter, --skipped-in and --level")
-    runtimes = [find_runtime(word, options.option) for word in options.runtime]
+    runtimes = tell_apart([find_runtime(word, options.option) for word in options.runtime])
+    if options.write_expected and len({one.release for one in runtimes}) < len(runtimes):
+        parser().error("--write-expected: two builds of one version have one file")
     try:
         probe = probe_path()
     except NoProbe as error:
@@ -255,7 +257,13 @@ def prepare(runtimes: Sequence[Runtime], settings: Settings, expected: str | Non
         for label, one in loaded.items()
         if one is not None
     }
-    return Run(accepted(runtimes, settings), [], known, host, made)
+    related = {}
+    for runtime in runtimes:
+        relative = deviations.nearest(runtime)
+        if loaded[runtime.label] is None and relative is not None and expected is None:
+            file = deviations.load(relative)
+            related[runtime.label] = relative.stem, deviations.seen_on(file, host["kind"])
+    return Run(accepted(runtimes, settings), [], known, host, made, related)
 
 
 def finish(run: Run, options: argparse.Namespace) -> int:

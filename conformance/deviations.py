@@ -14,6 +14,7 @@ case is flaky.  Cases that are not listed are expected to pass or be skipped.
 
 from __future__ import annotations
 
+import glob
 import json
 import re
 import tomllib
@@ -49,6 +50,29 @@ Known = Mapping[str, Deviation]
 def file_for(runtime: Runtime) -> Path:
     """Return the path of the kit's file for a runtime and its version; it may not exist."""
     return DIRECTORY / f"{runtime.name}-{runtime.version}.toml"
+
+
+def nearest(runtime: Runtime) -> Path | None:
+    """Return the file of the nearest version of the same runtime, or None if there is none.
+
+    That is the newest of the older versions, else the oldest of the newer ones; for a runtime that
+    does not tell its version, the newest of all.
+    """
+    prefix = f"{runtime.name}-"
+    found = DIRECTORY.glob(f"{glob.escape(prefix)}[0-9]*.toml")
+    files = sorted(found, key=lambda path: _numbers(path.stem.removeprefix(prefix)))
+    version = _numbers(runtime.version)
+    older = [path for path in files if _numbers(path.stem.removeprefix(prefix)) <= version]
+    if not files:
+        return None
+    if not version:
+        return files[-1]
+    return older[-1] if older else files[0]
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    match = re.match(r"\d+(\.\d+)*", version)
+    return tuple(map(int, match[0].split("."))) if match else ()
 
 
 def load(path: Path) -> Known:

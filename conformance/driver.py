@@ -11,8 +11,9 @@ import os
 import re
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ class Runtime:
     """A runtime under test: the program at ``path``, and its global options.
 
     ``versions``: those of the specification that it accepts as ``ociVersion``; () if unknown.
+    ``build`` tells it from others with the same name and version; see ``tell_apart``.
     """
 
     path: Path
@@ -35,11 +37,17 @@ class Runtime:
     version: str
     options: tuple[str, ...] = ()
     versions: tuple[str, ...] = ()
+    build: str = ""
+
+    @property
+    def release(self) -> str:
+        """Name and version, such as "runc 1.1.5"; builds of one version have them in common."""
+        return f"{self.name} {self.version}"
 
     @property
     def label(self) -> str:
-        """Name and version, such as "runc 1.1.5"."""
-        return f"{self.name} {self.version}"
+        """Name and version, and the build if several are tested: "runc 1.1.5 (/opt/runc)"."""
+        return f"{self.release} ({self.build})" if self.build else self.release
 
     def config_version(self, since: str) -> str:
         """Return the ``ociVersion`` to use for a feature of version ``since``.
@@ -167,3 +175,21 @@ def identify(path: Path, version_text: str, options: Sequence[str] = ()) -> Runt
     match = match or re.search(r"(\S+)[ :]+v?(\d\S*)", version_text)
     name, version = (match[1], match[2]) if match else (path.name, "unknown")
     return Runtime(path, name, re.split(r"[+~]", version)[0], tuple(options))
+
+
+def tell_apart(runtimes: Sequence[Runtime]) -> list[Runtime]:
+    """Return the runtimes with a build for each whose name and version others have, too.
+
+    It is the path of the program; a number follows for what is listed twice.
+    """
+    releases = Counter(one.release for one in runtimes)
+    seen: Counter[tuple[str, Path]] = Counter()
+    told = []
+    for one in runtimes:
+        build = ""
+        if releases[one.release] > 1:
+            seen[one.release, one.path] += 1
+            number = seen[one.release, one.path]
+            build = f"{one.path}" if number == 1 else f"{one.path} #{number}"
+        told.append(replace(one, build=build))
+    return told

@@ -39,6 +39,7 @@
 #ifndef STATX_MNT_ID_UNIQUE
 #define STATX_MNT_ID_UNIQUE 0x4000
 #endif
+#define SYS_statmount_number 457 /* statmount(2): the same on all architectures here */
 #ifndef MOVE_MOUNT_F_EMPTY_PATH
 #define MOVE_MOUNT_F_EMPTY_PATH 4
 #endif
@@ -229,6 +230,38 @@ long long oci_unique_mount_id(int fd)
 	    !(found.stx_mask & STATX_MNT_ID_UNIQUE))
 		return 0;
 	return (long long)found.stx_mnt_id;
+}
+
+/* The parts of struct mnt_id_req and struct statmount of Linux 6.8 that are needed here. */
+struct mount_request {
+	uint32_t size;
+	uint32_t spare;
+	uint64_t id;
+	uint64_t wanted;
+};
+
+struct mount_found {
+	uint32_t size;
+	uint32_t options;
+	uint64_t mask;
+	uint32_t before[6]; /* of the file system */
+	uint64_t id;
+	uint64_t parent;
+	uint32_t number;
+	uint32_t rest[113];
+};
+
+long long oci_mount_number(long long unique)
+{
+	const uint64_t basic = 2; /* STATMOUNT_MNT_BASIC */
+	struct mount_request request = {
+		.size = sizeof(request), .id = (uint64_t)unique, .wanted = basic
+	};
+	struct mount_found found = { 0 };
+
+	if (syscall(SYS_statmount_number, &request, &found, sizeof(found), 0u) < 0)
+		return -errno;
+	return found.mask & basic ? (long long)found.number : -ENOSYS;
 }
 
 int oci_unshare_fs(void)

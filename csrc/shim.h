@@ -49,6 +49,9 @@ int oci_bind_privately(const char *path);
 /* The number of the mount that `fd` is on, never used again; 0: the kernel is older than 6.8. */
 long long oci_unique_mount_id(int fd);
 
+/* The number in mountinfo of the mount with that unique id: or -errno, -ENOENT if there is none. */
+long long oci_mount_number(long long unique);
+
 /* unshare(2) of what CLONE_FS shares, for the calling thread: 0, or -errno. */
 int oci_unshare_fs(void);
 

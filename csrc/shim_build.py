@@ -39,6 +39,7 @@ ffibuilder.cdef(
     int oci_move_mount(int fd, const char *target);
     int oci_bind_privately(const char *path);
     long long oci_unique_mount_id(int fd);
+    long long oci_mount_number(long long unique);
     int oci_unshare_fs(void);
     int oci_rename_noreplace(int old_dir, const char *old_name, int new_dir, const char *new_name);
     int oci_syncfs(int fd);

@@ -225,6 +225,7 @@ VALUES: tuple[tuple[str, str, object], ...] = (
     ("hook list object", "hooks.createRuntime", {"path": "/bin/true"}),
     ("hook string", "hooks.createRuntime", ["/bin/true"]),
     ("linux array", "linux", []),
+    ("number in sysctl", "linux.sysctl", {"net.ipv4.ip_forward": 1}),
     ("namespaces object", "linux.namespaces", {"type": "mount"}),
     ("namespace type", "linux.namespaces.+", {"type": "nonsense"}),
     ("namespace without type", "linux.namespaces.+", {}),

@@ -71,7 +71,8 @@ def console_size_incomplete(c: Context, missing: str) -> None:
     """A consoleSize without {0} is refused."""
     size = {key: value for key, value in CONSOLE_SIZE.items() if key != missing}
     bundle = terminal_bundle(c, consoleSize=size)
-    _, result = c.attempt_create(bundle, "--console-socket", str(c.console().path))
+    console = c.console()  # listens as long as it is referred to
+    _, result = c.attempt_create(bundle, "--console-socket", str(console.path))
     c.failed(result, f"consoleSize {size}")
 
 

@@ -52,13 +52,45 @@ def swap(c: Context) -> None:
 
 @table(
     ("limit", {"limit": -1}, "memory.limit_in_bytes", "memory.max"),
+    ("reservation", {"reservation": -1}, "memory.soft_limit_in_bytes", "memory.low"),
     ("swap", {"limit": 64 * MIB, "swap": -1}, SWAP_FILE, "memory.swap.max"),
     ids="LNX-MEM-01",
 )
-def unlimited(c: Context, _name: str, memory: Any, v1: str, v2: str) -> None:
+def unlimited(c: Context, name: str, memory: Any, v1: str, v2: str) -> None:
     """-1 as {0} is no limit."""
-    need_swap_files(c)
-    found = limited(c, **memory).cgroup_file("memory", v1, v2)
+    if name == "swap":
+        need_swap_files(c)
+    if name == "reservation":
+        c.need_v1("memory", v1)  # memory.low of v2 is a protection, not a limit
+    expect_no_limit(c, limited(c, **memory).cgroup_file("memory", v1, v2))
+
+
+@table(
+    ("limit", {"limit": -1}, "memory.limit_in_bytes", "memory.max"),
+    ("reservation", {"reservation": -1}, "memory.soft_limit_in_bytes", "memory.low"),
+    ids="LNX-MEM-01",
+)
+def unlimited_again(c: Context, name: str, memory: Any, v1: str, v2: str) -> None:
+    """-1 as {0} removes the limit of a cgroup that has one: it is more than the default."""
+    c.need_controller("memory")
+    if name == "reservation":
+        c.need_v1("memory", v1)
+    path = c.make_cgroups("limited")
+    point = next(one.point for one in cgroups.hierarchies() if "memory" in one.controllers)
+    file = point / path[1:] / (v1 if cgroups.version_of("memory") == 1 else v2)
+    file.write_text(str(64 * MIB))
+    bundle = c.bundle()
+    bundle.linux["cgroupsPath"] = path
+    bundle.resources["memory"] = memory
+    box, result = c.attempt_create(bundle)
+    if not result.ok:
+        box.deleted = True
+        c.skip("the runtime takes no cgroup that exists")
+    expect_no_limit(c, file.read_text().strip())
+
+
+def expect_no_limit(c: Context, found: str) -> None:
+    """Expect the content of a control file to be no limit."""
     c.expect(found == "max" or int(found) > 1 << 60, f"the limit is {found}")
 
 

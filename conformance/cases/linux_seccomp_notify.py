@@ -49,6 +49,14 @@ def stream_socket(c: Context) -> None:
     c.expect(connection.text, "the agent got nothing")
 
 
+@case("LNX-SECC-05")
+def wait_killable(c: Context) -> None:
+    """The flag WAIT_KILLABLE_RECV, which the kernel takes only with an agent, is taken."""
+    c.need_kernel(5, 19)
+    _, connection, _ = told(c, "syscall getsid 0", flags=["SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"])
+    c.expect(connection.text, "the agent got nothing")
+
+
 @table(
     ("datagram", socket.SOCK_DGRAM),
     ("seqpacket", socket.SOCK_SEQPACKET),

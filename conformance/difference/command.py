@@ -21,7 +21,7 @@ from conformance.difference.configs import generate, smaller
 from conformance.difference.edits import Edits
 from conformance.difference.known import Known, unexplained
 from conformance.difference.observe import Facts, observe
-from conformance.driver import Runtime
+from conformance.driver import Runtime, tell_apart
 from conformance.program import NoProbe, probe_path
 from conformance.runner.outcome import SKIP
 from conformance.runner.pool import Pool, Settings
@@ -206,8 +206,9 @@ def main(arguments: Sequence[str]) -> int:
         explained = known.load(options.known)
     except (OSError, ValueError, TypeError) as error:
         raise SystemExit(f"oci-conformance: {options.known}: {error}") from None
-    runtimes = [find_runtime(word, ()) for word in options.runtimes.split(",") if word]
-    if len({one.label for one in runtimes}) < 2:
+    words = [word for word in options.runtimes.split(",") if word]
+    runtimes = tell_apart([find_runtime(word, ()) for word in words])
+    if len({one.path for one in runtimes}) < 2:
         parser().error("--runtimes: must have at least two different runtimes")
     try:
         settings = Settings(probe=probe_path(), jobs=max(1, options.jobs))

@@ -9,10 +9,10 @@ r"""Known differences: facts in which a runtime differs from the others, and why
     reason = "..."
 
 All but the reason are regular expressions.  ``facts`` and ``runtimes`` match a fact's whole name
-and a runtime's whole label.  ``edits`` is searched in the config's edits; of a list, each must
-match some edit.  ``(?P=NAME)`` in it is the text of the group ``(?P<NAME>...)`` in ``facts``.
-``says`` is searched in the fact's value.  A difference is known if all runtimes without a matching
-table agree.
+and a runtime's whole label, with or without its build.  ``edits`` is searched in the config's
+edits; of a list, each must match some edit.  ``(?P=NAME)`` in it is the text of the group
+``(?P<NAME>...)`` in ``facts``.  ``says`` is searched in the fact's value.  A difference is known if
+all runtimes without a matching table agree.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Known:
         match = re.fullmatch(self.facts, fact)
         return (
             match is not None
-            and re.fullmatch(self.runtimes, runtime) is not None
+            and any(re.fullmatch(self.runtimes, name) for name in (runtime, _release(runtime)))
             and all(_fits(pattern, match, edits) for pattern in self.patterns)
             and re.search(self.says, str(value)) is not None
         )
@@ -53,6 +53,11 @@ class Known:
     def patterns(self) -> list[str]:
         """The patterns in ``edits``, each of which must match one of the config's edits."""
         return [self.edits] if isinstance(self.edits, str) else self.edits
+
+
+def _release(label: str) -> str:
+    """Return name and version, which builds of one version have in common."""
+    return label.partition(" (")[0]
 
 
 def _fits(pattern: str, match: re.Match[str], edits: Edits) -> bool:

@@ -61,8 +61,17 @@ def _runtime(run: Run, runtime: Runtime) -> dict[str, Any]:
         "config_versions": list(runtime.versions),
         "clauses": dict(run.counts(runtime.label)),
         "binding": dict(run.counts(runtime.label, binding=True)),
+        "build": runtime.build,
         "known": None if known is None else [vars(one) for one in known.values()],
+        "related": _related(run, runtime.label),
     }
+
+
+def _related(run: Run, label: str) -> dict[str, Any] | None:
+    if label not in run.related:
+        return None
+    name, known = run.related[label]
+    return {"name": name, "known": [vars(one) for one in known.values()]}
 
 
 def dump(run: Run) -> str:
@@ -82,6 +91,7 @@ def load(path: Path) -> Run:
             one["version"],
             tuple(one["options"]),
             tuple(one["config_versions"]),
+            one.get("build", ""),
         )
         for one in found["runtimes"]
     ]
@@ -90,9 +100,17 @@ def load(path: Path) -> Run:
         for one in found["runtimes"]
         if one["known"] is not None
     }
+    related = {
+        one["label"]: (
+            one["related"]["name"],
+            {each["case"]: deviations.from_json(each) for each in one["related"]["known"]},
+        )
+        for one in found["runtimes"]
+        if one.get("related")
+    }
     derived = {"change", "reason"}
     outcomes = [
         from_json({key: value for key, value in one.items() if key not in derived})
         for one in found["outcomes"]
     ]
-    return Run(runtimes, outcomes, known, found["host"], found["made"])
+    return Run(runtimes, outcomes, known, found["host"], found["made"], related)

@@ -19,7 +19,9 @@ class Run:
     """The results of a run.
 
     ``known``: label of a runtime -> its known deviations; runtimes without a file have no member.
-    ``host``: as of ``Host.describe``.  ``made``: date and time of the start, in UTC.
+    ``related``: label of a runtime whose version is not known -> (its nearest relative, the known
+    deviations of that).  ``host``: as of ``Host.describe``.  ``made``: date and time of the start,
+    in UTC.
     """
 
     runtimes: list[Runtime]
@@ -27,6 +29,7 @@ class Run:
     known: Mapping[str, Known] = field(default_factory=dict)
     host: Mapping[str, str] = field(default_factory=dict)
     made: str = ""
+    related: Mapping[str, tuple[str, Known]] = field(default_factory=dict)
 
     def of(self, label: str) -> list[Outcome]:
         """Return the outcomes of the runtime with that label."""
@@ -45,6 +48,11 @@ class Run:
         """Return why a failure is expected; "" if it is not, or for other outcomes."""
         deviation = self.known.get(outcome.runtime, {}).get(outcome.case)
         return deviation.reason if deviation and outcome.bad else ""
+
+    def shared(self, label: str) -> list[Outcome]:
+        """Return the failures that are known of the runtime's nearest relative."""
+        _, known = self.related.get(label, ("", {}))
+        return [one for one in self.of(label) if one.bad and one.case in known]
 
     @cached_property
     def changed(self) -> dict[tuple[str, str], str]:

@@ -113,6 +113,13 @@ def summary(run: Run) -> str:
             expected = sum(1 for one in own if run.reason(one))
             lines.append(f"  known deviations: {expected} seen, {len(changes)} changes")
             lines += [f"    changed: {case} {how}" for case, how in changes]
+        elif label in run.related:
+            relative, known = run.related[label]
+            shared = run.shared(label)
+            bad = sum(one.bad for one in own)
+            lines.append(f"  no known deviations of this version; the nearest is {relative}")
+            lines.append(f"  known deviations of {relative}: {len(shared)} of {bad} failures")
+            lines += [f"    {one.case}: {known[one.case].reason}" for one in shared]
     return "\n".join(lines)
 
 

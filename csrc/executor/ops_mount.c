@@ -132,6 +132,44 @@ int run_shared_root(struct executor *x, struct op_shared_root *op)
 	return x->root_fd < 0 ? fail(x, "open", op->source) : 0;
 }
 
+/*
+ * Two mounts: the lower one propagates to other mount namespaces, as everything does that is mounted
+ * below a shared mount.  It is private before anything is mounted in it, so nothing else does, and
+ * its copies there, which are empty, go with it.
+ */
+static int stack_root(struct executor *x, int lower, int place, const char *name)
+{
+	int go = present_mount(x, lower);
+
+	errno = ECANCELED;
+	if (go <= 0)
+		return go < 0 ? -1 : fail(x, "move_mount", name);
+	if (attach_tree(x, lower, place, name) < 0 || propagate(x, lower, MS_PRIVATE, name) < 0)
+		return -1;
+	return attach_tree(x, x->root_fd, lower, name);
+}
+
+int run_recorded_root(struct executor *x, struct op_recorded_root *op)
+{
+	int source, lower, result = -1;
+
+	/* Nothing replaces it here; without privileges its calls fail with EPERM, as if forbidden. */
+	x->has_mount_api = true;
+	if (open_null(x) < 0)
+		return -1;
+	source = open(op->source, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (source < 0)
+		return fail(x, "open", op->source);
+	lower = copy_mounts(x, source, false, op->source);
+	x->root_fd = lower < 0 ? -1 : copy_mounts(x, source, true, op->source);
+	if (x->root_fd >= 0 && propagate(x, x->root_fd, MS_PRIVATE | MS_REC, op->source) == 0)
+		result = stack_root(x, lower, source, op->source);
+	if (lower >= 0)
+		close(lower);
+	close(source);
+	return result;
+}
+
 /* The kernel explains a refused option line by line, on the filesystem context's descriptor. */
 static int fail_filesystem(struct executor *x, int fs, const char *call, const char *argument)
 {

@@ -87,9 +87,10 @@ enum plan_op {
 	OP_SECCOMP = 54,
 	OP_EXEC = 55,
 	OP_RESTRICT = 56,
+	OP_RECORDED_ROOT = 57,
 };
 
-#define PLAN_OP_LAST 56u
+#define PLAN_OP_LAST 57u
 
 /* open a namespace file of the host and keep it under a slot */
 struct op_open_namespace {
@@ -504,7 +505,7 @@ static inline bool read_move_root(struct plan_reader *r, struct op_move_root *op
 	return plan_strs(r, &op->uncovered);
 }
 
-/* make the directory of shared_root the process's root */
+/* make the directory of shared_root or recorded_root the process's root */
 struct op_chroot {
 	char none;
 };
@@ -816,6 +817,16 @@ static inline bool read_restrict(struct plan_reader *r, struct op_restrict *op)
 	       plan_u64(r, &op->set_attributes);
 }
 
+/* bind the root filesystem onto itself like root, once the host has recorded the mount */
+struct op_recorded_root {
+	const char *source;
+};
+
+static inline bool read_recorded_root(struct plan_reader *r, struct op_recorded_root *op)
+{
+	return plan_str(r, &op->source);
+}
+
 /* X(OP_CODE, name) for each operation, in order of their codes */
 #define PLAN_OPERATIONS(X) \
 	X(OP_OPEN_NAMESPACE, open_namespace) \
@@ -873,6 +884,7 @@ static inline bool read_restrict(struct plan_reader *r, struct op_restrict *op)
 	X(OP_WAIT_START, wait_start) \
 	X(OP_SECCOMP, seccomp) \
 	X(OP_EXEC, exec) \
-	X(OP_RESTRICT, restrict)
+	X(OP_RESTRICT, restrict) \
+	X(OP_RECORDED_ROOT, recorded_root)
 
 #endif

@@ -12,11 +12,12 @@ OCTAL = frozenset("01234567")
 class Mount:
     """One line of mountinfo.
 
-    ``device`` is MAJOR:MINOR, ``root`` the path within the file system, ``target`` the mount point,
-    ``options`` those of the mount, ``super_options`` those of the file system, separated by commas.
+    ``parent`` is the id of the mount that it is mounted on, ``device`` is MAJOR:MINOR, ``root`` the
+    path within the file system, ``target`` the mount point, ``options`` those of the mount,
+    ``super_options`` those of the file system, separated by commas.
     """
 
-    __slots__ = ("device", "fstype", "id", "options", "root", "super_options", "target")
+    __slots__ = ("device", "fstype", "id", "options", "parent", "root", "super_options", "target")
 
     def __init__(
         self,
@@ -27,8 +28,10 @@ class Mount:
         options: str = "",
         mount_id: int = 0,
         super_options: str = "",
+        parent: int = 0,
     ) -> None:
         self.id = mount_id
+        self.parent = parent
         self.device = device
         self.root = root
         self.target = target
@@ -57,7 +60,7 @@ def parse_mountinfo(text: str) -> list[Mount]:
         fields = left.split(" ")
         if len(fields) < 6 or not fields[0].isdecimal():
             continue
-        mount_id, _, device, root, target, options, *_ = fields
+        mount_id, parent, device, root, target, options, *_ = fields
         fstype, _, rest = right.partition(" ")
         mounts.append(
             Mount(
@@ -68,6 +71,7 @@ def parse_mountinfo(text: str) -> list[Mount]:
                 options,
                 int(mount_id),
                 rest.rpartition(" ")[2],
+                int(parent) if parent.isdecimal() else 0,
             )
         )
     return mounts

@@ -8,7 +8,7 @@ import pytest
 
 from conformance import deviations
 from conformance.deviations import Deviation
-from conformance.driver import identify
+from conformance.driver import Runtime, identify, tell_apart
 from conformance.runner.outcome import FAIL, PASS, SKIP, Outcome
 
 
@@ -84,3 +84,45 @@ def test_incomplete_file(tmp_path: Path) -> None:
 def test_names_of_files() -> None:
     runtime = identify(Path("/x"), "runc version 1.1.5+ds1\ncommit: x")
     assert deviations.file_for(runtime).name == "runc-1.1.5.toml"
+
+
+def test_builds_of_one_version_are_told_apart() -> None:
+    one, other, third = (
+        Runtime(Path(path), "runc", version)
+        for path, version in (("/a/runc", "1.1.5"), ("/b/runc", "1.1.5"), ("/c/runc", "1.2.0"))
+    )
+    told = tell_apart([one, other, third, one])
+    assert [each.label for each in told] == [
+        "runc 1.1.5 (/a/runc)",
+        "runc 1.1.5 (/b/runc)",
+        "runc 1.2.0",
+        "runc 1.1.5 (/a/runc #2)",
+    ]
+    assert {deviations.file_for(each).name for each in told} == {
+        "runc-1.1.5.toml",
+        "runc-1.2.0.toml",
+    }
+    assert [each.label for each in tell_apart([one, third])] == ["runc 1.1.5", "runc 1.2.0"]
+
+
+@pytest.mark.parametrize(
+    ("version", "nearest"),
+    [
+        ("1.1.5", "1.1.5"),
+        ("1.1.6", "1.1.5"),
+        ("1.1.12", "1.1.10"),
+        ("1.2.0", "1.1.10"),
+        ("1.3.1", "1.3"),
+        ("2.0", "1.3"),
+        ("unknown", "1.3"),
+    ],
+)
+def test_the_nearest_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, nearest: str
+) -> None:
+    monkeypatch.setattr(deviations, "DIRECTORY", tmp_path)
+    for name in ("runc-1.1.5", "runc-1.1.10", "runc-1.3", "runc-x-9.9", "crun-1.2.0"):
+        (tmp_path / f"{name}.toml").touch()
+    found = deviations.nearest(Runtime(Path("/x"), "runc", version))
+    assert found == tmp_path / f"runc-{nearest}.toml"
+    assert deviations.nearest(Runtime(Path("/x"), "youki", version)) is None

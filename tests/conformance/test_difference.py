@@ -123,6 +123,7 @@ def test_what_is_known_of_a_place() -> None:
     user = edit("linux.namespaces", "append", {"type": "user"})
     mount = edit("mounts", "append", {"destination": "/a.b"})
     assert one.excuses("mount /a.b.options", "crun 1", "rw", (user, mount))
+    assert one.excuses("mount /a.b.options", "crun 1 (/opt/crun)", "rw", (user, mount))
     assert not one.excuses("mount /aub.options", "crun 1", "rw", (user, mount))
     assert not one.excuses("mount /a.b.options", "crun 1", "ro", (user, mount))
     assert not one.excuses("mount /a.b.options", "runc 1", "rw", (user, mount))

@@ -13,7 +13,7 @@ import pytest
 from conformance.case import Case
 from conformance.clauses import registry
 from conformance.deviations import Deviation
-from conformance.driver import Runtime
+from conformance.driver import Runtime, tell_apart
 from conformance.report import document, formats, html, junit, tap, text
 from conformance.report.run import Run
 from conformance.runner.outcome import (
@@ -166,3 +166,28 @@ def test_broken_case() -> None:
 def test_unwritable(run: Run, tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="No such file"):
         formats.write(run, "tap", str(tmp_path / "no" / "file"))
+
+
+def test_deviations_of_a_relative(tmp_path: Path) -> None:
+    """A version without a list of its own is compared with its nearest relative's."""
+    outcomes = [outcome("listed", FAIL), outcome("bad", FAIL), outcome("good", PASS)]
+    one = Run([ONE], outcomes, related={ONE.label: ("one-0.9", known("listed", "good"))})
+    assert one.failed
+    assert [each.case for each in one.shared(ONE.label)] == ["section::listed"]
+    assert "known deviations of one-0.9: 1 of 2 failures" in text.summary(one)
+    assert "section::listed: as decided" in text.summary(one)
+    file = tmp_path / "report.json"
+    file.write_text(document.dump(one))
+    assert document.load(file) == one
+
+
+def test_two_builds_of_one_version(tmp_path: Path) -> None:
+    first, second = tell_apart([ONE, Runtime(Path("/opt/one"), "one", "1.0")])
+    outcomes = [outcome("a", PASS, runtime=first), outcome("a", FAIL, runtime=second)]
+    both = Run([first, second], outcomes)
+    assert [both.verdicts[each.label][CLAUSE].status for each in (first, second)] == [PASS, FAIL]
+    assert {"one 1.0 (/bin/one)", "one 1.0 (/opt/one)"} == both.verdicts.keys()
+    file = tmp_path / "report.json"
+    file.write_text(document.dump(both))
+    assert document.load(file) == both
+    assert "one 1.0 (/opt/one)" in html.dump(both)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 from pathlib import Path
@@ -14,11 +15,21 @@ from tests.engines.installed import SNIPPETS
 from tests.support import leaks, processes
 
 PAUSE = "localhost/pause:latest"
+HOOKS = ("createRuntime", "createContainer", "poststart", "poststop")
 SECONDS = 60  # that a call may take
 READY, NOT_READY = 0, 1
 CREATED, RUNNING, EXITED = 0, 1, 2
 # Behind the file of packaging/engines: places of its own, and what a host needs without
 # AppArmor, overlayfs (perhaps), and CAP_SYS_RESOURCE (restrict_oom_score_adj).
+# The handlers with "-more" have a hook in their base specification, and get --debug from a script.
+MORE_OF_A_HANDLER = """
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.{name}-more]
+runtime_type = "io.containerd.runc.v2"
+base_runtime_spec = "{home}/base.json"
+
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.{name}-more.options]
+BinaryName = "{home}/{name}-debug"
+"""
 MORE = """
 [plugins."io.containerd.grpc.v1.cri"]
 sandbox_image = "{pause}"
@@ -39,7 +50,15 @@ path = "{home}/opt"
 class Cri:
     """The daemon, and its runtime service: ``cri.RunPodSandbox(...)`` and all the others."""
 
-    def __init__(self, daemon: str, ctr: str, home: Path, snapshotter: str, cgroup: str) -> None:
+    def __init__(
+        self,
+        daemon: str,
+        ctr: str,
+        home: Path,
+        snapshotter: str,
+        cgroup: str,
+        programs: dict[str, str],
+    ) -> None:
         # Large, and needed by these tests alone.
         import grpc
 
@@ -49,6 +68,12 @@ class Cri:
         self.env = {"PATH": PATH}
         config = home / "config.toml"
         more = MORE.format(pause=PAUSE, home=home, snapshotter=snapshotter)
+        for name, program in programs.items():
+            more += MORE_OF_A_HANDLER.format(home=home, name=name)
+            script = home / f"{name}-debug"
+            script.write_text(f'#!/bin/sh\nexec {program} --debug "$@"\n')
+            script.chmod(0o755)
+        (home / "base.json").write_text(json.dumps(self._base_specification(ctr)))
         config.write_text((SNIPPETS / "containerd-1.toml").read_text() + more)
         places = [f"--root={home}/root", f"--state={home}/state"]
         words = [daemon, f"--config={config}", f"--address={home}/containerd.sock", *places]
@@ -65,6 +90,17 @@ class Cri:
         grpc.channel_ready_future(self._channel).result(60)
         self._service = services.RuntimeServiceStub(self._channel)
         self.Error: type[Exception] = grpc.RpcError
+
+    def _base_specification(self, ctr: str) -> dict[str, Any]:
+        """What containerd starts from, with hooks that write the state to files."""
+        base: dict[str, Any] = json.loads(
+            execute([ctr, "oci", "spec"], self.env, self.home).ok().out
+        )
+        hook = {"path": "/bin/sh", "env": [f"PATH={PATH}"]}
+        base["hooks"] = {
+            kind: [{**hook, "args": ["sh", "-c", f"cat >>{self.home}/{kind}"]}] for kind in HOOKS
+        }
+        return base
 
     def load(self, archive: Path) -> None:
         """Import an image."""
@@ -102,12 +138,21 @@ class Pod:
         self.containers: list[str] = []
         self.id: str = cri.RunPodSandbox(config=self.config, runtime_handler=handler).pod_sandbox_id
 
-    def create(self, name: str, *command: str, **resources: int) -> str:
+    def create(
+        self,
+        name: str,
+        *command: str,
+        terminal: bool = False,
+        profile: str = "",
+        **resources: int,
+    ) -> str:
         """A container that is not yet started; its id."""
         cri = self.cri
         linux = cri.LinuxContainerConfig(
             resources=cri.LinuxContainerResources(**resources),
-            security_context=cri.LinuxContainerSecurityContext(namespace_options=self.namespaces),
+            security_context=cri.LinuxContainerSecurityContext(
+                namespace_options=self.namespaces, seccomp_profile_path=profile
+            ),
         )
         config = cri.ContainerConfig(
             metadata=cri.ContainerMetadata(name=name),
@@ -115,6 +160,8 @@ class Pod:
             command=command,
             log_path=f"{name}.log",
             linux=linux,
+            tty=terminal,
+            stdin=terminal,
         )
         made: str = cri.CreateContainer(
             pod_sandbox_id=self.id, config=config, sandbox_config=self.config
@@ -122,9 +169,16 @@ class Pod:
         self.containers.append(made)
         return made
 
-    def run(self, name: str, *command: str, **resources: int) -> str:
+    def run(
+        self,
+        name: str,
+        *command: str,
+        terminal: bool = False,
+        profile: str = "",
+        **resources: int,
+    ) -> str:
         """A container at work; its id."""
-        made = self.create(name, *command, **resources)
+        made = self.create(name, *command, terminal=terminal, profile=profile, **resources)
         self.cri.StartContainer(container_id=made)
         return made
 

@@ -5,18 +5,22 @@ The same below runc, which is that file's other handler.
 
 from __future__ import annotations
 
+import errno
+import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.engines import host
-from tests.engines.cri import CREATED, EXITED, PAUSE, READY, RUNNING, Cri, Pod
+from tests.engines.cri import CREATED, EXITED, HOOKS, PAUSE, READY, RUNNING, Cri, Pod
 from tests.engines.image import Image
 from tests.engines.installed import at_its_place
 from tests.engines.scripts import MIB, WAITS_FOR_TERM
 from tests.support import cgroupfs, processes, rootfs
 from tests.support.runtime import Runtime
+from tests.support.seccomp_agent import Agent
 
 HANDLERS = ("ociruntime", "runc")
 
@@ -34,12 +38,14 @@ def cri_host(
     """The daemon at work, with the images."""
     pytest.importorskip("grpc_tools")
     found = host.program("containerd"), host.program("ctr", "containerd")
-    host.program("runc")
+    found_runc = host.program("runc")
     home = base / "cri"
     home.mkdir()
     rootfs.build(base / "pause", programs)
     with at_its_place(runtime.path):
-        cri = Cri(*found, home, "overlayfs" if overlay else "native", cgroup)
+        programs_of = {"ociruntime": str(runtime.path), "runc": found_runc}
+        driver = "overlayfs" if overlay else "native"
+        cri = Cri(*found, home, driver, cgroup, programs_of)
         try:
             for one in (image, Image(base / "pause", PAUSE, ("sleep", "10000"))):
                 one.write_oci_archive(home / "image.tar")
@@ -141,6 +147,89 @@ def test_shared_process_ids(cri_host: Cri, handler: str, nothing_left: None) -> 
         assert processes.until(lambda: seen(pod, second) == ["sleep 10000", "sleep 1003"])
     finally:
         pod.remove()
+
+
+@pytest.fixture
+def pod_with_hooks(cri_host: Cri, handler: str, nothing_left: None) -> Iterator[Pod]:
+    """A sandbox below the handler with hooks and --debug."""
+    for kind in HOOKS:
+        (cri_host.home / kind).unlink(missing_ok=True)
+    made = Pod(cri_host, f"{handler}-more")
+    yield made
+    made.remove()
+
+
+def test_hooks_and_debug(cri_host: Cri, pod_with_hooks: Pod) -> None:
+    """The hooks of the base specification run and get the state; a sandbox is made without it."""
+    pod = pod_with_hooks
+    one = pod.run("one", "sh", "-c", f"echo out; {WAITS_FOR_TERM}")
+    assert pod.execute(one, "echo", "more") == (0, "more\n", "")
+    assert processes.until(lambda: "stdout ready" in pod.log("one"))
+    assert pod.log("one") == ["stdout out", "stdout ready"]
+    cri_host.StopContainer(container_id=one, timeout=10)
+    assert pod.await_state(one, EXITED).exit_code == 3
+    cri_host.RemoveContainer(container_id=one)
+    for kind, status in (("createRuntime", "creating"), ("poststop", "stopped")):
+        states = states_of(cri_host, kind)
+        assert [state["status"] for state in states if state["id"] == one] == [status], kind
+    for kind in ("createContainer", "poststart"):
+        assert one in {state["id"] for state in states_of(cri_host, kind)}, kind
+
+
+def test_debug_leaves_the_reason(cri_host: Cri, pod_with_hooks: Pod) -> None:
+    """The reason is taken from the log, which has much else with --debug."""
+    pod = pod_with_hooks
+    one = pod.create("one", "no-such-program")
+    with pytest.raises(cri_host.Error, match=r"executable file not found in \$PATH"):
+        cri_host.StartContainer(container_id=one)
+    two = pod.run("two", "sleep", "1000")
+    with pytest.raises(cri_host.Error, match=r"executable file not found in \$PATH"):
+        pod.execute(two, "no-such-program")
+
+
+def test_terminal(cri_host: Cri, pod: Pod) -> None:
+    """Kubernetes' ``tty: true``: standard streams are one terminal."""
+    script = "[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && tty && echo error >&2"
+    one = pod.run("one", "sh", "-c", script, terminal=True)
+    assert pod.await_state(one, EXITED).exit_code == 0
+    assert processes.until(lambda: len(pod.log("one")) == 2)
+    assert [line.rstrip("\r") for line in pod.log("one")] == ["stdout /dev/pts/0", "stdout error"]
+
+
+def test_seccomp_agent(cri_host: Cri, pod: Pod, work: Path) -> None:
+    """A profile of the node with SCMP_ACT_NOTIFY: the agent decides on the calls."""
+    agent = Agent(work / "agent", lambda _: errno.EDOM)
+    profile = work / "profile.json"
+    rule = {"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_NOTIFY"}
+    profile.write_text(
+        json.dumps(
+            {
+                "defaultAction": "SCMP_ACT_ALLOW",
+                "listenerPath": str(agent.path),
+                "listenerMetadata": "of the node",
+                "syscalls": [rule],
+            }
+        )
+    )
+    try:
+        script = "mkdir /made && exit 5; exit 6"
+        one = pod.run("one", "sh", "-c", script, profile=f"localhost/{profile}")
+        assert pod.await_state(one, EXITED).exit_code == 6
+        (state,) = agent.states
+        assert (state["metadata"], state["state"]["id"]) == ("of the node", one)
+        assert agent.numbers
+    finally:
+        agent.close()
+
+
+def states_of(cri: Cri, kind: str) -> list[dict[str, Any]]:
+    """What hooks of a kind have got."""
+    decoder, text, states = json.JSONDecoder(), (cri.home / kind).read_text(), []
+    while text := text.strip():
+        state, end = decoder.raw_decode(text)
+        states.append(state)
+        text = text[end:]
+    return states
 
 
 def seen(pod: Pod, container: str) -> list[str]:

@@ -93,8 +93,6 @@ PROCESS = (
     spec("rlimit-soft-above-hard", put("process", "rlimits", 0, "soft", to=2048),
          "process.rlimits[0].soft: 2048 is above the hard limit 1024"),
     spec("oom-score", put("process", "oomScoreAdj", to=2000), "process.oomScoreAdj: must be from"),
-    spec("console-size", put("process", "consoleSize", to={"height": 24}),
-         "process.consoleSize.width: is missing"),
     spec("io-priority", put("process", "ioPriority", to={"class": "IOPRIO_CLASS_B", "priority": 4}),
          "process.ioPriority.class", 'did you mean "IOPRIO_CLASS_BE"?'),
     spec("scheduler", put("process", "scheduler", to={"policy": "SCHED_FIFFO"}),
@@ -115,7 +113,6 @@ MOUNTS = (
     spec("mount-no-type", drop("mounts", 1, "type"), "mounts[1].type: is missing"),
     spec("bind-no-source", add("mounts", item={"destination": "/x", "options": ["bind"]}),
          "mounts[7].source: is missing"),
-    spec("mounts-without-namespace", without_namespace("mount"), "mounts: needs a mount namespace"),
     spec("idmap-one-sided", add("mounts", item={
         **BIND, "uidMappings": [{"containerID": 0, "hostID": 1, "size": 1}]}),
         "mounts[7].gidMappings: is missing"),
@@ -184,7 +181,9 @@ LINUX = (
 )  # fmt: skip
 
 RESOURCES = (
-    spec("rule-access", put("linux", "resources", "devices", 0, "access", to="rx"),
+    spec("rule-access",
+         put("linux", "resources", "devices", 0,
+             to={"allow": False, "type": "c", "major": 1, "minor": 3, "access": "rx"}),
          "linux.resources.devices[0].access", '"rx"'),
     spec("memory-string", put("linux", "resources", "memory", to={"limit": "1g"}),
          'linux.resources.memory.limit: must be an integer, got "1g"'),

@@ -25,6 +25,11 @@ TOLERATED: tuple[tuple[str, Change, str], ...] = (
         "process.ioPriority.priority",
     ),
     ("rlimit-twice", add("process", "rlimits", item=LIMIT), "process.rlimits"),
+    (
+        "console-size",
+        put("process", "consoleSize", to={"height": 70000}),
+        "process.consoleSize.height",
+    ),
     ("hook-environment", add("hooks", "poststop", item=HOOK), "hooks.poststop[0].env"),
     ("masked-relative", add("linux", "maskedPaths", item="proc/x"), "linux.maskedPaths[10]"),
     ("masked-empty", add("linux", "maskedPaths", item=""), "linux.maskedPaths"),
@@ -39,9 +44,31 @@ TOLERATED: tuple[tuple[str, Change, str], ...] = (
         "linux.devices[0].major",
     ),
     (
+        "cgroups-path",
+        put("linux", "cgroupsPath", to="/tolerated/../tolerated-dots"),
+        "linux.cgroupsPath",
+    ),
+    (
         "device-rule",
         drop("linux", "resources", "devices", 0, "allow"),
         "linux.resources.devices[0].allow",
+    ),
+    (
+        "device-rule-access",
+        put("linux", "resources", "devices", 0, to={"allow": False, "access": "rx"}),
+        "linux.resources.devices[0].access",
+    ),
+    (
+        "device-twice",
+        put(
+            "linux",
+            "devices",
+            to=[
+                {"type": "c", "path": "/dev/x", "major": 1, "minor": 3},
+                {"type": "c", "path": "/dev/x", "major": 1, "minor": 5},
+            ],
+        ),
+        "linux.devices[1].path",
     ),
     (
         "sysctl-lines",

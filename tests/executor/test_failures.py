@@ -175,6 +175,8 @@ CASES: dict[str, tuple[Steps, str, int, str]] = {
         alone(o.root(source="/etc/passwd")), "open", errno.ENOTDIR, "/etc/passwd"),
     "shared-root-missing": (
         alone(o.shared_root(source="/no/such")), "open", errno.ENOENT, "/no/such"),
+    "recorded-root-missing": (
+        alone(o.recorded_root(source="/no/such")), "open", errno.ENOENT, "/no/such"),
     "shared-root-is-a-file": (
         alone(o.shared_root(source="/etc/passwd")), "open", errno.ENOTDIR, "/etc/passwd"),
     "mount-type": (mount("nosuchfs", "/tmp"), "fsopen", errno.ENODEV, "nosuchfs"),

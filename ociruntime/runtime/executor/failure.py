@@ -40,12 +40,12 @@ E2BIG = 7
 HINTS: dict[tuple[str, int], str] = {
     ("fsopen", ENODEV): "the kernel does not know this filesystem type",
     ("open_tree", ENOSYS): "the kernel is older than 5.12, or a seccomp filter forbids its mount"
-    " API, without which nothing can be mounted in a joined mount namespace",
+    " API, without which nothing can be mounted in a shared mount namespace",
     ("mount_setattr", ENOSYS): "the kernel is older than 5.12, or a seccomp filter forbids"
     " mount_setattr, without which the mounts below cannot be changed",
     ("mount_setattr", EPERM): "a user namespace cannot clear these flags of a host mount: ro,"
     " nosuid, nodev, noexec",
-    ("fsconfig", ENAMETOOLONG): "in a joined mount namespace an option has at most 255 bytes",
+    ("fsconfig", ENAMETOOLONG): "in a shared mount namespace an option has at most 255 bytes",
     ("mount", ENAMETOOLONG): "the kernel takes at most 4095 bytes of options in all",
     ("mount", EBUSY): "the filesystem is mounted already in a way that cannot be shared",
     ("mount", ENOTDIR): "a part of the destination is not a directory",
@@ -65,6 +65,8 @@ HINTS: dict[tuple[str, int], str] = {
     ("bind", EISDIR): "source and destination must both be directories or both be files",
     ("bind", ENOTDIR): "source and destination must both be directories or both be files",
     ("bind", ELOOP): "the destination contains a symbolic link, which is not followed",
+    ("recorded_root", EPERM): "without a mount namespace of the container's own, only root of the"
+    ' host can mount: add {"type": "mount"} to linux.namespaces',
     ("root", EINVAL): "the root filesystem holds mounts that a user namespace may not copy",
     ("verify", ESTALE): "the mount found is not the one that was created: another"
     " process is replacing a part of the path",

@@ -9,6 +9,8 @@ kind in the state directory.  Each message is one packet.
       | <--- INIT_PID ----------------  |  only if forked: by clone_process about READY
       | <--- STAGE maps --------------  |  only with a new user namespace
       | ---- GO (maps are written) -->  |
+      | <--- MOUNT + descriptor ------  |  only without a mount namespace: its root
+      | ---- GO (it is recorded) ---->  |
       | <--- STAGE cgroup ------------  |
       | ---- GO + cgroup files ------>  |  it enters them (v1), or is inside
       | <--- CONSOLE + master --------  |  only with a terminal
@@ -171,6 +173,7 @@ SENDERS = {
     CODES["clone_init"]: ops.MESSAGE_INIT_PID,
     CLONE_PROCESS: ops.MESSAGE_INIT_PID,
     CODES["console"]: ops.MESSAGE_CONSOLE,
+    CODES["recorded_root"]: ops.MESSAGE_MOUNT,
     CODES["seccomp"]: ops.MESSAGE_LISTENER,
     CODES["exec"]: ops.MESSAGE_EXEC,
 }
@@ -178,6 +181,7 @@ NAMES = {
     ops.MESSAGE_STAGE: "stage",
     ops.MESSAGE_INIT_PID: "pid",
     ops.MESSAGE_CONSOLE: "console",
+    ops.MESSAGE_MOUNT: "mount",
     ops.MESSAGE_LISTENER: "listener",
     ops.MESSAGE_EXEC: "exec",
 }

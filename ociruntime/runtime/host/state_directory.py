@@ -8,6 +8,8 @@
         notify/          the container's socket for sd_notify(3), if it has one
         resources.json   its limits since the last update, if there was one
         mounts.json      mounts of `mounts add`, written before they are attached
+        root-mount.json  the mount of its root in the host's mount namespace, written before it is
+                         attached
         rdt.json         its groups of Intel RDT, written before they are created
         network.json     devices being moved into it, for the cleanup after a killed `create`
         start            the start gate, a socket; exists until the program runs
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 STATE_DIRECTORY = "state directory"  # its name in errors
 CREATING = ".creating-"
 DELETING = ".deleting-"
+ROOT_MOUNT = "root-mount.json"
 FILTERS = ".seccomp"
 LOCK_SECONDS = 20.0
 # A process that a killed command had just cloned holds its descriptors, and so its lock, until it

@@ -14,11 +14,12 @@ from ociruntime.base.errors import HostError, RuntimeFailure, StepError
 from ociruntime.base.files import exists, remove_file, replace_file
 from ociruntime.base.json_text import dump
 from ociruntime.base.process import start_time
-from ociruntime.runtime.executor.protocol import CLONE_PROCESS, Expected, go, receive
+from ociruntime.runtime.executor.protocol import CLONE_PROCESS, CODES, Expected, go, receive
 from ociruntime.runtime.executor.spawn import Executor, spawn
 from ociruntime.runtime.host.gate import make_gate
 from ociruntime.runtime.host.state_directory import (
     CREATING,
+    ROOT_MOUNT,
     begin_creation,
     commit_creation,
     remove_directory,
@@ -52,7 +53,8 @@ if TYPE_CHECKING:
     from ociruntime.runtime.plan.plan import Operation
 
 WAITING = "wait for the executor"
-WAIT_START = [name for name, _, _ in ops.OPERATIONS].index("wait_start") + 1
+WAIT_START = CODES["wait_start"]
+RECORDED_ROOT = CODES["recorded_root"]
 
 
 class Creation:
@@ -67,6 +69,7 @@ class Creation:
         "_options",
         "_pidfd_receiver",
         "_prepared",
+        "_records_root",
         "_removal",
         "_rollback",
         "directory",
@@ -91,6 +94,7 @@ class Creation:
         self._pidfd_receiver = pidfd_receiver  # and to the receiver of a pidfd of the init
         self._rollback = Rollback(context.log)
         self._removal: Removal | None = None  # the cgroups to remove, from cgroup.json
+        self._records_root = False  # it is mounted where the host sees it
         self._hooked = False  # if set, a failure runs the poststop hooks
         self.id = options.id
         self.directory = ""
@@ -138,6 +142,10 @@ class Creation:
 
             make_directory(self.directory)
             self._removal = None  # the fast path cannot undo this
+        if any(each.code == RECORDED_ROOT for each in prepared.plan.operations):
+            self._records_root = True
+            self._removal = None  # the fast path cannot undo this
+            self._rollback.push(lambda: clear_root(self.directory, self._context.log))
         write_config(self.directory, prepared.bundle.config_bytes)
 
     def _start(self) -> None:
@@ -220,6 +228,9 @@ class Creation:
             self.executor.became(message)
         elif message.kind == ops.MESSAGE_CONSOLE:
             self._take_console(message.fd)
+        elif message.kind == ops.MESSAGE_MOUNT:
+            self._record_root(message)
+            go(self.executor.channel)
         elif message.kind == ops.MESSAGE_STAGE:
             self._context.mark(STAGES[message.value][1])
             STAGES[message.value][0](self)
@@ -273,6 +284,14 @@ class Creation:
 
         send_terminal(self._console, master)
 
+    def _record_root(self, message: Message) -> None:
+        from ociruntime.runtime.lifecycle.root_mount import record
+
+        try:
+            record(self.directory, message.fd, self._prepared.bundle.rootfs, self.pid)
+        finally:
+            posix.close(message.fd)
+
     def _commit(self) -> None:
         """Publish the container; only then may its init outlive this process."""
         self._publish(self.executor.pidfd)
@@ -283,6 +302,10 @@ class Creation:
     def _publish(self, pidfd: int) -> None:
         """Write the records and rename the directory: from then on the container exists."""
         self._context.mark("record the container")
+        if self._records_root:
+            from ociruntime.runtime.lifecycle.root_mount import record_contents
+
+            record_contents(self.directory, self._prepared.config)
         facts = self._facts()
         write_facts(self.directory, facts)
         write_entry(self.directory, facts, self._removal, *owner_of(self.directory))
@@ -393,10 +416,19 @@ def clear_recorded(directory: str, log: Log) -> None:
         clear(directory, log)
     if exists(f"{directory}/{CGROUP}"):
         recorded_cgroup(directory).remove(kill=True)
+    clear_root(directory, log)
     if exists(f"{directory}/rdt.json"):
         from ociruntime.runtime.lifecycle import intel_rdt
 
         intel_rdt.clear(directory)
+
+
+def clear_root(directory: str, log: Log) -> None:
+    """Unmount a root that the host's mount namespace shows.  Raises HostError, StepError."""
+    if exists(f"{directory}/{ROOT_MOUNT}"):
+        from ociruntime.runtime.lifecycle.root_mount import clear
+
+        clear(directory, log)
 
 
 def start_steps(operations: list[Operation]) -> list[list[Any]]:

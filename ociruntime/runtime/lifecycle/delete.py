@@ -7,7 +7,12 @@ import posix
 from ociruntime.base.errors import ContainerError, HostError, NoSuchContainer
 from ociruntime.base.files import exists
 from ociruntime.base.process import SIGKILL, await_end, open_process, send_signal, signal_process
-from ociruntime.runtime.host.state_directory import clear_stale, remove_directory, stale_directories
+from ociruntime.runtime.host.state_directory import (
+    ROOT_MOUNT,
+    clear_stale,
+    remove_directory,
+    stale_directories,
+)
 from ociruntime.runtime.lifecycle.container import CREATED, STOPPED, document, load, lock
 from ociruntime.runtime.lifecycle.identifier import check_id
 
@@ -69,6 +74,10 @@ def destroy(context: Context, container: Container) -> None:
     """
     _end(container)
     container.cgroup().remove(kill=True)
+    if exists(f"{container.directory}/{ROOT_MOUNT}"):
+        from ociruntime.runtime.lifecycle.root_mount import clear
+
+        clear(container.directory, context.log)
     if exists(f"{container.directory}/rdt.json"):
         from ociruntime.runtime.lifecycle.intel_rdt import leave
 

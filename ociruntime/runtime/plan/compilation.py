@@ -64,8 +64,17 @@ class Compilation:
 
     @property
     def shares_mounts(self) -> bool:
-        """Return true if the container shares the runtime's mount namespace: nothing is mounted."""
+        """Return true if the container shares the runtime's mount namespace."""
         return not (self.new | self.joined) & CLONE_NEWNS
+
+    @property
+    def mounts_on_host(self) -> bool:
+        """Return true if something is mounted in the runtime's mount namespace."""
+        if not self.shares_mounts:
+            return False
+        from ociruntime.runtime.spec.validate import needing_mounts
+
+        return bool(needing_mounts(self.config))
 
     @property
     def forks_last(self) -> bool:

@@ -38,7 +38,12 @@ def compile_devices(job: Compilation) -> None:
     for path, (major, minor) in DEFAULT_DEVICES.items():
         if path not in paths:
             job.add(_node(job, path, S_IFCHR | 0o666, major, minor, 0, 0, ""))
+    first: dict[str, tuple[str, int, int]] = {}
     for path, device, where in listed:
+        kind = (device["type"], device.get("major") or 0, device.get("minor") or 0)
+        if first.setdefault(path, kind) != kind:
+            job.warn(f"{where}.path: {path} is listed twice, the first device counts")
+            continue
         mode = device.get("fileMode")
         job.add(
             _node(

@@ -24,7 +24,7 @@ from ociruntime.runtime.plan.ops import MOUNT_PRESENT, NO_SLOT, SLOTS, STAGE_DON
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from ociruntime.runtime.plan.facts import HostFacts, Request
     from ociruntime.runtime.plan.plan import Plan
@@ -102,6 +102,55 @@ def compile_undoing(
     job = Compilation(config, facts, request)
     _enter(job, place)
     job.add(operations.unmount(target=target, follow=1, where=where))
+    job.add(operations.sync(stage=STAGE_DONE))
+    return job.plan
+
+
+def compile_uncovering(
+    target: str,
+    depth: int,
+    kept: Sequence[tuple[str, str]],
+    facts: HostFacts,
+    request: Request,
+    joins: bool,
+) -> Plan:
+    """Compile the unmounting of a root filesystem, at most ``depth`` mounts, in the host's mounts.
+
+    ``kept`` are mounts in it that are to stay: (path on the host, path below the root). ``joins``:
+    another process is in the mount namespace.
+    """
+    config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
+    job = Compilation(config, facts, request)
+    if joins:
+        job.add(operations.join_process(flags=CLONE_NEWNS, root_of=0, where=WHERE))
+    job.add(operations.shared_root(source="/"))
+    for slot, (source, _) in enumerate(kept[:SLOTS]):
+        job.add(
+            operations.open_tree(
+                slot=slot, source=source, recursive=1, id_map=NO_SLOT, id_map_recursive=0
+            )
+        )
+    for _ in range(depth):
+        job.add(operations.unmount(target=target, follow=0, where="root.path"))
+    if kept:
+        job.add(operations.shared_root(source=request.rootfs))
+    for slot, (_, place) in enumerate(kept[:SLOTS]):
+        job.add(
+            operations.bind(
+                slot=slot,
+                source="",
+                target=place,
+                recursive=1,
+                set_attributes=0,
+                clear_attributes=0,
+                set_recursive=0,
+                clear_recursive=0,
+                propagation=0,
+                flags=0,
+                id_map=NO_SLOT,
+                id_map_recursive=0,
+            )
+        )
     job.add(operations.sync(stage=STAGE_DONE))
     return job.plan
 

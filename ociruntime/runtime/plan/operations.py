@@ -246,7 +246,7 @@ def move_root(*, uncovered: list[str], where: str = "") -> Operation:
 
 
 def chroot(*, where: str = "") -> Operation:
-    """Make the directory of shared_root the process's root."""
+    """Make the directory of shared_root or recorded_root the process's root."""
     return Operation(31, (), where)
 
 
@@ -385,3 +385,8 @@ def exec(*, args: list[str], env: list[str], where: str = "") -> Operation:
 def restrict(*, target: str, set_attributes: int, where: str = "") -> Operation:
     """Add attributes to the mount at a target, if the host recognises it."""
     return Operation(56, (target, set_attributes), where)
+
+
+def recorded_root(*, source: str, where: str = "") -> Operation:
+    """Bind the root filesystem onto itself like root, once the host has recorded the mount."""
+    return Operation(57, (source,), where)

@@ -236,7 +236,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         "the same with a moved mount and chroot, for a host root in the initramfs",
         (("uncovered", "strs", "the host's proc and sysfs, unmounted first or covered"),),
     ),
-    ("chroot", "make the directory of shared_root the process's root", ()),
+    ("chroot", "make the directory of shared_root or recorded_root the process's root", ()),
     ("hostname", "set the host name", (("name", "str", "name"),)),
     ("domainname", "set the NIS domain name", (("name", "str", "name"),)),
     ("loopback", "bring the loopback interface up", ()),
@@ -356,6 +356,11 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("target", "str", "a mount point; symbolic links in the path are not followed"),
             ("set_attributes", "u64", "MOUNT_ATTR_* to set"),
         ),
+    ),
+    (
+        "recorded_root",
+        "bind the root filesystem onto itself like root, once the host has recorded the mount",
+        (("source", "str", "root directory on the host"),),
     ),
 )
 

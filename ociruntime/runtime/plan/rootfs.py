@@ -25,7 +25,13 @@ def compile_root(job: Compilation) -> None:
     if job.new & CLONE_NEWNS:
         # A joined mount namespace belongs to another container and is left unchanged.
         job.add(operations.propagation(flags=_propagation(job), where="linux.rootfsPropagation"))
-    if job.shares_mounts:
+    if job.mounts_on_host:
+        if job.request.rootfs == "/":
+            raise ConfigError(
+                "root.path", "/ cannot be mounted on itself", 'add {"type": "mount"} to namespaces'
+            )
+        job.add(operations.recorded_root(source=job.request.rootfs, where="root.path"))
+    elif job.shares_mounts:
         job.add(operations.shared_root(source=job.request.rootfs, where="root.path"))
     else:
         job.add(operations.root(source=job.request.rootfs, where="root.path"))

@@ -13,6 +13,7 @@ from typing import Any
 from ociruntime.runtime.spec import shape
 
 Json = Any
+_LARGEST_SIZE = 65535  # struct winsize has 16 bits
 Rule = Callable[[dict[str, Any]], Iterator[str]]
 
 
@@ -115,6 +116,48 @@ def _device_rules(config: dict[str, Any]) -> Iterator[str]:
             yield f"linux.resources.devices[{index}].allow: is missing, taken as false"
 
 
+def _console_size(config: dict[str, Any]) -> Iterator[str]:
+    size = _object(config, "process", "consoleSize")
+    for name in ("height", "width") if size else ():
+        yield from _zero(size, "process.consoleSize", name)
+        value = size[name]
+        if isinstance(value, int) and value > _LARGEST_SIZE:
+            size[name] = value & _LARGEST_SIZE
+            yield f"process.consoleSize.{name}: {value} is cut to 16 bits: {size[name]}"
+
+
+def _rules_for_all_devices(config: dict[str, Any]) -> Iterator[str]:
+    """Correct access letters where they make no difference: the kernel denies all access anyway."""
+    for index, rule in enumerate(_list(_object(config, "linux", "resources"), "devices")):
+        if not isinstance(rule, dict) or rule.get("type", "a") != "a":
+            continue
+        access, numbers = rule.get("access"), {"major", "minor"} & rule.keys()
+        if isinstance(access, str) and set(access) - set("rwm") and not numbers:
+            known = "".join(letter for letter in "rwm" if letter in access)
+            rule["access"] = known if rule.get("allow") else "rwm"
+            where = f"linux.resources.devices[{index}].access"
+            yield f'{where}: "{access}" is not of the letters r, w and m, taken as {rule["access"]}'
+
+
+def _cgroups_path(config: dict[str, Any]) -> Iterator[str]:
+    """Resolve ``..`` that stays below the top; runc and crun differ in where others lead."""
+    linux = _object(config, "linux")
+    path = linux.get("cgroupsPath")
+    if not isinstance(path, str) or ".." not in path.split("/") or "\0" in path:
+        return
+    kept: list[str] = []
+    for name in path.split("/"):
+        if name == ".." and not kept:
+            return
+        if name == "..":
+            kept.pop()
+        elif name not in ("", "."):
+            kept.append(name)
+    if kept:
+        linux["cgroupsPath"] = ("/" if path[0] == "/" else "") + "/".join(kept)
+        yield f'linux.cgroupsPath: "{path}" contains "..", taken as {linux["cgroupsPath"]}'
+
+
 def _sysctl(config: dict[str, Any]) -> Iterator[str]:
     """Keep only the first line, which is all that the kernel reads."""
     sysctl = _object(config, "linux", "sysctl")
@@ -141,11 +184,14 @@ RULES: tuple[Rule, ...] = (
     _user,
     _io_priority,
     _rlimits,
+    _console_size,
     _hook_environment,
     _relative_paths,
     _personality,
     _device_numbers,
     _device_rules,
+    _rules_for_all_devices,
+    _cgroups_path,
     _sysctl,
     _seccomp,
 )

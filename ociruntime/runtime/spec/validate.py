@@ -38,7 +38,7 @@ def validate(config: Config) -> list[str]:
     if "hooks" in config:
         _hooks(config["hooks"])
     _names(config, namespaces)
-    _needs_mount_namespace(config, namespaces)
+    warnings += _mounted_on_host(config, namespaces)
     validate_mounts(config.get("mounts", []), namespaces, warnings)
     validate_linux(linux, namespaces, warnings)
     return warnings
@@ -91,24 +91,28 @@ def _check_one_domainname(config: Config) -> None:
             )
 
 
-def _needs_mount_namespace(config: Config, namespaces: dict[str, str]) -> None:
-    """Require a mount namespace if anything is mounted (A-41).
-
-    Without one, it would be mounted on the host, and stay there.
-    """
-    if "mount" in namespaces:
-        return
-    linux = config.get("linux", {})
-    for where, wanted in (
+def needing_mounts(config: Config) -> list[str]:
+    """Return the JSON paths of the settings for which something is mounted."""
+    linux = config.get("linux") or {}
+    process = config.get("process")
+    settings = (
         ("mounts", config.get("mounts")),
         ("root.readonly", config["root"].get("readonly")),
         ("linux.maskedPaths", linux.get("maskedPaths")),
         ("linux.readonlyPaths", linux.get("readonlyPaths")),
         ("linux.rootfsPropagation", linux.get("rootfsPropagation")),
-        ("process.terminal", config.get("process", {}).get("terminal")),
-    ):
-        if wanted:
-            raise ConfigError(where, "needs a mount namespace", 'add {"type": "mount"}')
+        ("process.terminal", process and process.get("terminal")),
+    )
+    return [where for where, wanted in settings if wanted]
+
+
+def _mounted_on_host(config: Config, namespaces: dict[str, str]) -> list[str]:
+    """Warn of mounts without a mount namespace, which the runtime's then shows (A-41)."""
+    where = [] if "mount" in namespaces else needing_mounts(config)
+    if not where:
+        return []
+    meaning = "without a mount namespace it is mounted on the host, below root.path, until `delete`"
+    return [f"{where[0]}: {meaning}"]
 
 
 OLDEST = "1.0.0"

@@ -26,6 +26,7 @@ from ociruntime.runtime.lifecycle.container import PAUSED, RUNNING, Container, l
 from ociruntime.runtime.lifecycle.delete import destroy
 from ociruntime.runtime.lifecycle.identifier import check_id
 from ociruntime.runtime.lifecycle.options import Context
+from ociruntime.runtime.spec.validate import needing_mounts
 
 if TYPE_CHECKING:
     from ociruntime.runtime.spec.document import Config
@@ -186,10 +187,17 @@ def _record(container: Container, config: Config) -> tuple[ImageRecord, list[str
 def joined_namespaces(config: Config) -> dict[str, str]:
     """Return type -> path of the namespaces that the container has joined.
 
-    Raises ContainerError for a type that CRIU cannot join.
+    Raises ContainerError for a type that CRIU cannot join, and for mounts on the host.
     """
     joined = {}
-    for namespace in (config.get("linux") or {}).get("namespaces") or []:
+    namespaces = (config.get("linux") or {}).get("namespaces") or []
+    mounted = needing_mounts(config)
+    if mounted and not any(each["type"] == "mount" for each in namespaces):
+        raise ContainerError(
+            "a container with mounts in the host's mount namespace cannot be checkpointed",
+            f"linux.namespaces has no mount namespace, and there is {mounted[0]}",
+        )
+    for namespace in namespaces:
         kind, path = namespace["type"], namespace.get("path") or ""
         if not path or kind == "cgroup":  # cgroup namespaces follow from the cgroups
             continue

@@ -15,7 +15,7 @@ from tests.errors.broken_bundles import BROKEN_BUNDLES, BrokenBundle
 from tests.errors.changes import Change
 from tests.errors.tolerated import TOLERATED
 
-IN_THE_PLAN = ("bind-option",)  # decided where mount options are
+IN_THE_PLAN = ("bind-option", "device-twice")  # decided where mount options are
 
 
 def changed(change: Change) -> Json:

@@ -171,25 +171,6 @@ def test_unknown_capability_is_named_once() -> None:
 MORE_REFUSED: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     "root empty": (put("root", "path", to=""), "root.path: must not be empty"),
     "destination empty": (put("mounts", 0, "destination", to=""), "mounts[0].destination: must"),
-    "masked without mount namespace": (
-        both(without_namespace("mount"), drop("mounts"), drop("root", "readonly")),
-        "linux.maskedPaths: needs a mount namespace",
-    ),
-    "readonly root without mount namespace": (
-        both(without_namespace("mount"), drop("mounts")),
-        "root.readonly: needs a mount namespace",
-    ),
-    "terminal without mount namespace": (
-        both(
-            without_namespace("mount"),
-            drop("mounts"),
-            drop("root", "readonly"),
-            drop("linux", "maskedPaths"),
-            drop("linux", "readonlyPaths"),
-            put("process", "terminal", to=True),
-        ),
-        "process.terminal: needs a mount namespace",
-    ),
     "domainname without uts": (
         both(without_namespace("uts"), drop("hostname"), put("domainname", to="x")),
         "domainname: needs a uts namespace",
@@ -283,3 +264,16 @@ def test_refused(change: Change, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
         warnings(change)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("dropped", "where"),
+    [
+        ((), "mounts"),
+        ((("mounts",),), "root.readonly"),
+        ((("mounts",), ("root", "readonly")), "linux.maskedPaths"),
+    ],
+)
+def test_mounts_without_a_mount_namespace(dropped: tuple[tuple[str, ...], ...], where: str) -> None:
+    (warning,) = warnings(both(without_namespace("mount"), *(drop(*steps) for steps in dropped)))
+    assert warning.startswith(f"{where}: without a mount namespace")
