@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from ociruntime.base.errors import HostError, RuntimeFailure, StepError
 from ociruntime.base.files import read_file, replace_file
-from ociruntime.base.json_text import dump
+from ociruntime.base.json_text import dump, parse
 from ociruntime.base.mountinfo import Mount as ShownMount
 from ociruntime.base.mountinfo import parse_mountinfo
 from ociruntime.base.paths import is_below
@@ -34,7 +34,6 @@ from ociruntime.runtime.lifecycle.mounts import carry_out
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.live_mounts import compile_uncovering
 from ociruntime.runtime.plan.plan import operation_name
-from ociruntime.runtime.spec.load import parse
 
 if TYPE_CHECKING:
     from ociruntime.base.log import Log
