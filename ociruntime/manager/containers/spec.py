@@ -22,13 +22,13 @@ from ociruntime.base import checks
 from ociruntime.base.errors import BadRequest, ImageError
 from ociruntime.base.linux import CAPABILITIES
 from ociruntime.commandline.signal_names import signal_name
+from ociruntime.commandline.sizes import CPU_RANGE
 from ociruntime.images.model.reference import parse
 from ociruntime.manager.containers.names import check_name
 from ociruntime.manager.containers.pod_status import APP
 from ociruntime.pods.bundle.app_config import CAPABILITIES as DEFAULT_CAPABILITIES
 from ociruntime.pods.manifest import request as requests
 from ociruntime.pods.manifest import volumes
-from ociruntime.pods.manifest.isolators import CPU_RANGE
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 
 Spec = dict[str, Any]

@@ -71,15 +71,10 @@ def prepared(context: Context, wanted: PodRequest, *, runs: bool) -> Pod:
 
     Raises RuntimeFailure.
     """
-    request = Request(host_of(context), wanted, warn)
+    request = Request(host_of(context), wanted, warn, runs)
     kind = check(request).name
     if runs:
-        settings = run_settings(wanted, "", kind)
-        check_networks(context, settings["net"])
-        request.networks = [name for name, _ in settings["net"]]
-        request.run_settings = lambda uuid: run_settings(wanted, uuid, kind)
-    if wanted.inherit_env:
-        request.inherited = dict(os.environ)
+        check_networks(context, run_settings(wanted, "", kind)["net"])
     check_root()
     with Bar() as bar:
         request.progress = bar

@@ -158,7 +158,7 @@ def _add(pod: Pod, request: Request, app: AppRequest, image: Image) -> str:
 
 
 def _add_volumes(manifest: dict[str, Any], app: AppRequest) -> list[dict[str, Any]]:
-    """Split each ``--mnt-volume`` into a volume and a mount of it; return the mounts.
+    """Split each ``--mnt-volume`` into a volume and a mount; return the mounts.
 
     Raises UsageError.
     """
@@ -174,7 +174,7 @@ def _add_volumes(manifest: dict[str, Any], app: AppRequest) -> list[dict[str, An
             raise UsageError(f'{where}: the pod already has a different volume "{name}"')
         if not known:
             manifest["volumes"].append(made)
-        mounts.append({"volume": name, "path": one["target"]})
+        mounts.append({"volume": name, "target": one["target"]})
     return mounts
 
 
