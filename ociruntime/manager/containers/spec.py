@@ -256,9 +256,9 @@ def pod_requests(
 
 def _host_name(spec: Spec, container_id: str) -> str:
     """Return the container's hostname; the default is the host's if they share the network."""
-    if setting(spec, "network") == "host":
-        return str(spec.get("hostname") or os.uname().nodename)
-    return str(spec.get("hostname") or container_id[:_SHORT])
+    is_shared = setting(spec, "network") == "host"
+    default = os.uname().nodename if is_shared else container_id[:_SHORT]
+    return str(spec.get("hostname") or default)
 
 
 def _sandbox(spec: Spec, container_id: str, host_name: str) -> SandboxRequest:

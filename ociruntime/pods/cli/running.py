@@ -56,14 +56,15 @@ from ociruntime.pods.supervisor.launch import be_monitor, start_monitor
 
 def host_of(context: Context) -> Host:
     """Return the global options that a pod stores.  Raises PodError if the runtime is not found."""
-    host = Host(context.directory)
-    host.runtime = find_runtime(context.runtime)
-    host.insecure = context.insecure
-    host.local_config = context.local_config
-    host.user_config = context.user_config
-    host.system_config = context.system_config
-    host.debug = context.debug
-    return host
+    return Host(
+        context.directory,
+        find_runtime(context.runtime),
+        context.insecure,
+        context.local_config,
+        context.user_config,
+        context.system_config,
+        context.debug,
+    )
 
 
 def prepared(context: Context, wanted: PodRequest, *, runs: bool) -> Pod:
@@ -180,23 +181,11 @@ def run_run_prepared(context: Context, arguments: Arguments) -> int:
     to_run(pod)
     if settings["interactive"]:
         write_manifest(pod, manifest)
-    write_runtime_config(pod, config | settings | _of_caller(context))
+    write_runtime_config(pod, config | settings | host_of(context).stored())
     if not request.detach:
         return be_monitor(pod, warn)
     start_monitor(pod, warn)
     return write(f"{pod.uuid}\n")
-
-
-def _of_caller(context: Context) -> dict[str, object]:
-    """Return the settings that this command line overrides from ``prepare``."""
-    return {
-        "runtime": find_runtime(context.runtime),
-        "insecure": sorted(context.insecure),
-        "debug": context.debug,
-        "local_config": context.local_config,
-        "user_config": context.user_config,
-        "system_config": context.system_config,
-    }
 
 
 def run_app_sandbox(context: Context, arguments: Arguments) -> int:

@@ -18,6 +18,7 @@ from ociruntime.base.json_text import dump
 from ociruntime.images.model.image import Image
 from ociruntime.images.model.limits import Budget
 from ociruntime.images.model.progress import Progress
+from ociruntime.images.model.settings import Settings
 from ociruntime.images.store.store import Store
 from ociruntime.pods.bundle.copy_files import PrivateUsers, copy_metadata, copy_tree
 from ociruntime.pods.bundle.users import account, open_inside
@@ -50,8 +51,6 @@ class Request:
 
 def prepare(request: Request) -> Pod:
     """Create a pod; return it in phase ``prepare``, its lock held.  Raises RuntimeFailure."""
-    from ociruntime.images.store.store import Store
-
     kind = check(request)
     _warn_of_ignored(request, kind)
     with Store(request.host.directory) as store:
@@ -141,7 +140,6 @@ def fetch_image(request: Request, store: Store, reference: str, signature: str =
     ``signature`` is the path of a detached signature, or "".  Raises ImageError, HostError.
     """
     from ociruntime.images.fetch import fetch
-    from ociruntime.images.model.settings import Settings
 
     pod, host = request.pod, request.host
     policy = pod.pull_policy
@@ -156,14 +154,13 @@ def fetch_image(request: Request, store: Store, reference: str, signature: str =
                 data = file.read()
         except OSError as error:
             raise HostError(f"--signature: read {signature}", error) from error
-    settings = Settings(host.system_config, host.local_config, host.user_config)
     image: Image = fetch(
         store,
         reference,
         policy,
         host.insecure,
         request.progress,
-        settings=settings,
+        settings=_image_settings(host),
         signature=data,
         warn=request.warn,
     )
@@ -222,16 +219,18 @@ def _make(
         return make_pod(host.directory, fill)
 
 
+def _image_settings(host: Host) -> Settings:
+    return Settings(host.system_config, host.local_config, host.user_config)
+
+
 def render(host: Host, image: Image) -> tuple[str, str]:
     """Unpack the image in the tree store; return the tree's id and the path of its root.
 
     Raises ImageError, HostError.
     """
-    from ociruntime.images.model.settings import Settings
     from ociruntime.images.unpack.tree_store import TreeStore
 
-    settings = Settings(host.system_config, host.local_config, host.user_config)
-    trees = TreeStore(host.directory, settings.limits)
+    trees = TreeStore(host.directory, _image_settings(host).limits)
     tree = trees.render(image)
     return tree, trees.rootfs(tree)
 
@@ -251,12 +250,8 @@ class CopyBudget:
 
     def __call__(self, status: os.stat_result) -> None:
         if self._budget is None:
-            from ociruntime.images.model.limits import Budget
-            from ociruntime.images.model.settings import Settings
-
-            host = self._host
-            settings = Settings(host.system_config, host.local_config, host.user_config)
-            self._budget = Budget.at(host.directory, settings.limits())
+            limits = _image_settings(self._host).limits()
+            self._budget = Budget.at(self._host.directory, limits)
         self._budget.take_file()
         self._budget.take_bytes(status.st_blocks * 512)  # disk usage: holes stay holes
 

@@ -77,7 +77,6 @@ def make_sandbox(host: Host, request: SandboxRequest) -> Pod:
 
     Raises RuntimeFailure.
     """
-    from ociruntime.pods.store.manifest_file import write_manifest, write_runtime_config
     from ociruntime.pods.store.phases import make_pod
 
     networks = [name for name, _ in settings_of(host, request, "")["net"]]
