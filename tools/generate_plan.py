@@ -45,13 +45,8 @@ def constructors() -> str:
         "",
     ]
     for code, (name, summary, fields) in enumerate(OPERATIONS, 1):
-        lines += ["", f"def {name}("]
-        if fields:
-            lines.append("    *,")
-        lines += [f"    {field}: {PYTHON_TYPES[kind]}," for field, kind, _ in fields]
-        if not fields:
-            lines.append("    *,")
-        lines += ['    where: str = "",', ") -> Operation:"]
+        given = [f"{field}: {PYTHON_TYPES[kind]}" for field, kind, _ in fields]
+        lines += ["", *signature(name, ["*", *given, 'where: str = ""'])]
         lines.append(f'    """{summary[0].upper()}{summary[1:]}."""')
         values = ", ".join(field for field, _, _ in fields)
         comma = "," if len(fields) == 1 else ""
@@ -63,6 +58,15 @@ def constructors() -> str:
             lines += [f"            {field}," for field, _, _ in fields]
             lines += ["        ),", "        where,", "    )", ""]
     return "\n".join(lines)
+
+
+def signature(name: str, parameters: list[str]) -> list[str]:
+    """Return the lines of a function's head, laid out as the formatter does."""
+    joined = ", ".join(parameters)
+    if len(line := f"def {name}({joined}) -> Operation:") <= 100:
+        return [line]
+    inner = [f"    {joined}"] if len(joined) <= 96 else [f"    {each}," for each in parameters]
+    return [f"def {name}(", *inner, ") -> Operation:"]
 
 
 def header() -> str:

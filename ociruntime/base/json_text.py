@@ -1,7 +1,8 @@
 """Read and write JSON without ``json``, whose import takes longer than all of the reading and
 writing.
 
-Strings are written in ASCII, members in the order of the dict.
+Strings are written in ASCII, members in the order of the dict.  ``_json`` is the C scanner behind
+the ``json`` module.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from _json import encode_basestring_ascii, make_scanner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, NoReturn
 
 _BLANKS = " \t\n\r"
 
@@ -27,17 +28,52 @@ class _Rules:
     memo: dict[str, str] = {}  # noqa: RUF012 - the scanner wants it and empties it itself
 
 
+def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("duplicate name")
+    return members
+
+
+def _constant(text: str) -> NoReturn:
+    raise ValueError(text)
+
+
+class _StrictRules(_Rules):
+    object_pairs_hook = staticmethod(_members)  # type: ignore[assignment]
+    parse_constant = staticmethod(_constant)  # type: ignore[assignment]
+
+
 _scan = make_scanner(_Rules())  # type: ignore[arg-type]  # any object with these members does
+_scan_strictly = make_scanner(_StrictRules())  # type: ignore[arg-type]
 
 
 def read(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
     """Parse UTF-8 JSON text and return its value.  Raises ValueError."""
+    return _read(data, _scan)
+
+
+def parse(data: bytes, name: str) -> Any:  # noqa: ANN401 - whatever it holds
+    """Parse a JSON document from outside; ``name`` describes it in errors.  Raises ConfigError.
+
+    Stricter than most parsers: no duplicate names (JSON-02), only UTF-8 (JSON-01), no NaN or
+    Infinity, nothing after the document.
+    """
+    try:
+        return _read(data, _scan_strictly)
+    except ValueError:
+        from ociruntime.base.json_error import explain
+
+        raise explain(data, name) from None
+
+
+def _read(data: bytes, scan: Any) -> Any:  # noqa: ANN401
     # The scanner raises StopIteration where no value begins; it tries to raise an exception of
     # json.decoder, which Python 3.11 has not imported (SystemError); and it reaches the
     # interpreter's limit on nesting.
     try:
         text = data.decode()
-        value, end = _scan(text, len(text) - len(text.lstrip(_BLANKS)))
+        value, end = scan(text, len(text) - len(text.lstrip(_BLANKS)))
     except (StopIteration, SystemError, RecursionError):
         raise ValueError("no JSON text") from None
     if text[end:].strip(_BLANKS):

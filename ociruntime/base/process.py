@@ -117,6 +117,17 @@ def end_on_signals() -> None:
     _signal.signal(_signal.SIGHUP, _signal.default_int_handler)
 
 
+def heed_ignored_signals() -> None:
+    """Reset the signals that our caller ignores, as nohup(1) does, to their default actions.
+
+    Programs inherit what is ignored: one that was started through us could not be ended by SIGHUP.
+    Python's own two are left alone; it resets them for what it starts.
+    """
+    for number in _signal.valid_signals() - {_signal.SIGPIPE, _signal.SIGXFSZ}:
+        if _signal.getsignal(number) == _signal.SIG_IGN:
+            _signal.signal(number, _signal.SIG_DFL)
+
+
 def become_subreaper() -> None:
     """Become a subreaper: orphans of our children are reparented to us, not to pid 1.
 

@@ -31,6 +31,47 @@ def tabbed(rows: list[list[str]]) -> str:
     return "".join(lines)
 
 
+def aligned(rows: list[list[str]]) -> str:
+    """Format rows as columns separated by two spaces; cells are escaped."""
+    rows = [[plain(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "".join(
+        "  ".join([f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)]).rstrip()
+        + "\n"
+        for row in rows
+    )
+
+
+def fitted(rows: list[list[str]], width: int, shrinking: dict[int, int]) -> list[list[str]]:
+    """Shorten cells so that the columns of ``aligned`` fit ``width``, as far as they can.
+
+    ``shrinking``: number of each column that may be cut -> the fewest characters it keeps.
+    """
+    rows = [[plain(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    excess = sum(widths) + 2 * (len(widths) - 1) - width if widths else 0
+    while excess > 0 and shrinking:
+        wide = max(shrinking, key=lambda at: widths[at] - shrinking[at])
+        if widths[wide] <= shrinking[wide]:
+            break
+        widths[wide] -= 1
+        excess -= 1
+    return [[_cut(cell, width) for cell, width in zip(row, widths, strict=True)] for row in rows]
+
+
+def _cut(cell: str, width: int) -> str:
+    return cell if len(cell) <= width else f"{cell[: width - 1]}…"
+
+
+def brief(times: str) -> str:
+    """Abbreviate the units of ``ago``: ``Up 3 minutes`` -> ``Up 3m``."""
+    times = times.replace("less than a second", "<1s")
+    for name, _ in _UNITS:
+        for unit in (f" {name}s", f" {name}"):
+            times = times.replace(unit, "mo" if name == "month" else name[0])
+    return times
+
+
 def as_json(value: object, form: str) -> str:
     """Return the value on one line, or indented for people; with a final newline."""
     import json

@@ -25,6 +25,7 @@ class Option:
         list     any value; each use of the option adds one
         optional any value after ``=``; without one it is ``true``
         joined   as ``optional``; repeated values are joined with commas
+        refused  known from another program but not supported; ``value`` is the error's hint
 
     The default is ``text`` with a ``value`` and ``flag`` without.  An option without ``help`` is
     accepted and not shown.  ``details`` continue the help in the manual page.  Shells do not

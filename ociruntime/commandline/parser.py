@@ -4,6 +4,9 @@ runc takes one dash or two for a long name and a value for a boolean; crun takes
 (``-it``), a path glued to its short (``-b/dir``) and unique abbreviations. Callers mix them
 (go-runc sends ``-no-subreaper``), so all forms are accepted. Options may come before or after the
 arguments; ``--`` ends them. If an option is repeated, the last value wins, except for lists.
+
+Only the runtime accepts abbreviations: docker, podman and rkt know none, and ``--pid`` of docker is
+not the beginning of ``--pids-limit``.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ class Arguments:
     """The parsed options, one table of name -> value per kind, and the arguments in order.
 
     With ``as_runc``, errors for an unknown option are worded like runc's, because callers parse
-    them; without it, they are worded for users.
+    them, and names may be abbreviated; without it, errors are worded for users.
     """
 
     __slots__ = ("as_runc", "flags", "lists", "numbers", "positional", "texts")
@@ -60,6 +63,11 @@ class Arguments:
         """Return the value of any kind of option, None if it was not given."""
         tables: tuple[dict[str, Any], ...] = (self.texts, self.lists, self.flags, self.numbers)
         return next((one[name] for one in tables if name in one), None)
+
+    def first_name(self) -> str:
+        """Return the name of an option that was given, "" if there was none."""
+        names = (*self.texts, *self.lists, *self.flags, *self.numbers)
+        return names[0] if names else ""
 
 
 def parse(
@@ -124,7 +132,7 @@ def parse_option(word: str, following: list[str], scopes: Sequence[Scope]) -> in
     """
     dashes = 2 if word.startswith("--") else 1
     name, equals, value = word[dashes:].partition("=")
-    option, arguments = _find(name, scopes, abbreviated=dashes == 2)
+    option, arguments = _find(name, dashes, scopes)
     if option is None and dashes == 1:
         return _parse_shorts(word, following, scopes)
     if option is None:
@@ -132,7 +140,7 @@ def parse_option(word: str, following: list[str], scopes: Sequence[Scope]) -> in
     if equals:
         _store(option, value, arguments)
         return 0
-    if option.kind in _WITHOUT_VALUE:
+    if option.kind in (*_WITHOUT_VALUE, "refused"):
         _store(option, _TRUE[3], arguments)
         return 0
     if not following:
@@ -146,14 +154,14 @@ def _parse_shorts(word: str, following: list[str], scopes: Sequence[Scope]) -> i
     for index in range(1, len(word)):
         option, arguments = _find_short(word[index], scopes)
         if option is None:
-            raise _unknown(word[1:].partition("=")[0], 1, scopes)
+            raise _unknown_short(word, index, scopes)
         if option.kind == "flag":
             arguments.flags[option.name] = True
             continue
         rest = word[index + 1 :]
         if rest:
             # A glued value must not look like a misspelled long name: "-b/dir", "-itb=dir".
-            if rest[0] not in "=/.":
+            if rest[0] not in "=/." and arguments.as_runc:
                 raise _unknown(word[1:].partition("=")[0], 1, scopes)
             _store(option, rest.removeprefix("="), arguments)
             return 0
@@ -164,14 +172,15 @@ def _parse_shorts(word: str, following: list[str], scopes: Sequence[Scope]) -> i
     return 0
 
 
-def _find(
-    name: str, scopes: Sequence[Scope], *, abbreviated: bool
-) -> tuple[Option | None, Arguments]:
+def _find(name: str, dashes: int, scopes: Sequence[Scope]) -> tuple[Option | None, Arguments]:
+    as_runc = scopes[0][1].as_runc
     for options, arguments in scopes:
         for option in options:
-            if name and name in (option.name, option.short):
+            if not name:
+                continue
+            if name == option.name or (name == option.short and (dashes == 1 or as_runc)):
                 return option, arguments
-    if abbreviated and name:
+    if as_runc and dashes == 2 and name:
         for options, arguments in scopes:
             matches = [option for option in options if option.name.startswith(name)]
             if matches:
@@ -189,6 +198,8 @@ def _find_short(letter: str, scopes: Sequence[Scope]) -> tuple[Option | None, Ar
 
 def _store(option: Option, value: str, arguments: Arguments) -> None:
     name, kind = option.name, option.kind
+    if kind == "refused":
+        raise UsageError(f"--{name} is not supported", option.value)
     if kind == "flag":
         if value not in _TRUE and value not in _FALSE:
             message = f'invalid boolean value "{value}" for -{name}'
@@ -221,9 +232,17 @@ def _invalid(message: str, name: str, value: str, hint: str, arguments: Argument
 
 def _needs_value(name: str, option: Option, arguments: Arguments) -> UsageError:
     if not arguments.as_runc:
-        return UsageError(f"--{option.name} requires a value", option.value)
+        shown = f"-{name} (--{option.name})" if name == option.short else f"--{option.name}"
+        return UsageError(f"{shown} requires a value", option.value)
     # podman searches for this exact text to find out if an option exists.
     return UsageError(f"flag needs an argument: -{name}")
+
+
+def _unknown_short(word: str, index: int, scopes: Sequence[Scope]) -> UsageError:
+    """Return the error for the letter ``word[index]``, which is no short option."""
+    if index == 1 or scopes[0][1].as_runc:  # possibly a long name with one dash
+        return _unknown(word[1:].partition("=")[0], 1, scopes)
+    return UsageError(f"unknown option -{word[index]} in {word}", "--help lists the options")
 
 
 def _unknown(name: str, dashes: int, scopes: Sequence[Scope]) -> UsageError:

@@ -23,18 +23,26 @@ class Program:
     """A program: its name, package, global options and commands.
 
     Each module of ``groups`` has a tuple ``COMMANDS``; it is loaded when one of them is needed.
+    ``foreign`` are commands of similar programs, which are no abbreviations of ours.
     """
 
-    __slots__ = ("_modules", "description", "groups", "name", "options", "package")
+    __slots__ = ("_modules", "description", "foreign", "groups", "name", "options", "package")
 
     def __init__(
-        self, name: str, package: str, description: str, options: tuple[Option, ...], groups: Groups
+        self,
+        name: str,
+        package: str,
+        description: str,
+        options: tuple[Option, ...],
+        groups: Groups,
+        foreign: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.package = package
         self.description = description
         self.options = options
         self.groups = groups
+        self.foreign = foreign
         self._modules = {
             command: module
             for families in groups.values()
@@ -91,6 +99,8 @@ class Program:
         internal = [name for members in self.groups.get("", {}).values() for name in members]
         shown = [name for name in names if name not in internal]
         matches = [name for name in shown if name.startswith(word)]
+        if word in self.foreign:
+            matches = []
         if len(matches) == 1:
             return matches[0]
         if matches:
@@ -147,7 +157,7 @@ class Program:
             return self.help_of([]) if arguments.flag("help") else None
         if argv[at] == "help":
             return self.help_of(argv[at + 1 :])
-        if argv[at + 1 : at + 2] in (["--help"], ["-h"]):
+        if argv[at + 1 : at + 2] == ["--help"] or self._is_group_help(argv[at:]):
             return self.help_of(argv[at : at + 1])
         command, used = self.find(argv[at:])
         found.append(command.name)
@@ -163,6 +173,10 @@ class Program:
             hint = f"{self.name} {command.name} {command.synopsis}".rstrip()
             raise UsageError(f'"{command.name}": wrong number of arguments', hint)
         return command, parsed
+
+    def _is_group_help(self, words: Sequence[str]) -> bool:
+        """Return whether the words are a group and ``-h``, which single commands may redefine."""
+        return words[1:2] == ["-h"] and words[0] in self.first_words()
 
     def help_of(self, words: Sequence[str]) -> str:
         """Return the help of a command, a group or, without words, the program."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ociruntime.base.errors import ImageError, RuntimeFailure
 from ociruntime.images.model.image import Image, Record
 from ociruntime.images.model.progress import Progress, silent
-from ociruntime.images.model.reference import LOCAL_KINDS, Reference, parse
+from ociruntime.images.model.reference import LOCAL_KINDS, SURE_DIGITS, Reference, parse
 from ociruntime.images.model.settings import Settings
 from ociruntime.images.registry.sources import Sources
 from ociruntime.images.store.document import Judge
@@ -75,12 +75,29 @@ def _by_id(store: Store, reference: Reference) -> Image | None:
     """
     if reference.kind == "id":
         return store.find(reference.digest, use=False)
-    if reference.maybe_id:
+    if reference.maybe_id and _is_likely_id(store, reference):
         try:
             return store.find(reference.maybe_id, use=False)
         except ImageError:
             pass  # try it as a name
     return None
+
+
+def _is_likely_id(store: Store, reference: Reference) -> bool:
+    """Return whether a bare word is to be looked up as an id before it is looked up as a name.
+
+    A short id may also be a word, such as "ada" or "cafe": an image whose id was made to begin with
+    it must not take the place of the one with that name.
+    """
+    if len(reference.text) >= SURE_DIGITS:
+        return True
+    if not any(letter.isdecimal() for letter in reference.text):
+        return False
+    try:
+        store.record(reference.name)
+    except ImageError:
+        return True
+    return False
 
 
 def _by_name(
@@ -181,16 +198,17 @@ def look_up(store: Store, text: str) -> Record:
 
     Raises ImageError if it is not in the store.
     """
-    try:
-        return store.record(text)
-    except ImageError as failure:
-        name = _full_name(store, text)
-        if name in ("", text):
-            raise
+    name = _full_name(store, text)
+    forms = [text] if name in ("", text) else [text, name]
+    if len(text) < SURE_DIGITS:
+        forms.reverse()  # a short word may be the beginning of an id by accident
+    failures = {}
+    for form in forms:
         try:
-            return store.record(name)
-        except ImageError:
-            raise failure from None
+            return store.record(form)
+        except ImageError as failure:
+            failures[form] = failure
+    raise failures[text]
 
 
 def _full_name(store: Store, text: str) -> str:

@@ -96,9 +96,16 @@ class Containerd:
         return (self.home / f"log-{name}").read_text()
 
     def probe(self, *flags: str) -> dict[str, Any]:
-        """What a process in a container sees of itself."""
-        result = self.run("probe", "--rm", *flags, "probe").ok()
-        facts: dict[str, Any] = json.loads(result.out)
+        """Return what a process in a container sees of itself.
+
+        It writes to a file, because ``ctr run`` once ended without the output on a busy machine.
+        """
+        self.background("probe", *flags, "probe")
+        self.await_state("probe", "STOPPED")
+        assert processes.until(lambda: self.log_of("probe").endswith("\n")), self.log_of("probe")
+        self("task", "delete", "probe").ok()
+        self("container", "delete", "probe").ok()
+        facts: dict[str, Any] = json.loads(self.log_of("probe"))
         return facts
 
     def terminal(self, name: str, *args: str) -> PtyCommand:

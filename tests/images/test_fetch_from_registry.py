@@ -88,14 +88,25 @@ def test_a_cut_that_stays_is_gone_on_with_later(
     whole = [f"partial/{one.replace(':', '-')}" for one in (first, config)]
     assert stored(work) == sorted([kept, *whole])
     assert (work / "data" / "cas" / kept).stat().st_size == int(second["size"] * 0.6)
-    ocipod("image", "gc").ok()
-    assert stored(work) == sorted([kept, *whole])
     registry.broken.clear()
     registry.forget()
     ocipod("fetch", name).ok()
     assert [one.range for one in registry.asked(digest)] == [f"bytes={int(second['size'] * 0.6)}-"]
     assert not registry.asked(first)
     assert not [path for path in stored(work) if path.startswith(("partial", "tmp"))]
+
+
+def test_a_collection_frees_what_was_cut(
+    ocipod: Ocipod, registry: Registry, built: images.BuiltImage, work: Path
+) -> None:
+    registry.push("web", "v1", built)
+    digest = built.manifest_document["layers"][1]["digest"]
+    registry.cut[digest] = 0.6
+    registry.broken.add(digest)
+    ocipod("fetch", f"{registry.host}/web:v1").failed("interrupted after")
+    assert stored(work)
+    assert "3 stray files removed" in ocipod("image", "gc").ok().out
+    assert stored(work) == []
 
 
 @pytest.mark.parametrize("layer", [0, 1, 2])

@@ -90,10 +90,10 @@ BAD: tuple[tuple[str, str, object, str], ...] = (
 )
 
 RAW = (
-    (b"{", "the body is invalid JSON: Expecting property name"),
-    (b'{"a": NaN}', "NaN is not a JSON number"),
-    (b'{"image": 1, "image": 2}', 'duplicate member "image"'),
-    (b'"\xff"', "the body is not UTF-8"),
+    (b"{", "the body line 1 column 2: the text ends too early"),
+    (b'{"a": NaN}', "the body line 1 column 7: NaN is not JSON"),
+    (b'{"image": 1, "image": 2}', '"image" is already given at line 1 column 2'),
+    (b'"\xff"', "the body line 1 column 2: byte 0xff is not UTF-8"),
     (b"[" * 100_000, "the body is nested too deeply"),
 )
 
@@ -290,8 +290,8 @@ def test_an_image_is_removed_by_its_name(api: Api) -> None:
     assert api("DELETE", "/v1/images/docker.io/library/busybox:1")[0] == 204
     name = "docker.io/library/busybox:1"
     assert api.manager.calls == [
-        ("ocipod", "image", "rm", "--force", "--", name),
-        ("ocipod", "image", "rm", "--", name),
+        ("ocipod", "image", "rm", "--untag", "--force", "--", name),
+        ("ocipod", "image", "rm", "--untag", "--", name),
     ]
 
 

@@ -227,6 +227,11 @@ def test_seeing_and_freezing(daemon: Daemon, shell_root: str) -> None:
     assert [(one["name"], one["memory_limit"]) for one in stats] == [("c1", 64 << 20)]
     assert stats[0]["memory"] > 0
     assert stats[0]["pids"] == 1
+    assert stats[0]["cpu_percent"] is not None
+    assert (stats[0]["network_received"], stats[0]["network_sent"]) == (0, 0)
+    table = daemon.ctl("stats", "--no-stream", "c1").ok().out.splitlines()
+    assert table[0].startswith("CONTAINER ID  NAME  CPU %  MEM USAGE / LIMIT")
+    assert table[1].startswith(identifier[:12])
     assert daemon.ctl("pause", "c1").ok().out == "c1\n"
     assert "(Paused)" in daemon.ctl("ps").ok().out
     daemon.ctl("pause", "c1").failed('container "c1": it is already paused')
@@ -243,7 +248,9 @@ def test_seeing_and_freezing(daemon: Daemon, shell_root: str) -> None:
     result = daemon.ctl("wait", "c1")
     assert (result.status, result.out) == (138, "138\n")
     daemon.ctl("kill", "c1").failed("c1", "not running")
-    assert daemon.ctl("prune").ok().out == f"{identifier}\n"
+    result = daemon.ctl("prune").ok()
+    assert result.out == f"{identifier}\n"
+    assert re.fullmatch(r"ocictl: 1 container removed, [1-9]\S* k?B freed\n", result.err)
 
 
 def test_images(daemon: Daemon, shell_root: str) -> None:

@@ -13,7 +13,7 @@ from tests.support import project
 
 EXTRAS = ("requests", "urllib3", "zstandard", "cryptography", "jsonschema", "aiohttp")
 # Modules that are imported only where their extra is installed.
-NEED_AN_EXTRA = ("runtime.spec.explain", "manager.api.", "manager.daemon.")
+NEED_AN_EXTRA = ("manager.api.", "manager.daemon.")
 PROGRAM = """
 import importlib, sys
 

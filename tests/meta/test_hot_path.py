@@ -48,7 +48,7 @@ COMMON = """
     base.errors base.files base.locks runtime.host.gate base.process base.log
     runtime.host.state_directory
     base.paths runtime.lifecycle.container runtime.lifecycle.identifier
-    runtime.lifecycle.options base.json_text runtime.spec.load runtime.spec.state
+    runtime.lifecycle.options base.json_text runtime.spec.state
     base.trusted
 """
 OWN = {
@@ -66,7 +66,7 @@ OWN = {
         runtime.lifecycle.creation runtime.lifecycle.entry_record
         runtime.lifecycle.preparation runtime.lifecycle.request_checks
         runtime.lifecycle.rollback startup.snapshot startup.programs runtime.spec.bundle
-        runtime.spec.check runtime.spec.shape runtime.spec.validate
+        runtime.spec.check runtime.spec.load runtime.spec.shape runtime.spec.validate
         runtime.spec.validate_linux runtime.spec.validate_process
     """,
     "exec": """

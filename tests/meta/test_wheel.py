@@ -123,7 +123,7 @@ def test_contents(wheel: Path) -> None:
         *("pods/supervisor/_init", "pods/supervisor/_hibernation"),
     }
     data |= {"py.typed", "pods/bundle/seccomp.json"}
-    data |= {"schemas/config.schema.json", "schemas/pod-manifest.schema.json"}
+    data |= {"schemas/pod-manifest.schema.json"}
     assert {f"ociruntime/{name}" for name in data} <= names
     sources = {name for name in names if name.endswith(".py")}
     assert sources == {

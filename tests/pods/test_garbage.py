@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 import signal
 import time
 
@@ -23,7 +24,9 @@ def test_a_maker_that_was_killed(ocipod: Ocipod) -> None:
     assert ocipod.state(uuid) == "aborted prepare"
     done = ocipod("gc").ok()
     assert done.out == f'Garbage collecting pod "{uuid}"\n'
-    assert done.err == f'moving pod "{uuid}" to garbage\n'
+    moved, freed = done.err.splitlines()
+    assert moved == f'moving pod "{uuid}" to garbage'
+    assert re.fullmatch(r"1 pod removed, [1-9]\S* kB freed", freed)
     assert ocipod.pods() == []
 
 
@@ -95,7 +98,9 @@ def test_what_is_looked_at_is_passed_over(ocipod: Ocipod) -> None:
     ocipod("rm", uuid).failed("is being deleted by another process")
     assert ocipod.state(uuid) == "exited deleting"
     os.close(fd)
-    assert ocipod(*NOW).ok().out == f'Garbage collecting pod "{uuid}"\n'
+    collected = ocipod(*NOW).ok()
+    assert collected.out == f'Garbage collecting pod "{uuid}"\n'
+    assert re.search(r"^1 pod removed, [1-9]\S* kB freed$", collected.err, re.MULTILINE)
 
 
 def test_rm(ocipod: Ocipod) -> None:

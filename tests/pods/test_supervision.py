@@ -14,7 +14,7 @@ from ociruntime.pods.store.control import ask
 from tests.pods.endings import ending, start, state, wait_until_up
 from tests.support import processes
 from tests.support.ocipod import Ocipod
-from tests.support.pod_images import busybox, shell
+from tests.support.pod_images import busybox, lines, shell
 from tests.support.pod_members import children, command_line
 from tests.support.terminal import PtyCommand
 
@@ -28,6 +28,35 @@ def test_apps_that_do_not_stop_are_killed(ocipod: Ocipod, work: Path) -> None:
     two, three = start(ocipod, work, deaf), start(ocipod, work, deaf)
     ocipod("stop", "--wait", "--force", two, three).ok()
     assert [ending(ocipod, uuid)["code"] for uuid in (two, three)] == [0, 0]
+
+
+def test_an_app_that_never_ran_is_not_started(ocipod: Ocipod, work: Path) -> None:
+    """Its sibling fails while its container is still being created."""
+    runtime = work / "bin" / Path(ocipod.runtime).name
+    runtime.parent.mkdir()
+    wait = "while ! [ -e apps/a/status ]; do sleep 0.05; done; sleep 1"
+    script = f'case "$*" in *" create "*-b) {wait};; esac\nexec {ocipod.runtime} "$@"\n'
+    runtime.write_text(f"#!/bin/sh\n{script}")
+    runtime.chmod(0o755)
+    apps = (busybox(work), "--name=a", *shell("exit 3"), "---", busybox(work), "--name=b")
+    words = ("run", "--net=none", *apps, *shell("echo ran"))
+    result = ocipod(f"--runtime={runtime}", *words)
+    assert result.status == 3, result
+    assert "ran" not in result.out
+    (uuid,) = ocipod.pods("exited-garbage") or ocipod.pods("run")
+    record = state(ocipod, uuid, "b")
+    assert (record["state"], record["reason"], record["started"]) == ("exited", "not started", None)
+    assert (record["exit_code"], record["signal"], record["stopped_by"]) == (254, None, "halt")
+
+
+def test_the_only_image_may_follow_its_options(ocipod: Ocipod, work: Path) -> None:
+    words = ("run", "--net=none", "--name=web", "--exec=/bin/echo", busybox(work), "--", "hi")
+    assert lines(ocipod(*words).ok(), "web") == ["hi"]
+    uuid = ocipod("app", "sandbox", "--detach", "--net=none").ok().out.strip()
+    ocipod("app", "add", uuid, "--app=one", busybox(work), "--exec=/bin/true").ok()
+    ocipod("app", "add", uuid, "--name=two", busybox(work), "--exec=/bin/true").ok()
+    ocipod("app", "add", uuid, "--app=x", "--name=y", busybox(work)).failed("--app and --name")
+    assert ocipod("app", "list", "--no-legend", uuid).ok().out.split()[::2] == ["one", "two"]
 
 
 def test_what_stop_refuses(ocipod: Ocipod, work: Path) -> None:

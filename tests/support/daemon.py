@@ -215,12 +215,17 @@ class Daemon:
         text = (self.root / "events.jsonl").read_text()
         return [json.loads(line) for line in text.splitlines()]
 
+    @property
+    def client(self) -> Sequence[str]:
+        """``ocictl`` with this daemon's socket."""
+        return [str(OCICTL), f"--socket={self.socket}"]
+
     def ctl(self, *words: str, env: Mapping[str, str] | None = None, timeout: float = 60) -> Result:
         """``ocictl --socket SOCKET WORD...`` to its end."""
         whole = {**os.environ, **(env or {})}
         try:
             done = execute(
-                [str(OCICTL), f"--socket={self.socket}", *words],
+                [*self.client, *words],
                 env=whole,
                 stdin=subprocess.DEVNULL,
                 timeout=timeout,

@@ -104,9 +104,9 @@ class ManagerStub:
         self.calls.append(("created",))
         return record(name=spec.get("name"), status="created")
 
-    async def prune(self) -> Sequence[str]:
+    async def prune(self) -> tuple[Sequence[str], int]:
         self.call("prune")
-        return [ID]
+        return [ID], 4096
 
 
 class ContainerStub:

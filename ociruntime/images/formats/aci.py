@@ -26,7 +26,7 @@ from ociruntime.images.store.store import Store
 from ociruntime.images.tar.archives import Reading, member_name, members, open_file, plain
 from ociruntime.images.tar.attributes import is_text
 from ociruntime.images.tar.header import DIRECTORY, HARD_LINK, REGULAR, Header
-from ociruntime.images.tar.layer_writer import LayerTar, Member
+from ociruntime.images.tar.layer_writer import LayerTar, Member, check_name
 from ociruntime.images.tar.streams import Readable
 from ociruntime.images.trust.permission import Permission
 
@@ -101,6 +101,7 @@ def root_members(stream: Reading, whitelist: frozenset[str], budget: Budget) -> 
             )
         if whitelist and member.type != DIRECTORY and below not in whitelist:
             continue
+        check_name(below)
         header = _tar_info(member, below or ".")
         if member.type == HARD_LINK:
             header.linkname = _inside(header.linkname, whitelist, stream.what)

@@ -18,6 +18,7 @@ from ociruntime.images.model.digest import hasher
 from ociruntime.images.model.image import Image, Json
 from ociruntime.images.model.media_types import OCI_INDEX, OCI_MANIFEST
 from ociruntime.images.model.progress import Progress, silent
+from ociruntime.images.model.reference import parse
 from ociruntime.images.tar.streams import Readable
 
 REF_NAME = "org.opencontainers.image.ref.name"
@@ -74,11 +75,13 @@ def write_archive(
     """Write the layout as a reproducible tar archive.  Raises ImageError, HostError.
 
     ``index.json`` precedes the blobs, so that a reader of the stream knows early which follow.
+    ``manifest.json`` is what ``docker load`` reads before version 25.
     """
     sizes = blobs_of(blobs, image)
+    documents = _documents(image, sizes[image.id]) | {"manifest.json": _for_docker(image)}
     try:
         with tarfile.open(fileobj=target, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-            for name, content in _documents(image, sizes[image.id]).items():
+            for name, content in documents.items():
                 archive.addfile(_member(name, len(content)), io.BytesIO(content))
             for digest, size in sizes.items():
                 with blobs.open(digest) as source:
@@ -134,6 +137,17 @@ def _documents(image: Image, manifest_size: int) -> dict[str, bytes]:
         "oci-layout": json.dumps({"imageLayoutVersion": "1.0.0"}).encode(),
         "index.json": json.dumps(index).encode(),
     }
+
+
+def _for_docker(image: Image) -> bytes:
+    """Return the content of ``manifest.json``, see docker_archive.py."""
+    is_tag = image.name and "@" not in image.name and parse(image.name).kind == "registry"
+    entry = {
+        "Config": _path(image.config_digest),
+        "RepoTags": [image.name] if is_tag else None,
+        "Layers": [_path(layer.digest) for layer in image.layers],
+    }
+    return json.dumps([entry]).encode()
 
 
 def _tag(name: str) -> str:

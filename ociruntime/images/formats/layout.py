@@ -32,13 +32,17 @@ class Layout:
 
         With "", the layout must have a single image.  Raises HostError, ImageError.
         """
+        chosen = _chosen(self.entries(), tag, f"{self.files}: index.json")
+        return way_to_image(self._document(chosen.digest), self._document)
+
+    def entries(self) -> list[Entry]:
+        """Return the entries of ``index.json``.  Raises HostError, ImageError."""
         what = f"{self.files}: index.json"
         data = read_small(self.files, "index.json", LARGEST_DOCUMENT)
         entries = read_index(data, "", what)
         if entries is None:
             raise ImageError(f"{what} is not an image index")
-        chosen = _chosen(entries, tag, what)
-        return way_to_image(self._document(chosen.digest), self._document)
+        return entries
 
     def open_blob(self, digest: str) -> Reading:
         """Return a blob's stream, which the caller closes.  Raises HostError, ImageError."""

@@ -8,7 +8,8 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from ociruntime.base.errors import HostError, ImageError
-from ociruntime.images.formats.layout import Layout, is_layout
+from ociruntime.images.formats.docker_archive import full_name, listing
+from ociruntime.images.formats.layout import Layout, is_layout, names_of
 from ociruntime.images.model.image import Descriptor, Image
 from ociruntime.images.model.limits import Budget
 from ociruntime.images.model.progress import Progress
@@ -66,9 +67,37 @@ def kind_of_archive(names: Set[str]) -> str:
     return "tar"
 
 
+def named_images(reference: Reference, tmp: str, budget: Budget) -> dict[str, list[str]]:
+    """Return the images in an archive or layout: how to select each -> its full names.
+
+    The key is a ``tag`` for the reference, "" for a single image.  Only full names count: a layout
+    may call its image just "latest".  Raises HostError, ImageError.
+    """
+    path = reference.path
+    found: dict[str, list[str]] = {}
+    if reference.kind == "docker-archive":
+        with closing(ArchiveFiles(path, tmp, budget)) as files:
+            for entry in listing(files):
+                tags = [str(name) for name in entry.get("RepoTags") or ()]
+                found[tags[0] if tags else ""] = [name for name in map(full_name, tags) if name]
+    elif reference.kind in ("oci", "oci-archive"):
+        layout = (
+            DirectoryFiles(path) if reference.kind == "oci" else ArchiveFiles(path, tmp, budget)
+        )
+        with closing(layout):
+            for one in Layout(layout).entries():
+                # Entries for several platforms have one name; the last annotation is the longest.
+                names = names_of(one)
+                full = [full_name(name) for name in names if "/" in name]
+                found[names[-1] if names else one.descriptor.digest] = [
+                    name for name in full if name
+                ]
+    return found if len(found) != 1 else {"": next(iter(found.values()))}
+
+
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """Rules for whether an imported image gets the name that its file (an ACI) declares.
+    """Rules for whether an imported image gets the names that its file declares.
 
     The image gets the name if the policy requires no signature for it and no other image has it;
     ``replace`` takes it from another image.  If it does not get the name, ``warn`` is called.
@@ -78,8 +107,11 @@ class Claims:
     replace: bool
     warn: Callable[[str], None]
 
-    def settle(self, store: Store, image: Image, name: str, path: str) -> None:
-        """Give ``name`` to the image from the file at ``path``, or warn why not."""
+    def settle(self, store: Store, image: Image, name: str, path: str) -> bool:
+        """Give ``name`` to the image from the file at ``path``, or warn why not.
+
+        Returns whether the image has the name.
+        """
         rule = self.permission.policy.rule(name)
         hint = rule.where
         if rule.kind == REJECT:
@@ -89,10 +121,11 @@ class Claims:
         else:
             other = store.claim_name(image.id, name, replace=self.replace)
             if not other:
-                return
+                return True
             why = f"image {other[:19]} has that name"
             hint = "ocipod fetch --replace gives it to this one"
         self.warn(f'import "{path}": cannot use the name "{name}" in its manifest: {why} ({hint})')
+        return False
 
 
 def take_in(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tarfile
 from contextlib import closing
 from typing import BinaryIO
 
@@ -18,6 +17,7 @@ from ociruntime.images.store.document import Document
 from ociruntime.images.store.incoming import Incoming
 from ociruntime.images.store.made_image import StoredLayer, add_documents, minimal_config
 from ociruntime.images.tar.archives import Reading, compression_of_file, open_file, plain
+from ociruntime.images.tar.header import BLOCK, parse_header
 from ociruntime.images.tar.layer_writer import LayerTar, of_directory
 from ociruntime.images.tar.streams import CHUNK, OF_LAYERS
 
@@ -62,12 +62,12 @@ def _measured(file: BinaryIO, path: str, budget: Budget) -> tuple[str, int]:
     """
     with closing(plain(file, path, budget)) as stream:
         first = b""
-        while len(first) < tarfile.BLOCKSIZE and (more := stream.read(tarfile.BLOCKSIZE)):
+        while len(first) < BLOCK and (more := stream.read(BLOCK)):
             first += more
         if first.strip(b"\0"):  # otherwise it is an empty archive
             try:
-                tarfile.TarInfo.frombuf(first[: tarfile.BLOCKSIZE], "utf-8", "surrogateescape")
-            except tarfile.HeaderError:
+                parse_header(first[:BLOCK].ljust(BLOCK, b"\0"))
+            except ImageError:
                 raise ImageError(f'import "{path}": not a tar archive') from None
         hashed, size = hashlib.sha256(first), len(first)
         while data := stream.read(CHUNK):

@@ -61,6 +61,13 @@ class Image:
         return "/".join(str(part) for part in parts if part)
 
     @property
+    def has_healthcheck(self) -> bool:
+        """Return whether the image asks for health checks, which nothing here runs."""
+        check = self.app.get("Healthcheck")
+        test = check.get("Test") if isinstance(check, dict) else None
+        return isinstance(test, list) and bool(test) and test[0] != "NONE"
+
+    @property
     def app(self) -> Json:
         """The image configuration's member ``config``: Env, Cmd, User and so on."""
         app = self.config.get("config")

@@ -98,6 +98,15 @@ class Budget:
             free = max(self._end - self.bytes, 0)
             raise _exceeded(f"more than the {free} bytes that are free on the disk", "reserve")
 
+    def check_room(self, count: int, what: str) -> None:
+        """Check that ``count`` bytes of ``what`` will fit, before the first of them is written."""
+        if self.bytes + count > self.limits.bytes:
+            raise _exceeded(f"more than {self.limits.bytes} bytes of files", "bytes")
+        free, _ = self.room()
+        if count > free:
+            hint = f'free some space, as with ocipod image gc; "reserve" in {FILE} is left free'
+            raise ImageError(f"{what} need {count} bytes, but the disk has only {free} free", hint)
+
     def take_bytes(self, count: int) -> None:
         """Count bytes that are about to be written."""
         self.check_bytes(count)

@@ -39,7 +39,7 @@ class Reference:
     ``kind`` is ``id``, ``registry`` or one of LOCAL_KINDS; ``text`` is as typed.  Kind ``registry``
     has ``host`` (docker.io for Docker Hub), ``repository``, ``tag`` ("" if there is only a digest)
     and ``digest`` ("" or sha256:HEX).  Local kinds have ``path`` (absolute) and ``tag``, the
-    image's name in the file, or "".  Kind ``id`` has ``digest``, sha256: and 7 to 64 digits.
+    image's name in the file, or "".  Kind ``id`` has ``digest``, sha256: and up to 64 digits.
     ``maybe_id`` is the same for a registry's name that could also be an id.
     """
 
@@ -80,7 +80,7 @@ def parse(text: str) -> Reference:
         return Reference("path", text, path=_absolute(text, path))
     if text.startswith("sha256:"):
         if not is_id_digits(text.removeprefix("sha256:")):
-            hint = "sha256: and 7 to 64 lower-case hexadecimal digits"
+            hint = "sha256: and up to 64 lower-case hexadecimal digits"
             raise ImageError(f'invalid image id "{text}"', hint)
         return Reference("id", text, digest=text)
     if "://" in text and not text.startswith("docker://"):
@@ -161,7 +161,8 @@ LOWER = "0123456789abcdefghijklmnopqrstuvwxyz"
 LETTERS = LOWER + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 DIGITS = "0123456789"
 HEXADECIMAL = "0123456789abcdef"
-FEWEST_DIGITS, MOST_DIGITS = 7, 64  # of an image id
+FEWEST_DIGITS, MOST_DIGITS = 1, 64  # of an image id
+SURE_DIGITS = 7  # more of them are hardly a name
 DOCKER_HUB = "docker.io"
 TAGS = "at most 128 letters, digits, _, . and -, not starting with . or -"
 # Aliases of Docker Hub, as a host or in credential files.
@@ -177,7 +178,7 @@ def consists_of(text: str, characters: str) -> bool:
 
 
 def is_id_digits(text: str) -> bool:
-    """Return whether ``text`` is 7 to 64 hexadecimal digits: an image id, or a prefix of one."""
+    """Return whether ``text`` is up to 64 hexadecimal digits: an image id, or a prefix of one."""
     return FEWEST_DIGITS <= len(text) <= MOST_DIGITS and consists_of(text, HEXADECIMAL)
 
 

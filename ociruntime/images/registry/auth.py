@@ -181,13 +181,13 @@ def _entries(path: str, document: Json) -> dict[str, tuple[str, Json]]:
         raise ImageError(f"{path}: auths must be a JSON object of objects")
     entries: dict[str, tuple[str, Json]] = {}
     for key, entry in auths.items():
-        name = prefix_name(_plain_key(key))
+        name = prefix_name(plain_key(key))
         if entry and (name not in entries or key == name):
             entries[name] = (key, entry)
     return entries
 
 
-def _plain_key(key: str) -> str:
+def plain_key(key: str) -> str:
     """Reduce keys such as ``https://index.docker.io/v1/`` to the host."""
     if "://" not in key:
         return key.rstrip("/")

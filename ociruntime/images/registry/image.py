@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from ociruntime.base.errors import ImageError, RegistryError
+import os
+from errno import EDQUOT, ENOSPC
+
+from ociruntime.base.errors import HostError, ImageError, RegistryError
 from ociruntime.images.model.image import Descriptor, Image
 from ociruntime.images.model.limits import Budget
 from ociruntime.images.model.progress import Progress
 from ociruntime.images.model.reference import Reference
-from ociruntime.images.registry.partial import Download
+from ociruntime.images.registry.partial import Download, partial_path
 from ociruntime.images.registry.sources import Sources
 from ociruntime.images.store.document import Judge, take_in, way_to_image
 from ociruntime.images.store.incoming import Incoming
@@ -42,9 +45,15 @@ def update(
     signer = judge(way)
     downloads = Downloads(f"{store.path}/partial", sources, progress)
     try:
-        image = take_in(store, way, downloads.add, "fetching", name, signer, budget)
+        image = take_in(
+            store, way, downloads.add, "fetching", name, signer, budget, downloads.present
+        )
     except RegistryError:
         raise  # keep the downloads, so that the next attempt can resume
+    except HostError as error:
+        if error.errno in (ENOSPC, EDQUOT):
+            downloads.discard()  # nobody can use them while the disk is full
+        raise
     except ImageError:
         downloads.discard()
         raise
@@ -90,6 +99,13 @@ class Downloads:
                 else:
                     incoming.adopt(download.path, blob.digest)
                     return
+
+    def present(self, blob: Descriptor) -> int:
+        """Return the bytes of a blob that an interrupted download has left."""
+        try:
+            return os.lstat(partial_path(self.directory, blob.digest)).st_size
+        except OSError:
+            return 0
 
     def discard(self) -> None:
         """Remove the files of all downloads that nobody else continues.  Raises HostError."""

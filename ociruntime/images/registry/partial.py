@@ -44,7 +44,7 @@ class Download:
     def __init__(
         self, directory: str, sources: Sources, blob: Descriptor, wait: float = _WAIT
     ) -> None:
-        self.path = f"{directory}/{blob.digest.replace(':', '-')}"
+        self.path = partial_path(directory, blob.digest)
         self.blob = blob
         self.resumed = 0  # bytes from earlier attempts
         self._sources = sources
@@ -161,6 +161,11 @@ class Download:
     def _truncate(self) -> None:
         os.ftruncate(self._file, 0)
         self._size = 0
+
+
+def partial_path(directory: str, digest: str) -> str:
+    """Return the path of a blob's interrupted download."""
+    return f"{directory}/{digest.replace(':', '-')}"
 
 
 def remove_stale(directory: str, age: float) -> tuple[int, int]:

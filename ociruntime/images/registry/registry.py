@@ -36,7 +36,17 @@ class Registry:
         self._authorization = ""
 
     def __str__(self) -> str:
-        return f"{self.host}/{self.repository}"
+        return f"{self.host}/{self.repository}".rstrip("/")
+
+    def ping(self) -> None:
+        """Check that the registry serves the API, and accepts the credentials if it asks for any.
+
+        See "Determining support" of the distribution specification.
+        """
+        response = self._request("GET", "", {})
+        response.close()
+        if response.status_code != 200:
+            raise self._refused("GET", response)
 
     def head_manifest(self, tag: str) -> str:
         """Return the digest that a tag has now, "" if the registry does not report it."""
@@ -128,7 +138,7 @@ class Registry:
             and self._http.allows_http(server.netloc)
         ):
             raise RegistryError(f"{what}: not HTTPS", "--insecure-options=http allows HTTP")
-        query = {"scope": parameters.get("scope") or f"repository:{self.repository}:pull"}
+        query = {"scope": parameters.get("scope") or self._scope()}
         if parameters.get("service"):
             query["service"] = parameters["service"]
         known = self._credential
@@ -149,6 +159,9 @@ class Registry:
         if not isinstance(token, str) or not token.isascii() or not token.isprintable():
             raise RegistryError(f"{method} {realm}: the response has no valid token")
         return token
+
+    def _scope(self) -> str:
+        return f"repository:{self.repository}:pull" if self.repository else ""
 
     def _refused(self, method: str, response: Response) -> ImageError:
         unauthorized = response.status_code in (401, 403)

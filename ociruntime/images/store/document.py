@@ -67,17 +67,22 @@ def take_in(
     name: str,
     signer: str,
     budget: Budget,
+    present: Callable[[Descriptor], int] = lambda _: 0,
 ) -> Image:
     """Import the image at the end of ``way`` under ``name``.
 
     ``add`` copies a missing blob into the import; its third argument is a label for progress,
-    ``verb`` and the layer's number.  ``signer`` is recorded with the name.
+    ``verb`` and the layer's number.  ``present`` returns how much of a blob is on the disk already.
+    ``signer`` is recorded with the name.
     Raises HostError, ImageError; the store is then unchanged.
     """
     with Incoming(store, budget) as incoming:
         for document in way:
             incoming.add_bytes(document.data, document.digest)
         _, config, layers = parse_manifest(way[-1].data, f"manifest {way[-1].digest}")
+        missing = {one.digest: one for one in (config, *layers) if not incoming.has(one.digest)}
+        needed = sum(max(one.size - present(one), 0) for one in missing.values())
+        budget.check_room(needed, f'the layers of image "{name}"')
         for number, blob in enumerate((config, *layers)):
             what = f"layer {number} of {len(layers)}" if number else "the configuration"
             if not incoming.has(blob.digest):

@@ -167,6 +167,20 @@ class Store:
         with writing(self.database):
             return claim_name(self.database, id, name, replace=replace)
 
+    def remove_name(self, id: str, name: str) -> bool:
+        """Remove one name of an image that has others; return False if it is the only one.
+
+        Raises ImageError.
+        """
+        from ociruntime.images.store.database import writing
+
+        with writing(self.database):
+            query = "SELECT 1 FROM names WHERE image = ? AND name != ?"
+            if not self.database.execute(query, (id, name)).fetchone():
+                return False
+            self.database.execute("DELETE FROM names WHERE image = ? AND name = ?", (id, name))
+        return True
+
     def mark_used(self, id: str) -> None:
         """Mark the image as used now, by its manifest file's mtime.  Raises HostError."""
         try:

@@ -9,8 +9,8 @@ import stat
 from ociruntime.base.errors import reason
 from ociruntime.images.tar.header import Header
 
-_CAPABILITY = "security.capability"
-_ACL = ("system.posix_acl_access", "system.posix_acl_default")
+CAPABILITY = "security.capability"
+ACL = ("system.posix_acl_access", "system.posix_acl_default")
 _USER = "user."
 # overlayfs interprets these attributes, so an image could use them to change how it is mounted.
 _OVERLAY = ("user.overlay.", "trusted.overlay.")
@@ -48,7 +48,7 @@ def refusal(attribute: str) -> str:
     """Return why an image must not set an extended attribute, "" if it may."""
     if attribute.startswith(_OVERLAY):
         return "overlayfs would interpret it"
-    if attribute == _CAPABILITY or attribute in _ACL or attribute.startswith(_USER):
+    if attribute == CAPABILITY or attribute in ACL or attribute.startswith(_USER):
         return ""
     return "it is reserved for the host's own policy"
 

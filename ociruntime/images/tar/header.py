@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from ociruntime.base.errors import ImageError
 
 BLOCK = 512
+LONGEST_NAME = 4095  # bytes: PATH_MAX without the final NUL
 
 REGULAR = b"0"
 HARD_LINK = b"1"

@@ -2,22 +2,43 @@
 
 ``Incoming.add_blob(LayerTar(of_directory(PATH)))`` makes a layer of a directory.  The archive is
 reproducible: names are sorted, owners are numeric, and the only times are the files' mtimes.
+
+In the upper directory of an overlay, character devices 0:0 and the attribute
+``trusted.overlay.opaque`` mark what was removed; a layer marks it by files with the prefix
+``.wh.`` (OCI image specification, layer.md).
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
+import struct
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
+from ociruntime.base.deep_tree import Found, open_regular, walk
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.model.limits import Budget
-from ociruntime.images.tar.attributes import is_text
+from ociruntime.images.tar.attributes import ACL, CAPABILITY, is_text, refusal
+from ociruntime.images.tar.header import LONGEST_NAME
 from ociruntime.images.tar.streams import CHUNK, Readable
 
 _END = b"\0" * (2 * tarfile.BLOCKSIZE)
 WHITEOUT = ".wh."
+OPAQUE = ".wh..wh..opq"
+# struct vfs_ns_cap_data: magic and flags, four words of capability sets, uid of the root user.
+_OF_NAMESPACE, _OF_ROOT = struct.Struct("<6I"), 0x02000000
+# POSIX ACLs: a version of 4 bytes, then entries (tag, permissions, id); id counts for _NAMED tags.
+_ENTRY, _NAMED = struct.Struct("<HHI"), (0x02, 0x08)
+_KINDS = {
+    stat.S_IFREG: tarfile.REGTYPE,
+    stat.S_IFDIR: tarfile.DIRTYPE,
+    stat.S_IFLNK: tarfile.SYMTYPE,
+    stat.S_IFCHR: tarfile.CHRTYPE,
+    stat.S_IFBLK: tarfile.BLKTYPE,
+    stat.S_IFIFO: tarfile.FIFOTYPE,
+}
 
 # A header and, for a regular file, a stream of its content, which the iterator itself closes.
 Member = tuple[tarfile.TarInfo, Readable | None]
@@ -31,7 +52,7 @@ class LayerTar:
         self._rest = memoryview(b"")
         self.count = 0
 
-    def read(self, size: int, /) -> bytes:
+    def read(self, size: int = CHUNK, /) -> bytes:
         while not self._rest:
             piece = next(self._pieces, None)
             if piece is None:
@@ -45,9 +66,6 @@ class LayerTar:
 
 def _pieces(members: Iterator[Member]) -> Iterator[bytes]:
     for header, content in members:
-        if os.path.basename(header.name).startswith(WHITEOUT):
-            hint = f"in a layer, the prefix {WHITEOUT} marks a removed file"
-            raise ImageError(f'add "{header.name}" to a layer: reserved name', hint)
         yield header.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
         if content is None:
             continue
@@ -62,121 +80,154 @@ def _pieces(members: Iterator[Member]) -> Iterator[bytes]:
     yield _END
 
 
-def of_directory(top: str, budget: Budget) -> Iterator[Member]:
+def check_name(path: str) -> None:
+    """Raise ImageError if a layer cannot contain a file at ``path``, or nobody could unpack it."""
+    if os.path.basename(path).startswith(WHITEOUT):
+        hint = f"in a layer, the prefix {WHITEOUT} marks a removed file"
+        raise ImageError(f'add "{path}" to a layer: reserved name', hint)
+    if len(os.fsencode(path)) > LONGEST_NAME:
+        raise ImageError(f"path is longer than {LONGEST_NAME} bytes: {path[:60]}...")
+
+
+def of_directory(
+    top: str,
+    budget: Budget,
+    *,
+    shift: int = 0,
+    upper: bool = False,
+    skipped: Collection[str] = (),
+    mounts: bool = True,
+) -> Iterator[Member]:
     """Yield the directory ``top`` and everything below, depth first, except sockets.
 
-    Symbolic links are not followed.  Raises HostError; ImageError if the number of files or the
-    depth exceeds ``budget``.
+    Symbolic links are not followed.  ``budget`` counts the bytes of files, holes included: they
+    are written as zeros.  Owner ids are reduced by ``shift``.  An ``upper`` directory of an overlay
+    also yields what marks removed files.  ``skipped`` lists relative paths to leave out.  Without
+    ``mounts``, other filesystems mounted below are empty directories.  Extended attributes that no
+    image may set are left out as well.  Raises HostError, ImageError.
     """
-    seen: dict[tuple[int, int], str] = {}  # (device, inode) of files with several links -> path
+    tree = _Tree(budget, shift, upper)
+    path = "."
     try:
-        top_fd = os.open(top, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError as error:
-        raise HostError(f'open "{top}"', error) from None
-    try:
-        yield _header(os.fstat(top_fd), ".", _attributes(top_fd)), None
-        yield from _below(top_fd, "", seen, 0, budget)
-    finally:
-        os.close(top_fd)
-
-
-def _below(
-    directory: int, prefix: str, seen: dict[tuple[int, int], str], depth: int, budget: Budget
-) -> Iterator[Member]:
-    for name in _names(directory, budget):
-        path = f"{prefix}{name}"
-        try:
-            facts = os.lstat(name, dir_fd=directory)
-            kind = stat.S_IFMT(facts.st_mode)
-            if kind == stat.S_IFSOCK:
+        status = os.stat(top)
+        yield from tree.members(top, path, status)
+        filesystem = None if mounts else status.st_dev
+        for found in walk(top, budget.take_file, filesystem=filesystem):
+            if found.leaving or found.inside in skipped:
                 continue
-            key = (facts.st_dev, facts.st_ino)
-            if kind != stat.S_IFDIR and facts.st_nlink > 1:
-                if key in seen:
-                    yield _link(facts, path, seen[key]), None
-                    continue
-                budget.take_name(len(path))
-                seen[key] = path
-            if kind == stat.S_IFLNK:
-                target = os.readlink(name, dir_fd=directory)
-                yield _header(facts, path, {}, target), None
-            elif kind in (stat.S_IFDIR, stat.S_IFREG):
-                yield from _opened(directory, name, path, seen, depth, budget)
-            else:
-                yield _header(facts, path, {}), None
-        except OSError as error:
-            raise HostError(f'read "{path}"', error) from None
+            path = found.inside
+            yield from tree.entry(found)
+    except OSError as error:
+        raise HostError(f'read "{path if path != "." else top}"', error) from None
 
 
-def _names(directory: int, budget: Budget) -> list[str]:
-    with os.scandir(directory) as entries:
-        names = []
-        for entry in entries:
-            budget.take_file()
-            names.append(entry.name)
-    return sorted(names, key=os.fsencode)
-
-
-def _opened(
-    directory: int,
-    name: str,
-    path: str,
-    seen: dict[tuple[int, int], str],
-    depth: int,
-    budget: Budget,
+def of_file(
+    path: str, name: str, status: os.stat_result, budget: Budget, shift: int
 ) -> Iterator[Member]:
-    """Yield a directory and everything below it, or a regular file, opened by ``name``."""
-    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
-    fd = os.open(name, flags, dir_fd=directory)
-    try:
-        facts = os.fstat(fd)  # of the opened file: it may have been replaced since it was listed
-        header = _header(facts, path, _attributes(fd))
-        if stat.S_ISDIR(facts.st_mode):
-            budget.check_depth(depth + 1)
-            yield header, None
-            yield from _below(fd, f"{path}/", seen, depth + 1, budget)
-        elif stat.S_ISREG(facts.st_mode):
-            with os.fdopen(os.dup(fd), "rb", buffering=0) as file:
+    """Yield one file, no directory, as ``name``; ``status`` is that of ``path``.
+
+    Owner ids are reduced by ``shift``.  Raises OSError, also if the file is replaced meanwhile;
+    ImageError.
+    """
+    yield from _Tree(budget, shift, upper=False).members(path, name, status)
+
+
+class _Tree:
+    """A tree that becomes a layer; the methods yield members and raise OSError, ImageError."""
+
+    def __init__(self, budget: Budget, shift: int, upper: bool) -> None:
+        self._budget = budget
+        self._shift = shift
+        self._upper = upper
+        # (device, inode) of files with several links -> path
+        self._links: dict[tuple[int, int], str] = {}
+
+    def entry(self, found: Found) -> Iterator[Member]:
+        path, status = found.inside, found.status
+        if self._upper and stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:
+            yield _empty("/".join([*found.place.names, f"{WHITEOUT}{found.name}"])), None
+        elif not stat.S_ISSOCK(status.st_mode):
+            check_name(path)
+            if stat.S_ISDIR(status.st_mode):
+                self._budget.check_depth(len(found.place.names) + 1)
+            yield from self.members(found.path, path, status)
+
+    def members(self, path: str, name: str, status: os.stat_result) -> Iterator[Member]:
+        """Yield the file at ``path`` as ``name``."""
+        header = self._header(path, name, status)
+        if header.isreg():
+            with open(open_regular(path, status), "rb", buffering=0) as file:
+                header.size = os.fstat(file.fileno()).st_size  # it may have grown since
+                self._budget.take_bytes(header.size)
                 yield header, file
-    finally:
-        os.close(fd)
+            return
+        yield header, None
+        if self._upper and header.isdir() and _is_opaque(path):
+            yield _empty(OPAQUE if name == "." else f"{name}/{OPAQUE}"), None
+
+    def _header(self, path: str, name: str, status: os.stat_result) -> tarfile.TarInfo:
+        header = tarfile.TarInfo(name)
+        header.type = _KINDS[stat.S_IFMT(status.st_mode)]
+        header.mode = stat.S_IMODE(status.st_mode)
+        header.uid, header.gid = self._inside(status.st_uid), self._inside(status.st_gid)
+        header.mtime = int(status.st_mtime)
+        key = (status.st_dev, status.st_ino)
+        if status.st_nlink > 1 and not header.isdir():
+            if key in self._links:
+                header.type, header.linkname = tarfile.LNKTYPE, self._links[key]
+                return header
+            self._budget.take_name(len(name))
+            self._links[key] = name
+        if header.issym():
+            header.linkname = os.readlink(path)
+        elif header.isdev():
+            header.devmajor, header.devminor = os.major(status.st_rdev), os.minor(status.st_rdev)
+        header.pax_headers = {
+            f"SCHILY.xattr.{name}": self._attribute(path, name).decode("utf-8", "surrogateescape")
+            for name in _attributes(path)
+            if not refusal(name) and is_text(name)
+        }
+        return header
+
+    def _inside(self, number: int) -> int:
+        """Map a host id into the pod's user namespace; ids below its range become 0."""
+        return number - self._shift if number >= self._shift else 0
+
+    def _attribute(self, path: str, name: str) -> bytes:
+        """Return the extended attribute's value, with ids mapped into the pod's user namespace."""
+        value = os.getxattr(path, name, follow_symlinks=False)
+        if name == CAPABILITY and len(value) == _OF_NAMESPACE.size:
+            magic, *sets, root = _OF_NAMESPACE.unpack(value)
+            if root == self._shift:
+                return struct.pack("<5I", magic & 0xFFFFFF | _OF_ROOT, *sets)
+        if name in ACL:
+            entries = [
+                (tag, rights, self._inside(number) if tag in _NAMED else number)
+                for tag, rights, number in _ENTRY.iter_unpack(value[4:])
+            ]
+            return value[:4] + b"".join(_ENTRY.pack(*entry) for entry in entries)
+        return value
 
 
-def _header(
-    facts: os.stat_result, path: str, attributes: dict[str, str], target: str = ""
-) -> tarfile.TarInfo:
-    header = tarfile.TarInfo(path)
-    header.mode = stat.S_IMODE(facts.st_mode)
-    header.uid, header.gid, header.mtime = facts.st_uid, facts.st_gid, int(facts.st_mtime)
-    header.pax_headers = attributes
-    header.linkname = target
-    kind = stat.S_IFMT(facts.st_mode)
-    header.type = {
-        stat.S_IFDIR: tarfile.DIRTYPE,
-        stat.S_IFLNK: tarfile.SYMTYPE,
-        stat.S_IFCHR: tarfile.CHRTYPE,
-        stat.S_IFBLK: tarfile.BLKTYPE,
-        stat.S_IFIFO: tarfile.FIFOTYPE,
-    }.get(kind, tarfile.REGTYPE)
-    if kind == stat.S_IFREG:
-        header.size = facts.st_size
-    elif kind in (stat.S_IFCHR, stat.S_IFBLK):
-        header.devmajor, header.devminor = os.major(facts.st_rdev), os.minor(facts.st_rdev)
+def _attributes(path: str) -> list[str]:
+    try:
+        return os.listxattr(path, follow_symlinks=False)
+    except OSError as error:
+        if error.errno == errno.EOPNOTSUPP:  # filesystems of the kernel, such as proc
+            return []
+        raise
+
+
+def _is_opaque(path: str) -> bool:
+    try:
+        return os.getxattr(path, "trusted.overlay.opaque", follow_symlinks=False) == b"y"
+    except OSError as error:
+        if error.errno in (errno.ENODATA, errno.EOPNOTSUPP):
+            return False
+        raise
+
+
+def _empty(name: str) -> tarfile.TarInfo:
+    header = tarfile.TarInfo(name)
+    header.mode = 0o600
     return header
-
-
-def _link(facts: os.stat_result, path: str, target: str) -> tarfile.TarInfo:
-    """Return the header of a hard link to the member ``target``."""
-    header = _header(facts, path, {}, target)
-    header.type, header.size = tarfile.LNKTYPE, 0
-    return header
-
-
-def _attributes(fd: int) -> dict[str, str]:
-    """Return pax records of a file's extended attributes, without those of the host's policy."""
-    records = {}
-    for name in os.listxattr(fd):
-        if name.startswith(("user.", "security.capability", "trusted.")) and is_text(name):
-            value = os.getxattr(fd, name)
-            records[f"SCHILY.xattr.{name}"] = value.decode("utf-8", "surrogateescape")
-    return records

@@ -12,11 +12,11 @@ import os
 
 from ociruntime.base.errors import ImageError
 from ociruntime.images.model.limits import Budget
+from ociruntime.images.tar.header import LONGEST_NAME
 
 MOST_LINKS = 40
 MOST_LAYER_STEPS = 32_000_000  # components in a layer: 16 for each of its 2,000,000 files
 MOST_STEPS = 1024  # components of a path: link targets can go down and up thousands of times
-LONGEST_NAME = 4095  # bytes: PATH_MAX without the final NUL
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 

@@ -126,9 +126,10 @@ async def wait(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def prune(manager: Manager, request: web.Request) -> web.Response:
-    """Remove all containers that are not running."""
+    """Remove all containers that are not running; ``freed`` is in bytes."""
     await read_body(request, {})
-    return web.json_response({"removed": await manager.prune()})
+    removed, freed = await manager.prune()
+    return web.json_response({"removed": removed, "freed": freed})
 
 
 async def top(manager: Manager, request: web.Request) -> web.Response:
@@ -141,7 +142,8 @@ async def stats(manager: Manager, request: web.Request) -> web.Response:
     """Return a container's current resource usage; null where no controller counts."""
     container = manager.find(_ref(request))
     _, uuid, app = container.location
-    facts = await asyncio.to_thread(usage.usage, uuid, app)
+    pid = container.inspect()["pid"] or 0
+    facts = await asyncio.to_thread(usage.usage, uuid, app, pid)
     return web.json_response({"id": container.id, "name": container.name, **facts})
 
 

@@ -32,7 +32,7 @@ from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.pod_calls import message_of
 from ociruntime.pods.bundle.runtime_calls import OWN_FAILURE, failure, failure_code
 
-FAILED = 125  # exit code of a failure of the runtime itself, as with docker exec
+FAILED = 126  # exit code if the program was not executed for any other reason, as docker's
 DRAIN_TIMEOUT = 0.5  # seconds to read on after the exit if another process holds the output open
 
 
@@ -94,8 +94,12 @@ class RuntimeLog:
         """Raise StartFailed if ``code`` is the exit status of the runtime, not of the program."""
         text = failure(self.path, "") if code else ""
         if text:
-            own = failure_code(text)
-            raise StartFailed(text, FAILED if own == OWN_FAILURE else own)
+            raise _not_started(text)
+
+
+def _not_started(text: str) -> StartFailed:
+    own = failure_code(text)
+    return StartFailed(text, FAILED if own == OWN_FAILURE else own)
 
 
 async def _in_background(client: web.WebSocketResponse, command: list[str]) -> int:
@@ -110,8 +114,7 @@ async def _in_background(client: web.WebSocketResponse, command: list[str]) -> i
         raise HostError(f"execute {command[0]}", error) from None
     _, err = await process.communicate()
     if process.returncode:
-        text = message_of(err, "ocipod")
-        raise StartFailed(text, failure_code(text))
+        raise _not_started(message_of(err, "ocipod"))
     return 0
 
 

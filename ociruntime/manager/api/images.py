@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 from aiohttp import web
 
 from ociruntime.base import checks
-from ociruntime.base.errors import RuntimeFailure
+from ociruntime.base.errors import BadRequest, RuntimeFailure
 from ociruntime.manager.api.errors import error_document
+from ociruntime.manager.api.output import send_output
 from ociruntime.manager.api.requests import flag, read_body, required
 from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.spec import INSECURE, PULL_POLICIES
 
-_PULL = {
+_INSECURE: checks.Members = {"insecure": checks.list_of(checks.one_of(*INSECURE))}
+_PULL: checks.Members = {
     "image": checks.text,
     "pull_policy": checks.one_of(*PULL_POLICIES),
-    "insecure": checks.list_of(checks.one_of(*INSECURE)),
+    **_INSECURE,
 }
 
 
@@ -51,13 +54,17 @@ async def pull(manager: Manager, request: web.Request) -> web.StreamResponse:
 
 async def _pulled(manager: Manager, image: str, body: dict[str, Any]) -> Any:  # noqa: ANN401
     policy = PULL_POLICIES[body.get("pull_policy", "always")]
-    insecure = [f"--insecure-options={','.join(body['insecure'])}"] if body.get("insecure") else []
     args = ("fetch", "--full", "--progress=json", f"--pull-policy={policy}", "--", image)
     try:
-        async for line in manager.programs.fetch_with_progress(*insecure, *args):
+        async for line in manager.programs.fetch_with_progress(*_insecure(body), *args):
             yield line
     except RuntimeFailure as failure:
         yield error_document(failure)
+
+
+def _insecure(body: dict[str, Any]) -> list[str]:
+    words = body.get("insecure")
+    return [f"--insecure-options={','.join(words)}"] if words else []
 
 
 async def _send(answer: web.StreamResponse, line: dict[str, Any]) -> bool:
@@ -69,17 +76,56 @@ async def _send(answer: web.StreamResponse, line: dict[str, Any]) -> bool:
     return True
 
 
+async def inspect(manager: Manager, request: web.Request) -> web.Response:
+    """Return an image's settings, layers and history, see ``images/model/details.py``."""
+    out = await manager.programs.call("image", "inspect", "--", request.match_info["ref"])
+    return web.json_response(json.loads(out)[0])
+
+
+async def tag(manager: Manager, request: web.Request) -> web.Response:
+    """Give an image another ``name``."""
+    body = await read_body(request, {"name": checks.text})
+    name = required(body, "name")
+    await manager.programs.call("image", "tag", "--", request.match_info["ref"], name)
+    return web.Response(status=204)
+
+
+async def load(manager: Manager, request: web.Request) -> web.Response:
+    """Load the images of an archive at ``path`` on this host, under their own names."""
+    body = await read_body(request, {"path": checks.text, **_INSECURE})
+    path = required(body, "path")
+    if not os.path.isabs(path):
+        raise BadRequest("path", f'"{path}" is not an absolute path')
+    manager.settings.check_insecure(body.get("insecure") or ())
+    out = await manager.programs.fetch(*_insecure(body), "image", "load", "--", path)
+    lines = [line.split(" ") for line in out.splitlines()]
+    return web.json_response([{"id": line[0], "names": line[1:]} for line in lines])
+
+
+async def archive(manager: Manager, request: web.Request) -> web.StreamResponse:
+    """Send an image as a tar archive, an OCI image layout that ``docker load`` reads, too."""
+    command = ("image", "export", "--", request.match_info["ref"], "-")
+    return await send_output(request, manager.programs, command)
+
+
 async def remove(manager: Manager, request: web.Request) -> web.Response:
-    """Remove an image that no pod uses, or with ``force`` any image."""
+    """Remove an image that no pod uses, or with ``force`` any image.
+
+    If it has several names and is referred to by one of them, only that name is removed.
+    """
     options = ["--force"] if flag(request.query, "force") else []
     ref = request.match_info["ref"]
-    await manager.programs.call("image", "rm", *options, "--", ref)
+    await manager.programs.call("image", "rm", "--untag", *options, "--", ref)
     return web.Response(status=204)
 
 
 ROUTES = (
     ("GET", "/v1/images", list_images),
     ("POST", "/v1/images/pull", pull),
+    ("POST", "/v1/images/load", load),
     # An image's name may contain slashes.
+    ("GET", "/v1/images/{ref:.+}/json", inspect),
+    ("GET", "/v1/images/{ref:.+}/archive", archive),
+    ("POST", "/v1/images/{ref:.+}/tag", tag),
     ("DELETE", "/v1/images/{ref:.+}", remove),
 )

@@ -15,7 +15,8 @@ from aiohttp import web
 
 from ociruntime.base import checks
 from ociruntime.base.checks import Members, check_object
-from ociruntime.base.errors import BadRequest
+from ociruntime.base.errors import BadRequest, ConfigError
+from ociruntime.base.json_text import parse
 
 BODY_TIMEOUT = 30.0  # seconds for a request body to arrive
 _FLAGS = {"": True, "1": True, "true": True, "0": False, "false": False}
@@ -31,16 +32,9 @@ async def read_document(request: web.Request) -> Any:  # noqa: ANN401 - JSON
     if not data.strip():
         return None
     try:
-        return json.loads(data, parse_constant=_no_number, object_pairs_hook=_distinct)
-    except UnicodeDecodeError:
-        raise BadRequest("", "the body is not UTF-8") from None
-    except json.JSONDecodeError as error:
-        position = f"line {error.lineno} column {error.colno}"
-        raise BadRequest("", f"the body is invalid JSON: {error.msg} ({position})") from None
-    except RecursionError:
-        raise BadRequest("", "the body is nested too deeply") from None
-    except ValueError as error:
-        raise BadRequest("", f"the body is invalid JSON: {error}") from None
+        return parse(data, "the body")
+    except ConfigError as error:
+        raise BadRequest("", error.message, error.hint) from None
 
 
 async def read_body(request: web.Request, members: Members) -> dict[str, Any]:
@@ -99,16 +93,3 @@ def moment(query: Mapping[str, str], name: str) -> datetime | None:
 def has_gone(request: web.Request) -> bool:
     """Return whether the client has disconnected."""
     return request.transport is None or request.transport.is_closing()
-
-
-def _no_number(word: str) -> object:
-    raise ValueError(f"{word} is not a JSON number")
-
-
-def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f'duplicate member "{twice}"')
-    return members

@@ -20,7 +20,17 @@ from aiohttp import web
 
 from ociruntime import __version__
 from ociruntime.base.errors import RuntimeFailure
-from ociruntime.manager.api import attachments, containers, executions, images, pods, streams
+from ociruntime.manager.api import (
+    attachments,
+    containers,
+    executions,
+    files,
+    images,
+    pods,
+    registries,
+    streams,
+    volumes,
+)
 from ociruntime.manager.api.errors import error_answer, failure_of
 from ociruntime.manager.containers.manager import Manager
 
@@ -83,8 +93,11 @@ ROUTES: tuple[Route, ...] = (
     ("GET", "/v1/version", version),
     ("GET", "/v1/info", info),
     *containers.ROUTES,
+    *files.ROUTES,
     *images.ROUTES,
     *pods.ROUTES,
+    *registries.ROUTES,
+    *volumes.ROUTES,
     *streams.ROUTES,
     ("GET", "/v1/containers/{ref}/attach", attachments.attach),
     ("GET", "/v1/containers/{ref}/exec", executions.execute),

@@ -8,12 +8,18 @@ connection.post("/v1/containers/web/stop", {"timeout": 5})
 from __future__ import annotations
 
 from ociruntime.base.errors import HostError, RuntimeFailure
-from ociruntime.manager.client.http import Answer, quoted, request
+from ociruntime.manager.client.http import (
+    Answer,
+    ChunkedBody,
+    chunked_request,
+    quoted,
+    request,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 _START_OCID = "is ocid running? systemctl start ocid, or: ocid &"
@@ -100,6 +106,28 @@ class Connection:
             raise
         return answer
 
+    def upload(self, path: str, fill: Callable[[ChunkedBody], None]) -> None:
+        """Send a PUT request; ``fill`` writes its body, as it is made.
+
+        Raises the errors of ``fill``, except that of a daemon that refuses the rest.
+        """
+        connection = self._connect()
+        try:
+            connection.sendall(chunked_request("PUT", path))
+            body = ChunkedBody(connection)
+            try:
+                fill(body)
+                body.close()
+            except (BrokenPipeError, ConnectionResetError):
+                pass  # the daemon's answer has the reason
+            answer = Answer(connection)
+            if answer.status >= 400:
+                raise refusal(answer.status, answer.whole())
+        except OSError as error:
+            raise _lost(error) from None
+        finally:
+            connection.close()
+
     def _document(self, method: str, path: str, body: object) -> Any:  # noqa: ANN401
         import json
 
@@ -147,10 +175,28 @@ def refusal(status: int, body: bytes) -> DaemonError:
     try:
         error = json.loads(body)["error"]
         exit_code = int(error.get("exit_code") or 0)
-        return DaemonError(str(error["message"]), str(error["code"]), status, exit_code)
+        return DaemonError(own_words(str(error["message"])), str(error["code"]), status, exit_code)
     except (ValueError, KeyError, TypeError, AttributeError):
         text = body[:200].decode("utf-8", "replace").strip()
         return DaemonError(f"ocid answered with status {status}: {text}", "unknown", status)
+
+
+# Options of ocipod, whose errors ocid passes on -> those of ocictl.
+_OPTIONS = {
+    "--insecure-options=": "--insecure=",
+    "--exec": "--entrypoint",
+    "--working-dir": "--workdir",
+}
+
+
+def own_words(message: str) -> str:
+    """Return the message with our options in its hint, the parentheses at its end."""
+    text, opening, hint = message.rpartition(" (")
+    if not opening or not hint.endswith(")"):
+        return message
+    for option, ours in _OPTIONS.items():
+        hint = hint.replace(option, ours)
+    return f"{text}{opening}{hint}"
 
 
 def _lost(error: OSError) -> RuntimeFailure:

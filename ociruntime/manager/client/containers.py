@@ -6,6 +6,7 @@ from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell, write
 from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.progress import amount
 from ociruntime.commandline.signal_names import signal_number
 from ociruntime.manager.client.connection import Connection, container, resource
 from ociruntime.manager.client.options import (
@@ -69,9 +70,11 @@ def run_start(connection: Connection, arguments: Arguments) -> int:
         return each(refs, lambda ref: connection.post(container(ref, "start")))
     if len(refs) > 1:
         raise UsageError("--attach: only one container can be attached", "start the others first")
-    from ociruntime.manager.client.running import in_foreground
+    from ociruntime.manager.client.running import check_terminal, in_foreground
 
     stdin = arguments.flag("interactive")
+    if stdin and connection.get(container(refs[0]))["spec"].get("tty"):
+        check_terminal("leave out --interactive")
     return in_foreground(connection, refs[0], arguments, stdin=stdin) or 0
 
 
@@ -133,10 +136,15 @@ def run_rm(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_prune(connection: Connection, arguments: Arguments) -> int:
-    """Remove stopped containers and print their ids."""
+    """Remove stopped containers; print their ids, and what was freed on standard error."""
     del arguments
-    removed = connection.post(resource("containers", "prune"))["removed"]
-    return write("".join(f"{container_id}\n" for container_id in removed))
+    answer = connection.post(resource("containers", "prune"))
+    removed = answer["removed"]
+    status = write("".join(f"{container_id}\n" for container_id in removed))
+    # Apart from the ids, which scripts read.
+    containers = "1 container" if len(removed) == 1 else f"{len(removed)} containers"
+    tell("ocictl", f"{containers} removed, {amount(answer['freed'])} freed")
+    return status
 
 
 COMMANDS = (

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 # Objects with keys chosen by the user: a missing key is empty, not an unknown field.
-_FREE = ("addresses", "attributes", "env", "labels", "spec")
+_FREE = ("addresses", "attributes", "config", "env", "labels", "spec")
 _ESCAPES = {"\\t": "\t", "\\n": "\n"}
 
 

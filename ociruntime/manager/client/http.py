@@ -133,3 +133,29 @@ def quoted(text: str) -> str:
     safe = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
     octets = text.encode("utf-8", "surrogateescape")
     return "".join([chr(octet) if octet in safe else f"%{octet:02X}" for octet in octets])
+
+
+def chunked_request(method: str, path: str) -> bytes:
+    """Serialise the head of a request whose body follows in chunks (RFC 9112, 7.1)."""
+    lines = [f"{method} {path} HTTP/1.1", "Host: ocid", "Connection: close"]
+    lines += ["Content-Type: application/x-tar", "Transfer-Encoding: chunked"]
+    return "\r\n".join([*lines, "", ""]).encode("latin-1")
+
+
+class ChunkedBody:
+    """A file-like object that sends what is written to it as chunks; ``close`` ends the body."""
+
+    __slots__ = ("_socket",)
+
+    def __init__(self, socket: socket) -> None:
+        self._socket = socket
+
+    def write(self, data: bytes) -> int:
+        """Send a chunk.  Raises OSError."""
+        if data:  # an empty chunk would end the body
+            self._socket.sendall(b"%x\r\n%b\r\n" % (len(data), bytes(data)))
+        return len(data)
+
+    def close(self) -> None:
+        """Send the end of the body.  Raises OSError."""
+        self._socket.sendall(b"0\r\n\r\n")

@@ -17,7 +17,9 @@ from ociruntime.manager.client.forms import formatted
 from ociruntime.manager.client.new_container import absolute_image
 from ociruntime.manager.client.options import FORMAT, NO_LEGEND, QUIET
 
-_TITLES = ["NAME", "IMAGE ID", "CREATED", "SIZE"]
+_TITLES = ["REPOSITORY", "TAG", "IMAGE ID", "CREATED", "SIZE"]
+_NONE = "<none>"
+_WITHOUT_TAG = ("dir", "tar", "aci", "file")  # transports whose path may contain a colon
 _SHORT_ID = 12  # digits
 
 
@@ -32,6 +34,7 @@ def run_images(connection: Connection, arguments: Arguments) -> int:
         if not full:
             image["id"] = image["id"].partition(":")[2][:_SHORT_ID]
         image["created"] = ago(image["import_time"], time.time())
+        image["repository"], image["tag"] = split_name(image["name"])
     if form:
         return write(formatted(images, form))
     if arguments.flag("quiet"):
@@ -39,9 +42,22 @@ def run_images(connection: Connection, arguments: Arguments) -> int:
         return write("".join(f"{image_id}\n" for image_id in ids))
     rows = [] if arguments.flag("no-legend") else [_TITLES]
     for one in images:
-        name = plain(one["name"]) or "<none>"
-        rows.append([name, one["id"], one["created"], amount(one["size"])])
+        names = [plain(one["repository"]), plain(one["tag"])]
+        rows.append([*names, one["id"], one["created"], amount(one["size"])])
     return write(tabbed(rows))
+
+
+def split_name(name: str) -> tuple[str, str]:
+    """Return the name of an image without its tag or digest, and the tag; ``<none>`` if missing."""
+    repository = name.partition("@")[0] if "://" not in name else name
+    if not repository:
+        return _NONE, _NONE
+    if repository.partition(":")[0] in _WITHOUT_TAG:
+        return name, _NONE
+    path, colon, tag = repository.rpartition(":")
+    if not colon or "/" in tag or not path:
+        return repository, _NONE
+    return path, tag or _NONE
 
 
 def run_pull(connection: Connection, arguments: Arguments) -> int:
@@ -84,29 +100,46 @@ def run_rmi(connection: Connection, arguments: Arguments) -> int:
     return each(arguments.positional, remove)
 
 
+_LIST_OPTIONS = (QUIET, Option("no-trunc", "do not truncate IDs"), NO_LEGEND, FORMAT)
+_PULL_OPTIONS = (
+    QUIET,
+    Option("pull", "pull policy (default: always)", "missing|always|never", kind="choice"),
+    Option("insecure", "skip a check: image, tls, http", "CHECK", kind="list"),
+)
+_REMOVE_OPTIONS = (Option("force", "remove images that containers use, too", short="f"),)
+_PULL_DETAILS = "Prints the ID of each image."
+_REMOVE_DETAILS = "If an image has several names, only the given one is removed."
 COMMANDS = (
-    Command(
-        "images",
-        "list images",
-        run_images,
-        options=(QUIET, Option("no-trunc", "do not truncate IDs"), NO_LEGEND, FORMAT),
-    ),
+    Command("images", "list images", run_images, options=_LIST_OPTIONS),
     Command(
         "pull IMAGE...",
         "download images",
         run_pull,
-        options=(
-            QUIET,
-            Option("pull", "pull policy (default: always)", "missing|always|never", kind="choice"),
-            Option("insecure", "skip a check: image, tls, http", "CHECK", kind="list"),
-        ),
-        details="Prints the ID of each image.",
+        options=_PULL_OPTIONS,
+        details=_PULL_DETAILS,
         examples=(("Pull from a registry", "ocictl pull quay.io/prometheus/busybox:latest"),),
     ),
     Command(
         "rmi IMAGE...",
         "remove images",
         run_rmi,
-        options=(Option("force", "remove images that containers use, too", short="f"),),
+        options=_REMOVE_OPTIONS,
+        details=_REMOVE_DETAILS,
+    ),
+    # docker's newer names for the same.
+    Command("image ls", "list images", run_images, options=_LIST_OPTIONS),
+    Command(
+        "image pull IMAGE...",
+        "download images",
+        run_pull,
+        options=_PULL_OPTIONS,
+        details=_PULL_DETAILS,
+    ),
+    Command(
+        "image rm IMAGE...",
+        "remove images",
+        run_rmi,
+        options=_REMOVE_OPTIONS,
+        details=_REMOVE_DETAILS,
     ),
 )

@@ -1,23 +1,18 @@
-"""Commands that show single containers: ``inspect``, ``stats``, ``top``, ``port``."""
+"""Commands that show single containers: ``inspect``, ``top``, ``port``."""
 
 from __future__ import annotations
 
 from ociruntime.base.errors import HostError, RuntimeFailure
 from ociruntime.base.log import plain
 from ociruntime.commandline.formats import tabbed
-from ociruntime.commandline.options import Command, Option
+from ociruntime.commandline.options import Command
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
-from ociruntime.commandline.progress import amount
-from ociruntime.manager.client.connection import Connection, container, resource
+from ociruntime.manager.client.connection import Connection, container
 from ociruntime.manager.client.containers import FAILED, print_failure
 from ociruntime.manager.client.forms import formatted
 from ociruntime.manager.client.options import FORMAT
-from ociruntime.manager.client.ps import SHORT_ID, outside
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from ociruntime.manager.client.ps import open_ports, outside
 
 
 def run_inspect(connection: Connection, arguments: Arguments) -> int:
@@ -37,30 +32,6 @@ def run_inspect(connection: Connection, arguments: Arguments) -> int:
     import json
 
     return write(json.dumps(records, indent=2) + "\n") or status
-
-
-_STATS_TITLES = ["CONTAINER ID", "NAME", "CPU SECONDS", "MEMORY", "LIMIT", "PIDS"]
-_NONE = "-"
-
-
-def run_stats(connection: Connection, arguments: Arguments) -> int:
-    """Print the current resource usage of each container.  Raises UsageError."""
-    refs = arguments.positional or [one["id"] for one in connection.get(resource("containers"))]
-    found = [connection.get(container(ref, "stats")) for ref in refs]
-    if form := arguments.text("format"):
-        return write(formatted(found, form))
-    return write(tabbed([_STATS_TITLES, *map(_stats_cells, found)]))
-
-
-def _stats_cells(one: dict[str, Any]) -> list[str]:
-    cpu = one["cpu_seconds"]
-    return [
-        one["id"][:SHORT_ID],
-        one["name"],
-        _NONE if cpu is None else f"{cpu:.2f}",
-        *(_NONE if one[key] is None else amount(one[key]) for key in ("memory", "memory_limit")),
-        _NONE if one["pids"] is None else str(one["pids"]),
-    ]
 
 
 _TOP_COLUMNS = ("pid", "ppid", "user", "cpu_seconds", "memory", "command")
@@ -84,7 +55,7 @@ def run_top(connection: Connection, arguments: Arguments) -> int:
 
 def run_port(connection: Connection, arguments: Arguments) -> int:
     """Print a line for each published port, as in ``80/tcp -> 0.0.0.0:8080``."""
-    ports = connection.get(container(arguments.positional[0]))["ports"]
+    ports = open_ports(connection.get(container(arguments.positional[0])))
     return write("".join(f"{one['port']}/{one['protocol']} -> {outside(one)}\n" for one in ports))
 
 
@@ -97,13 +68,6 @@ COMMANDS = (
         examples=(
             ("Print its IP address", "ocictl inspect --format '{{.Addresses.Default}}' web"),
         ),
-    ),
-    Command(
-        "stats [CONTAINER]...",
-        "show resource usage of containers",
-        run_stats,
-        options=(FORMAT, Option("no-stream")),
-        details="Default: all running containers.",
     ),
     Command("top CONTAINER", "list the processes of a container", run_top, options=(FORMAT,)),
     Command("port CONTAINER", "list the published ports of a container", run_port),

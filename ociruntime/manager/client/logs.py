@@ -34,6 +34,8 @@ def moment(text: str, option: str, now: float | None = None) -> str | None:
         return _rfc3339(float(text))
     if text[:4].isdecimal() and "-" in text[4:5]:
         return _parse_date(text, option)
+    if text in ("0s", "0m", "0h"):  # docker's way to say "until now"
+        return _rfc3339(time.time() if now is None else now)
     try:
         return _rfc3339((time.time() if now is None else now) - interval(text, option))
     except UsageError:
@@ -157,8 +159,34 @@ def _filters(words: list[str]) -> list[str]:
 def event_line(event: dict[str, Any]) -> str:
     """Format an event for people: time, kind, id, and its attributes in parentheses."""
     known = {"name": event["name"], **event["attributes"]}
-    facts = ", ".join(f"{key}={value}" for key, value in known.items() if value not in (None, ""))
-    return plain(f"{event['time']} {event['kind']} {event['id']} ({facts})") + "\n"
+    if not _is_time(known.get("at")):
+        known.pop("at", None)  # a key by which the daemon recognises the event
+    facts = ", ".join(
+        f"{key}={local_time(value) if _is_time(value) else value}"
+        for key, value in known.items()
+        if value not in (None, "")
+    )
+    return plain(f"{local_time(event['time'])} {event['kind']} {event['id']} ({facts})") + "\n"
+
+
+def _is_time(value: object) -> bool:
+    from datetime import datetime
+
+    try:
+        return "T" in str(value) and datetime.fromisoformat(str(value)) is not None
+    except ValueError:
+        return False
+
+
+def local_time(text: str) -> str:
+    """Format an RFC 3339 time in the local zone, as in ``2026-11-24 20:18:55.208``."""
+    from datetime import datetime
+
+    try:
+        moment = datetime.fromisoformat(text).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return text
+    return moment.isoformat(" ", "milliseconds").partition("+")[0]
 
 
 def formatted_event(event: dict[str, Any], form: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 
-from ociruntime.base.errors import HostError, UsageError
+from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
 from ociruntime.commandline.options import Option
+from ociruntime.commandline.output import tell
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.signal_names import signal_number
 from ociruntime.commandline.sizes import byte_count, milli_cpus
@@ -44,14 +45,24 @@ SPEC_OPTIONS = (
         short="v",
         details=(
             "SOURCE is a directory of the host if it contains a slash, else the name of a "
-            "volume, which is removed with the container."
+            "volume, which is created if it does not exist, and outlives the container."
         ),
     ),
     Option("mount", "mount with keys: source, target, readonly", "KEY=VALUE,...", kind="list"),
-    Option("publish", "publish a port to the host", "[IP:]PORT:PORT", kind="list", short="p"),
+    Option(
+        "publish",
+        "publish a port to the host",
+        "[[IP:]PORT:]PORT",
+        kind="list",
+        short="p",
+        details=(
+            "Without a port of the host, a free one is chosen. Ranges of ports are possible: "
+            "8000-8009:80-89."
+        ),
+    ),
     Option("workdir", "working directory in the container", "DIR", short="w", completed=False),
     Option("user", "user name or UID", "USER[:GROUP]", short="u"),
-    Option("hostname", "hostname of the container", "NAME"),
+    Option("hostname", "hostname of the container", "NAME", short="h"),
     Option(
         "network",
         "network: default, none, host or a name",
@@ -59,11 +70,26 @@ SPEC_OPTIONS = (
         details="The default network is a bridge with NAT.",
     ),
     Option("dns", "set a DNS server (default: the host's)", "IP", kind="list"),
+    Option("dns-search", "set a DNS search domain", "DOMAIN", kind="list"),
+    Option("dns-option", "set an option of resolv.conf", "OPTION", kind="list"),
+    Option("dns-opt", value="OPTION", kind="list"),
+    Option("add-host", "add a line to /etc/hosts", "NAME:IP", kind="list"),
     Option("memory", "memory limit", "SIZE", short="m"),
+    Option("shm-size", "size of /dev/shm (default: 64m)", "SIZE"),
     Option("cpus", "number of CPUs: 0.5, 2", "N"),
+    Option("cpu-shares", "relative share of CPU time", "N", kind="number", short="c"),
     Option("pids-limit", "maximum number of processes", "N", kind="number"),
+    Option("oom-score-adj", "OOM score of its processes, -1000 to 1000", "N", kind="number"),
+    Option("ipc", "IPC namespace", "private|host", kind="choice"),
+    Option("group-add", "add a supplementary group", "GID", kind="list"),
     Option("cap-add", "add a capability", "CAP", kind="list"),
     Option("cap-drop", "drop a capability", "CAP", kind="list"),
+    Option(
+        "security-opt",
+        "no-new-privileges or seccomp=unconfined",
+        "OPTION",
+        kind="list",
+    ),
     Option("read-only", "mount the root filesystem read-only"),
     Option("interactive", "keep stdin open", short="i"),
     Option("tty", "allocate a pseudo-terminal", short="t"),
@@ -82,6 +108,23 @@ SPEC_OPTIONS = (
     Option("stop-timeout", "timeout before SIGKILL (default: 10)", "SECONDS", kind="number"),
     Option("pull", "pull policy (default: missing)", "missing|always|never", kind="choice"),
     Option("insecure", "skip an image check: image, tls, http", "CHECK", kind="list"),
+    Option("cidfile", "write the ID to a new file", "FILE"),
+    # Without effect here: all ports can be published, and no health check is run.
+    Option("expose", value="PORT", kind="list"),
+    Option("no-healthcheck"),
+)
+
+# Options of docker and podman without a counterpart: refused by name, not with a suggestion.
+_ELSEWHERE = (
+    *("blkio-weight", "cgroup-parent", "cgroupns", "cpuset-cpus", "device", "domainname", "gpus"),
+    *("init", "ip", "link", "log-driver", "log-opt", "mac-address", "memory-swap"),
+    *("oom-kill-disable", "pid", "platform", "privileged", "publish-all", "storage-opt"),
+    *("sysctl", "tmpfs", "ulimit", "userns", "uts", "volumes-from"),
+    *("health-cmd", "health-interval", "health-retries", "health-start-period"),
+    "health-timeout",
+)
+REFUSED_OPTIONS = tuple(
+    Option(name, value="ocictl has no such option of docker", kind="refused") for name in _ELSEWHERE
 )
 
 _HIGHEST_PORT = 65535
@@ -93,13 +136,18 @@ _PLAIN = ("dir", "tar", "aci")
 _ARCHIVES = (".aci", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst")
 
 
+# z and Z relabel for SELinux, which would refuse nothing here; the others are the defaults.
+_VOLUME_MODES = {"ro", "rw", "z", "Z", "rprivate"}
+
+
 def volume(text: str, directory: str) -> dict[str, Any]:
     """Parse a volume like ``/srv/pages:/pages:ro`` or ``data:/data``.  Raises UsageError."""
     source, colon, rest = text.partition(":")
     target, _, mode = rest.partition(":")
-    if not (source and colon and target) or mode not in ("", "ro", "rw"):
+    modes = set(mode.split(",")) - {""}
+    if not (source and colon and target) or modes - _VOLUME_MODES or modes >= {"ro", "rw"}:
         raise UsageError(f'--volume: invalid volume "{text}"', "SOURCE:TARGET[:ro]")
-    return _volume(source, target, mode == "ro", directory)
+    return _volume(source, target, "ro" in modes, directory)
 
 
 def mount(text: str, directory: str) -> dict[str, Any]:
@@ -138,26 +186,45 @@ def _is_name(source: str) -> bool:
     return "/" not in source and source not in (".", "..")
 
 
-def published_port(text: str) -> dict[str, Any]:
-    """Parse a port like ``8080:80``, ``127.0.0.1:8080:80/udp`` or ``[::1]:8080:80``.
+def published_ports(text: str) -> list[dict[str, Any]]:
+    """Parse ports like ``8080:80``, ``127.0.0.1:8080:80/udp``, ``[::1]:8080:80``, ``80`` or
+    ``8000-8009:80-89``.
 
-    Raises UsageError.
+    Without a port of the host, a free one is chosen.  Raises UsageError.
     """
     ports, _, protocol = text.partition("/")
-    host, colon, inside = ports.rpartition(":")
-    address, _, outside = host.rpartition(":")
-    if not colon or (protocol or "tcp") not in _PROTOCOLS:
+    host, _, inside = ports.rpartition(":")
+    # Without brackets, only the last colon before the port can end the address.
+    address, _, outside = host.rpartition(":") if ":" in host else ("", "", host)
+    protocol = protocol or "tcp"
+    if protocol not in _PROTOCOLS:
         raise _invalid_port(text)
     if address.startswith("[") and address.endswith("]"):
         address = address[1:-1]
     elif ":" in address:
         raise _invalid_port(text)
-    return {
-        "host_ip": address,
-        "host_port": _port_number(outside, text),
-        "port": _port_number(inside, text),
-        "protocol": protocol or "tcp",
-    }
+    targets = _port_range(inside, text)
+    sources = _port_range(outside, text) if outside else [0] * len(targets)
+    if len(sources) != len(targets):
+        raise _invalid_port(text)
+    return [
+        {
+            "host_ip": address,
+            "host_port": source or _free_port(address, protocol),
+            "port": target,
+            "protocol": protocol,
+        }
+        for source, target in zip(sources, targets, strict=True)
+    ]
+
+
+def _port_range(text: str, whole: str) -> list[int]:
+    first, dash, last = text.partition("-")
+    low = _port_number(first, whole)
+    high = _port_number(last, whole) if dash else low
+    if high < low:
+        raise _invalid_port(whole)
+    return list(range(low, high + 1))
 
 
 def _port_number(digits: str, text: str) -> int:
@@ -166,9 +233,57 @@ def _port_number(digits: str, text: str) -> int:
     return int(digits)
 
 
+def _free_port(address: str, protocol: str) -> int:
+    """Return a port that no program of this host listens on now.  Raises UsageError."""
+    import socket
+
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    kind = socket.SOCK_DGRAM if protocol == "udp" else socket.SOCK_STREAM
+    try:
+        with socket.socket(family, kind) as probe:
+            probe.bind((address, 0))
+            port: int = probe.getsockname()[1]
+    except OSError as error:
+        raise UsageError(f"--publish: no free port at {address or 'this host'}: {error}") from None
+    return port
+
+
 def _invalid_port(text: str) -> UsageError:
-    hint = "[IP:]HOST_PORT:CONTAINER_PORT[/tcp|/udp]"
+    hint = "[[IP:]HOST_PORT:]CONTAINER_PORT[/tcp|/udp], or ranges of ports"
     return UsageError(f'--publish: invalid port "{text}"', hint)
+
+
+def extra_host(text: str) -> dict[str, str]:
+    """Parse a host like ``db:10.0.0.2`` or ``db:::1``.  Raises UsageError."""
+    name, colon, address = text.partition(":")
+    if not (name and colon and address):
+        raise UsageError(f'--add-host: invalid host "{text}"', "NAME:IP")
+    return {"name": name, "address": address.removeprefix("[").removesuffix("]")}
+
+
+# Option of --security-opt -> members of the request; "": without effect here.
+_SECURITY: dict[str, dict[str, Any]] = {
+    "no-new-privileges": {"no_new_privileges": True},
+    "no-new-privileges=true": {"no_new_privileges": True},
+    "seccomp=unconfined": {"seccomp": "unconfined"},
+    "apparmor=unconfined": {},
+    "label=disable": {},
+}
+
+
+def security(text: str) -> dict[str, Any]:
+    """Return the members that an option of ``--security-opt`` sets.  Raises UsageError."""
+    known = _SECURITY.get(text.replace(":", "="))
+    if known is None:
+        raise UsageError(f'--security-opt: unsupported option "{text}"', ", ".join(_SECURITY))
+    return known
+
+
+def group(text: str) -> int:
+    """Parse a numeric group.  Raises UsageError."""
+    if not (text.isascii() and text.isdigit() and len(text) < 11):
+        raise UsageError(f'--group-add: "{text}" is not a GID', "names are not supported")
+    return int(text)
 
 
 def restart_policy(text: str) -> dict[str, Any]:
@@ -205,9 +320,26 @@ def _is_archive(image: str) -> bool:
 
 
 # Option -> member of the request, where the value is passed on unchanged.
-_TEXTS = {"name": "name", "workdir": "working_dir", "hostname": "hostname", "pull": "pull_policy"}
-_LISTS = {"dns": "dns", "cap-add": "cap_add", "cap-drop": "cap_drop", "insecure": "insecure"}
-_NUMBERS = {"pids-limit": "pids_limit", "stop-timeout": "stop_timeout"}
+_TEXTS = {
+    "name": "name",
+    "workdir": "working_dir",
+    "hostname": "hostname",
+    "pull": "pull_policy",
+    "ipc": "ipc",
+}
+_LISTS = {
+    "dns": "dns",
+    "dns-search": "dns_search",
+    "cap-add": "cap_add",
+    "cap-drop": "cap_drop",
+    "insecure": "insecure",
+}
+_NUMBERS = {
+    "pids-limit": "pids_limit",
+    "stop-timeout": "stop_timeout",
+    "cpu-shares": "cpu_shares",
+    "oom-score-adj": "oom_score_adj",
+}
 _FLAGS = {"read-only": "read_only", "tty": "tty", "interactive": "stdin", "rm": "auto_remove"}
 
 
@@ -218,9 +350,28 @@ def created(connection: Connection, arguments: Arguments) -> dict[str, Any]:
     if not rootfs and not command:
         raise UsageError("create a container: an image or --rootfs is required", "busybox")
     image = "" if rootfs else command.pop(0)
-    record: dict[str, Any] = connection.post(
-        resource("containers"), spec_of(arguments, image, command)
-    )
+    path = arguments.text("cidfile")
+    if not path:
+        return post_spec(connection, spec_of(arguments, image, command))
+    spec = spec_of(arguments, image, command)
+    try:
+        # Before the container is made: without the file, nobody would know of it.
+        with open(path, "x", encoding="ascii") as file:
+            record = post_spec(connection, spec)
+            file.write(record["id"])
+    except OSError as error:
+        raise HostError(f'write the ID to "{path}"', error) from None
+    except RuntimeFailure:
+        os.unlink(path)
+        raise
+    return record
+
+
+def post_spec(connection: Connection, spec: Spec) -> dict[str, Any]:
+    """Create a container, print the daemon's warnings, and return the container's status."""
+    record: dict[str, Any] = connection.post(resource("containers"), spec)
+    for warning in record.get("warnings", ()):
+        tell("ocictl", f'warning: container "{record["name"]}": {warning}')
     return record
 
 
@@ -232,7 +383,8 @@ def spec_of(arguments: Arguments, image: str, command: list[str]) -> Spec:
     spec: Spec = {}
     rootfs = arguments.text("rootfs")
     if rootfs:
-        spec["rootfs"] = os.path.abspath(rootfs)
+        # The shell does not expand the tilde of --rootfs=~/tree.
+        spec["rootfs"] = os.path.abspath(os.path.expanduser(rootfs))
     else:
         spec["image"] = absolute_image(image, os.getcwd())
     if command:
@@ -258,14 +410,24 @@ def _parsed(arguments: Arguments) -> Spec:
     volumes += [mount(text, os.getcwd()) for text in arguments.list("mount")]
     if volumes:
         spec["volumes"] = volumes
-    if ports := [published_port(text) for text in arguments.list("publish")]:
+    if ports := [port for text in arguments.list("publish") for port in published_ports(text)]:
         spec["ports"] = ports
+    if options := [*arguments.list("dns-option"), *arguments.list("dns-opt")]:
+        spec["dns_options"] = options
+    if hosts := [extra_host(text) for text in arguments.list("add-host")]:
+        spec["hosts"] = hosts
+    if groups := [group(text) for text in arguments.list("group-add")]:
+        spec["group_add"] = groups
+    for option in arguments.list("security-opt"):
+        spec.update(security(option))
     if labels := arguments.list("label"):
         spec["labels"] = {name: value for name, _, value in (one.partition("=") for one in labels)}
-    user, _, group = arguments.text("user").partition(":")
-    spec.update({key: text for key, text in (("user", user), ("group", group)) if text})
+    user, _, primary = arguments.text("user").partition(":")
+    spec.update({key: text for key, text in (("user", user), ("group", primary)) if text})
     if memory := arguments.text("memory"):
         spec["memory"] = byte_count(memory, "memory")
+    if shared := arguments.text("shm-size"):
+        spec["shm_size"] = byte_count(shared, "shm-size")
     if cpus := arguments.text("cpus"):
         spec["cpus"] = milli_cpus(cpus, "--cpus") / 1000
     if restart := arguments.text("restart"):

@@ -64,12 +64,25 @@ GROUPS: Groups = {
     },
     "inspection": {
         "ps": ("ps",),
-        "inspection": ("inspect", "stats", "top", "port"),
+        "inspection": ("inspect", "top", "port"),
+        "stats": ("stats",),
         "logs": ("logs", "events"),
     },
     "processes in containers": {"running": ("exec", "attach")},
+    "files of containers": {"copy": ("cp", "export", "diff")},
+    "volumes": {
+        "volumes": (
+            "volume create",
+            "volume ls",
+            "volume inspect",
+            "volume rm",
+            "volume prune",
+        ),
+    },
     "images, pods and the daemon": {
-        "images": ("images", "pull", "rmi"),
+        "images": ("images", "pull", "rmi", "image ls", "image pull", "image rm"),
+        "login": ("login", "logout"),
+        "image_files": ("image inspect", "history", "tag", "save", "load"),
         "daemon": ("pod ls", "pod stop", "pod rm", "info", "version"),
     },
     "strict commands for scripts, with fixed columns": {
@@ -90,4 +103,5 @@ PROGRAM = Program(
     "Manage containers and images with the daemon ocid.",
     GLOBAL_OPTIONS,
     GROUPS,
+    foreign=("image",),
 )

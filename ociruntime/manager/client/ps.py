@@ -6,7 +6,7 @@ import time
 
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import plain
-from ociruntime.commandline.formats import ago, tabbed
+from ociruntime.commandline.formats import ago, aligned, brief, fitted, tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
@@ -43,6 +43,9 @@ def as_query(words: Sequence[str], known: Sequence[str]) -> str | None:
 TITLES = ["CONTAINER ID", "IMAGE", "COMMAND", "CREATED", "STATUS", "PORTS", "NAMES"]
 SHORT_ID = 12  # digits
 _SHORT_COMMAND = 20  # characters
+_COLUMNS = 80
+# Columns that ``ps`` cuts if the table is too wide, and the fewest characters of each.
+_SHRINKING = {TITLES.index("IMAGE"): 5, TITLES.index("COMMAND"): 7, TITLES.index("PORTS"): 5}
 _ALL = "0.0.0.0"  # noqa: S104 - nothing is bound here
 
 
@@ -56,7 +59,7 @@ def row(record: Record, now: float, *, full: bool = False) -> dict[str, Any]:
         "created": ago(seconds(record["created_at"]), now),
         "state": record["status"],
         "status": status(record, now),
-        "ports": ports(record["ports"]),
+        "ports": ports(open_ports(record)),
         "names": record["name"],
         "labels": Pairs(record["labels"]),
     }
@@ -87,6 +90,11 @@ def command(argv: list[str], *, full: bool) -> str:
     if not full and len(text) > _SHORT_COMMAND:
         text = text[: _SHORT_COMMAND - 1] + "…"
     return f'"{text}"'
+
+
+def open_ports(record: Record) -> list[dict[str, Any]]:
+    """Return the ports that are published now: none once the container has ended."""
+    return list(record["ports"]) if record["status"] in ("running", "paused") else []
 
 
 def ports(forwarded: list[dict[str, Any]]) -> str:
@@ -134,7 +142,33 @@ def run_ps(connection: Connection, arguments: Arguments) -> int:
     if arguments.flag("quiet"):
         return write("".join(f"{one['id']}\n" for one in shown))
     titles = [] if arguments.flag("no-legend") else [TITLES]
-    return write(tabbed([*titles, *map(cells, shown)]))
+    rows = [*titles, *map(cells, shown)]
+    return write(tabbed(rows) if full else table(rows, width()))
+
+
+def width() -> int:
+    """Return the columns of the terminal, at least 80; 80 if standard output is no terminal."""
+    import os
+
+    try:
+        return max(os.get_terminal_size(1).columns, _COLUMNS)
+    except OSError:
+        return _COLUMNS
+
+
+def table(rows: list[list[str]], columns: int) -> str:
+    """Format rows of ``cells`` to fit the columns: shorter times first, then cells that are cut.
+
+    IDs and names stay whole.
+    """
+    rows = fitted(rows, columns, {})
+    if rows and _width(rows) > columns:
+        rows = [[*row[:3], brief(row[3]), brief(row[4]), *row[5:]] for row in rows]
+    return aligned(fitted(rows, columns, _SHRINKING))
+
+
+def _width(rows: list[list[str]]) -> int:
+    return sum(max(map(len, column)) + 2 for column in zip(*rows, strict=True)) - 2
 
 
 COMMANDS = (
@@ -148,12 +182,15 @@ COMMANDS = (
             Option(
                 "last", "show the N latest containers, in any state", "N", kind="number", short="n"
             ),
-            Option("no-trunc", "do not truncate IDs and commands"),
+            Option("no-trunc", "do not truncate anything"),
             NO_LEGEND,
             FILTER,
             FORMAT,
         ),
-        details="Filters: id, name, status, label, ancestor (image), exited (exit code).",
+        details=(
+            "Filters: id, name, label, ancestor (image), exited (exit code), status (created,\n"
+            "running, paused, exited, restarting, removing, unknown, corrupt)."
+        ),
         examples=(
             ("List all containers", "ocictl ps --all"),
             ("Print the names of failed containers", "ocictl ps -f exited=1 --format '{{.Name}}'"),

@@ -11,7 +11,7 @@ from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import Connection, DaemonError, container
-from ociruntime.manager.client.new_container import SPEC_OPTIONS, created
+from ociruntime.manager.client.new_container import REFUSED_OPTIONS, SPEC_OPTIONS, created
 from ociruntime.manager.client.options import CONTAINER_STATUS, DETACH_KEYS_OPTION
 from ociruntime.manager.client.session import DETACHED, Session, parse
 from ociruntime.manager.client.websocket import TEXT, open_websocket
@@ -121,6 +121,8 @@ def run_run(connection: Connection, arguments: Arguments) -> int:
     detach = arguments.flag("detach")
     if arguments.flag("tty") and not arguments.flag("interactive") and not detach:
         raise UsageError("--tty: requires --interactive or --detach", "use -it")
+    if arguments.flag("tty") and not detach:
+        check_terminal("leave out --tty")
     container_id = created(connection, arguments)["id"]
     try:
         attachment = _start(connection, container_id, arguments)
@@ -183,8 +185,8 @@ def exec_request(arguments: Arguments) -> dict[str, Any]:
     """Return the exec request for the daemon.  Raises UsageError."""
     tty = arguments.flag("tty")
     stdin = arguments.flag("interactive")
-    if tty and stdin and not os.isatty(0):
-        raise UsageError("--tty: standard input is not a terminal", "leave out --tty")
+    if tty and stdin and not arguments.flag("detach"):
+        check_terminal("leave out --tty")
     size = _window_size() if tty else None
     return {
         "command": arguments.positional[1:],
@@ -196,6 +198,15 @@ def exec_request(arguments: Arguments) -> dict[str, Any]:
         "detach": arguments.flag("detach"),
         **({"size": size} if size else {}),
     }
+
+
+def check_terminal(hint: str) -> None:
+    """Raise UsageError unless standard input is a terminal.
+
+    Without one, no end of the input reaches the program: a shell would wait for ever.
+    """
+    if not os.isatty(0):
+        raise UsageError("the input device is not a TTY", hint)
 
 
 def _window_size() -> tuple[int, int] | None:
@@ -219,8 +230,15 @@ def variable(word: str) -> str:
 def run_attach(connection: Connection, arguments: Arguments) -> int:
     """Attach; return the container's exit code, or 0 on detach.  Raises RuntimeFailure."""
     keys = parse_keys(arguments.text("detach-keys", DETACH_KEYS))
-    streams = ("stdout", "stderr") if arguments.flag("no-stdin") else ()
-    attachment = Attachment(connection, arguments.positional[0], streams=streams, keys=keys)
+    ref = arguments.positional[0]
+    if arguments.flag("no-stdin"):
+        streams: tuple[str, ...] = ("stdout", "stderr")
+    else:
+        streams = ()
+        spec = connection.get(container(ref))["spec"]
+        if spec.get("tty") and spec.get("stdin"):
+            check_terminal("use --no-stdin")
+    attachment = Attachment(connection, ref, streams=streams, keys=keys)
     try:
         code = attachment.run()
     finally:
@@ -229,7 +247,7 @@ def run_attach(connection: Connection, arguments: Arguments) -> int:
 
 
 # ``--net`` is an alias that docker and podman know.
-NEW_OPTIONS = (*SPEC_OPTIONS, Option("net", value="NAME"))
+NEW_OPTIONS = (*SPEC_OPTIONS, Option("net", value="NAME"), *REFUSED_OPTIONS)
 COMMANDS = (
     Command(
         "run IMAGE [COMMAND [ARG]...]",

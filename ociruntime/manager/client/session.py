@@ -85,7 +85,7 @@ class Session:
         for number in PASSED_ON:
             _signal.signal(number, lambda number, _: self.on_signal(number))
         try:
-            return self._relay(awake)
+            code = self._relay(awake)
         except OSError as error:
             raise HostError("relay the container's streams", error) from None
         finally:
@@ -96,6 +96,9 @@ class Session:
             _signal.set_wakeup_fd(before)
             os.close(awake)
             os.close(waker)
+        if code == DETACHED and os.isatty(1):
+            write_all(1, b"\n")  # the program has left the cursor behind its own prompt
+        return code
 
     def _relay(self, awake: int) -> int:
         """Relay in a poll(2) loop; ``awake`` is readable after a signal, whose handler may send."""

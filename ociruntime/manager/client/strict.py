@@ -13,7 +13,12 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import Connection, container, resource
 from ociruntime.manager.client.containers import stop_timeout
 from ociruntime.manager.client.forms import formatted
-from ociruntime.manager.client.new_container import SPEC_OPTIONS, spec_of
+from ociruntime.manager.client.new_container import (
+    REFUSED_OPTIONS,
+    SPEC_OPTIONS,
+    post_spec,
+    spec_of,
+)
 from ociruntime.manager.client.options import FORMAT, START_STATUS, TIME
 
 TYPE_CHECKING = False
@@ -72,11 +77,13 @@ def nanoseconds(time: str | None) -> str:
 def run_container_create(connection: Connection, arguments: Arguments) -> int:
     """Create a container and print its id.  Raises UsageError."""
     name, *command = arguments.positional
+    if command[1:2] == ["--"]:
+        del command[1]  # as in `NAME --rootfs=DIR sh -- -c SCRIPT`, where it ends the options
     image = arguments.text("image")
     if bool(image) == bool(arguments.text("rootfs")):
         raise UsageError("container create: either --rootfs or --image is required")
     arguments.texts["name"] = name
-    answer = connection.post(resource("containers"), spec_of(arguments, image, command))
+    answer = post_spec(connection, spec_of(arguments, image, command))
     return write(f"created: {answer['id']}\n")
 
 
@@ -108,10 +115,10 @@ def run_container_list(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_container_delete(connection: Connection, arguments: Arguments) -> int:
-    """Remove a stopped container and print its id."""
+    """Remove a container and print its id; a running one only with ``--force``."""
     ref = arguments.positional[0]
     container_id = connection.get(container(ref))["id"]
-    connection.delete(container(container_id))
+    connection.delete(container(container_id, force=arguments.flag("force")))
     return write(f"deleted: {container_id}\n")
 
 
@@ -123,6 +130,7 @@ COMMANDS = (
         options=(
             Option("image", "image to use, unless --rootfs is given", "IMAGE"),
             *SPEC_OPTIONS[1:],
+            *REFUSED_OPTIONS,
         ),
         options_end=2,
         examples=(
@@ -149,5 +157,10 @@ COMMANDS = (
         options=(FORMAT,),
         examples=(("List all containers", "ocictl container list"),),
     ),
-    Command("container delete CONTAINER", "remove a stopped container", run_container_delete),
+    Command(
+        "container delete CONTAINER",
+        "remove a stopped container",
+        run_container_delete,
+        options=(Option("force", "kill a running container first", short="f"),),
+    ),
 )

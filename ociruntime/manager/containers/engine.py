@@ -17,6 +17,7 @@ from ociruntime.manager.containers.pod_status import PodHandle
 from ociruntime.manager.containers.pod_watch import Watcher
 from ociruntime.manager.containers.records import POD, Record, RecordStore
 from ociruntime.manager.containers.settings import Settings
+from ociruntime.manager.containers.volumes import Users, Volumes
 from ociruntime.pods.store import pod_cgroup
 from ociruntime.pods.store.manifest_file import read_object
 from ociruntime.pods.store.phases import each_pod
@@ -26,11 +27,15 @@ log = logging.getLogger("ocid")
 
 
 class Engine:
-    """The services that a container needs from its daemon; it knows no containers itself."""
+    """The services that a container needs from its daemon; it knows no containers itself.
 
-    def __init__(self, settings: Settings) -> None:
+    ``users`` lists the containers that may use volumes.
+    """
+
+    def __init__(self, settings: Settings, users: Users) -> None:
         self.settings = settings
         self.store = RecordStore(settings.root)
+        self.volumes = Volumes(self.store.volumes, users)
         self.names = Names()
         self.events = EventBus(f"{settings.root}/events.jsonl")
         self.programs = Programs(settings)
@@ -128,7 +133,7 @@ class Engine:
 
         Raises ManagerError; the marker ``pod`` names the pod for the roll-back.
         """
-        sandbox, app = specs.pod_requests(spec, container_id, image_id, self.store.volume)
+        sandbox, app = specs.pod_requests(spec, container_id, image_id, self.volumes.make)
         sandbox.uuid_file_save = self.store.path(container_id, POD)
         options = self._global_args(spec)
         run = self.programs.ocipod

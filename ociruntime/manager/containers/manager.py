@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from ociruntime.base.errors import (
@@ -21,10 +21,22 @@ from ociruntime.manager.containers.container import Container
 from ociruntime.manager.containers.engine import Engine, log
 from ociruntime.manager.containers.events import EventBus
 from ociruntime.manager.containers.pod_calls import Programs
-from ociruntime.manager.containers.pod_status import ACTIVE, APP, RESTARTING, STOPPED
+from ociruntime.manager.containers.pod_status import (
+    ACTIVE,
+    APP,
+    CORRUPT,
+    CREATED,
+    PAUSED,
+    REMOVING,
+    RESTARTING,
+    RUNNING,
+    STOPPED,
+    UNKNOWN,
+)
 from ociruntime.manager.containers.records import Answer, Record
 from ociruntime.manager.containers.settings import Settings
 from ociruntime.manager.containers.spec import check_spec
+from ociruntime.manager.containers.volumes import Volumes
 from ociruntime.pods.manifest.build import app_entry
 from ociruntime.pods.store.manifest_file import read_manifest
 
@@ -34,8 +46,9 @@ class Manager:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._engine = Engine(settings)
+        self._engine = Engine(settings, self._volume_users)
         self._containers: dict[str, Container] = {}
+        self._incomplete: dict[str, dict[str, Any]] = {}  # specs of containers being created
 
     @property
     def events(self) -> EventBus:
@@ -45,6 +58,17 @@ class Manager:
     def programs(self) -> Programs:
         """The runner of ``ocipod`` commands, with the manager's directories."""
         return self._engine.programs
+
+    @property
+    def volumes(self) -> Volumes:
+        """The named volumes."""
+        return self._engine.volumes
+
+    def _volume_users(self) -> Iterator[tuple[str, dict[str, Any] | None]]:
+        for container in self._containers.values():
+            yield container.name, None if container.is_corrupt else container.record.spec
+        for container_id, spec in self._incomplete.items():
+            yield spec.get("name") or container_id[:12], spec
 
     # --- the daemon's start and end ---
 
@@ -58,6 +82,7 @@ class Manager:
         Raises ManagerError if another daemon holds the lock, HostError.
         """
         self._engine.open(on_overflow=self._reconcile_all)
+        await asyncio.to_thread(self._clear_volumes)
         for container_id in self._engine.store.ids():
             try:
                 container = await self._load(container_id)
@@ -90,6 +115,12 @@ class Manager:
             await container.pod.settle(container.record)
             container.pod.watch()
         return container
+
+    def _clear_volumes(self) -> None:
+        try:
+            self.volumes.clear()
+        except RuntimeFailure as failure:
+            log.warning("%s", failure)
 
     def _reconcile_all(self) -> None:
         for container in list(self._containers.values()):
@@ -131,6 +162,8 @@ class Manager:
     async def create(self, request: object) -> Answer:
         """Create a container and return its status; after an error, nothing of it remains.
 
+        ``warnings``, if there are any, say what the image asks for and does not get.
+
         Raises BadRequest with the JSON path, Forbidden, Conflict, ManagerError.
         """
         spec = check_spec(request)
@@ -142,6 +175,7 @@ class Manager:
         container_id = names.new_id()
         name = spec.get("name") or names.new_name(engine.names)
         engine.names.reserve(name, container_id)
+        self._incomplete[container_id] = {**spec, "name": name}
         try:
             image_id = await engine.fetch_image(spec)
             await asyncio.to_thread(engine.store.begin, container_id)
@@ -155,7 +189,10 @@ class Manager:
         except BaseException:
             engine.names.release(name, container_id)
             raise
-        return container.inspect()
+        finally:
+            del self._incomplete[container_id]
+        warnings = _warnings(container)
+        return container.inspect() | ({"warnings": warnings} if warnings else {})
 
     async def _create(
         self, spec: dict[str, Any], container_id: str, name: str, image_id: str
@@ -195,30 +232,47 @@ class Manager:
             engine.events.publish("destroy", container_id, name, {"at": container_id})
         await asyncio.to_thread(engine.store.remove, container_id)
 
-    async def prune(self) -> list[str]:
-        """Remove every created or stopped container; return the ids of the removed ones."""
-        removed = []
+    async def prune(self) -> tuple[list[str], int]:
+        """Remove every created or stopped container.
+
+        Returns the ids of the removed ones, and the bytes on disk that they had.
+        """
+        removed, freed = [], 0
         for container in list(self._containers.values()):
+            if container.inspect()["status"] not in (CREATED, STOPPED):
+                continue
+            size = await asyncio.to_thread(self._size, container)
             try:
                 await container.remove(force=False)
             except (Conflict, NotFound):
                 continue
             removed.append(container.id)
-        return removed
+            freed += size
+        return removed, freed
+
+    def _size(self, container: Container) -> int:
+        handle = self._engine.pod_handle(container.record.pod)
+        try:
+            return handle.size()
+        finally:
+            handle.close()
 
     def list(
         self, *, all: bool = True, filters: Mapping[str, list[str]] | None = None
     ) -> list[Answer]:
         """Return the containers, newest first; without ``all`` only running and paused ones.
 
-        ``filters``: ``id`` (prefix), ``name`` (substring), ``status``, ``image``, ``label``
-        (``NAME`` or ``NAME=VALUE``), ``exited`` (exit code).  A container must match one value of
+        ``filters``: ``id`` (prefix), ``name`` (substring), ``status`` (also as ``ps`` shows it,
+        ``exited`` and ``up``), ``image`` (or root filesystem), ``label`` (``NAME`` or
+        ``NAME=VALUE``), ``exited`` (exit code).  A container must match one value of
         every filter.  Raises BadRequest.
         """
         filters = filters or {}
-        for name in filters:
+        for name, values in filters.items():
             if name not in _FILTERS:
                 raise BadRequest(f"filters.{name}", "unknown filter", ", ".join(_FILTERS))
+            for value in values:
+                _check_filter(name, value)
         answers = [
             answer
             for answer in (container.inspect() for container in self._containers.values())
@@ -227,14 +281,43 @@ class Manager:
         return sorted(answers, key=lambda answer: answer["created_at"] or "", reverse=True)
 
 
+def _warnings(container: Container) -> list[str]:
+    """Return what the container's image asks for and does not get."""
+    pod = container.pod.open()
+    if pod is None or not app_entry(read_manifest(pod), APP)["image"].get("healthcheck"):
+        return []
+    return ["the image's HEALTHCHECK is not run"]
+
+
 _FILTERS: dict[str, Callable[[Answer, str], bool]] = {
     "id": lambda one, value: one["id"].startswith(value),
     "name": lambda one, value: value in one["name"],
-    "status": lambda one, value: one["status"] == value,
-    "image": lambda one, value: one["image"] == value,
+    "status": lambda one, value: one["status"] == _status_word(value),
+    "image": lambda one, value: value in (one["image"], one["rootfs"]),
     "label": lambda one, value: _has_label(one["labels"], value),
     "exited": lambda one, value: one["status"] == STOPPED and str(one["exit_code"]) == value,
 }
+
+
+# Words of docker and of the columns of ``ps`` for a status.
+_SYNONYMS = {"exited": STOPPED, "up": RUNNING}
+_STATUSES = (
+    *(CREATED, RUNNING, PAUSED, STOPPED, RESTARTING, REMOVING, UNKNOWN, CORRUPT),
+    *_SYNONYMS,
+)
+
+
+def _status_word(value: str) -> str:
+    word = value.lower()
+    return _SYNONYMS.get(word, word)
+
+
+def _check_filter(name: str, value: str) -> None:
+    """Raise BadRequest if no container can ever pass the filter."""
+    if name == "status" and value.lower() not in _STATUSES:
+        raise BadRequest(f"filters.{name}", f'unknown status "{value}"', ", ".join(_STATUSES))
+    if name == "exited" and not (value.isascii() and value.isdigit()):
+        raise BadRequest(f"filters.{name}", f'"{value}" is not an exit code', "as in exited=1")
 
 
 def _passes(one: Answer, filters: Mapping[str, list[str]]) -> bool:

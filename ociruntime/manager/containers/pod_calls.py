@@ -80,7 +80,7 @@ class Programs:
         except BadRequest:
             raise
         except ManagerError as failure:
-            raise _classified(str(failure)) from None
+            raise classified(str(failure)) from None
 
     async def fetch_with_progress(self, *args: str) -> AsyncIterator[dict[str, Any]]:
         """Run ``ocipod fetch``; yield ``{"progress", "done", "total"}`` objects, then ``{"id"}``.
@@ -111,7 +111,7 @@ class Programs:
                 await process.wait()
         if status or not ids:
             silent = "run ocipod: it failed without an error message"
-            raise _classified(message_of(errors, "ocipod") or silent)
+            raise classified(message_of(errors, "ocipod") or silent)
         yield {"id": ids[-1]}
 
     async def runtime(self, pod: Pod, *args: str) -> str:
@@ -136,10 +136,11 @@ class Programs:
         return out.decode(errors="replace")
 
     async def spawn(
-        self, command: list[str], request: BaseRequest | None = None
+        self, command: list[str], request: BaseRequest | None = None, *, stdin: int | None = None
     ) -> asyncio.subprocess.Process:
-        """Start a command with pipes for its output; its standard input is the request, or empty.
+        """Start a command with pipes for its output.
 
+        Its standard input is ``stdin`` (as for create_subprocess_exec), the request, or empty.
         Raises BadRequest if an argument from the client contains NUL, HostError.
         """
         if any("\0" in arg for arg in command):
@@ -148,7 +149,7 @@ class Programs:
             with _standard_input(request) as file:
                 return await asyncio.create_subprocess_exec(
                     *command,
-                    stdin=file,
+                    stdin=file if stdin is None else stdin,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.PIPE,
                     start_new_session=True,  # the terminal's signals are meant for the daemon alone
@@ -172,7 +173,8 @@ def _standard_input(request: BaseRequest | None) -> IO[bytes]:
     return file
 
 
-def _classified(text: str) -> ManagerError:
+def classified(text: str) -> ManagerError:
+    """Return the error for a message of ``ocipod``: NotFound or Conflict, if it means that."""
     kind = next((kind for part, kind in _MEANING if part in text), ManagerError)
     return kind(text)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from ociruntime.base.deep_tree import disk_usage
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.base.files import read_file
 from ociruntime.pods.store import pod_cgroup
@@ -136,6 +137,14 @@ class PodHandle:
         if self._pod is None and self.uuid:
             self._pod = find(self.directory, self.uuid)
         return self._pod
+
+    def size(self) -> int:
+        """Return the bytes on disk of the pod's files; 0 if it cannot be read."""
+        try:
+            pod = self.pod()
+            return disk_usage(pod.path()) if pod is not None else 0
+        except RuntimeFailure:
+            return 0
 
     def close(self) -> None:
         if self._pod is not None:

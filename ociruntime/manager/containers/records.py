@@ -4,7 +4,7 @@ The manager's data directory has one directory per container, whose files are re
 
 ROOT/lock                            flock(2) held by the daemon
 ROOT/events.jsonl, events.jsonl.1    the event log, see events.py
-ROOT/volumes/NAME                    named volumes
+ROOT/volumes/NAME                    named volumes, see volumes.py
 ROOT/containers/ID/container.state   the record
 ROOT/containers/ID/creating          marker: creation is not finished
 ROOT/containers/ID/replacing         marker: moving to a new pod: {"old": [UUIDs], "pod", "moving"}
@@ -335,13 +335,6 @@ class RecordStore:
             except FileNotFoundError:
                 return
         self._sync(self.containers)
-
-    def volume(self, name: str) -> str:
-        """Return the directory of a named volume, created if missing."""
-        path = f"{self.volumes}/{name}"
-        with _failing(f"make {path}"):
-            os.makedirs(path, 0o755, exist_ok=True)
-        return path
 
     def _replace(self, container_id: str, name: str, data: bytes) -> None:
         path = self.path(container_id, name)

@@ -5,9 +5,11 @@ It is checked by a table, and translated into the requests that ``ocipod`` reads
     {"name", "image" or "rootfs", "command": [...], "entrypoint": [...], "env": {NAME: VALUE},
      "working_dir", "user", "group", "volumes": [{"source" or "name", "target", "read_only"}],
      "ports": [{"host_ip", "host_port", "port", "protocol"}], "network", "hostname", "dns": [...],
-     "memory": bytes, "cpus", "pids_limit", "cap_add": [...], "cap_drop": [...], "read_only", "tty",
-     "stdin", "labels": {NAME: VALUE}, "restart_policy": {"name", "maximum"}, "stop_signal",
-     "stop_timeout", "auto_remove", "pull_policy", "insecure": [...]}
+     "dns_search": [...], "dns_options": [...], "hosts": [{"name", "address"}], "ipc",
+     "shm_size": bytes, "memory": bytes, "cpus", "cpu_shares", "pids_limit", "oom_score_adj",
+     "group_add": [gid], "cap_add": [...], "cap_drop": [...], "no_new_privileges", "seccomp",
+     "read_only", "tty", "stdin", "labels": {NAME: VALUE}, "restart_policy": {"name", "maximum"},
+     "stop_signal", "stop_timeout", "auto_remove", "pull_policy", "insecure": [...]}
 
 Only ``image`` or ``rootfs`` is required.  Unknown members are refused.
 """
@@ -29,7 +31,9 @@ from ociruntime.manager.containers.pod_status import APP
 from ociruntime.pods.bundle.app_config import CAPABILITIES as DEFAULT_CAPABILITIES
 from ociruntime.pods.manifest import request as requests
 from ociruntime.pods.manifest import volumes
+from ociruntime.pods.manifest.isolators import SHARES_RANGE
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
+from ociruntime.pods.manifest.seccomp import EMPTY
 
 Spec = dict[str, Any]
 
@@ -50,7 +54,20 @@ _UNCHANGED = {
     "pids_limit": "pids",
     "stop_signal": "stop_signal",
     "read_only": "readonly_rootfs",
+    "cpu_shares": "cpu_shares",
+    "oom_score_adj": "oom_score_adj",
+    "group_add": "supplementary_gids",
+    "no_new_privileges": "no_new_privileges",
 }
+# The same for the request of its pod.
+_UNCHANGED_FOR_POD = {
+    "dns_search": "dns_search",
+    "dns_options": "dns_opt",
+    "shm_size": "shm_size",
+}
+UNCONFINED = "unconfined"
+_IPC = {"private": "private", "host": "parent"}
+_NO_FILTER = {"mode": "remove", "set": [EMPTY]}
 # Members that a spec may leave out.
 DEFAULTS: dict[str, Any] = {
     "network": "default",
@@ -125,11 +142,17 @@ def _name_servers(where: str, value: Any) -> None:  # noqa: ANN401
     requests.name_servers(where, [word for text in value for word in _parts(text)])
 
 
+def _host(where: str, value: Any) -> None:  # noqa: ANN401
+    members = {"name": requests.host_name, "address": volumes.address}
+    checks.object_of(members, "name", "address")(where, value)
+
+
 def _parts(text: str) -> list[str]:
     return [word for word in text.split(",") if word]
 
 
-def _volume_name(where: str, value: Any) -> None:  # noqa: ANN401
+def check_volume_name(where: str, value: Any) -> None:  # noqa: ANN401
+    """Check the name of a named volume.  Raises BadRequest."""
     checks.nonempty(where, value)
     if set(value) - _LETTERS or value[0] in "._-" or len(value) > 128:
         hint = "letters and digits, after the first also _ . -, at most 128"
@@ -139,7 +162,7 @@ def _volume_name(where: str, value: Any) -> None:  # noqa: ANN401
 def _volume(where: str, value: Any) -> None:  # noqa: ANN401
     members: checks.Members = {
         "source": checks.absolute_path,
-        "name": _volume_name,
+        "name": check_volume_name,
         "target": volumes.target,
         "read_only": checks.flag,
     }
@@ -182,11 +205,21 @@ _MEMBERS: checks.Members = {
     "network": _network,
     "hostname": requests.host_name,
     "dns": _name_servers,
+    "dns_search": checks.list_of(checks.nonempty),
+    "dns_options": checks.list_of(checks.nonempty),
+    "hosts": checks.list_of(_host),
+    "ipc": checks.one_of(*_IPC),
+    "shm_size": requests.size,
     "memory": requests.size,
     "cpus": checks.number(*(limit / 1000 for limit in CPU_RANGE), whole=False),
+    "cpu_shares": checks.number(*SHARES_RANGE),
     "pids_limit": requests.PIDS,
+    "oom_score_adj": checks.number(-1000, 1000),
+    "group_add": checks.list_of(volumes.ID),
     "cap_add": checks.list_of(_capability),
     "cap_drop": checks.list_of(_capability),
+    "no_new_privileges": checks.flag,
+    "seccomp": checks.one_of(UNCONFINED),
     "read_only": checks.flag,
     "tty": checks.flag,
     "stdin": checks.flag,
@@ -277,7 +310,10 @@ def _sandbox(spec: Spec, container_id: str, host_name: str) -> SandboxRequest:
         net=_parts(setting(spec, "network")),
         hostname=host_name,
         dns=[word for text in spec.get("dns") or () for word in _parts(text)],
+        hosts_entry=[f"{one['address']}={one['name']}" for one in spec.get("hosts") or ()],
+        ipc=_IPC[spec["ipc"]] if "ipc" in spec else "auto",
         port=ports,
+        **{field: spec[member] for member, field in _UNCHANGED_FOR_POD.items() if member in spec},
     )
 
 
@@ -293,6 +329,7 @@ def _app(spec: Spec, image_id: str, host_name: str, volume: Callable[[str], str]
         group=spec.get("group") or group,
         environment={"HOSTNAME": host_name, **(spec.get("env") or {})},
         caps_retain=_capabilities(spec),
+        seccomp=_NO_FILTER if spec.get("seccomp") == UNCONFINED else None,
         cpu=round(spec["cpus"] * 1000) if "cpus" in spec else None,
         mnt_volume=[
             {

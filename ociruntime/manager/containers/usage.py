@@ -16,10 +16,12 @@ _LONGEST_COMMAND = 4096  # bytes; the process may set its argument area to gigab
 _NO_LIMIT = 1 << 60  # v1 writes a number near 2^63
 
 
-def usage(uuid: str, app: str) -> dict[str, Any]:
-    """Return ``{"cpu_seconds", "memory", "memory_limit", "pids", "pids_limit"}``.
+def usage(uuid: str, app: str, pid: int = 0) -> dict[str, Any]:
+    """Return ``{"cpu_seconds", "memory", "memory_limit", "pids", "pids_limit", ...}``.
 
-    Memory is in bytes; None means unknown or unlimited.
+    The others are ``network_received``, ``network_sent``, ``block_read`` and ``block_written``.
+    Memory and traffic are in bytes; None means unknown or unlimited.  ``pid``: the container's
+    init, whose network is counted unless it is the host's; 0 if it is not running.
     """
     files = _files(uuid, app)
     cpu = _scaled(files.get("cpuacct.usage"), _NANOSECONDS)
@@ -27,18 +29,67 @@ def usage(uuid: str, app: str) -> dict[str, Any]:
         cpu = _scaled(_of_table(files.get("cpu.stat"), "usage_usec"), _MICROSECONDS)
     memory = _number(files.get("memory.usage_in_bytes") or files.get("memory.current"))
     limit = _number(files.get("memory.limit_in_bytes") or files.get("memory.max"))
+    received, sent = _network(pid)
+    read, written = _blocks(files)
     return {
         "cpu_seconds": cpu,
         "memory": memory,
         "memory_limit": None if limit is None or limit >= _NO_LIMIT else limit,
         "pids": _number(files.get("pids.current")),
         "pids_limit": _number(files.get("pids.max")),
+        "network_received": received,
+        "network_sent": sent,
+        "block_read": read,
+        "block_written": written,
     }
+
+
+def _network(pid: int) -> tuple[int | None, int | None]:
+    """Return the bytes that the process's network has received and sent, without loopback."""
+    try:
+        if not pid or os.stat(f"/proc/{pid}/ns/net").st_ino == os.stat("/proc/self/ns/net").st_ino:
+            return None, None
+        table = read_file(f"/proc/{pid}/net/dev").decode(errors="replace")
+    except OSError:
+        return None, None
+    received = sent = 0
+    for line in table.splitlines()[2:]:
+        name, _, rest = line.partition(":")
+        fields = rest.split()
+        if name.strip() != "lo" and len(fields) > 8:
+            received, sent = received + int(fields[0]), sent + int(fields[8])
+    return received, sent
+
+
+# The files of v1, the recursive one first, and of v2.
+_BLOCK_FILES = (
+    "blkio.throttle.io_service_bytes_recursive",
+    "blkio.throttle.io_service_bytes",
+    "io.stat",
+)
+
+
+def _blocks(files: dict[str, str]) -> tuple[int | None, int | None]:
+    """Return the bytes read from and written to block devices."""
+    table = next((files[name] for name in _BLOCK_FILES if name in files), None)
+    if table is None:
+        return None, None
+    counts = {"read": 0, "write": 0, "rbytes": 0, "wbytes": 0}
+    for line in table.splitlines():
+        words = line.split()
+        if len(words) == 3 and words[2].isdigit():  # v1: 8:0 Read 4096
+            words = [words[0], f"{words[1].lower()}={words[2]}"]
+        for word in words[1:]:  # v2: 8:0 rbytes=4096 wbytes=0 ...
+            name, _, number = word.partition("=")
+            if name in counts and number.isdigit():
+                counts[name] += int(number)
+    return counts["read"] + counts["rbytes"], counts["write"] + counts["wbytes"]
 
 
 _READ = (
     *("cpuacct.usage", "cpu.stat", "memory.usage_in_bytes", "memory.current"),
     *("memory.limit_in_bytes", "memory.max", "pids.current", "pids.max"),
+    *_BLOCK_FILES,
 )
 
 

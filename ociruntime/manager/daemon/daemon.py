@@ -14,6 +14,7 @@ from aiohttp import web
 
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import plain
+from ociruntime.base.process import heed_ignored_signals
 from ociruntime.base.trusted import check_directory
 from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.api.routes import make_application
@@ -101,6 +102,7 @@ def _indented(text: str) -> str:
 
 
 async def _serve(settings: Settings, path: str, group: str) -> None:
+    heed_ignored_signals()
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

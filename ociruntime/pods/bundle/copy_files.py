@@ -6,8 +6,8 @@ import os
 import stat
 from collections.abc import Callable
 
+from ociruntime.base.deep_tree import Place, open_regular, walk
 from ociruntime.base.errors import HostError
-from ociruntime.pods.store.deep_tree import Place, open_regular, walk
 
 PrivateUsers = tuple[int, int] | None  # (first host id, count); None: no user namespace
 

@@ -7,10 +7,12 @@ import os
 from typing import Any
 
 from ociruntime.base.detach_keys import DETACH_KEYS, parse_keys
-from ociruntime.base.errors import UsageError
+from ociruntime.base.errors import RuntimeFailure, UsageError
+from ociruntime.base.log import Log
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
+from ociruntime.pods.bundle.runtime_calls import OWN_FAILURE
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import TIME
 from ociruntime.pods.operations import app_exec
@@ -119,10 +121,17 @@ def run_app_exec(context: Context, arguments: Arguments) -> int:
     )
     pod = open_pod(context.directory, uuid)
     app = choose_app(pod, arguments.text("app"))
-    if not arguments.flag("detach"):
-        app_exec.become_command(pod, app, command, arguments.text("log"))
-    app_exec.start_command(pod, app, command)
-    return 0
+    log = arguments.text("log")
+    if arguments.flag("detach"):
+        app_exec.start_command(pod, app, command)
+        return 0
+    try:
+        app_exec.become_command(pod, app, command, log)
+    except RuntimeFailure as error:
+        if not log:
+            raise
+        Log(log, "json").error(str(error))  # its reader cannot tell our status from the program's
+        return OWN_FAILURE
 
 
 SHELL = "/bin/sh"
@@ -213,10 +222,16 @@ COMMANDS = (
             _APP,
             Option("tty", "allocate a pseudo-terminal", short="t"),
             Option("detach", "run in the background", short="d"),
-            Option("user", "numeric user and group", "UID[:GID]", short="u"),
+            Option(
+                "user",
+                "user name or UID",
+                "USER[:GROUP]",
+                short="u",
+                details="Names are looked up in the app's /etc/passwd and /etc/group.",
+            ),
             Option("env", "set an environment variable", "NAME=VALUE", kind="list", short="e"),
             Option("cwd", "working directory in the app", "DIR", completed=False),
-            Option("log", "log file for errors of the runtime, as JSON", "FILE"),
+            Option("log", "log file for errors, as JSON", "FILE"),
         ),
         options_end=2,
         details="Exits with the status of the command.",

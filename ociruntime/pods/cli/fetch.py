@@ -84,6 +84,28 @@ def _fetch(
     return image
 
 
+def run_image_load(context: Context, arguments: Arguments) -> int:
+    """Load the images of each archive, and print their names and ids."""
+    from ociruntime.images.load import load
+    from ociruntime.images.trust.permission import Permission
+
+    settings = Settings(context.system_config, context.local_config, context.user_config)
+    with Store(context.directory) as store:
+        permission = Permission(store, settings, context.insecure)
+
+        def fetched(text: str) -> Image:
+            return _fetch(context, store, text, "update", None)
+
+        def warn(warning: str) -> None:
+            tell("ocipod", warning)
+
+        for path in arguments.positional:
+            place = os.path.abspath(path)
+            for image, names in load(store, place, fetched, permission, settings, warn):
+                write_lines([" ".join([image.id, *names])])
+    return 0
+
+
 def _signature(arguments: Arguments) -> bytes | None:
     path = arguments.text("signature")
     if not path:
@@ -208,6 +230,18 @@ COMMANDS = (
                 "ocipod --insecure-options=image fetch oci:./busybox:latest",
             ),
         ),
+    ),
+    Command(
+        "image load FILE...",
+        "load the images of an archive under their names",
+        run_image_load,
+        details=(
+            "FILE is an archive of `docker save`, `podman save` or `ocipod image export`, or\n"
+            "an OCI image layout. Prints the ID and the names of each image. Another image of\n"
+            "the same name loses it. The signature policy applies to the file and to each\n"
+            "name."
+        ),
+        examples=(("Load an archive", "docker save web >web.tar; ocipod image load web.tar"),),
     ),
     Command(
         "trust FILE...",

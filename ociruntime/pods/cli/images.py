@@ -122,12 +122,16 @@ def run_image_rm(context: Context, arguments: Arguments) -> int:
     The lock of ``prepare`` is held, so that no image is removed that a new pod is about to use.
     """
     status = count = freed = 0
-    force = arguments.flag("force")
+    force, untag = arguments.flag("force"), arguments.flag("untag")
     with Store(context.directory) as store, prepare_lock(context.directory, exclusive=True):
         used = set() if force else used_images(context.directory)
         for text in arguments.positional:
             try:
                 record = look_up(store, text)
+                if untag and not _is_id(text, record) and store.remove_name(record.id, record.name):
+                    count += 1
+                    write_lines([f"untagged {record.name}"])
+                    continue
                 if record.id in used:
                     hint = "--force removes it anyway"
                     raise ImageError(f'image "{text}" is used by a pod', hint)
@@ -139,6 +143,10 @@ def run_image_rm(context: Context, arguments: Arguments) -> int:
                 status = _FAILED
     write(f"{count} of {len(arguments.positional)} removed, {amount(freed)} freed\n")
     return status
+
+
+def _is_id(text: str, record: Record) -> bool:
+    return record.id.partition(":")[2].startswith(text.removeprefix("sha256:"))
 
 
 def _remove_image(context: Context, store: Store, record: Record) -> int:
@@ -164,7 +172,7 @@ _GRACE = 24 * 3600.0  # seconds
 def run_image_gc(context: Context, arguments: Arguments) -> int:
     """Remove unused trees and images, then stray files.
 
-    Stray files include downloads that were interrupted and not resumed within the grace period.
+    Stray files include interrupted downloads, whatever their age.
     The lock of ``prepare`` is held, because a pod being prepared does not name its images yet.  It
     may have looked them up just before it waits for the lock, so the last use of an image is
     checked again before its removal.  If the images of a pod cannot be read, nothing is removed.
@@ -189,7 +197,7 @@ def run_image_gc(context: Context, arguments: Arguments) -> int:
         of_images = _remove_images(store, found.images, before)
         swept = store.sweep()
         trees.sweep()
-        cut = remove_stale(f"{store.path}/partial", grace)
+        cut = remove_stale(f"{store.path}/partial", 0)
     removed = f"{of_images[0]} images, {of_trees[0]} trees and {swept[0] + cut[0]} stray files"
     freed = of_images[1] + of_trees[1] + swept[1] + cut[1]
     return write(f"{removed} removed, {amount(freed)} freed\n")
@@ -325,7 +333,10 @@ COMMANDS = (
         "image rm IMAGE...",
         "remove images from the store",
         run_image_rm,
-        options=(Option("force", "remove images in use; pods keep the unpacked tree"),),
+        options=(
+            Option("force", "remove images in use; pods keep the unpacked tree"),
+            Option("untag", "remove only the name if the image has others"),
+        ),
         details=(
             "Removes an image with all its names. If one image cannot be removed, the others\n"
             "are, and the exit status is 254."

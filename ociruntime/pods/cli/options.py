@@ -55,10 +55,13 @@ GROUPS: Groups = {
     "apps of a running pod": {
         "running": ("app sandbox", "app add"),
         "apps": ("app start", "app stop", "app rm", "app list", "app status", "app exec"),
+        "app_files": ("app copy-out", "app copy-in", "app diff"),
     },
     "images": {
-        "fetch": ("fetch", "trust", "config"),
+        "fetch": ("fetch", "image load", "trust", "config"),
+        "login": ("login", "logout"),
         "images": ("image list", "image rm", "image gc", "image verify", "image cat-manifest"),
+        "image_details": ("image inspect", "image history", "image tag"),
         "exports": ("image export", "image extract", "image render"),
     },
     "": {"monitor": ("monitor",)},

@@ -14,6 +14,7 @@ from ociruntime.commandline.formats import ago, as_json, date, tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell, write, write_lines
 from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.progress import amount
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import FORMAT, TIME, UUID_FILE
 from ociruntime.pods.garbage import garbage
@@ -176,6 +177,7 @@ def run_gc(context: Context, arguments: Arguments) -> int:
     grace = _period(arguments, "grace-period", garbage.GRACE)
     expiry = _period(arguments, "expire-prepared", garbage.EXPIRY)
     mark_only = arguments.flag("mark-only")
+    freed: list[int] = []
     for kind, uuid, text in garbage.collect(context.directory, grace, expiry, mark_only=mark_only):
         if kind == garbage.COLLECTING:
             write(f'Garbage collecting pod "{uuid}"\n')
@@ -183,8 +185,13 @@ def run_gc(context: Context, arguments: Arguments) -> int:
             _print(f'moving pod "{uuid}" to garbage')
         elif kind == garbage.KEPT:
             _print(f'pod "{uuid}" not removed: {text}')
+        elif kind == garbage.FREED:
+            freed.append(int(text))
         else:
             tell("ocipod", f'pod "{uuid}": {text}')
+    if freed:
+        pods = "1 pod" if len(freed) == 1 else f"{len(freed)} pods"
+        _print(f"{pods} removed, {amount(sum(freed))} freed")
     return 0
 
 

@@ -208,12 +208,21 @@ def run_app_sandbox(context: Context, arguments: Arguments) -> int:
     return write(f"{uuid}\n")
 
 
+# The other commands on apps call the name of the app so.
+_APP = Option("app", value="APP", short="a")
+
+
 def parse_app_add(words: list[str], program: Arguments) -> PodArguments:
     """Parse the arguments of ``app add``.  Raises UsageError."""
-    options = (*APP_OPTIONS, *ADD_OPTIONS)
-    return parse_pod_arguments(
+    options = (*APP_OPTIONS, *ADD_OPTIONS, _APP)
+    parsed = parse_pod_arguments(
         words, (REQUEST,), options, GLOBAL_OPTIONS, leading=1, single=True, program=program
     )
+    for app in parsed.apps:
+        texts = app.options.texts
+        if (name := texts.pop("app", "")) and texts.setdefault("name", name) != name:
+            raise UsageError("app add: --app and --name are different", "leave out --app")
+    return parsed
 
 
 def run_app_add(context: Context, parsed: PodArguments) -> int:

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 
+from ociruntime.base.deep_tree import disk_usage
 from ociruntime.base.errors import PodError, RuntimeFailure
 from ociruntime.base.fault import fault
 from ociruntime.pods.garbage import sweep
@@ -37,6 +38,7 @@ EXPIRY = 24 * 3600.0  # seconds until a prepared pod that was not run is removed
 
 MOVED = "moved"  # kinds of events; "moved" is "marked as garbage"
 COLLECTING = "collecting"
+FREED = "freed"  # removed; the message is the number of bytes on disk that it had
 KEPT = "kept"
 PROBLEM = "problem"
 
@@ -157,8 +159,10 @@ def _sweep(directory: str, phase: str, uuid: str, grace: float) -> Iterator[Even
                 yield KEPT, uuid, f"still within grace period ({remaining:.0f} s left)"
             elif phases.lock_within(pod, phase, 0):
                 yield COLLECTING, uuid, ""
+                size = disk_usage(pod.path())
                 for problem in _remove(pod):
                     yield PROBLEM, uuid, problem
+                yield FREED, uuid, str(size)
     except RuntimeFailure as failure:
         yield PROBLEM, uuid, str(failure)
 

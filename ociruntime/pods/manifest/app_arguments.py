@@ -2,8 +2,9 @@
 
     [OPTION]... IMAGE [OPTION]... [-- ARG]... [--- IMAGE [OPTION]... [-- ARG]...]...
 
-An app option applies to the image before it.  What follows ``--``, up to ``---`` or the end, are
-the image's arguments.  Pod options may stand anywhere except among arguments.
+An app option applies to the image before it; before the first image only if there is no other.
+What follows ``--``, up to ``---`` or the end, are the image's arguments.  ``---`` may also stand
+between images without arguments.  Pod options may stand anywhere except among arguments.
 """
 
 from __future__ import annotations
@@ -68,20 +69,23 @@ def parse_pod_arguments(
     of_pod = [(pod_options, pod.options)]
     if program:
         of_pod.append((global_options, program))
+    first = Arguments(as_runc=False)  # the options of the first app
+    early = ""  # one of them that was given before its image
     at = 0
     while at < len(words):
         word = words[at]
         at += 1
         if word == ARGUMENTS_BEGIN:
             at = _read_arguments(words, at, pod, len(words) if single else _end(words, at))
+        elif word == ARGUMENTS_END and pod.apps and not single:
+            continue
         elif word == ARGUMENTS_END:
             raise UsageError(f'"{ARGUMENTS_END}" must follow the arguments of an image', _FORM)
         elif is_option(word):
             if pod.apps:
                 scopes = [(app_options, pod.apps[-1].options), *of_pod]
             else:
-                scopes = of_pod
-                _check_position(word, app_options, (*pod_options, *global_options))
+                scopes = [*of_pod, (app_options, first)]
             at += parse_option(word, words[at:], scopes)
         elif len(pod.positional) < leading:
             pod.positional.append(word)
@@ -89,6 +93,13 @@ def parse_pod_arguments(
             raise UsageError("the image's name must not be empty", _FORM)
         else:
             pod.apps.append(AppArguments(word))
+            if len(pod.apps) == 1:
+                early = first.first_name()
+                pod.apps[0].options = first
+            elif early:
+                raise _misplaced(early)
+    if not pod.apps and (early := first.first_name()):
+        raise _misplaced(early)
     return pod
 
 
@@ -116,10 +127,5 @@ def _read_arguments(words: list[str], at: int, pod: PodArguments, end: int) -> i
     return end + 1
 
 
-def _check_position(
-    word: str, app_options: Sequence[Option], other_options: Sequence[Option]
-) -> None:
-    """Refuse an app option before the first image.  Raises UsageError."""
-    name = word.lstrip("-").partition("=")[0]
-    if name in [one.name for one in app_options] and name not in [o.name for o in other_options]:
-        raise UsageError(f"--{name} must follow an image", "it applies to the image before it")
+def _misplaced(name: str) -> UsageError:
+    return UsageError(f"--{name} must follow an image", "it applies to the image before it")

@@ -6,8 +6,9 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from ociruntime.base.errors import PodError, UsageError
+from ociruntime.base.errors import HostError, PodError, UsageError
 from ociruntime.pods.bundle.runtime_calls import RuntimeCalls, failure, find_runtime
+from ociruntime.pods.bundle.users import Account, account
 from ociruntime.pods.manifest.environment import with_term
 from ociruntime.pods.store.description import app_record
 from ociruntime.pods.store.manifest_file import read_object, read_runtime_config
@@ -17,7 +18,8 @@ from ociruntime.pods.store.pod import Pod
 class Command:
     """A command to execute in an app; ``env`` (``NAME=VALUE``) extends the app's environment.
 
-    ``user`` is ``UID[:GID]``.  Empty, ``user`` and ``cwd`` default to those of the app's process.
+    ``user`` is ``USER[:GROUP]``, names or numbers.  Empty, ``user`` and ``cwd`` default to those of
+    the app's process.
     """
 
     __slots__ = ("argv", "cwd", "env", "tty", "user")
@@ -85,38 +87,75 @@ def _runtime_of(pod: Pod, app: str) -> RuntimeCalls:
 
 
 def _exec_arguments(runtime: RuntimeCalls, pod: Pod, app: str, command: Command) -> list[str]:
-    """Return the arguments of the runtime's ``exec``.  Raises UsageError."""
+    """Return the arguments of the runtime's ``exec``.  Raises UsageError, PodError."""
     container = runtime.container(app)
-    if command.env or command.tty:
+    if command.env or command.tty or command.user:
         own = read_object(pod, f"apps/{app}/bundle/config.json") or {}
-        process = process_with(own.get("process") or {}, command)
+        process = process_with(own.get("process") or {}, command, _root_of(pod, app))
         return ["--process", _memory_file(process), container]
-    options = ["--user", command.user] if command.user else []
-    options += ["--cwd", command.cwd] if command.cwd else []
+    options = ["--cwd", command.cwd] if command.cwd else []
     return [*options, container, *command.argv]
 
 
-def process_with(own: Mapping[str, Any], command: Command) -> dict[str, Any]:
+def _root_of(pod: Pod, app: str) -> str:
+    """Return the path of the root directory that the app's processes have now.
+
+    Its /etc/passwd may differ from the image's.  If the app exits meanwhile, the runtime's exec
+    fails, whatever was found there.
+    """
+    return f"/proc/{app_record(pod, app).get('pid') or 0}/root"
+
+
+def process_with(own: Mapping[str, Any], command: Command, root: str = "") -> dict[str, Any]:
     """Return the OCI ``process`` for ``command``, derived from the app's ``own``.
 
     Needed for ``--env``, where runtimes differ: runc adds to the app's variables, crun replaces
-    them; and for TERM on a terminal.  Raises UsageError.
+    them; for TERM on a terminal; and for ``--user``, with names from the app's ``root``.  Raises
+    UsageError, PodError.
     """
     process = {**own, "args": list(command.argv), "terminal": command.tty}
-    variables = [*(own.get("env") or ()), *command.env]
-    process["env"] = with_term(variables) if command.tty else variables
+    variables = list(own.get("env") or ())
     if command.user:
-        process["user"] = {**(own.get("user") or {}), **_ids(command.user)}
+        old, new = _accounts(root, own.get("user") or {}, command.user)
+        process["user"] = {"uid": new.uid, "gid": new.gid}
+        if new.additional:
+            process["user"]["additionalGids"] = new.additional
+        variables = _for_account(variables, old, new)
+    variables += command.env
+    process["env"] = with_term(variables) if command.tty else variables
     if command.cwd:
         process["cwd"] = command.cwd
     return process
 
 
-def _ids(user: str) -> dict[str, int]:
-    numbers = user.split(":")
-    if len(numbers) > 2 or not all(one.isascii() and one.isdigit() for one in numbers):
-        raise UsageError(f"--user {user}: must be UID[:GID]", "names are not supported")
-    return dict(zip(("uid", "gid"), map(int, numbers), strict=False))
+def _accounts(root: str, own: Mapping[str, Any], user: str) -> tuple[Account, Account]:
+    """Return the app's account, and the one of ``user``, ``USER[:GROUP]``.
+
+    Raises UsageError, PodError.
+    """
+    name, colon, group = user.partition(":")
+    if not name or (colon and not group) or "/" in user or ":" in group:
+        raise UsageError(f'--user: "{user}" is not a user', "USER[:GROUP], names or numbers")
+    try:
+        return account(root, str(own.get("uid", 0)), "", []), account(root, name, group, [])
+    except OSError as error:
+        raise HostError(f"look up user {user} in {root}", error) from None
+
+
+# Variable -> what it says of an account.
+_OF_ACCOUNT = {"HOME": "home", "USER": "name", "LOGNAME": "name", "SHELL": "shell"}
+
+
+def _for_account(variables: list[str], old: Account, new: Account) -> list[str]:
+    """Return the variables with those that describe the account ``old`` describing ``new``."""
+    result = []
+    for word in variables:
+        name, _, value = word.partition("=")
+        member = _OF_ACCOUNT.get(name)
+        of_old = bool(member) and value == getattr(old, str(member))
+        own = str(getattr(new, str(member))) if of_old else ""
+        result.append(f"{name}={own}" if own else word)
+    return result
 
 
 def _memory_file(document: dict[str, Any]) -> str:

@@ -84,6 +84,8 @@ class _Client:
                     if not self._send_input():
                         poll.unregister(0)
                     if self._watch.detaching:
+                        if os.isatty(1):
+                            os.write(1, b"\r\n")  # the app has left the cursor behind its prompt
                         return 0
                     continue
                 code = self._receive()

@@ -6,11 +6,13 @@ import gzip
 import hashlib
 import json
 import os
+import shutil
 import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 from ociruntime.base.errors import HostError, ImageError, PodError, reason
@@ -23,16 +25,18 @@ from ociruntime.images.model.limits import Budget, Limits
 from ociruntime.images.model.media_types import OCI_LAYER
 from ociruntime.images.store.made_image import StoredLayer, manifest_of, to_bytes
 from ociruntime.images.store.store import Store
+from ociruntime.images.tar.layer_writer import LayerTar, Member, of_directory
+from ociruntime.images.tar.streams import CHUNK
 from ociruntime.pods.bundle import overlay
 from ociruntime.pods.bundle.own_mounts import mount
 from ociruntime.pods.manifest.build import app_entry
-from ociruntime.pods.operations.layer_tar import write_layer
 from ociruntime.pods.store.lock import open_directory, try_lock
 from ociruntime.pods.store.manifest_file import read_manifest, read_object, read_runtime_config
 from ociruntime.pods.store.pod import GONE, MARKED, Pod
 
 ENDED = ("exited", "exited garbage")
 _MS_REC, _MS_PRIVATE = 1 << 14, 1 << 18
+_MOST = 1 << 62  # no limit
 # Mount points of files that the pod provides; exported only if they have content of their own.
 _MOUNTED_FILES = ("etc/hosts", "etc/resolv.conf", "etc/hostname")
 
@@ -118,21 +122,25 @@ def exported(
     base = None if whole else _base(store, known)
     home = f"apps/{app_name}"
     here = f"/proc/self/fd/{pod.fd}/{home}"
-    budget = Budget(limits, _any_room)
+    # What a running program could create must be exportable; only the size is limited.
+    budget = Budget(replace(limits, files=_MOST, depth=_MOST), lambda: (_MOST, _MOST))
     try:
         file = tempfile.TemporaryFile(dir=directory)
         if not whole:
-            skipped = _unused(here)
-            layer = _pack(file, lambda to: write_layer(f"{here}/upper", to, budget, shift, skipped))
+            upper = of_directory(
+                f"{here}/upper", budget, shift=shift, upper=True, skipped=_unused(here)
+            )
+            layer = _pack(file, lambda to: _write(upper, to))
         elif settings.get("overlay"):
             tree = f"{settings['directory']}/cas/tree/{known['tree']}/rootfs"
             layer = _pack(file, lambda to: _merged(tree, pod.fd, home, to, budget, users))
         else:
-            layer = _pack(file, lambda to: write_layer(f"{here}/bundle/rootfs", to, budget, shift))
-    except ImageError as error:
-        raise ImageError(
-            f'pack app "{app_name}" of pod {pod.uuid}: {error.message}', error.hint
-        ) from None
+            rootfs = of_directory(f"{here}/bundle/rootfs", budget, shift=shift)
+            layer = _pack(file, lambda to: _write(rootfs, to))
+    except (HostError, ImageError) as error:
+        why = error.message.replace(here, home)
+        message = f'pack app "{app_name}" of pod {pod.uuid}: {why}'
+        raise ImageError(message, error.hint) from error
     except OSError as error:
         raise HostError(f'pack app "{app_name}" of pod {pod.uuid}', error) from error
     blobs.new[layer.digest] = file
@@ -140,9 +148,8 @@ def exported(
     return _image(known, [*stored, layer], blobs, directory, f"{pod.uuid}/{app_name}")
 
 
-def _any_room() -> tuple[int, int]:
-    """Stand in for the free space, which is not known: the layer is compressed."""
-    return 1 << 62, 1 << 62
+def _write(members: Iterator[Member], target: BinaryIO) -> None:
+    shutil.copyfileobj(LayerTar(members), target, CHUNK)
 
 
 def _base(store: Store, known: dict[str, Any]) -> Image:
@@ -195,7 +202,7 @@ def _pack(file: BinaryIO, write: Callable[[BinaryIO], None]) -> StoredLayer:
     stored = _Hashing(file)
     with gzip.GzipFile(fileobj=stored, mode="wb", mtime=0, filename="") as packed:
         plain = _Hashing(packed)
-        write(plain)  # type: ignore[arg-type]  # tarfile needs write() only
+        write(plain)  # type: ignore[arg-type]  # only write() is called
     file.flush()
     return StoredLayer(
         f"sha256:{stored.hash.hexdigest()}",
@@ -249,11 +256,11 @@ def _write_merged(
     mount("", "/", "", _MS_REC | _MS_PRIVATE)
     if not users:
         overlay.mount_overlay(tree, home, root)
-        write_layer(root, target, budget)
+        _write(of_directory(root, budget), target)
         return
     with overlay.UserNamespace(users["shift"], users["count"]) as namespace:
         overlay.mount_overlay(tree, home, root, namespace)
-        write_layer(root, target, budget, users["shift"])
+        _write(of_directory(root, budget, shift=users["shift"]), target)
 
 
 def _image(

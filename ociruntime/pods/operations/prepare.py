@@ -164,6 +164,8 @@ def fetch_image(request: Request, store: Store, reference: str, signature: str =
         signature=data,
         warn=request.warn,
     )
+    if image.has_healthcheck:
+        request.warn(f'image "{image.name or image.id}": its HEALTHCHECK is not run')
     return image
 
 

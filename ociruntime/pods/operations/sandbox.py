@@ -126,6 +126,8 @@ def _add(pod: Pod, request: Request, app: AppRequest, image: Image) -> str:
         check_owners(draft.manifest["volumes"], settings["private_users"]["count"])
     entry = add_app(draft, app, image, [], {}, {})
     name = str(entry["name"])
+    if image.has_healthcheck:
+        entry["image"]["healthcheck"] = True  # ocid warns of it
     for warning in draft.warnings:
         request.warn(warning)
     volumes = [

@@ -14,7 +14,7 @@ from ociruntime.base.linux import SIGKILL
 from ociruntime.commandline.signal_names import signal_number
 from ociruntime.pods.bundle.own_mounts import unmount
 from ociruntime.pods.bundle.pod_context import PodContext
-from ociruntime.pods.bundle.runtime_calls import failure, failure_code
+from ociruntime.pods.bundle.runtime_calls import OWN_FAILURE, failure, failure_code
 from ociruntime.pods.loop import worker
 from ociruntime.pods.loop.loop import Timer
 from ociruntime.pods.loop.worker import Outcome
@@ -25,6 +25,7 @@ from ociruntime.pods.supervisor.app_streams import AppStreams, ConsoleListener
 
 Done = Callable[[RuntimeFailure | None], None]
 App = dict[str, Any]
+NOT_STARTED = "not started"  # the reason of an app that was stopped before its program ran
 
 
 class AppRun:
@@ -254,8 +255,11 @@ class AppRun:
         if self._kill_timer is not None:
             self._kill_timer.cancel()
             self._kill_timer = None
+        stopped_early = self._cancelled and self.record["state"] == "prepared"
         self.record.update(state="exited", finished=json_files.now(), pid=None)
-        if self._failure is not None:
+        if stopped_early:  # its exit status would be that of what waited to become the program
+            self.record.update(exit_code=OWN_FAILURE, reason=NOT_STARTED)
+        elif self._failure is not None:
             text = str(self._failure)
             self.record.update(exit_code=failure_code(text), reason=text)
             if self._log is not None:

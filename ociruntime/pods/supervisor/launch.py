@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
 from ociruntime.base.errors import HostError, PodError, RuntimeFailure, reason
-from ociruntime.base.process import inheritable_descriptors
+from ociruntime.base.process import heed_ignored_signals, inheritable_descriptors
 from ociruntime.pods.store.pod import Pod
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def _be_background(pod: Pod, warn: Say, telling: int) -> NoReturn:
     tell = _teller(telling)
     try:
         os.setsid()
+        heed_ignored_signals()
         null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         log = os.open(MONITOR_LOG, flags, 0o640, dir_fd=pod.fd)

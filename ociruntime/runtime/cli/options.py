@@ -43,10 +43,7 @@ GLOBAL_OPTIONS = (
     Option(
         "debug",
         "set the log level to debug and show tracebacks",
-        details=(
-            "With the Python package jsonschema installed, all faults in the shape of "
-            "config.json are listed, not only the first."
-        ),
+        details="All faults in the shape of config.json are listed, not only the first.",
     ),
     Option(
         "cgroup-manager",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posix
 
 from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
-from ociruntime.base.json_text import dump
+from ociruntime.base.json_text import dump, parse
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
@@ -15,7 +15,7 @@ from ociruntime.runtime.lifecycle.options import Context
 from ociruntime.runtime.lifecycle.pause import pause, resume
 from ociruntime.runtime.lifecycle.ps import process_ids, process_table
 from ociruntime.runtime.lifecycle.update import WHERE, update
-from ociruntime.runtime.spec.load import LARGEST, parse, read
+from ociruntime.runtime.spec.load import LARGEST, read
 
 
 def run_ps(context: Context, arguments: Arguments) -> int:

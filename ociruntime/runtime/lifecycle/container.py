@@ -11,12 +11,11 @@ import posix
 
 from ociruntime.base.errors import ContainerError, HostError, NoSuchContainer
 from ociruntime.base.files import exists, read_file, replace_file, write_new
-from ociruntime.base.json_text import dump
+from ociruntime.base.json_text import dump, parse
 from ociruntime.base.process import is_alive
 from ociruntime.runtime.host.gate import NAME as GATE_NAME
 from ociruntime.runtime.host.gate import is_waiting
 from ociruntime.runtime.host.state_directory import LOCK_SECONDS, Lock, find_directory
-from ociruntime.runtime.spec.load import parse
 from ociruntime.runtime.spec.state import SPEC_VERSION, state_document
 
 TYPE_CHECKING = False

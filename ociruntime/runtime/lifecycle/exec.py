@@ -315,9 +315,10 @@ def process_of(config: Config, options: ExecOptions, warnings: list[str]) -> Pro
 
 
 def _from_file(path: str) -> Process:
+    from ociruntime.base.json_text import parse
     from ociruntime.runtime.spec import shape
     from ociruntime.runtime.spec.check import check
-    from ociruntime.runtime.spec.load import parse, read
+    from ociruntime.runtime.spec.load import read
 
     document: Any = parse(read(path), path.rpartition("/")[2])
     if isinstance(document, dict) and isinstance(user := document.setdefault("user", {}), dict):

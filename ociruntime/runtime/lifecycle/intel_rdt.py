@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
 from ociruntime.base.files import exists, read_file, write_new
-from ociruntime.base.json_text import dump
+from ociruntime.base.json_text import dump, parse
 from ociruntime.runtime.host import resctrl
 from ociruntime.runtime.plan.intel_rdt import Group, Placement, group_path, lines, place
-from ociruntime.runtime.spec.load import parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

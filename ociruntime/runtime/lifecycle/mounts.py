@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ociruntime.base.errors import HostError, NotRunning, RuntimeFailure, StepError
 from ociruntime.base.files import read_file, replace_file
-from ociruntime.base.json_text import dump
+from ociruntime.base.json_text import dump, parse
 from ociruntime.base.linux import CLONE_NEWNS
 from ociruntime.base.mountinfo import Mount as ShownMount
 from ociruntime.base.mountinfo import parse_mountinfo
@@ -38,7 +38,7 @@ from ociruntime.runtime.plan.ops import (
 from ociruntime.runtime.plan.plan import Operation, Plan, field
 from ociruntime.runtime.spec import shape
 from ociruntime.runtime.spec.check import check
-from ociruntime.runtime.spec.load import parse, read
+from ociruntime.runtime.spec.load import read
 from ociruntime.runtime.spec.validate import validate_mounts
 
 if TYPE_CHECKING:

@@ -10,11 +10,10 @@ import posix
 
 from ociruntime.base.errors import ConfigError, HostError, RuntimeFailure
 from ociruntime.base.files import read_file, replace_file
-from ociruntime.base.json_text import dump
+from ociruntime.base.json_text import dump, parse
 from ociruntime.base.rtnetlink import OWN_NAMESPACE, inside
 from ociruntime.runtime.host.network_devices import Device, bring_back, carry_over, survey
 from ociruntime.runtime.host.network_namespace import NetworkNamespace
-from ociruntime.runtime.spec.load import parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -185,11 +185,19 @@ def _check_joined(config: Config) -> None:
 
 def _list_problems(log: Log, options: CreateOptions, first: ConfigError) -> None:
     """Log the other violations of the config's shape, before the error of the command."""
-    from ociruntime.runtime.spec.explain import explain_file
+    from ociruntime.base.json_text import parse
+    from ociruntime.runtime.spec import shape
+    from ociruntime.runtime.spec.check import problems
+    from ociruntime.runtime.spec.load import read
 
-    for problem in explain_file(options.config or f"{options.bundle}/config.json"):
-        if problem != str(first):
-            log.debug(problem)
+    file = options.config or f"{options.bundle}/config.json"
+    try:
+        document = parse(read(file), file)
+    except ConfigError:
+        return  # it is the error of the command
+    for problem in problems(document, "object", shape.CONFIG):
+        if str(problem) != str(first):
+            log.debug(str(problem))
 
 
 def _kernel_mounts(rootfs: str) -> tuple[str, ...]:

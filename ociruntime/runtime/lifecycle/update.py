@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from ociruntime.base.errors import HostError, NotRunning
 from ociruntime.base.files import exists, read_file, replace_file
-from ociruntime.base.json_text import dump
+from ociruntime.base.json_text import dump, parse
 from ociruntime.runtime.cgroups.update import Update
 from ociruntime.runtime.lifecycle.container import lock
 from ociruntime.runtime.lifecycle.identifier import check_id
 from ociruntime.runtime.spec import shape
 from ociruntime.runtime.spec.check import check
-from ociruntime.runtime.spec.load import parse
 from ociruntime.runtime.spec.validate_linux import validate_resources
 
 TYPE_CHECKING = False

@@ -7,145 +7,79 @@ from __future__ import annotations
 from ociruntime.runtime.plan.plan import Operation
 
 
-def open_namespace(
-    *,
-    slot: int,
-    source: str,
-    where: str = "",
-) -> Operation:
+def open_namespace(*, slot: int, source: str, where: str = "") -> Operation:
     """Open a namespace file of the host and keep it under a slot."""
     return Operation(1, (slot, source), where)
 
 
-def join_namespace(
-    *,
-    slot: int,
-    kind: int,
-    where: str = "",
-) -> Operation:
+def join_namespace(*, slot: int, kind: int, where: str = "") -> Operation:
     """Enter the namespace kept under a slot."""
     return Operation(2, (slot, kind), where)
 
 
-def unshare(
-    *,
-    flags: int,
-    where: str = "",
-) -> Operation:
+def unshare(*, flags: int, where: str = "") -> Operation:
     """Leave namespaces for new ones."""
     return Operation(3, (flags,), where)
 
 
-def sync(
-    *,
-    stage: int,
-    where: str = "",
-) -> Operation:
+def sync(*, stage: int, where: str = "") -> Operation:
     """Report to the host that a stage is reached, and wait until it has done its part."""
     return Operation(4, (stage,), where)
 
 
-def become_root(
-    *,
-    where: str = "",
-) -> Operation:
+def become_root(*, where: str = "") -> Operation:
     """Switch to uid and gid 0 of the user namespace."""
     return Operation(5, (), where)
 
 
-def clone_init(
-    *,
-    flags: int,
-    where: str = "",
-) -> Operation:
+def clone_init(*, flags: int, where: str = "") -> Operation:
     """Fork the container's init into new namespaces and exit; the init continues."""
     return Operation(6, (flags,), where)
 
 
-def join_process(
-    *,
-    flags: int,
-    root_of: int,
-    where: str = "",
-) -> Operation:
+def join_process(*, flags: int, root_of: int, where: str = "") -> Operation:
     """Enter namespaces of the container's init, and its root."""
     return Operation(7, (flags, root_of), where)
 
 
-def clone_process(
-    *,
-    terminal: int,
-    where: str = "",
-) -> Operation:
+def clone_process(*, terminal: int, where: str = "") -> Operation:
     """Fork into the joined pid namespace and exit; the child continues."""
     return Operation(8, (terminal,), where)
 
 
-def write_proc(
-    *,
-    path: str,
-    data: str,
-    where: str = "",
-) -> Operation:
+def write_proc(*, path: str, data: str, where: str = "") -> Operation:
     """Write a file of the host's verified procfs."""
     return Operation(9, (path, data), where)
 
 
-def keyring(
-    *,
-    where: str = "",
-) -> Operation:
+def keyring(*, where: str = "") -> Operation:
     """Join a new anonymous session keyring."""
     return Operation(10, (), where)
 
 
-def propagation(
-    *,
-    flags: int,
-    where: str = "",
-) -> Operation:
+def propagation(*, flags: int, where: str = "") -> Operation:
     """Set the propagation of the mount at the current root."""
     return Operation(11, (flags,), where)
 
 
-def id_map(
-    *,
-    slot: int,
-    uid_map: str,
-    gid_map: str,
-    where: str = "",
-) -> Operation:
+def id_map(*, slot: int, uid_map: str, gid_map: str, where: str = "") -> Operation:
     """Create a user namespace that only holds id maps and keep it under a slot."""
     return Operation(12, (slot, uid_map, gid_map), where)
 
 
 def open_tree(
-    *,
-    slot: int,
-    source: str,
-    recursive: int,
-    id_map: int,
-    id_map_recursive: int,
-    where: str = "",
+    *, slot: int, source: str, recursive: int, id_map: int, id_map_recursive: int, where: str = ""
 ) -> Operation:
     """Copy a mount tree of the host, detached, and keep it under a slot."""
     return Operation(13, (slot, source, recursive, id_map, id_map_recursive), where)
 
 
-def root(
-    *,
-    source: str,
-    where: str = "",
-) -> Operation:
+def root(*, source: str, where: str = "") -> Operation:
     """Bind the root filesystem onto itself and resolve every target inside it from now on."""
     return Operation(14, (source,), where)
 
 
-def shared_root(
-    *,
-    source: str,
-    where: str = "",
-) -> Operation:
+def shared_root(*, source: str, where: str = "") -> Operation:
     """Resolve every target inside a directory that nothing is mounted on."""
     return Operation(15, (source,), where)
 
@@ -218,12 +152,7 @@ def bind(
     )
 
 
-def unmount(
-    *,
-    target: str,
-    follow: int,
-    where: str = "",
-) -> Operation:
+def unmount(*, target: str, follow: int, where: str = "") -> Operation:
     """Unmount what is mounted at a target, if the host recognises it."""
     return Operation(18, (target, follow), where)
 
@@ -241,22 +170,12 @@ def set_attributes(
     return Operation(19, (target, set_attributes, clear_attributes, recursive, propagation), where)
 
 
-def reconfigure(
-    *,
-    target: str,
-    options: list[str],
-    where: str = "",
-) -> Operation:
+def reconfigure(*, target: str, options: list[str], where: str = "") -> Operation:
     """Change options of the filesystem mounted at a target."""
     return Operation(20, (target, options), where)
 
 
-def mkdir(
-    *,
-    target: str,
-    mode: int,
-    where: str = "",
-) -> Operation:
+def mkdir(*, target: str, mode: int, where: str = "") -> Operation:
     """Make a directory and its parents where missing."""
     return Operation(21, (target, mode), where)
 
@@ -276,45 +195,22 @@ def device(
     return Operation(22, (target, mode, major, minor, uid, gid, source), where)
 
 
-def symlink(
-    *,
-    target: str,
-    text: str,
-    requires: str,
-    replace: int,
-    where: str = "",
-) -> Operation:
+def symlink(*, target: str, text: str, requires: str, replace: int, where: str = "") -> Operation:
     """Create a symbolic link; an existing file stays unless it is to be replaced."""
     return Operation(23, (target, text, requires, replace), where)
 
 
-def console(
-    *,
-    rows: int,
-    columns: int,
-    uid: int,
-    flags: int,
-    where: str = "",
-) -> Operation:
+def console(*, rows: int, columns: int, uid: int, flags: int, where: str = "") -> Operation:
     """Open a terminal of the container's devpts, send its master to the host."""
     return Operation(24, (rows, columns, uid, flags), where)
 
 
-def mask(
-    *,
-    target: str,
-    context: str,
-    where: str = "",
-) -> Operation:
+def mask(*, target: str, context: str, where: str = "") -> Operation:
     """Make a path inaccessible; a missing one is skipped."""
     return Operation(25, (target, context), where)
 
 
-def readonly(
-    *,
-    target: str,
-    where: str = "",
-) -> Operation:
+def readonly(*, target: str, where: str = "") -> Operation:
     """Make a path and the mounts below it read-only; a missing one is skipped."""
     return Operation(26, (target,), where)
 
@@ -334,100 +230,57 @@ def hook(
     return Operation(27, (source, args, env, with_home, timeout, state_before, state_after), where)
 
 
-def null_streams(
-    *,
-    root_of: int,
-    where: str = "",
-) -> Operation:
+def null_streams(*, root_of: int, where: str = "") -> Operation:
     """Open standard streams that are the null device again, so that they are not the host's."""
     return Operation(28, (root_of,), where)
 
 
-def pivot_root(
-    *,
-    where: str = "",
-) -> Operation:
+def pivot_root(*, where: str = "") -> Operation:
     """Make the root the process's root and unmount the old one."""
     return Operation(29, (), where)
 
 
-def move_root(
-    *,
-    uncovered: list[str],
-    where: str = "",
-) -> Operation:
+def move_root(*, uncovered: list[str], where: str = "") -> Operation:
     """The same with a moved mount and chroot, for a host root in the initramfs."""
     return Operation(30, (uncovered,), where)
 
 
-def chroot(
-    *,
-    where: str = "",
-) -> Operation:
+def chroot(*, where: str = "") -> Operation:
     """Make the directory of shared_root the process's root."""
     return Operation(31, (), where)
 
 
-def hostname(
-    *,
-    name: str,
-    where: str = "",
-) -> Operation:
+def hostname(*, name: str, where: str = "") -> Operation:
     """Set the host name."""
     return Operation(32, (name,), where)
 
 
-def domainname(
-    *,
-    name: str,
-    where: str = "",
-) -> Operation:
+def domainname(*, name: str, where: str = "") -> Operation:
     """Set the NIS domain name."""
     return Operation(33, (name,), where)
 
 
-def loopback(
-    *,
-    where: str = "",
-) -> Operation:
+def loopback(*, where: str = "") -> Operation:
     """Bring the loopback interface up."""
     return Operation(34, (), where)
 
 
-def rlimit(
-    *,
-    resource: int,
-    soft: int,
-    hard: int,
-    where: str = "",
-) -> Operation:
+def rlimit(*, resource: int, soft: int, hard: int, where: str = "") -> Operation:
     """Set a resource limit."""
     return Operation(35, (resource, soft, hard), where)
 
 
-def personality(
-    *,
-    domain: int,
-    where: str = "",
-) -> Operation:
+def personality(*, domain: int, where: str = "") -> Operation:
     """Set the execution domain."""
     return Operation(36, (domain,), where)
 
 
-def affinity(
-    *,
-    cpus: bytes,
-    where: str = "",
-) -> Operation:
+def affinity(*, cpus: bytes, where: str = "") -> Operation:
     """Run on these CPUs only; without any, on all that the cpuset allows."""
     return Operation(37, (cpus,), where)
 
 
-def io_priority(
-    *,
-    value: int,
-    where: str = "",
-) -> Operation:
+def io_priority(*, value: int, where: str = "") -> Operation:
     """Set the I/O priority of the process group."""
     return Operation(38, (value,), where)
 
@@ -447,165 +300,88 @@ def scheduler(
     return Operation(39, (policy, flags, nice, priority, runtime, deadline, period), where)
 
 
-def memory_policy(
-    *,
-    mode: int,
-    nodes: bytes,
-    where: str = "",
-) -> Operation:
+def memory_policy(*, mode: int, nodes: bytes, where: str = "") -> Operation:
     """Set the NUMA memory policy."""
     return Operation(40, (mode, nodes), where)
 
 
-def chdir(
-    *,
-    path: str,
-    optional: int,
-    where: str = "",
-) -> Operation:
+def chdir(*, path: str, optional: int, where: str = "") -> Operation:
     """Change the working directory, which must be inside the root."""
     return Operation(41, (path, optional), where)
 
 
-def stdio_owner(
-    *,
-    uid: int,
-    where: str = "",
-) -> Operation:
+def stdio_owner(*, uid: int, where: str = "") -> Operation:
     """Give the standard streams to the user, except devices and files opened read-only."""
     return Operation(42, (uid,), where)
 
 
-def bounding(
-    *,
-    keep: int,
-    where: str = "",
-) -> Operation:
+def bounding(*, keep: int, where: str = "") -> Operation:
     """Drop capabilities from the bounding set."""
     return Operation(43, (keep,), where)
 
 
-def user(
-    *,
-    uid: int,
-    gid: int,
-    groups: list[int],
-    set_groups: int,
-    where: str = "",
-) -> Operation:
+def user(*, uid: int, gid: int, groups: list[int], set_groups: int, where: str = "") -> Operation:
     """Switch to the user, keeping capabilities until they are set."""
     return Operation(44, (uid, gid, groups, set_groups), where)
 
 
 def capabilities(
-    *,
-    effective: int,
-    permitted: int,
-    inheritable: int,
-    ambient: int,
-    where: str = "",
+    *, effective: int, permitted: int, inheritable: int, ambient: int, where: str = ""
 ) -> Operation:
     """Set the capability sets."""
     return Operation(45, (effective, permitted, inheritable, ambient), where)
 
 
-def drop_extra(
-    *,
-    effective: int,
-    permitted: int,
-    inheritable: int,
-    where: str = "",
-) -> Operation:
+def drop_extra(*, effective: int, permitted: int, inheritable: int, where: str = "") -> Operation:
     """Drop the capabilities that only loading the filter needed, using only capset."""
     return Operation(46, (effective, permitted, inheritable), where)
 
 
-def no_new_privs(
-    *,
-    where: str = "",
-) -> Operation:
+def no_new_privs(*, where: str = "") -> Operation:
     """Set no_new_privs: setuid programs gain nothing."""
     return Operation(47, (), where)
 
 
-def umask(
-    *,
-    mask: int,
-    where: str = "",
-) -> Operation:
+def umask(*, mask: int, where: str = "") -> Operation:
     """Set the file mode creation mask."""
     return Operation(48, (mask,), where)
 
 
-def close_host(
-    *,
-    where: str = "",
-) -> Operation:
+def close_host(*, where: str = "") -> Operation:
     """Close all remaining descriptors of the host."""
     return Operation(49, (), where)
 
 
-def home(
-    *,
-    uid: int,
-    where: str = "",
-) -> Operation:
+def home(*, uid: int, where: str = "") -> Operation:
     """Add HOME from /etc/passwd to the environment."""
     return Operation(50, (uid,), where)
 
 
-def listen_pid(
-    *,
-    where: str = "",
-) -> Operation:
+def listen_pid(*, where: str = "") -> Operation:
     """Add LISTEN_PID, the pid as the program sees it, to the environment."""
     return Operation(51, (), where)
 
 
-def find_executable(
-    *,
-    file: str,
-    path: str,
-    where: str = "",
-) -> Operation:
+def find_executable(*, file: str, path: str, where: str = "") -> Operation:
     """Look the program up as execvp would, as the user."""
     return Operation(52, (file, path), where)
 
 
-def wait_start(
-    *,
-    where: str = "",
-) -> Operation:
+def wait_start(*, where: str = "") -> Operation:
     """Wait for `start`."""
     return Operation(53, (), where)
 
 
-def seccomp(
-    *,
-    flags: int,
-    last: int,
-    filter: bytes,
-    where: str = "",
-) -> Operation:
+def seccomp(*, flags: int, last: int, filter: bytes, where: str = "") -> Operation:
     """Load the system call filter."""
     return Operation(54, (flags, last, filter), where)
 
 
-def exec(
-    *,
-    args: list[str],
-    env: list[str],
-    where: str = "",
-) -> Operation:
+def exec(*, args: list[str], env: list[str], where: str = "") -> Operation:
     """Become the container's program."""
     return Operation(55, (args, env), where)
 
 
-def restrict(
-    *,
-    target: str,
-    set_attributes: int,
-    where: str = "",
-) -> Operation:
+def restrict(*, target: str, set_attributes: int, where: str = "") -> Operation:
     """Add attributes to the mount at a target, if the host recognises it."""
     return Operation(56, (target, set_attributes), where)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import posix
 
 from ociruntime.base.errors import ConfigError, reason
-from ociruntime.base.json_text import dump
+from ociruntime.base.json_text import dump, parse
 from ociruntime.runtime.spec.check import check_shape
-from ociruntime.runtime.spec.load import parse, read
+from ociruntime.runtime.spec.load import read
 from ociruntime.runtime.spec.validate import validate
 
 TYPE_CHECKING = False

@@ -5,8 +5,8 @@ The tables of ``shape.py`` are walked alongside the document. Unknown members ar
 (CFG-VAL-01). Every string must be valid as a C string: without NUL, and without an unpaired
 surrogate, which UTF-8 cannot encode.
 
-Valid documents need no bookkeeping: the path to an invalid value is assembled while its exception
-propagates out of the document.
+A valid document needs no bookkeeping: only when a value is refused, ``problems`` walks the same
+tables again, and finds all invalid values with their paths.
 """
 
 from __future__ import annotations
@@ -15,24 +15,25 @@ from ociruntime.runtime.spec import shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
+
+    from ociruntime.base.errors import ConfigError
 
 
 class MismatchError(Exception):
     """Raised for a ``value`` that does not match ``kind`` and ``need`` (see shape.py).
 
-    Kinds besides those of the tables: "missing" (value: the object, need: its table),
-    "key" (value: a map's invalid key, need: the accepted ones or None), "fewest" (an array
-    with too few items) and "text" (a string that is not a C string).
+    Kinds besides those of the tables: "missing" (value: the object), "key" (value: a map's invalid
+    key, need: the accepted ones or None), "fewest" (an array with too few items) and "text" (a
+    string that is not a C string).
     """
 
-    def __init__(self, kind: str, value: object, need: object = None, *path: str | int) -> None:
+    def __init__(self, kind: str, value: object, need: object = None) -> None:
         super().__init__(kind)
         self.kind = kind
         self.value = value
         self.need: Any = need
-        self.path: list[str | int] = list(path)  # innermost first
 
 
 def check_shape(config: object) -> None:
@@ -47,30 +48,71 @@ def check(value: object, kind: str, need: object, where: str = "") -> None:
     """Check a document, or the part of one at ``where``; raises ConfigError."""
     try:
         _CHECKS[kind](value, need)
-    except MismatchError as mismatch:
-        from ociruntime.runtime.spec.refusal import refusal
+    except MismatchError:
+        raise next(problems(value, kind, need, where)) from None
 
-        raise refusal(mismatch, where) from None
+
+def problems(value: Any, kind: str, need: Any, where: str = "") -> Iterator[ConfigError]:  # noqa: ANN401
+    """Yield the error of each invalid value of a document, in the order of ``check``.
+
+    ``kind`` and ``need`` are those of a table (see shape.py); ``where`` is the path of the value.
+    """
+    from ociruntime.runtime.spec.refusal import refusal
+
+    try:
+        _CHECKS[kind](value, need)
+    except MismatchError as mismatch:
+        inside = False
+        for error in _problems_inside(value, kind, need, where):
+            inside = True
+            yield error
+        if not inside:
+            yield refusal(mismatch, where)
+
+
+def _problems_inside(value: Any, kind: str, need: Any, where: str) -> Iterator[ConfigError]:  # noqa: ANN401
+    """Yield the errors of the members or items of an object, map or array."""
+    from ociruntime.runtime.spec.refusal import join, missing, refusal
+
+    if kind == "object" and isinstance(value, dict):
+        for member in need:
+            name, _, member_kind, member_need = member
+            try:
+                _CHECKS[kind](value, (member,))
+            except MismatchError:
+                path = join(where, name)
+                if name in value:
+                    yield from problems(value[name], member_kind, member_need, path)
+                else:
+                    yield missing(path, value, need)
+    elif kind == "map" and isinstance(value, dict):
+        names, item_kind, item_need = need
+        for key, item in value.items():
+            try:
+                _check_key(key, names)
+            except MismatchError as mismatch:
+                yield refusal(mismatch, where)
+            else:
+                yield from problems(item, item_kind, item_need, join(where, key))
+    elif kind in ("array", "strings") and isinstance(value, list):
+        item_kind, item_need = ("string", None) if kind == "strings" else need[1:]
+        for index, item in enumerate(value):
+            yield from problems(item, item_kind, item_need, join(where, index))
 
 
 def _object(value: object, table: tuple[tuple[str, bool, str, Any], ...]) -> None:
     if type(value) is not dict:
         raise MismatchError("object", value)
-    name = ""
-    try:
-        for name, required, kind, need in table:
-            if name in value:
-                item = value[name]
-                # Callers in Go write null or "" for absent members: drop optional ones.
-                if not required and (item is None or (item == "" and kind == "absolute")):
-                    del value[name]
-                else:
-                    _CHECKS[kind](item, need)
-            elif required:
-                raise MismatchError("missing", value, table)
-    except MismatchError as mismatch:
-        mismatch.path.append(name)
-        raise
+    for name, required, kind, need in table:
+        if name in value:
+            item = value[name]
+            # Callers in Go write null or "" for absent members: drop optional ones.
+            if not required and (item is None or (item == "" and kind == "absolute")):
+                del value[name]
+            else:
+                _CHECKS[kind](item, need)
+        elif required:
+            raise MismatchError("missing", value)
 
 
 def _array(value: object, need: tuple[int, str, Any]) -> None:
@@ -80,14 +122,8 @@ def _array(value: object, need: tuple[int, str, Any]) -> None:
     if len(value) < fewest:
         raise MismatchError("fewest", value)
     check_item = _CHECKS[kind]
-    done = 0
-    try:
-        for item in value:
-            check_item(item, item_need)
-            done += 1
-    except MismatchError as mismatch:
-        mismatch.path.append(done)
-        raise
+    for item in value:
+        check_item(item, item_need)
 
 
 def _strings(value: object, fewest: int) -> None:
@@ -106,16 +142,15 @@ def _map(value: object, need: tuple[tuple[str, ...] | None, str, Any]) -> None:
     if type(value) is not dict:
         raise MismatchError("object", value)
     check_item = _CHECKS[kind]
-    key = ""
-    try:
-        for key, item in value.items():
-            if not key or not is_c_string(key) or (names is not None and key not in names):
-                raise MismatchError("key", key, names)
-            check_item(item, item_need)
-    except MismatchError as mismatch:
-        if mismatch.kind != "key" or mismatch.path:
-            mismatch.path.append(key)
-        raise
+    for key, item in value.items():
+        _check_key(key, names)
+        check_item(item, item_need)
+
+
+def _check_key(key: str, names: tuple[str, ...] | None) -> None:
+    """Check a map's key; raises MismatchError.  ``names`` are the accepted keys, None: any."""
+    if not key or not is_c_string(key) or (names is not None and key not in names):
+        raise MismatchError("key", key, names)
 
 
 def _string(value: object, need: None) -> None:  # noqa: ARG001

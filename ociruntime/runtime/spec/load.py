@@ -1,26 +1,18 @@
-"""Parse the bytes of config.json and check the document's shape.
-
-``_json`` is the C scanner behind the ``json`` module; the module itself, whose import takes several
-times as long as parsing a config, is loaded only to explain an error. Stricter than most parsers:
-no duplicate names (JSON-02), only UTF-8 (JSON-01), no NaN or Infinity, nothing after the document.
-"""
+"""Read config.json, and check the document's shape."""
 
 from __future__ import annotations
 
 import posix
-from _json import make_scanner
 
 from ociruntime.base.errors import ConfigError, reason
+from ociruntime.base.json_text import parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, NoReturn
-
     from ociruntime.runtime.spec.document import Config
 
 LARGEST = 64 << 20  # bytes
 FIRST_PIECE, NEXT_PIECE = 64 << 10, 1 << 20  # bytes to read at once; most files are small
-_BLANKS = " \t\n\r"
 
 
 def parse_config(data: bytes, name: str = "config.json") -> Config:
@@ -28,10 +20,9 @@ def parse_config(data: bytes, name: str = "config.json") -> Config:
     # Import here: commands that only read the state load this module too.
     from ociruntime.runtime.spec.check import check_shape
 
-    config: Any = parse(data, name)
+    config: Config = parse(data, name)
     check_shape(config)
-    checked: Config = config
-    return checked
+    return config
 
 
 def read(path: str) -> bytes:
@@ -59,50 +50,3 @@ def read(path: str) -> bytes:
     if left <= 0:
         raise ConfigError("", f"{path} is larger than {LARGEST >> 20} MiB")
     return b"".join(pieces)
-
-
-def parse(data: bytes, name: str) -> object:
-    """Parse a JSON document; ``name`` is the file's name in errors.  Raises ConfigError."""
-    try:
-        text = data.decode()
-        start = len(text) - len(text.lstrip(_BLANKS))
-        value, end = _scan(text, start)
-    # The scanner raises StopIteration where no value begins; it tries to raise an exception
-    # of json.decoder, which Python 3.11 has not imported (SystemError); and it reaches the
-    # interpreter's limits on nesting and on the length of numbers.
-    except (StopIteration, ValueError, SystemError, RecursionError):
-        _explain(data, name)
-    if text[end:].strip(_BLANKS):
-        _explain(data, name)
-    return value
-
-
-def _explain(data: bytes, name: str) -> NoReturn:
-    from ociruntime.runtime.spec.json_error import explain
-
-    raise explain(data, name)
-
-
-def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        raise ValueError("duplicate name")
-    return members
-
-
-def _constant(text: str) -> NoReturn:
-    raise ValueError(text)
-
-
-class _Rules:
-    """The attributes that the C scanner expects of a decoder."""
-
-    strict = True  # no control characters in strings
-    object_hook = None
-    object_pairs_hook = staticmethod(_members)
-    parse_float = float
-    parse_int = int
-    parse_constant = staticmethod(_constant)
-
-
-_scan = make_scanner(_Rules())  # type: ignore[arg-type]  # any object with these members does

@@ -25,14 +25,9 @@ _EXPECTED = {
 }
 
 
-def refusal(mismatch: MismatchError, where: str = "") -> ConfigError:
-    """Return the error for a mismatch in a document, or in its part at ``where``."""
-    path = where
-    for step in reversed(mismatch.path):
-        path = join(path, step)
+def refusal(mismatch: MismatchError, path: str) -> ConfigError:
+    """Return the error for a mismatch at ``path``."""
     kind, value = mismatch.kind, mismatch.value
-    if kind == "missing":
-        return missing(path, value if isinstance(value, dict) else {}, mismatch.need)
     if kind == "key":
         return _key(path, str(value), mismatch.need)
     if kind == "fewest":

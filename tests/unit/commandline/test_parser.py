@@ -152,10 +152,23 @@ def test_errors_for_users() -> None:
         (["--tail", "-1"], "--tail: must be 0 or more, not -1"),
         (["--format=xml"], '--format: invalid value "xml" (table or json)'),
         (["--bogus"], "unknown option --bogus (--help lists the options)"),
+        (["-tb"], "-b (--bundle) requires a value (DIR)"),
+        (["-tx"], "unknown option -x in -tx (--help lists the options)"),
+        (["--b=/b"], "unknown option --b (--help lists the options)"),
+        (["--bun=/b"], "unknown option --bun (did you mean --bundle?)"),
+        (["--pid=host"], "--pid is not supported (leave it out)"),
+        (["--pid"], "--pid is not supported (leave it out)"),
     ):
+        refused = Option("pid", value="leave it out", kind="refused")
         with pytest.raises(UsageError) as caught:
-            parse(argv, (TABLE,), Arguments(as_runc=False))
+            parse(argv, ((*TABLE, refused),), Arguments(as_runc=False))
         assert str(caught.value) == message
+
+
+def test_values_glued_to_a_letter_as_docker_takes_them() -> None:
+    arguments = Arguments(as_runc=False)
+    parse(["-tbdir", "-bA=1"], (TABLE,), arguments)
+    assert arguments.text("bundle") == "A=1"
 
 
 def test_unmixed_reading_stops_at_the_first_argument() -> None:

@@ -27,7 +27,7 @@ PODS = pod_options.PROGRAM
 CLIENT = client_options.PROGRAM
 PROGRAMS = (RUNTIME, PODS, CLIENT)
 COMMANDS = [(program, command) for program in PROGRAMS for command in program.commands]
-KINDS = {"flag", "text", "number", "count", "choice", "list", "optional", "joined"}
+KINDS = {"flag", "text", "number", "count", "choice", "list", "optional", "joined", "refused"}
 COLUMNS = 80
 REQUESTS = (AppRequest, SandboxRequest)
 
@@ -140,9 +140,9 @@ def test_examples_are_understood(program: Program, command: Command, line: str) 
 def test_every_option_is_read(program: Program) -> None:
     """Its name occurs in quotes, besides its definition, or it is a field of a request."""
     folder = {"ociruntime": "runtime/cli", "ocipod": "pods", "ocictl": "manager/client"}
-    sources = "".join(
-        path.read_text() for path in sorted((project.PACKAGE / folder[program.name]).rglob("*.py"))
-    )
+    folders = (folder[program.name], "commandline")
+    paths = [path for each in folders for path in (project.PACKAGE / each).rglob("*.py")]
+    sources = "".join(path.read_text() for path in sorted(paths))
     sources = re.sub(r'Option\(\s*"[\w-]+"', "", sources)
     options = {one.name for one in program.options}
     options |= {one.name for command in program.commands for one in command.options if one.help}

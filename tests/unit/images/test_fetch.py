@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ociruntime.base.errors import ImageError
-from ociruntime.images.fetch import fetch
+from ociruntime.base.errors import HostError, ImageError
+from ociruntime.images.fetch import fetch, look_up
+from ociruntime.images.model import limits
 from ociruntime.images.model.image import Image
 from ociruntime.images.model.settings import Settings
+from ociruntime.images.registry import partial
 from ociruntime.images.store.store import Store
 from tests.support import images
 from tests.support.registry import Registry
@@ -77,3 +81,50 @@ def test_an_index_is_pinned(store: Store, registry: Registry) -> None:
         for policy in ("new", "update", "never"):
             assert get(store, name, policy).id == image.id
     assert registry.log == []
+
+
+def test_a_name_goes_before_the_beginning_of_an_id(store: Store) -> None:
+    """An image whose id was made to begin with a word does not take the place of a name."""
+    made, named = put(store, "made"), put(store, "named")
+    digits = made.id.removeprefix("sha256:")
+    length = next(at for at in range(2, 65) if any(letter.isdecimal() for letter in digits[:at]))
+    word = digits[:length]
+    assert get(store, word, "never").id == made.id
+    assert look_up(store, word).id == made.id
+    store.set_name(named.id, f"docker.io/library/{word}:latest")
+    assert get(store, word, "never").id == named.id
+    assert look_up(store, word).id == named.id
+    assert get(store, f"sha256:{word}", "never").id == made.id
+
+
+def test_a_disk_that_becomes_full_keeps_no_downloads(
+    store: Store, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.push("web", "1", images.build([images.pack({"a": "x"}), images.pack({"b": "y"})]))
+    write = partial._write
+    written: list[int] = []
+
+    def full(file: int, data: bytes, at: int) -> None:
+        if len(written) == 2:
+            os.pwrite(file, data[:1], at)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written.append(at)
+        write(file, data, at)
+
+    monkeypatch.setattr(partial, "_write", full)
+    with pytest.raises(HostError, match="no space left on device"):
+        get(store, f"{registry.host}/web:1", "new")
+    assert len(written) == 2
+    assert os.listdir(f"{store.path}/partial") == []
+
+
+def test_an_image_that_does_not_fit_is_not_begun(
+    store: Store, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built = images.build([images.pack({name: os.urandom(100_000)}) for name in "ab"])
+    registry.push("web", "1", built)
+    sizes = [layer["size"] for layer in built.manifest_document["layers"]]
+    monkeypatch.setattr(limits, "_room", lambda *_: (max(sizes) + 20_000, 1000))
+    with pytest.raises(ImageError, match="but the disk has only"):
+        get(store, f"{registry.host}/web:1", "new")
+    assert registry.asked("blobs") == []

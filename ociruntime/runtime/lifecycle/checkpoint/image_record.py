@@ -17,9 +17,8 @@ from typing import Any, TypeGuard
 
 from ociruntime.base.errors import ContainerError, HostError
 from ociruntime.base.files import read_file, replace_file
-from ociruntime.base.json_text import dump
+from ociruntime.base.json_text import dump, parse
 from ociruntime.base.mountinfo import parse_mountinfo
-from ociruntime.runtime.spec.load import parse
 
 NAME = "ociruntime.json"
 VERSION = 1

@@ -34,6 +34,18 @@ def test_what_others_write_counts(disk: SimpleNamespace) -> None:
         budget.take_bytes(10 * MIB)
 
 
+def test_what_is_announced_must_fit(disk: SimpleNamespace) -> None:
+    budget = Budget.at("/", Limits())
+    disk.f_bfree = 200 * MIB // BLOCK  # of which 1 % of the whole is to stay
+    budget.check_room(90 * MIB, "the layers")
+    with pytest.raises(ImageError, match=r"the layers need \d+ bytes, but the disk has"):
+        budget.check_room(150 * MIB, "the layers")
+    assert budget.bytes == 0
+    disk.f_bfree = disk.f_blocks
+    with pytest.raises(ImageError, match='limited by "bytes"'):
+        budget.check_room(1 << 62, "the layers")
+
+
 def test_a_reserve_is_left_free(disk: SimpleNamespace) -> None:
     disk.f_bfree = 1024 * MIB // BLOCK
     for reserve, kept in ((0, 0), (50 * MIB, 50 * MIB), (1 << 60, 10 * 1024 * MIB // 100)):

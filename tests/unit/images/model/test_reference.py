@@ -111,7 +111,7 @@ def test_ids() -> None:
         ("busybox:" + "a" * 129, "invalid tag"),
         ("busybox@sha256:12", 'invalid digest "sha256:12"'),
         ("busybox@sha512:" + "0" * 128, "invalid digest"),
-        ("sha256:12345", "invalid image id"),
+        ("sha256:12x45", "invalid image id"),
         ("https://example.org/x.aci", 'unsupported URL scheme "https"'),
         ("oci:", "missing path"),
         ("dir:", "missing path"),

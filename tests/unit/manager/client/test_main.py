@@ -10,7 +10,14 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import RuntimeFailure
-from ociruntime.manager.client.connection import Connection, DaemonError, _hint, container, resource
+from ociruntime.manager.client.connection import (
+    Connection,
+    DaemonError,
+    _hint,
+    container,
+    own_words,
+    resource,
+)
 from ociruntime.manager.client.containers import exit_status
 from ociruntime.manager.client.main import failure_status, main
 from ociruntime.manager.client.options import PROGRAM
@@ -32,7 +39,7 @@ def failing(argv: list[str], capfd: Capture, status: int = 1) -> str:
 
 @pytest.mark.parametrize(
     "argv",
-    [["--help"], ["-h"], ["help"], ["ps", "--help"], ["help", "pod", "ls"], ["run", "-h"]],
+    [["--help"], ["-h"], ["help"], ["ps", "--help"], ["help", "pod", "ls"], ["ps", "-h"]],
 )
 def test_help_goes_to_standard_output(argv: list[str], capfd: Capture) -> None:
     assert main(argv) == 0
@@ -47,7 +54,7 @@ def test_no_command(capfd: Capture) -> None:
 
 
 def test_help_of_a_group_names_its_commands(capfd: Capture) -> None:
-    for argv in (["container", "--help"], ["help", "container"]):
+    for argv in (["container", "--help"], ["container", "-h"], ["help", "container"]):
         assert main(argv) == 0
         assert "container delete" in capfd.readouterr().out
 
@@ -59,6 +66,17 @@ def test_unknown_words(capfd: Capture) -> None:
     assert "unknown option --nmae (did you mean --name?)" in line
     assert "unknown option --version (--help lists the options)" in failing(["--version"], capfd)
     assert "unknown option -Q (--help lists the options)" in failing(["ps", "-Q"], capfd)
+    assert "unknown option -e in -ae (--help lists the options)" in failing(["ps", "-ae"], capfd)
+
+
+def test_options_of_docker_are_never_abbreviations_of_others(capfd: Capture) -> None:
+    assert "--pid is not supported" in failing(["run", "--pid=host", "y"], capfd, 125)
+    assert "--pid is not supported" in failing(["run", "--pid", "host", "y"], capfd, 125)
+    assert "unknown option --mem" in failing(["run", "--mem=1G", "y"], capfd, 125)
+    assert "unknown option --e" in failing(["run", "--e", "A=1", "y"], capfd, 125)
+    assert "-h (--hostname) requires a value" in failing(["run", "-h"], capfd, 125)
+    line = failing(["imags"], capfd)
+    assert 'unknown command "imags" (did you mean images?)' in line
 
 
 @pytest.mark.parametrize(
@@ -249,3 +267,22 @@ def test_an_image_is_removed_by_its_path_here(
     assert main(["rmi", "busybox", "./x.tar"]) == 0
     assert asked == [resource("images", "busybox"), resource("images", f"{tmp_path}/./x.tar")]
     assert capfd.readouterr().out == "busybox\n./x.tar\n"
+
+
+def test_hints_name_our_options() -> None:
+    """The daemon passes on what ocipod says."""
+    for said, shown in (
+        (
+            "pull: refused (--insecure-options=http allows it)",
+            "pull: refused (--insecure=http allows it)",
+        ),
+        (
+            'app "app": no command (choose a program with --exec)',
+            'app "app": no command (choose a program with --entrypoint)',
+        ),
+        ('file "--exec (": not found', 'file "--exec (": not found'),
+        ("--exec: nothing", "--exec: nothing"),
+    ):
+        assert own_words(said) == shown
+    known = {option.name for command in PROGRAM.commands for option in command.options}
+    assert {"insecure", "entrypoint", "workdir"} <= known

@@ -168,7 +168,6 @@ def test_the_environment(tmp_path: Path) -> None:
         (("--mount", "source=/a"), "source or target is missing"),
         (("--mount", "from=/a"), '--mount: unknown key "from"'),
         (("--mount", "type=volume,source=/a,target=/b"), 'type "volume" for source "/a"'),
-        (("-p", "80"), '--publish: invalid port "80"'),
         (("-p", "80:x"), '--publish: invalid port "80:x"'),
         (("-p", "0:80"), "--publish"),
         (("-p", "65536:80"), "--publish"),
@@ -200,3 +199,59 @@ def test_variables_of_exec(monkeypatch: pytest.MonkeyPatch) -> None:
     assert variable("UNSET") == ""
     with pytest.raises(UsageError, match="has no name"):
         variable("=x")
+
+
+def test_further_options_of_docker() -> None:
+    assert asked(
+        *("--add-host", "db:10.0.0.2", "--add-host=six:::1", "--dns-search", "a.example"),
+        *("--dns-option=ndots:2", "--dns-opt", "rotate", "--shm-size=1m", "--ipc=host"),
+        *("-c", "512", "--oom-score-adj=-5", "--group-add", "7", "--group-add=8", "--expose=80"),
+        *("--security-opt=no-new-privileges", "--security-opt", "seccomp=unconfined"),
+        *("--security-opt", "label:disable", "--no-healthcheck", "-v", "/a:/b:ro,z", "busybox"),
+    ) == {
+        "image": "busybox",
+        "hosts": [{"name": "db", "address": "10.0.0.2"}, {"name": "six", "address": "::1"}],
+        "dns_search": ["a.example"],
+        "dns_options": ["ndots:2", "rotate"],
+        "shm_size": 1 << 20,
+        "ipc": "host",
+        "cpu_shares": 512,
+        "oom_score_adj": -5,
+        "group_add": [7, 8],
+        "no_new_privileges": True,
+        "seccomp": "unconfined",
+        "volumes": [{"source": "/a", "target": "/b", "read_only": True}],
+    }
+
+
+def ports(text: str) -> list[tuple[str, int, int, str]]:
+    found = asked("-p", text, "busybox")["ports"]
+    names = ("host_ip", "host_port", "port", "protocol")
+    return [tuple(one[name] for name in names) for one in found]
+
+
+def test_forms_of_ports() -> None:
+    assert ports("8080:80/udp") == [("", 8080, 80, "udp")]
+    assert ports("[::1]:8080:80") == [("::1", 8080, 80, "tcp")]
+    assert ports("8000-8001:80-81") == [("", 8000, 80, "tcp"), ("", 8001, 81, "tcp")]
+    for text, address in (("80", ""), ("127.0.0.1::80", "127.0.0.1"), (":80", "")):
+        ((found, host_port, port, _),) = ports(text)
+        assert (found, port) == (address, 80)
+        assert host_port > 1023
+    assert len({one[1] for one in ports("80-82")}) == 3
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(("-p", text) for text in ("8000-8001:80", "81-80", "a:80", "::1:8080:80", "1:2:3:4")),
+        ("--add-host=db",),
+        ("--group-add=wheel",),
+        ("--security-opt=apparmor=mine",),
+        ("-v", "/a:/b:ro,rw"),
+        ("-v", "/a:/b:shared"),
+    ],
+)
+def test_values_that_are_refused(words: tuple[str, ...]) -> None:
+    with pytest.raises(UsageError):
+        asked(*words, "busybox")

@@ -48,7 +48,7 @@ class Programs:
 def test_only_images_that_are_not_stored_are_queued_behind_downloads(
     tmp_path: Path, spec: dict[str, Any], calls: list[tuple[str, str]]
 ) -> None:
-    engine = Engine(Settings(str(tmp_path)))
+    engine = Engine(Settings(str(tmp_path)), list)
     programs = Programs("stored")
     engine.programs = cast("Any", programs)
     image = spec.get("image") or "dir:/r"
@@ -57,7 +57,7 @@ def test_only_images_that_are_not_stored_are_queued_behind_downloads(
 
 
 def test_an_image_that_must_not_be_fetched(tmp_path: Path) -> None:
-    engine = Engine(Settings(str(tmp_path)))
+    engine = Engine(Settings(str(tmp_path)), list)
     programs = Programs()
     engine.programs = cast("Any", programs)
     with pytest.raises(ManagerError, match="not in the store"):

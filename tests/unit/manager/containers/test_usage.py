@@ -35,3 +35,26 @@ def test_a_command_line_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert command == "/bin/sh -c read x"
     command = command_of(["/bin/sh", "-c", "read x", "y" * 100_000], monkeypatch)
     assert command == ("/bin/sh -c read x " + "y" * 4096)[:4096]
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "counts"),
+    [
+        ("io.stat", "8:0 rbytes=10 wbytes=20 rios=1 wios=2\n8:16 rbytes=1 wbytes=2", (11, 22)),
+        (
+            "blkio.throttle.io_service_bytes",
+            "8:0 Read 5\n8:0 Write 6\n8:0 Total 11\nTotal 11",
+            (5, 6),
+        ),
+        ("io.stat", "", (0, 0)),
+        ("io.stat", "8:0 rbytes=x wbytes", (0, 0)),
+        ("pids.max", "max", (None, None)),
+    ],
+)
+def test_traffic_with_block_devices(
+    monkeypatch: pytest.MonkeyPatch, name: str, table: str, counts: tuple[int | None, int | None]
+) -> None:
+    monkeypatch.setattr(usage, "_files", lambda *_: {name: table})
+    found = usage.usage("0" * 36, "app")
+    assert (found["block_read"], found["block_written"]) == counts
+    assert (found["network_received"], found["network_sent"]) == (None, None)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ociruntime.base.deep_tree import Place
 from ociruntime.base.errors import HostError, UsageError
 from ociruntime.pods.cli.new_directory import check_target, new_file, put_directory
-from ociruntime.pods.store.deep_tree import Place
 
 
 def refused(target: Path | str, data: Path, *, overwrite: bool = True) -> str:

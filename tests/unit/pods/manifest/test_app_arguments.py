@@ -26,7 +26,7 @@ def test_options_belong_to_the_image_before_them() -> None:
 
 
 def test_options_have_the_forms_of_every_command() -> None:
-    said = read("--no-over one --readonly=TRUE -user=1 --exe /bin/sh")
+    said = read("--no-overlay one --readonly-rootfs=TRUE -user=1 --exec /bin/sh")
     assert said.options.flag("no-overlay")
     options = said.apps[0].options
     assert options.flag("readonly-rootfs")
@@ -53,6 +53,24 @@ def test_arguments_of_a_single_image_may_be_anything() -> None:
     assert (len(said.apps), said.apps[0].arguments) == (1, words[4:])
 
 
+def test_options_of_the_only_image_may_precede_it() -> None:
+    said = read("--name=a --exec /bin/sh one --user=1 -- x")
+    assert [app.image for app in said.apps] == ["one"]
+    options = said.apps[0].options
+    assert [options.text(name) for name in ("name", "exec", "user")] == ["a", "/bin/sh", "1"]
+    assert said.apps[0].arguments == ["x"]
+    # What a pod has, too, is the pod's there.
+    said = read("--memory=1G --name=a one")
+    assert (said.options.text("memory"), said.apps[0].options.text("memory")) == ("1G", "")
+
+
+def test_images_without_arguments_may_be_separated() -> None:
+    said = read("one --name=a --- two --name=b --- three -- x")
+    assert [app.image for app in said.apps] == ["one", "two", "three"]
+    assert [app.options.text("name") for app in said.apps] == ["a", "b", ""]
+    assert [app.arguments for app in said.apps] == [None, None, ["x"]]
+
+
 def test_mounts_before_an_image_are_every_apps() -> None:
     said = read("--mount volume=a,target=/a one --mount volume=b,target=/b")
     assert said.options.list("mount") == ["volume=a,target=/a"]
@@ -68,9 +86,10 @@ def test_leading_arguments_are_no_images() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("--name=a one", "--name must follow an image"),
+        ("--name=a one two", "--name must follow an image"),
+        ("--name=a", "--name must follow an image"),
+        ("--- one", '"---" must follow the arguments'),
         ("-- x", '"--" must follow an image'),
-        ("one ---", '"---" must follow the arguments'),
         ("one -- a --- -- b", 'image "one": "--" given twice'),
         ("one --memry=1", "unknown option --memry (did you mean --memory?)"),
         ("one ----name=a", "unknown option ----name"),

@@ -17,7 +17,6 @@ WRONG = {"ociVersion": 1, "hostname": 2, "root": {"path": "r"}}
 
 @pytest.mark.parametrize("name", ["config.json", "other.json"])
 def test_debug_lists_everything_that_is_wrong(tmp_path: Path, name: str) -> None:
-    pytest.importorskip("jsonschema")
     (tmp_path / name).write_text(json.dumps(WRONG))
     given = "" if name == "config.json" else str(tmp_path / name)
     for debug in (False, True):

@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ociruntime.base.errors import ConfigError
+from ociruntime.base.json_text import parse
 from ociruntime.runtime.spec import load
 from ociruntime.runtime.spec.default import default_config
-from ociruntime.runtime.spec.load import parse, parse_config, read
+from ociruntime.runtime.spec.load import parse_config, read
 from tests.support.descriptors import open_descriptors
 
 TEXT = json.dumps(default_config())

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import tarfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ociruntime.base.deep_tree import Place, disk_usage, open_regular, walk
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.model.limits import Budget, Limits
+from ociruntime.images.tar.layer_writer import LayerTar, of_directory
 from ociruntime.pods.bundle.copy_files import copy_tree
-from ociruntime.pods.operations.layer_tar import write_layer
 from ociruntime.pods.store import phases
-from ociruntime.pods.store.deep_tree import Place, open_regular, walk
 from ociruntime.pods.store.lock import open_directory
 from ociruntime.pods.store.phases import make_pod
 from ociruntime.pods.store.pod import PHASES, Pod
@@ -52,8 +54,19 @@ def fill(path: str, depth: int = DEPTH) -> None:
             os.utime(NAME, ns=(0, len(deep.names) * 10**9), dir_fd=deep.fd)
 
 
-def budget(size: int = 1 << 30) -> Budget:
-    return Budget.at("/", Limits(bytes=size))
+def layer(path: Path, **limits: int) -> bytes:
+    """A layer of the directory, without limits besides those given."""
+    budget = Budget.at("/", replace(Limits(depth=1 << 30), **limits))
+    stream = LayerTar(of_directory(str(path), budget, upper=True))
+    found = b""
+    while data := stream.read(1 << 16):
+        found += data
+    return found
+
+
+def members_of(path: Path) -> dict[str, tarfile.TarInfo]:
+    with tarfile.open(fileobj=io.BytesIO(layer(path))) as archive:
+        return {member.name: member for member in archive.getmembers()}
 
 
 def test_a_copy(place: Path) -> None:
@@ -72,13 +85,9 @@ def test_a_copy(place: Path) -> None:
 
 def test_a_layer(place: Path) -> None:
     fill(str(place), DEPTH_OF_NAMES)
-    layer = io.BytesIO()
-    write_layer(str(place), layer, budget())
-    with tarfile.open(fileobj=io.BytesIO(layer.getvalue())) as archive:
-        members = archive.getmembers()
-    assert len(members) == DEPTH_OF_NAMES + 3
+    by_name = members_of(place)
+    assert len(by_name) == DEPTH_OF_NAMES + 4
     at_bottom = "/".join([NAME] * DEPTH_OF_NAMES)
-    by_name = {member.name: member for member in members}
     assert by_name[f"{at_bottom}/link"].issym()
     # The first that is met has the contents.
     assert by_name[f"{at_bottom}/bottom"].isreg()
@@ -88,30 +97,53 @@ def test_a_layer(place: Path) -> None:
 def test_a_layer_of_a_tree_that_nobody_could_unpack(place: Path) -> None:
     """Each name has all names above it: a deep tree would take the square of its size."""
     fill(str(place))
-    with pytest.raises(OSError, match="path is longer than 4095 bytes: directory/directory"):
-        write_layer(str(place), io.BytesIO(), budget())
+    with pytest.raises(ImageError, match="path is longer than 4095 bytes: directory/directory"):
+        layer(place)
 
 
 def test_a_layer_of_a_sparse_file(place: Path) -> None:
     """Its hole would be written as zeros for hours."""
     (place / "small").write_bytes(b"x" * 1000)
-    write_layer(str(place), io.BytesIO(), budget(1000))
+    layer(place, bytes=1000)
     with (place / "sparse").open("wb") as file:
         file.truncate(4 << 40)
     with pytest.raises(ImageError, match=r'more than 1000000 bytes of files \(limited by "bytes"'):
-        write_layer(str(place), io.BytesIO(), budget(1_000_000))
+        layer(place, bytes=1_000_000)
 
 
-def test_an_attribute_whose_name_is_no_text(place: Path) -> None:
-    """A container's program may choose any bytes; a tar cannot have them."""
+def test_attributes(place: Path) -> None:
+    """Names that are not UTF-8 do not fit into a tar; others are the host's or overlayfs' own."""
     (place / "file").touch()
     os.setxattr(place / "file", b"user.\xff", b"hidden")
-    os.setxattr(place / "file", b"user.plain", b"shown")
-    layer = io.BytesIO()
-    write_layer(str(place), layer, budget())
-    with tarfile.open(fileobj=io.BytesIO(layer.getvalue())) as archive:
-        (member,) = archive.getmembers()
-    assert list(member.pax_headers) == ["SCHILY.xattr.user.plain"]
+    os.setxattr(place / "file", "trusted.host", b"hidden")
+    os.setxattr(place / "file", "trusted.overlay.origin", b"hidden")
+    os.setxattr(place / "file", "user.plain", b"shown")
+    assert list(members_of(place)["file"].pax_headers) == ["SCHILY.xattr.user.plain"]
+
+
+def test_what_an_overlay_has_removed(place: Path) -> None:
+    (place / "new").mkdir(mode=0o751)
+    os.mknod(place / "new/gone", 0o600 | stat.S_IFCHR, 0)
+    os.setxattr(place / "new", "trusted.overlay.opaque", b"y")
+    place.chmod(0o750)
+    members = members_of(place)
+    assert list(members) == [".", "new", "new/.wh..wh..opq", "new/.wh.gone"]
+    assert (members["."].mode, members["new"].mode) == (0o750, 0o751)
+
+
+def test_a_file_that_would_remove_another(place: Path) -> None:
+    """A container's program may choose such a name; unpacked, it would remove "passwd"."""
+    (place / ".wh.passwd").touch()
+    with pytest.raises(ImageError, match=r'add "\.wh\.passwd" to a layer: reserved name'):
+        layer(place)
+
+
+def test_a_directory_of_more_files_than_a_layer_may_have(place: Path) -> None:
+    """They are counted while they are listed, not when all are in memory."""
+    for number in range(20):
+        (place / str(number)).touch()
+    with pytest.raises(ImageError, match="more than 10 files"):
+        layer(place, files=10)
 
 
 def test_a_pod_that_cannot_be_made(place: Path) -> None:
@@ -162,3 +194,16 @@ def test_a_file_that_is_replaced_before_it_is_opened(place: Path, kind: str) -> 
     )
     with pytest.raises(OSError, match=words):
         open_regular(str(place / "file"), status)
+
+
+def test_disk_usage(place: Path) -> None:
+    fill(str(place))
+    deep = disk_usage(str(place))
+    (place / "file").write_bytes(b"x" * 100_000)
+    whole = disk_usage(str(place))
+    assert whole - deep >= 100_000
+    (place / "same").hardlink_to(place / "file")
+    (place / "link").symlink_to("/")
+    os.truncate(place / "file", 1 << 40)  # sparse
+    assert whole <= disk_usage(str(place)) < whole + 100_000
+    assert disk_usage(str(place / "nothing")) == 0

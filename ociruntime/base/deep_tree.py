@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NAMES = 15  # of 255 bytes, in one path
@@ -87,6 +87,10 @@ def open_regular(path: str, status: os.stat_result) -> int:
     return fd
 
 
+def _allow() -> None:
+    pass
+
+
 class Found:
     """An entry ``name`` of the directory that ``place`` currently is."""
 
@@ -109,22 +113,26 @@ class Found:
         return "/".join([*self.place.names, self.name])
 
 
-def walk(root: str) -> Iterator[Found]:
+def walk(
+    root: str, count: Callable[[], None] = _allow, *, filesystem: int | None = None
+) -> Iterator[Found]:
     """Yield all entries below ``root``, sorted; directories both before and after their content.
 
-    Symbolic links are not followed.  Raises OSError.
+    Symbolic links are not followed.  ``count`` is called for each entry while a directory is read,
+    and may raise to end the walk.  With ``filesystem``, a device number, directories of other
+    filesystems are yielded, but not entered.  Raises OSError.
     """
     with Place(root) as place:
-        pending = [_entries(place.fd)]
+        pending = [_entries(place.fd, count)]
         parents: list[tuple[str, os.stat_result]] = []
         while pending:
             if pending[-1]:
                 name, status = pending[-1].pop()
                 yield Found(place, name, status, leaving=False)
-                if stat.S_ISDIR(status.st_mode):
+                if stat.S_ISDIR(status.st_mode) and filesystem in (None, status.st_dev):
                     parents.append((name, status))
                     place.down(name)
-                    pending.append(_entries(place.fd))
+                    pending.append(_entries(place.fd, count))
                 continue
             pending.pop()
             if parents:
@@ -133,8 +141,33 @@ def walk(root: str) -> Iterator[Found]:
                 yield Found(place, name, status, leaving=True)
 
 
-def _entries(fd: int) -> list[tuple[str, os.stat_result]]:
+def disk_usage(root: str) -> int:
+    """Return the bytes on disk of a tree, without other filesystems; 0 if it cannot be read.
+
+    A file with several names is counted once.
+    """
+    total = 0
+    seen: set[int] = set()
+    try:
+        for found in walk(root, filesystem=os.stat(root).st_dev):
+            status = found.status
+            if found.leaving:
+                continue
+            if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
+                if status.st_ino in seen:
+                    continue
+                seen.add(status.st_ino)
+            total += status.st_blocks * 512
+    except OSError:
+        pass  # it changes, or is being removed by another process: what was counted must do
+    return total
+
+
+def _entries(fd: int, count: Callable[[], None]) -> list[tuple[str, os.stat_result]]:
     """Return the entries in reverse order, to be popped from the end."""
     with os.scandir(fd) as entries:
-        found = [(entry.name, entry.stat(follow_symlinks=False)) for entry in entries]
-    return sorted(found, key=lambda one: one[0], reverse=True)
+        found = []
+        for entry in entries:
+            count()
+            found.append((entry.name, entry.stat(follow_symlinks=False)))
+    return sorted(found, key=lambda one: os.fsencode(one[0]), reverse=True)

@@ -1,0 +1,45 @@
+"""Ask for a user name and a password, for ``ocipod login`` and ``ocictl login``."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+
+from ociruntime.base.errors import UsageError
+from ociruntime.commandline.options import Option
+from ociruntime.commandline.parser import Arguments
+
+LOGIN_OPTIONS = (
+    Option("username", "user name (default: ask)", "USER", short="u"),
+    Option("password", "password; visible to other users", "PASSWORD", short="p"),
+    Option("password-stdin", "read the password from standard input"),
+)
+_LONGEST = 1 << 16  # bytes of a password
+
+
+def credentials(arguments: Arguments) -> tuple[str, str]:
+    """Return (user name, password) from the options of a login, or ask for them on a terminal.
+
+    Raises UsageError.
+    """
+    user, password = arguments.text("username"), arguments.text("password")
+    if arguments.flag("password-stdin"):
+        if password:
+            raise UsageError("--password-stdin cannot be combined with --password")
+        if not user:
+            raise UsageError("--password-stdin requires --username")
+        data = sys.stdin.buffer.read(_LONGEST + 1)
+        if len(data) > _LONGEST:
+            raise UsageError(f"--password-stdin: longer than {_LONGEST} bytes")
+        password = data.decode(errors="surrogateescape").rstrip("\r\n")
+    elif not (user and password) and not sys.stdin.isatty():
+        hint = "--username and --password-stdin"
+        raise UsageError("login: standard input is no terminal to ask on", hint)
+    try:
+        user = user or input("Username: ")
+        password = password or getpass.getpass("Password: ")
+    except EOFError:
+        raise UsageError("login: no answer on standard input") from None
+    if not user or ":" in user or not password:
+        raise UsageError("login: a user name without colon and a password are required")
+    return user, password

@@ -1,0 +1,44 @@
+"""Load all images of an archive under the names that it gives them, as ``docker load`` does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from ociruntime.base.errors import ImageError
+from ociruntime.images.formats.local_image import Claims, named_images, recognized
+from ociruntime.images.model.image import Image
+from ociruntime.images.model.limits import Budget
+from ociruntime.images.model.reference import Reference
+from ociruntime.images.model.settings import Settings
+from ociruntime.images.store.store import Store
+from ociruntime.images.trust.permission import Permission
+
+
+def load(
+    store: Store,
+    path: str,
+    fetch: Callable[[str], Image],
+    permission: Permission,
+    settings: Settings,
+    warn: Callable[[str], None],
+) -> Iterator[tuple[Image, list[str]]]:
+    """Import each image of the file or layout at ``path``; yield it with its new names.
+
+    ``fetch`` imports the image of a local reference.  Another image of the same name loses it, as
+    with docker.  An image without names keeps that of its file.  Raises HostError, ImageError.
+    """
+    limits = settings.limits()
+    reference = recognized(Reference("path", path, path=path), Budget.at(store.path, limits))
+    found = named_images(reference, store.tmp, Budget.at(store.path, limits))
+    if not found:
+        hint = "an archive of `docker save`, or an OCI image layout"
+        raise ImageError(f'load "{path}": it contains no images', hint)
+    claims = Claims(permission, replace=True, warn=warn)
+    for tag, names in found.items():
+        source = replace(reference, tag=tag).name
+        image = fetch(source)
+        claimed = [name for name in names if claims.settle(store, image, name, path)]
+        if claimed:
+            store.remove_name(image.id, source)
+        yield image, claimed

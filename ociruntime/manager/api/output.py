@@ -1,0 +1,51 @@
+"""Answers that stream the output of a program, such as an archive."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+
+from aiohttp import web
+
+from ociruntime.base.errors import ManagerError
+from ociruntime.manager.containers.pod_calls import Programs, classified, message_of
+
+_PIECE = 1 << 16  # bytes
+_LONGEST_ERROR = 1 << 16
+
+
+async def send_output(
+    request: web.Request, programs: Programs, args: tuple[str, ...]
+) -> web.StreamResponse:
+    """Run ``ocipod`` and send its standard output as a tar archive.
+
+    An error before the first byte becomes an error answer.  After that the connection is cut, so
+    that the client does not take the archive for complete.  Raises ManagerError, HostError.
+    """
+    process = await programs.spawn(programs.command(*args))
+    assert process.stdout is not None
+    assert process.stderr is not None
+    errors = asyncio.ensure_future(process.stderr.read(_LONGEST_ERROR))
+    try:
+        piece = await process.stdout.read(_PIECE)
+        if not piece and await process.wait():
+            failed = f"run ocipod {args[0]}: it failed without an error message"
+            raise classified(message_of(await errors, "ocipod") or failed)
+        answer = web.StreamResponse()
+        answer.content_type = "application/x-tar"
+        await answer.prepare(request)
+        while piece:
+            await answer.write(piece)
+            piece = await process.stdout.read(_PIECE)
+        if await process.wait():
+            if request.transport is not None:
+                request.transport.abort()
+            raise ManagerError(message_of(await errors, "ocipod"))
+        await answer.write_eof()
+        return answer
+    finally:
+        errors.cancel()
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()

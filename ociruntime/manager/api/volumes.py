@@ -1,0 +1,46 @@
+"""The routes of named volumes."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from ociruntime.base import checks
+from ociruntime.manager.api.requests import json_query, read_body
+from ociruntime.manager.containers.manager import Manager
+
+
+async def list_volumes(manager: Manager, request: web.Request) -> web.Response:
+    """List the volumes; ``filters`` is a JSON object of lists."""
+    return web.json_response(manager.volumes.find(json_query(request, "filters")))
+
+
+async def create(manager: Manager, request: web.Request) -> web.Response:
+    """Create the volume ``name``, or return it if it exists; without a name, choose one."""
+    body = await read_body(request, {"name": checks.text})
+    return web.json_response(manager.volumes.create(body.get("name")), status=201)
+
+
+async def inspect(manager: Manager, request: web.Request) -> web.Response:
+    """Return a volume, with the containers that use it."""
+    return web.json_response(manager.volumes.inspect(request.match_info["ref"]))
+
+
+async def remove(manager: Manager, request: web.Request) -> web.Response:
+    """Remove a volume that no container uses, with its files."""
+    await manager.volumes.remove(request.match_info["ref"])
+    return web.Response(status=204)
+
+
+async def prune(manager: Manager, request: web.Request) -> web.Response:
+    """Remove all volumes that no container uses."""
+    await read_body(request, {})
+    return web.json_response(await manager.volumes.prune())
+
+
+ROUTES = (
+    ("GET", "/v1/volumes", list_volumes),
+    ("POST", "/v1/volumes", create),
+    ("POST", "/v1/volumes/prune", prune),
+    ("GET", "/v1/volumes/{ref}", inspect),
+    ("DELETE", "/v1/volumes/{ref}", remove),
+)

@@ -1,0 +1,343 @@
+"""``ocictl cp``, ``export`` and ``diff``: files between the host and a container.
+
+The archives come from a container's files, which may be hostile: nothing is written outside the
+target, and no link in it is followed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+import tarfile
+
+from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
+from ociruntime.base.log import plain
+from ociruntime.commandline.options import Command, Option
+from ociruntime.commandline.output import tell, write_lines
+from ociruntime.commandline.parser import Arguments
+from ociruntime.manager.client.connection import Connection, DaemonError, container
+from ociruntime.manager.client.image_files import save_stream
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.manager.client.http import Answer, ChunkedBody
+
+_PIECE = 1 << 16
+_STREAM = "-"
+_CONTENTS = ("/", "/.")
+_PERMISSIONS = 0o777  # without setuid and setgid: a container's root must not become ours
+
+
+def run_cp(connection: Connection, arguments: Arguments) -> int:
+    """Copy between the host and a container; print nothing.  Raises UsageError."""
+    source, target = arguments.positional
+    from_name, from_path = _split(source)
+    to_name, to_path = _split(target)
+    if bool(from_name) == bool(to_name):
+        raise UsageError(
+            "cp: one of SOURCE and TARGET must be in a container", "CONTAINER:PATH, and a path here"
+        )
+    follow = arguments.flag("follow-link")
+    if from_name:
+        return _copy_out(
+            connection,
+            from_name,
+            from_path,
+            target,
+            follow=follow,
+            archive=arguments.flag("archive"),
+        )
+    return _copy_in(
+        connection, source, to_name, to_path, follow=follow, archive=arguments.flag("archive")
+    )
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Split CONTAINER:PATH; the container is "" for a path of this host.  Raises UsageError."""
+    name, colon, path = text.partition(":")
+    if not colon or "/" in name or name.startswith("."):
+        return "", text
+    if not path:
+        raise UsageError(f'cp: "{text}" has no path', "CONTAINER:PATH")
+    return name, path
+
+
+# From a container
+
+
+def _copy_out(
+    connection: Connection, ref: str, path: str, target: str, *, follow: bool, archive: bool
+) -> int:
+    facts = connection.get(container(ref, "file", path=path, follow=follow))
+    top = facts["name"] or os.path.basename(os.path.normpath(path)).strip("/.")
+    contents = path.endswith(_CONTENTS) or not top
+    is_directory = facts["kind"] == "directory"
+    answer = connection.open("GET", container(ref, "archive", path=path, follow=follow))
+    try:
+        with tarfile.open(fileobj=_Pieces(answer), mode="r|", errorlevel=1) as members:  # type: ignore[call-overload]
+            if target == _STREAM:
+                return _to_stream(members, "" if contents else top)
+            place = _place_for(target, top, is_directory=is_directory, contents=contents)
+            skipped = _extract(members, place, is_directory=is_directory, archive=archive)
+    except tarfile.TarError as error:
+        raise RuntimeFailure(f"read the archive from ocid: {error}") from None
+    except OSError as error:
+        raise HostError(f'copy "{ref}:{path}" to "{target}"', error) from None
+    finally:
+        answer.close()
+    for name in skipped:
+        tell("ocictl", f'"{name}" was not copied: it is not a file, directory or symbolic link')
+    return 0
+
+
+class _Pieces:
+    """A readable file of the body of an answer."""
+
+    def __init__(self, answer: Answer) -> None:
+        self._pieces = answer.pieces()
+        self._rest = b""
+
+    def read(self, size: int) -> bytes:
+        while len(self._rest) < size:
+            piece = next(self._pieces, b"")
+            if not piece:
+                break
+            self._rest += piece
+        data, self._rest = self._rest[:size], self._rest[size:]
+        return data
+
+
+def _to_stream(members: tarfile.TarFile, top: str) -> int:
+    """Write the archive to standard output, with ``top`` before the names of a directory."""
+    if sys.stdout.isatty():
+        raise UsageError("cp: standard output is a terminal", "redirect it")
+    with tarfile.open(fileobj=sys.stdout.buffer, mode="w|", format=tarfile.PAX_FORMAT) as renamed:
+        in_directory = False
+        for member in members:
+            in_directory = in_directory or member.name == "."
+            content = members.extractfile(member) if member.isreg() else None
+            if in_directory and top:
+                member.name = os.path.normpath(f"{top}/{member.name}")
+                if member.islnk():
+                    member.linkname = f"{top}/{member.linkname}"
+                kept = member.pax_headers.items()
+                member.pax_headers = {
+                    key: value for key, value in kept if key not in ("path", "linkpath")
+                }
+            renamed.addfile(member, content)
+    return 0
+
+
+def _place_for(target: str, top: str, *, is_directory: bool, contents: bool) -> str:
+    """Return the path that the copied file or directory gets, as docker chooses it.
+
+    Raises UsageError.
+    """
+    if os.path.isdir(target):
+        return target if contents and is_directory else os.path.join(target, top)
+    if os.path.lexists(target):
+        if is_directory:
+            raise UsageError(f'cp: "{target}" is a file, and the source a directory')
+        return target
+    if target.endswith("/") and not is_directory:
+        raise UsageError(f'cp: directory "{target}" not found')
+    parent = os.path.dirname(os.path.abspath(target))
+    if not os.path.isdir(parent):
+        raise UsageError(f'cp: directory "{parent}" not found')
+    return target.rstrip("/")
+
+
+def _extract(members: tarfile.TarFile, top: str, *, is_directory: bool, archive: bool) -> list[str]:
+    """Create the file or directory ``top`` from an archive; return the names of special files.
+
+    These are skipped.  Raises OSError.
+    """
+    skipped = []
+    modes = []  # set at the end: a directory may be read-only
+    for member in members:
+        path = _inside(top, member.name) if is_directory else top
+        if member.isdir():
+            if os.path.islink(path) or not os.path.isdir(path):
+                _clear(path)
+                os.mkdir(path, 0o700)
+            _set_owner(path, member, archive)
+            modes.append((path, _mode(member, archive)))
+        elif member.islnk():
+            _clear(path)
+            os.link(_inside(top, member.linkname), path, follow_symlinks=False)
+        elif member.issym():
+            _clear(path)
+            os.symlink(member.linkname, path)
+            _set_owner(path, member, archive)
+        elif member.isreg():
+            _clear(path)
+            _write(members, member, path, archive)
+        else:
+            skipped.append(plain(member.name))
+    for path, mode in reversed(modes):
+        os.chmod(path, mode)
+    return skipped
+
+
+def _mode(member: tarfile.TarInfo, archive: bool) -> int:
+    return member.mode & (0o7777 if archive else _PERMISSIONS)
+
+
+def _inside(top: str, name: str) -> str:
+    """Return the path of a member of the directory ``top``.  Raises OSError if it leads out."""
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    if ".." in parts or name.startswith("/"):
+        raise OSError(errno.EINVAL, f'the archive has the name "{plain(name)}"')
+    if not parts:
+        return top
+    path = os.path.join(top, *parts)
+    parent, root = os.path.realpath(os.path.dirname(path)), os.path.realpath(top)
+    if os.path.commonpath((parent, root)) != root:
+        raise OSError(errno.ELOOP, f'"{plain(name)}" in the archive is below a symbolic link')
+    return path
+
+
+def _clear(path: str) -> None:
+    if os.path.lexists(path):
+        os.unlink(path)  # a directory in the place of a file is an error, as with docker
+
+
+def _write(members: tarfile.TarFile, member: tarfile.TarInfo, path: str, archive: bool) -> None:
+    content = members.extractfile(member)
+    assert content is not None
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(path, flags, 0o600), "wb") as file:
+        while piece := content.read(_PIECE):
+            file.write(piece)
+        file.flush()
+        _set_owner(file.fileno(), member, archive)
+        os.fchmod(file.fileno(), _mode(member, archive))
+        os.utime(file.fileno(), (member.mtime, member.mtime))
+
+
+def _set_owner(path: str | int, member: tarfile.TarInfo, archive: bool) -> None:
+    if archive and os.geteuid() == 0:
+        if isinstance(path, int):
+            os.fchown(path, member.uid, member.gid)
+        else:
+            os.chown(path, member.uid, member.gid, follow_symlinks=False)
+
+
+# To a container
+
+
+def _copy_in(
+    connection: Connection, source: str, ref: str, path: str, *, follow: bool, archive: bool
+) -> int:
+    target = _facts_or_none(connection, ref, path)
+    if source == _STREAM:
+        if sys.stdin.isatty():
+            raise UsageError("cp: standard input is a terminal", "redirect it")
+        connection.upload(container(ref, "archive", path=path), _from_stdin)
+        return 0
+    try:
+        status = os.stat(source) if follow else os.lstat(source)
+    except OSError as error:
+        raise HostError(f'copy "{source}"', error) from None
+    is_directory = stat.S_ISDIR(status.st_mode)
+    where, name = _where(path, target, is_directory=is_directory)
+    contents = not name and is_directory and source.endswith("/.")
+    top = name or os.path.basename(os.path.abspath(source))
+
+    def fill(body: ChunkedBody) -> None:
+        with tarfile.open(  # type: ignore[call-overload]
+            fileobj=body, mode="w|", format=tarfile.PAX_FORMAT, dereference=False
+        ) as made:
+            given = os.path.realpath(source) if follow else source
+            made.add(given, "." if contents else top, filter=None if archive else _as_root)
+
+    connection.upload(container(ref, "archive", path=where), fill)
+    return 0
+
+
+def _facts_or_none(connection: Connection, ref: str, path: str) -> str:
+    """Return the kind of a file in the container, "" if it does not exist."""
+    connection.get(container(ref))  # or its absence would be taken for the file's
+    try:
+        return str(connection.get(container(ref, "file", path=path, follow=True))["kind"])
+    except DaemonError as failure:
+        if failure.code != "not_found":
+            raise
+        return ""
+
+
+def _where(path: str, kind: str, *, is_directory: bool) -> tuple[str, str]:
+    """Return (directory, name) for the copy; the name is "" to keep that of the source.
+
+    Raises UsageError.
+    """
+    if kind == "directory":
+        return path, ""
+    if kind and is_directory:
+        raise UsageError(f'cp: "{path}" is a file, and the source a directory')
+    if not kind and path.endswith("/") and not is_directory:
+        raise UsageError(f'cp: directory "{path}" not found in the container')
+    parent, name = os.path.split(path.rstrip("/"))
+    return parent or "/", name
+
+
+def _as_root(member: tarfile.TarInfo) -> tarfile.TarInfo:
+    member.uid = member.gid = 0
+    member.uname = member.gname = ""
+    return member
+
+
+def _from_stdin(body: ChunkedBody) -> None:
+    while piece := sys.stdin.buffer.read(_PIECE):
+        body.write(piece)
+
+
+def run_export(connection: Connection, arguments: Arguments) -> int:
+    """Write the root filesystem of a container as an archive.  Raises UsageError."""
+    path = container(arguments.positional[0], "archive", path="/")
+    return save_stream("export", connection, path, arguments.text("output"))
+
+
+def run_diff(connection: Connection, arguments: Arguments) -> int:
+    """Print a line for each file that the container has added, changed or deleted."""
+    found = connection.get(container(arguments.positional[0], "changes"))
+    return write_lines(f"{one['kind']} {one['path']}" for one in found)
+
+
+COMMANDS = (
+    Command(
+        "cp SOURCE TARGET",
+        "copy files from or to a container",
+        run_cp,
+        options=(
+            Option("archive", "keep owners, setuid and setgid", short="a"),
+            Option("follow-link", "if SOURCE is a symbolic link, copy its target", short="L"),
+            Option("quiet", short="q"),
+        ),
+        details=(
+            "One of SOURCE and TARGET is CONTAINER:PATH. SOURCE/. copies the content of a\n"
+            "directory. If a path of this host is -, it is a tar archive on standard input or\n"
+            "output. The container may be stopped; its volumes are then left out. What is\n"
+            "mounted below a directory is not copied."
+        ),
+        examples=(
+            ("Copy a log to this host", "ocictl cp web:/var/log/app.log ."),
+            ("Copy a directory to a container", "ocictl cp ./site web:/srv/www"),
+        ),
+    ),
+    Command(
+        "export CONTAINER",
+        "write the files of a container to an archive",
+        run_export,
+        options=(Option("output", "write to FILE, not to standard output", "FILE", short="o"),),
+        details="Writes a tar archive of the root filesystem, without volumes.",
+    ),
+    Command(
+        "diff CONTAINER",
+        "list the files that a container has changed",
+        run_diff,
+        details="A is for added files, C for changed ones, D for deleted ones.",
+    ),
+)

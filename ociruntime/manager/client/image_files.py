@@ -1,0 +1,191 @@
+"""Commands on single images and archives: ``image inspect``, ``history``, ``tag``, ``save``,
+``load``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
+from ociruntime.commandline.image_history import history_table
+from ociruntime.commandline.options import Command, Option
+from ociruntime.commandline.output import write, write_lines
+from ociruntime.commandline.parser import Arguments
+from ociruntime.manager.client.connection import Connection, resource
+from ociruntime.manager.client.containers import FAILED, print_failure
+from ociruntime.manager.client.forms import formatted
+from ociruntime.manager.client.new_container import absolute_image
+from ociruntime.manager.client.options import FORMAT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+_PIECE = 1 << 16
+
+
+def _image(connection: Connection, text: str) -> dict[str, Any]:
+    details: dict[str, Any] = connection.get(
+        resource("images", absolute_image(text, os.getcwd()), "json")
+    )
+    return details
+
+
+def run_image_inspect(connection: Connection, arguments: Arguments) -> int:
+    """Print the images that exist; return 1 if one was not found.  Raises UsageError."""
+    status = 0
+    images = []
+    for text in arguments.positional:
+        try:
+            images.append(_image(connection, text))
+        except HostError:
+            raise
+        except RuntimeFailure as failure:
+            print_failure(failure)
+            status = FAILED
+    if form := arguments.text("format"):
+        return write(formatted(images, form)) or status
+    return write(json.dumps(images, indent=2) + "\n") or status
+
+
+def run_history(connection: Connection, arguments: Arguments) -> int:
+    """Print the steps of an image's build, newest first."""
+    steps = _image(connection, arguments.positional[0])["history"]
+    return write(history_table(steps, full=arguments.flag("no-trunc")))
+
+
+def run_tag(connection: Connection, arguments: Arguments) -> int:
+    """Give an image another name; print nothing."""
+    text, name = arguments.positional
+    path = resource("images", absolute_image(text, os.getcwd()), "tag")
+    connection.post(path, {"name": name})
+    return 0
+
+
+def run_save(connection: Connection, arguments: Arguments) -> int:
+    """Write an image as an archive.  Raises UsageError."""
+    ref = absolute_image(arguments.positional[0], os.getcwd())
+    path = resource("images", ref, "archive")
+    return save_stream("save", connection, path, arguments.text("output"))
+
+
+def save_stream(command: str, connection: Connection, path: str, output: str) -> int:
+    """Write what ocid sends to the file ``output``, or to standard output if that is "".
+
+    On failure, no partial file remains.  Returns the exit status.  Raises UsageError if standard
+    output is a terminal, RuntimeFailure.
+    """
+    if not output and sys.stdout.isatty():
+        raise UsageError(f"{command}: standard output is a terminal", "use -o FILE, or redirect it")
+    answer = connection.open("GET", path)
+    try:
+        if output:
+            _write_file(output, answer.pieces())
+        else:
+            for piece in answer.pieces():
+                sys.stdout.buffer.write(piece)
+            sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        return FAILED
+    except OSError as error:
+        raise HostError(f"write {output or 'to standard output'}", error) from None
+    finally:
+        answer.close()
+    return 0
+
+
+def _write_file(path: str, pieces: Iterator[bytes]) -> None:
+    """Write a file that appears only when it is complete.  Raises OSError."""
+    partial = f"{path}.partial-{os.getpid()}"
+    try:
+        with open(partial, "xb") as file:
+            for piece in pieces:
+                file.write(piece)
+        os.rename(partial, path)
+    except BaseException:
+        if os.path.exists(partial):
+            os.unlink(partial)
+        raise
+
+
+def run_load(connection: Connection, arguments: Arguments) -> int:
+    """Load the images of an archive, by default from standard input; print their names."""
+    path = arguments.text("input")
+    if path:
+        return _load(connection, os.path.abspath(path), arguments)
+    if sys.stdin.isatty():
+        raise UsageError("load: standard input is a terminal", "use -i FILE, or redirect it")
+    import shutil
+    import tempfile
+
+    # The daemon reads the file by its path; it is on the same host.
+    with tempfile.NamedTemporaryFile(prefix="ocictl-load-", suffix=".tar") as file:
+        try:
+            shutil.copyfileobj(sys.stdin.buffer, file, _PIECE)
+            file.flush()
+        except OSError as error:
+            raise HostError("copy standard input to a temporary file", error) from None
+        return _load(connection, file.name, arguments)
+
+
+def _load(connection: Connection, path: str, arguments: Arguments) -> int:
+    body = {"path": path, "insecure": arguments.list("insecure")}
+    loaded = connection.post(resource("images", "load"), body)
+    lines = [name for one in loaded for name in one["names"] or [one["id"]]]
+    return write_lines(f"Loaded image: {line}" for line in lines)
+
+
+COMMANDS = (
+    Command(
+        "image inspect IMAGE...",
+        "show details of images as JSON",
+        run_image_inspect,
+        options=(FORMAT,),
+        examples=(
+            (
+                "Print the environment",
+                "ocictl image inspect --format '{{.Config.Env}}' busybox",
+            ),
+        ),
+    ),
+    Command(
+        "history IMAGE",
+        "show how an image was built",
+        run_history,
+        options=(Option("no-trunc", "do not truncate commands"),),
+        details="Prints the newest step first, with the size of its layer as stored.",
+    ),
+    Command(
+        "tag IMAGE NAME",
+        "give an image another name",
+        run_tag,
+        details="Another image of that name loses it.",
+        examples=(("Name an image by its version", "ocictl tag web localhost:5000/web:1.2"),),
+    ),
+    Command(
+        "save IMAGE",
+        "write an image to an archive",
+        run_save,
+        options=(Option("output", "write to FILE, not to standard output", "FILE", short="o"),),
+        details=(
+            "Writes a tar archive with an OCI image layout, which `docker load`,\n"
+            "`podman load` and `ocictl load` read."
+        ),
+        examples=(("Copy an image to another machine", "ocictl save web | ssh host ocictl load"),),
+    ),
+    Command(
+        "load",
+        "load images from an archive",
+        run_load,
+        options=(
+            Option("input", "read from FILE, not from standard input", "FILE", short="i"),
+            Option("insecure", "skip a check: image, tls, http", "CHECK", kind="list"),
+        ),
+        details=(
+            "Reads archives of `docker save`, `podman save` and `ocictl save`. Another image\n"
+            "of the same name loses it."
+        ),
+    ),
+)

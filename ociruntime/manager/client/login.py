@@ -1,0 +1,43 @@
+"""``ocictl login`` and ``logout``."""
+
+from __future__ import annotations
+
+from ociruntime.commandline.credentials import LOGIN_OPTIONS, credentials
+from ociruntime.commandline.options import Command
+from ociruntime.commandline.output import write
+from ociruntime.commandline.parser import Arguments
+from ociruntime.manager.client.connection import Connection, resource
+
+
+def run_login(connection: Connection, arguments: Arguments) -> int:
+    """Ask for what was not given, and let the daemon check and keep it.  Raises UsageError."""
+    user, password = credentials(arguments)
+    body = {"username": user, "password": password, **_registry(arguments)}
+    connection.post(resource("login"), body)
+    return write("Login succeeded\n")
+
+
+def run_logout(connection: Connection, arguments: Arguments) -> int:
+    """Let the daemon forget the credentials of a registry; print nothing."""
+    connection.post(resource("logout"), _registry(arguments))
+    return 0
+
+
+def _registry(arguments: Arguments) -> dict[str, str]:
+    return {"registry": arguments.positional[0]} if arguments.positional else {}
+
+
+COMMANDS = (
+    Command(
+        "login [REGISTRY]",
+        "log in to a registry",
+        run_login,
+        options=LOGIN_OPTIONS,
+        details=(
+            "Default: docker.io. ocid checks the credentials and keeps them in\n"
+            "/etc/ociruntime/auth.json; they then serve all users of ocid."
+        ),
+        examples=(("Log in with a token", "ocictl login -u me --password-stdin quay.io <token"),),
+    ),
+    Command("logout [REGISTRY]", "remove the credentials of a registry", run_logout),
+)

@@ -1,0 +1,123 @@
+"""Commands on an app's files: ``app copy-out``, ``app copy-in``, ``app diff``."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ociruntime.base.errors import PodError, UsageError
+from ociruntime.commandline.options import Command, Option
+from ociruntime.commandline.output import write, write_lines
+from ociruntime.commandline.parser import Arguments
+from ociruntime.images.model.settings import Settings
+from ociruntime.pods.cli.context import Context
+from ociruntime.pods.operations import app_files
+from ociruntime.pods.store.description import app_record, choose_app
+from ociruntime.pods.store.phases import open_pod
+
+
+@contextmanager
+def _root(context: Context, arguments: Arguments) -> Iterator[app_files.AppRoot]:
+    settings = Settings(context.system_config, context.local_config, context.user_config)
+    with open_pod(context.directory, arguments.positional[0]) as pod:
+        app = choose_app(pod, arguments.text("app"))
+        expected = arguments.text("only")
+        state = "running" if app_record(pod, app)["state"] == "running" else "stopped"
+        if expected not in ("", state):
+            raise PodError(f'app "{app}" of pod {pod.uuid} is {state} by now', "try again")
+        with app_files.app_root(pod, app, settings.limits()) as root:
+            yield root
+
+
+def run_copy_out(context: Context, arguments: Arguments) -> int:
+    """Write the archive, or with ``--stat`` the facts.  Raises UsageError."""
+    path, follow = arguments.positional[1], arguments.flag("follow-link")
+    with _root(context, arguments) as root:
+        if arguments.flag("stat"):
+            return write(json.dumps(app_files.file_facts(root, path, follow=follow)) + "\n")
+        if sys.stdout.isatty():
+            raise UsageError("app copy-out: standard output is a terminal", "redirect it")
+        app_files.copy_out(root, path, sys.stdout.buffer, follow=follow)
+        sys.stdout.buffer.flush()
+    return 0
+
+
+def run_copy_in(context: Context, arguments: Arguments) -> int:
+    """Unpack the archive on standard input; warn of attributes that could not be set."""
+    name = arguments.text("name")
+    if "/" in name or name in (".", ".."):
+        raise UsageError(f'--name: "{name}" is not the name of a file')
+    if sys.stdin.isatty():
+        raise UsageError("app copy-in: standard input is a terminal", "redirect it")
+    with _root(context, arguments) as root:
+        notes = app_files.copy_in(root, arguments.positional[1], sys.stdin.buffer, name=name)
+    for note in notes:
+        context.log.warning(note)
+    return 0
+
+
+def run_diff(context: Context, arguments: Arguments) -> int:
+    """Print a line for each file that the app has added, changed or deleted."""
+    with open_pod(context.directory, arguments.positional[0]) as pod:
+        app = choose_app(pod, arguments.text("app"))
+        found = list(app_files.changes(pod, app))
+    if arguments.text("format") == "json":
+        return write(json.dumps([{"kind": kind, "path": _text(path)} for kind, path in found]))
+    return write_lines(f"{kind} {path}" for kind, path in found)
+
+
+def _text(path: str) -> str:
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+_APP = Option("app", "name of the app, if the pod has several", "APP", short="a")
+_ONLY = Option("only", value="running|stopped", kind="choice")
+COMMANDS = (
+    Command(
+        "app copy-out UUID PATH",
+        "write files of an app to an archive",
+        run_copy_out,
+        options=(
+            _APP,
+            Option("follow-link", "if PATH is a symbolic link, copy its target", short="L"),
+            Option("stat", "print only name, kind and size, as JSON"),
+            _ONLY,
+        ),
+        details=(
+            "Writes a tar archive of a file or directory to standard output. PATH is resolved\n"
+            "inside the app, and may be in a volume if the app runs; what is mounted below it\n"
+            "is left out. Do not start a stopped app meanwhile."
+        ),
+        examples=(("List a directory", "ocipod app copy-out --app=web 6d52 /etc | tar t"),),
+    ),
+    Command(
+        "app copy-in UUID DIR",
+        "unpack an archive into an app",
+        run_copy_in,
+        options=(
+            _APP,
+            Option("name", "rename what is at the archive's top level", "NAME", completed=False),
+            _ONLY,
+        ),
+        details=(
+            "Reads a tar archive from standard input. Existing files are replaced. DIR is\n"
+            "resolved inside the app."
+        ),
+        examples=(
+            ("Copy a file", "tar c index.html | ocipod app copy-in --app=web 6d52 /srv/www"),
+        ),
+    ),
+    Command(
+        "app diff UUID",
+        "list the files that an app has changed",
+        run_diff,
+        options=(
+            _APP,
+            Option("format", "output format (default: text)", "text|json", kind="choice"),
+        ),
+        details="A is for added files, C for changed ones, D for deleted ones.",
+    ),
+)

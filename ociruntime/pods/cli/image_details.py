@@ -1,0 +1,78 @@
+"""Commands on single images: ``image inspect``, ``image history``, ``image tag``."""
+
+from __future__ import annotations
+
+import json
+
+from ociruntime.base.errors import ImageError
+from ociruntime.commandline.image_history import history_table
+from ociruntime.commandline.options import Command, Option
+from ociruntime.commandline.output import write
+from ociruntime.commandline.parser import Arguments
+from ociruntime.images.fetch import look_up
+from ociruntime.images.model.details import details
+from ociruntime.images.model.reference import FORMS, parse
+from ociruntime.images.store.store import Store
+from ociruntime.pods.cli.context import Context
+
+
+def run_image_inspect(context: Context, arguments: Arguments) -> int:
+    """Print the details of images as a JSON list."""
+    with Store(context.directory) as store:
+        found = [details(store.load(look_up(store, text))) for text in arguments.positional]
+    return write(json.dumps(found, indent=2) + "\n")
+
+
+def run_image_history(context: Context, arguments: Arguments) -> int:
+    """Print the steps of an image's build, newest first."""
+    with Store(context.directory) as store:
+        found = details(store.load(look_up(store, arguments.positional[0])))
+    return write(history_table(found["history"], full=arguments.flag("no-trunc")))
+
+
+def run_image_tag(context: Context, arguments: Arguments) -> int:
+    """Give an image another name; another image of that name loses it.
+
+    The signature policy still judges the image by the names under which it was imported.
+    """
+    text, name = arguments.positional
+    reference = parse(name)
+    if reference.kind != "registry" or reference.digest:
+        raise ImageError(f'tag image "{text}": "{name}" is not a name with a tag', FORMS)
+    with Store(context.directory) as store:
+        store.set_name(look_up(store, text).id, reference.name)
+    return 0
+
+
+COMMANDS = (
+    Command(
+        "image inspect IMAGE...",
+        "show details of images as JSON",
+        run_image_inspect,
+        details="Prints settings, layers and history of each image in the store.",
+        examples=(
+            (
+                "Print the environment of an image",
+                "ocipod image inspect busybox | jq .[0].config.Env",
+            ),
+        ),
+    ),
+    Command(
+        "image history IMAGE",
+        "show how an image was built",
+        run_image_history,
+        options=(Option("no-trunc", "do not truncate commands"),),
+        details="Prints the newest step first, with the size of its layer as stored.",
+    ),
+    Command(
+        "image tag IMAGE NAME",
+        "give an image another name",
+        run_image_tag,
+        details=(
+            "NAME is a registry reference, such as localhost:5000/team/web:1.2. Another image\n"
+            "of that name loses it. A signature policy applies to the name that the image was\n"
+            "fetched by."
+        ),
+        examples=(("Name an image by its version", "ocipod image tag web web:1.2"),),
+    ),
+)

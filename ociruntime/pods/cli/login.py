@@ -1,0 +1,60 @@
+"""``ocipod login`` and ``logout``."""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import ImageError
+from ociruntime.commandline.credentials import LOGIN_OPTIONS, credentials
+from ociruntime.commandline.options import Command
+from ociruntime.commandline.output import write
+from ociruntime.commandline.parser import Arguments
+from ociruntime.images.registry import login
+from ociruntime.images.registry.auth import Credential
+from ociruntime.images.registry.http_client import HttpClient
+from ociruntime.pods.cli.context import Context
+
+
+def run_login(context: Context, arguments: Arguments) -> int:
+    """Ask for what was not given, check it at the registry and keep it.  Raises UsageError."""
+    host = login.registry_of("".join(arguments.positional))
+    credential = Credential(*credentials(arguments))
+    http = HttpClient(context.insecure)
+    try:
+        login.check(http, host, credential)
+    finally:
+        http.close()
+    path = login.keep(_directory(context), host, credential)
+    return write(f"Login succeeded: credentials for {host} are in {path}\n")
+
+
+def run_logout(context: Context, arguments: Arguments) -> int:
+    """Remove the credentials of a registry.  Raises ImageError if there are none."""
+    host = login.registry_of("".join(arguments.positional))
+    if not login.forget(_directory(context), host):
+        hint = "ocipod config lists those of other files"
+        raise ImageError(f"log out of {host}: no credentials in {_directory(context)}", hint)
+    return write(f"Removed the credentials for {host}\n")
+
+
+def _directory(context: Context) -> str:
+    return context.user_config or context.local_config
+
+
+COMMANDS = (
+    Command(
+        "login [REGISTRY]",
+        "log in to a registry",
+        run_login,
+        options=LOGIN_OPTIONS,
+        details=(
+            "Checks the credentials and adds them to auth.json in the user's settings, if\n"
+            "--user-config names a directory, else in the local ones. Default: docker.io."
+        ),
+        examples=(("Log in with a token", "ocipod login -u me --password-stdin quay.io <token"),),
+    ),
+    Command(
+        "logout [REGISTRY]",
+        "remove the credentials of a registry",
+        run_logout,
+        details="Removes those that login has added. Default: docker.io.",
+    ),
+)

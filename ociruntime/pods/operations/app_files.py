@@ -1,0 +1,304 @@
+"""Copy files out of an app and into it, running or stopped.
+
+The files belong to the app's program, which may change them at the same time.  Every path is
+resolved with the app's root directory as root, component by component with descriptors (inside.py),
+and no link is followed by the kernel: whatever the program does, no file of the host is read or
+written (`docker cp` could be led outside: CVE-2018-15664).  Nothing is loaded or executed from
+there (CVE-2019-14271).
+
+A running app is seen as its program sees it, with volumes and other mounts; of a stopped one, only
+its root filesystem is there.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from ociruntime.base.deep_tree import walk
+from ociruntime.base.errors import HostError, ImageError, PodError, reason
+from ociruntime.images.model.limits import Budget, Limits
+from ociruntime.images.tar.attributes import Notes
+from ociruntime.images.tar.header import DIRECTORY, HARD_LINK, Header
+from ociruntime.images.tar.layer_writer import LayerTar, of_directory, of_file
+from ociruntime.images.tar.reader import TarReader
+from ociruntime.images.tar.streams import CHUNK
+from ociruntime.images.unpack.inside import Inside, split_name
+from ociruntime.images.unpack.unpack import LayerUnpacker
+from ociruntime.pods.bundle import overlay
+from ociruntime.pods.bundle.own_mounts import enter_own_mounts
+from ociruntime.pods.store.description import app_record
+from ociruntime.pods.store.manifest_file import read_object, read_runtime_config
+from ociruntime.pods.store.pod import Pod
+
+_PATH_ONLY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_MOST_LINKS = 40
+_KINDS = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}
+
+
+@dataclass(frozen=True)
+class AppRoot:
+    """The root directory of an app: a descriptor, and the host id of its user 0."""
+
+    app: str
+    fd: int
+    shift: int
+    limits: Limits
+
+    def failed(self, action: str, path: str, error: Exception) -> PodError:
+        why = reason(error) if isinstance(error, OSError) else str(error)
+        return PodError(f'{action} "{path}": {why}')
+
+
+@contextmanager
+def app_root(pod: Pod, app: str, limits: Limits) -> Iterator[AppRoot]:
+    """Open the root directory of an app.  Raises PodError, HostError.
+
+    For a stopped app, this process enters a mount namespace of its own; the caller sees to it that
+    the app is not started meanwhile.
+    """
+    settings = read_runtime_config(pod)
+    if settings.get("flavor") == "kvm":
+        raise PodError(f"pod {pod.uuid}: files of flavour kvm cannot be copied")
+    record = app_record(pod, app)
+    users = settings.get("private_users")
+    running = record["state"] == "running" and record.get("pid")
+    fd = _running_root(pod, int(record["pid"])) if running else _stopped_root(pod, app, settings)
+    try:
+        yield AppRoot(app, fd, int(users["shift"]) if users else 0, limits)
+    finally:
+        os.close(fd)
+
+
+def _running_root(pod: Pod, pid: int) -> int:
+    """Open the root directory of a process, once it is known to be one of the pod."""
+    try:
+        process = os.open(f"/proc/{pid}", _PATH_ONLY)
+        try:
+            with open(os.open("cgroup", os.O_RDONLY | os.O_CLOEXEC, dir_fd=process)) as file:
+                is_ours = pod.uuid in file.read()
+            if not is_ours:
+                raise ProcessLookupError
+            # O_NOFOLLOW would be in the way: "root" is a link, which only the kernel follows.
+            return os.open("root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=process)
+        finally:
+            os.close(process)
+    except (FileNotFoundError, ProcessLookupError):
+        raise PodError(f"pod {pod.uuid}: the app has just ended", "try again") from None
+    except OSError as error:
+        raise HostError(f"open the root directory of process {pid}", error) from None
+
+
+def _stopped_root(pod: Pod, app: str, settings: dict[str, Any]) -> int:
+    known = read_object(pod, f"apps/{app}/image.json")
+    if known is None:
+        raise PodError(f'app "{app}" of pod {pod.uuid}: its files have been removed')
+    home = f"apps/{app}"
+    try:
+        # Only the working directory survives the switch to a new mount namespace.
+        os.fchdir(pod.fd)
+        if settings.get("overlay"):
+            enter_own_mounts()
+            tree = f"{settings['directory']}/cas/tree/{known['tree']}/rootfs"
+            target = f"{home}/bundle/rootfs"
+            users = settings.get("private_users")
+            if users:
+                with overlay.UserNamespace(users["shift"], users["count"]) as namespace:
+                    overlay.mount_overlay(tree, home, target, namespace)
+            else:
+                overlay.mount_overlay(tree, home, target)
+        return os.open(f"{home}/bundle/rootfs", _PATH_ONLY)
+    except OSError as error:
+        raise HostError(f'open the files of app "{app}"', error) from None
+
+
+class _Place:
+    """A file in an app: its ``name`` in the directory ``fd``, and its status.
+
+    ``name`` is b"" for a path that names a directory itself (``/``, ``a/.``, ``a/..``).
+    """
+
+    def __init__(self, root: AppRoot, path: str, *, follow: bool = False) -> None:
+        """Resolve ``path``.  Raises OSError, ImageError."""
+        self._inside = Inside(root.fd, Budget(root.limits, _any_room))
+        parts = os.fsencode(path).split(b"/")
+        for _ in range(_MOST_LINKS):
+            *parents, self.name = parts
+            if self.name in (b"", b".", b".."):
+                parents, self.name = parts, b""
+            self.fd, _ = self._inside.directory(parents)
+            here = b"." if not self.name else self.name
+            self.status = os.stat(here, dir_fd=self.fd, follow_symlinks=False)
+            if not follow or not stat.S_ISLNK(self.status.st_mode):
+                return
+            target = os.readlink(self.name, dir_fd=self.fd).split(b"/")
+            parts = target if target[0] == b"" else [*parents, *target]
+        raise ImageError("too many levels of symbolic links")
+
+    def close(self) -> None:
+        self._inside.close()
+
+
+def _any_room() -> tuple[int, int]:
+    return 1 << 62, 1 << 62
+
+
+@contextmanager
+def _place(root: AppRoot, path: str, action: str, *, follow: bool = False) -> Iterator[_Place]:
+    """Resolve a path; errors in the context become a PodError that names ``action`` and path."""
+    place = None
+    try:
+        place = _Place(root, path, follow=follow)
+        yield place
+    except (OSError, ImageError) as error:
+        raise root.failed(action, path, error) from None
+    finally:
+        if place is not None:
+            place.close()
+
+
+def file_facts(root: AppRoot, path: str, *, follow: bool = False) -> dict[str, Any]:
+    """Return ``{"name", "kind", "size"}`` of a file; the name is "" for a directory itself.
+
+    Kinds: file, directory, link, special.  Raises PodError.
+    """
+    with _place(root, path, "look at", follow=follow) as place:
+        return {
+            "name": os.fsdecode(place.name),
+            "kind": _KINDS.get(stat.S_IFMT(place.status.st_mode), "special"),
+            "size": place.status.st_size,
+        }
+
+
+def copy_out(root: AppRoot, path: str, target: BinaryIO, *, follow: bool = False) -> None:
+    """Write a tar archive of a file or directory to ``target``.  Raises PodError.
+
+    Names in the archive of a directory are relative to it, and "." is the first.  Sockets are left
+    out, and what other filesystems mounted below the directory contain.
+    """
+    with _place(root, path, "copy", follow=follow) as place:
+        budget = Budget(root.limits, _any_room)
+        if stat.S_ISDIR(place.status.st_mode):
+            # Opened here: a path to it could lead through a link by the time it is used.
+            fd = os.open(place.name or b".", _DIRECTORY, dir_fd=place.fd)
+            try:
+                here = f"/proc/self/fd/{fd}"
+                members = of_directory(here, budget, shift=root.shift, mounts=False)
+                shutil.copyfileobj(LayerTar(members), target, CHUNK)
+            finally:
+                os.close(fd)
+            return
+        if stat.S_IFMT(place.status.st_mode) not in _KINDS:
+            raise ImageError("not a regular file, directory or symbolic link")
+        name = os.fsdecode(place.name)
+        here = f"/proc/self/fd/{place.fd}/{name}"
+        members = of_file(here, name, place.status, budget, root.shift)
+        shutil.copyfileobj(LayerTar(members), target, CHUNK)
+
+
+def copy_in(root: AppRoot, path: str, source: BinaryIO, *, name: str = "") -> list[str]:
+    """Unpack a tar archive, read from ``source``, into a directory; return warnings.
+
+    With ``name``, the first component of each name in the archive is replaced by it.  Existing
+    files are replaced, as tar does; a directory in the place of a file, or the other way, too.
+    Raises PodError.
+    """
+    if root.shift:
+        raise PodError(f'copy to app "{root.app}": not supported for pods with --private-users')
+    notes = Notes()
+    with _place(root, path, "copy to", follow=True) as place:
+        fd = os.open(place.name or b".", _DIRECTORY, dir_fd=place.fd)
+        try:
+            budget = Budget.at(fd, root.limits)
+            reader = TarReader(source)
+            _FileUnpacker(reader, fd, budget, notes, os.fsencode(name)).apply()
+        except HostError as error:
+            raise PodError(f'copy to "{path}": {error}') from None
+        finally:
+            os.close(fd)
+    return notes.lines()
+
+
+class _FileUnpacker(LayerUnpacker):
+    """Unpacks plain archives: names with ``.wh.`` have no meaning, the root stays as it is.
+
+    What it relies on in LayerUnpacker: no operation there follows a link in the last component, and
+    those in parents are resolved by Inside.  A program that moves directories meanwhile only
+    changes where in its own filesystem the files end up.
+    """
+
+    def __init__(
+        self, reader: TarReader, root: int, budget: Budget, notes: Notes, name: bytes
+    ) -> None:
+        super().__init__(reader, root, budget, notes)
+        self._name = name
+
+    def _apply(self, header: Header) -> None:
+        parts = self._renamed(split_name(header.name))
+        if not parts:
+            if header.type != DIRECTORY:
+                raise ImageError("a file without a name in the archive")
+            return
+        if header.type == HARD_LINK:
+            header.link = b"/".join(self._renamed(split_name(header.link)))
+        *parents, name = parts
+        # Other processes change the tree: a kept descriptor may be of a directory that is gone.
+        self.inside.close()
+        fd, parent = self.inside.directory(parents, self.made)
+        self._create(header, fd, name, b"/".join(filter(None, (parent, name))))
+
+    def _renamed(self, parts: list[bytes]) -> list[bytes]:
+        return [self._name, *parts[1:]] if parts and self._name else parts
+
+
+def changes(pod: Pod, app: str) -> Iterator[tuple[str, str]]:
+    """Yield what an app has changed in its root filesystem, sorted by path: (kind, path).
+
+    Kinds as docker writes them: A (added), C (changed) and D (deleted).  Raises PodError for pods
+    without overlays.
+    """
+    settings = read_runtime_config(pod)
+    known = read_object(pod, f"apps/{app}/image.json")
+    if known is None or not settings.get("overlay"):
+        raise PodError(f'app "{app}" of pod {pod.uuid}: its changes are not kept apart')
+    tree = os.open(f"{settings['directory']}/cas/tree/{known['tree']}/rootfs", _PATH_ONLY)
+    try:
+        yield from _changes(f"/proc/self/fd/{pod.fd}/apps/{app}/upper", tree)
+    except OSError as error:
+        raise HostError(f'read the changes of app "{app}"', error) from None
+    finally:
+        os.close(tree)
+
+
+def _changes(upper: str, tree: int) -> Iterator[tuple[str, str]]:
+    for found in walk(upper):
+        if found.leaving:
+            continue
+        mode = found.status.st_mode
+        if stat.S_ISCHR(mode) and found.status.st_rdev == 0:
+            yield "D", f"/{found.inside}"
+        else:
+            yield "C" if _is_below(tree, found.inside) else "A", f"/{found.inside}"
+
+
+def _is_below(tree: int, path: str) -> bool:
+    """Return whether the image has a file of this path, whose parents are no links there."""
+    fd = os.dup(tree)
+    *parents, name = path.split("/")
+    try:
+        for part in parents:
+            below = os.open(part, _PATH_ONLY, dir_fd=fd)
+            os.close(fd)
+            fd = below
+        os.stat(name, dir_fd=fd, follow_symlinks=False)
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True

@@ -1,0 +1,114 @@
+"""``ocictl image inspect``, ``history``, ``tag``, ``save``, ``load``, and ``rmi`` of one name."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.support import images
+from tests.support.daemon import Daemon
+
+LAYER = images.pack({"a": "1"})
+NAME = "docker.io/library/web:1"
+
+
+@pytest.fixture
+def daemon(shared_daemon: Daemon) -> Daemon:
+    for one in json.loads(shared_daemon.ctl("images", "--format=json").ok().out):
+        shared_daemon.ctl("rmi", "--force", one["id"])
+    return shared_daemon
+
+
+@pytest.fixture
+def built(daemon: Daemon, work: Path) -> images.BuiltImage:
+    """An image in the daemon's store, with the name NAME."""
+    one = images.make_layout(work / "one", layers=[LAYER], config={"Env": ["X=1"]})
+    daemon.ctl("pull", f"oci:{work}/one").ok()
+    daemon.ctl("tag", f"oci:{work}/one", "web:1").ok()
+    daemon.ctl("rmi", f"oci:{work}/one").ok()
+    return one
+
+
+def names(daemon: Daemon) -> list[str]:
+    return [one["name"] for one in json.loads(daemon.ctl("images", "--format=json").ok().out)]
+
+
+def test_inspect_and_history(daemon: Daemon, built: images.BuiltImage) -> None:
+    (found,) = json.loads(daemon.ctl("image", "inspect", "web:1").ok().out)
+    assert (found["id"], found["repo_tags"]) == (built.id, [NAME])
+    form = "{{.Config.Env}} {{.Os}} {{.Config.User}}|"
+    assert daemon.ctl("image", "inspect", "--format", form, "web:1").ok().out == '["X=1"] linux |\n'
+    lines = daemon.ctl("history", "web:1").ok().out.splitlines()
+    assert len(lines) == 2
+    for words in (("image", "inspect"), ("history",), ("save",)):
+        result = daemon.ctl(*words, "nope")
+        assert result.status == 1
+        assert '"nope" is not in the store' in result.err
+
+
+def test_rmi_removes_one_name_of_several(daemon: Daemon, built: images.BuiltImage) -> None:
+    daemon.ctl("tag", built.id, "other").ok()
+    daemon.ctl("rmi", "web:1").ok()
+    assert names(daemon) == ["docker.io/library/other:latest"]
+    daemon.ctl("rmi", "other").ok()
+    assert names(daemon) == []
+
+
+def test_save_and_load(daemon: Daemon, built: images.BuiltImage, work: Path) -> None:
+    archive = work / "web.tar"
+    assert daemon.ctl("save", "-o", str(archive), "web:1").ok().out == ""
+    assert [path.name for path in work.glob("web.tar*")] == ["web.tar"]
+    daemon.ctl("rmi", "web:1").ok()
+    loaded = daemon.ctl("load", "-i", str(archive)).ok().out
+    assert loaded == f"Loaded image: {NAME}\n"
+    assert json.loads(daemon.ctl("image", "inspect", "web:1").ok().out)[0]["id"] == built.id
+
+
+def test_save_and_load_through_pipes(daemon: Daemon, built: images.BuiltImage) -> None:
+    command = [*daemon.client, "save", "web:1"]
+    saved = subprocess.run(command, check=True, capture_output=True).stdout
+    daemon.ctl("rmi", built.id).ok()
+    command = [*daemon.client, "load"]
+    loaded = subprocess.run(command, input=saved, check=True, capture_output=True).stdout
+    assert loaded.decode() == f"Loaded image: {NAME}\n"
+
+
+def test_a_damaged_image_leaves_no_archive(
+    daemon: Daemon, built: images.BuiltImage, work: Path
+) -> None:
+    """The daemon notices it while it sends: the client must not take it for complete."""
+    layer = images.digest(built.stored[0]).partition(":")[2]
+    blob = daemon.pods.directory / "cas/blobs/sha256" / layer
+    blob.write_bytes(b"x" * blob.stat().st_size)
+    result = daemon.ctl("save", "-o", str(work / "web.tar"), "web:1")
+    assert result.status == 1
+    assert result.err.startswith("ocictl: ")
+    assert list(work.glob("web.tar*")) == []
+
+
+@pytest.mark.parametrize("body", [{}, {"path": "web.tar"}, {"path": "/nope"}, {"path": "/etc"}])
+def test_what_cannot_be_loaded(daemon: Daemon, body: dict[str, str]) -> None:
+    assert daemon("POST", "/v1/images/load", body).status in (400, 404, 500)
+    assert names(daemon) == []
+
+
+def test_docker_s_reader_accepts_the_archive(
+    daemon: Daemon, built: images.BuiltImage, work: Path
+) -> None:
+    archive = work / "web.tar"
+    daemon.ctl("save", "-o", str(archive), "web:1").ok()
+    with tarfile.open(archive) as opened:
+        (entry,) = json.load(opened.extractfile("manifest.json"))  # type: ignore[arg-type]
+        assert entry["RepoTags"] == [NAME]
+        assert set(entry["Layers"]) | {entry["Config"]} <= set(opened.getnames())
+    if not shutil.which("skopeo"):
+        pytest.skip("skopeo is not installed")
+    command = ["skopeo", "inspect", "--config", f"docker-archive:{archive}:{NAME}"]
+    out = subprocess.run(command, check=True, capture_output=True).stdout
+    assert json.loads(out)["config"]["Env"] == ["X=1"]
+    assert built.id

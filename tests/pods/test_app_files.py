@@ -1,0 +1,233 @@
+"""``app copy-out``, ``copy-in`` and ``diff``: files of programs that want to reach the host's."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from tests.pods.sandbox import Sandbox
+from tests.support.ocipod import Ocipod
+
+STAYS = "echo ready; exec sleep 100"
+
+
+@pytest.fixture
+def sandbox(ocipod: Ocipod, work: Path) -> Sandbox:
+    return Sandbox(ocipod, work)
+
+
+@pytest.fixture
+def outside(work: Path) -> Path:
+    """A directory of the host, with a file, that no app may reach."""
+    place = work / "outside"
+    place.mkdir()
+    (place / "file").write_text("the host's")
+    return place
+
+
+class Copies:
+    """Copies from and to the app "web" of a sandbox."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
+
+    def _run(
+        self, command: str, path: str, *options: str, data: bytes = b""
+    ) -> subprocess.CompletedProcess[bytes]:
+        words = ("app", command, "--app=web", *options, self.sandbox.uuid, path)
+        return subprocess.run(
+            self.sandbox.ocipod.command(*words), input=data, capture_output=True, timeout=60
+        )
+
+    def out(self, path: str, *options: str) -> dict[str, tarfile.TarInfo]:
+        done = self._run("copy-out", path, *options)
+        assert done.returncode == 0, done.stderr
+        with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+            return {member.name: member for member in archive}
+
+    def content(self, path: str, *options: str) -> bytes:
+        done = self._run("copy-out", path, *options)
+        assert done.returncode == 0, done.stderr
+        with tarfile.open(fileobj=io.BytesIO(done.stdout)) as archive:
+            file = archive.extractfile(archive.getmembers()[0])
+            assert file is not None
+            return file.read()
+
+    def facts(self, path: str, *options: str) -> dict[str, object]:
+        done = self._run("copy-out", path, "--stat", *options)
+        assert done.returncode == 0, done.stderr
+        facts: dict[str, object] = json.loads(done.stdout)
+        return facts
+
+    def refused(self, command: str, path: str, *options: str, data: bytes = b"") -> str:
+        done = self._run(command, path, *options, data=data)
+        assert done.returncode != 0, (done.stdout[:200], done.stderr)
+        return done.stderr.decode()
+
+    def put(self, path: str, *options: str, data: bytes) -> None:
+        done = self._run("copy-in", path, *options, data=data)
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def copies(sandbox: Sandbox) -> Copies:
+    return Copies(sandbox)
+
+
+def shell(sandbox: Sandbox, script: str) -> str:
+    words = ("app", "exec", "--app=web", sandbox.uuid, "--", "sh", "-c", script)
+    return sandbox.ocipod(*words).ok().out
+
+
+def packed(*members: tarfile.TarInfo, content: bytes = b"new") -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        for member in members:
+            if member.isreg():
+                member.size = len(content)
+            archive.addfile(member, io.BytesIO(content) if member.isreg() else None)
+    return buffer.getvalue()
+
+
+def file(name: str, **how: object) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    for key, value in how.items():
+        setattr(member, key, value)
+    return member
+
+
+def link(name: str, target: str) -> tarfile.TarInfo:
+    return file(name, type=tarfile.SYMTYPE, linkname=target)
+
+
+@pytest.mark.parametrize("running", [True, False], ids=["running", "stopped"])
+def test_copies_there_and_back(sandbox: Sandbox, copies: Copies, running: bool) -> None:
+    sandbox.start("web", "mkdir -p /d/e; echo one >/d/a; ln -s a /d/l; chmod 640 /d/a", STAYS)
+    shell(sandbox, "until [ -L /d/l ]; do sleep 0.1; done")
+    if not running:
+        sandbox.do("stop", "web")
+    found = copies.out("/d")
+    assert list(found) == [".", "a", "e", "l"]
+    assert (found["a"].mode, found["l"].linkname) == (0o640, "a")
+    assert copies.content("/d/a") == b"one\n"
+    assert copies.content("d/e/../a") == b"one\n"
+    assert copies.facts("/d/l") == {"name": "l", "kind": "link", "size": 1}
+    assert copies.facts("/d/l", "--follow-link") == {"name": "a", "kind": "file", "size": 4}
+    assert copies.facts("/d/.")["name"] == ""
+    copies.put("/d", data=packed(file("b", uid=7, mode=0o755)))
+    copies.put("/d", "--name=c", data=packed(file("x")))
+    assert (copies.out("/d")["b"].uid, copies.out("/d")["b"].mode) == (7, 0o755)
+    assert copies.content("/d/c") == b"new"
+    if running:
+        assert shell(sandbox, "cat /d/b") == "new"
+    else:
+        sandbox.do("start", "web")
+        assert shell(sandbox, "cat /d/c") == "new"
+
+
+def test_a_stopped_app_leaves_no_mount(sandbox: Sandbox, copies: Copies) -> None:
+    sandbox.start("web", STAYS)
+    sandbox.do("stop", "web")
+    before = Path("/proc/self/mountinfo").read_text()
+    copies.out("/etc")
+    copies.put("/etc", data=packed(file("b")))
+    assert Path("/proc/self/mountinfo").read_text() == before
+
+
+def test_links_lead_nowhere_outside(sandbox: Sandbox, copies: Copies, outside: Path) -> None:
+    script = f"ln -s {outside} /out; ln -s {outside}/file /f; ln -s ../../../../.. /up"
+    sandbox.start("web", script, STAYS)
+    shell(sandbox, "until [ -L /up ]; do sleep 0.1; done")
+    for path in ("/out/file", "/out/", f"/up{outside}/file", "/proc/1/root" + str(outside)):
+        assert "no such file" in copies.refused("copy-out", path)
+    assert "no such file" in copies.refused("copy-out", "/f", "--follow-link")
+    assert "no such file" in copies.refused("copy-in", "/out", data=packed(file("x")))
+    assert os.listdir(outside) == ["file"]
+    # Into the app's own root, however many levels the path goes up.
+    copies.put("/../../..", data=packed(file("x")))
+    assert shell(sandbox, "cat /x") == "new"
+
+
+def test_archives_that_lead_outside(sandbox: Sandbox, copies: Copies, outside: Path) -> None:
+    sandbox.start("web", STAYS)
+    through = packed(link("l", str(outside)), file("l/x"))
+    copies.put("/tmp", data=through)
+    # As in a layer: links of an archive are resolved inside the directory.
+    assert shell(sandbox, f"cat /tmp{outside}/x") == "new"
+    for name in ("../x", "a/../../x"):
+        assert '".." is not allowed' in copies.refused("copy-in", "/tmp", data=packed(file(name)))
+    copies.put("/tmp", data=packed(file("/etc/x")))
+    assert shell(sandbox, "cat /tmp/etc/x") == "new"
+    hard = file("h", type=tarfile.LNKTYPE, linkname=f"{outside}/file")
+    copies.refused("copy-in", "/tmp", data=packed(hard))
+    assert os.listdir(outside) == ["file"]
+    assert (outside / "file").read_text() == "the host's"
+
+
+def test_a_name_that_is_a_whiteout_in_layers(sandbox: Sandbox, copies: Copies) -> None:
+    sandbox.start("web", "echo kept >/tmp/a", STAYS)
+    shell(sandbox, "until [ -e /tmp/a ]; do sleep 0.1; done")
+    copies.put("/tmp", data=packed(file(".wh.a"), file(".wh..wh..opq")))
+    assert shell(sandbox, "ls -A /tmp").split() == [".wh..wh..opq", ".wh.a", "a"]
+
+
+def test_files_that_change_into_links_meanwhile(
+    sandbox: Sandbox, copies: Copies, outside: Path
+) -> None:
+    """The app exchanges a directory and a link to the host's for it as fast as it can."""
+    script = f"mkdir /a /b; echo own >/a/file; ln -s {outside} /l; ln -s /a /link; "
+    script += "while :; do mv /a /b/a; mv /l /a; mv /a /l; mv /b/a /a; done"
+    sandbox.start("web", script)
+    shell(sandbox, "until [ -L /link ]; do sleep 0.1; done")
+    reached = 0
+    for _ in range(25):
+        for path in ("/a/file", "/link/file"):
+            done = copies._run("copy-out", path)
+            assert b"the host's" not in done.stdout
+            reached += done.returncode == 0
+        done = copies._run("copy-out", "/a")
+        assert b"the host's" not in done.stdout
+        copies._run("copy-in", "/a", data=packed(file("new"), file("d/e"), file("file")))
+        assert os.listdir(outside) == ["file"]
+        assert (outside / "file").read_text() == "the host's"
+    assert reached, "the exchange was too fast for any copy"
+
+
+def test_special_files_and_devices(sandbox: Sandbox, copies: Copies) -> None:
+    """Opening a FIFO would wait for ever; reading a device could do anything."""
+    sandbox.start("web", "mkfifo /fifo", STAYS)
+    shell(sandbox, "until [ -p /fifo ]; do sleep 0.1; done")
+    assert copies.facts("/fifo")["kind"] == "special"
+    for path in ("/fifo", "/dev/null"):
+        assert "not a regular file" in copies.refused("copy-out", path)
+    found = copies.out("/")
+    assert found["fifo"].isfifo()
+    assert "proc" in found
+    assert not any(name.startswith("proc/") for name in found)
+
+
+def test_what_is_refused(sandbox: Sandbox, copies: Copies) -> None:
+    sandbox.start("web", STAYS)
+    assert "no such file" in copies.refused("copy-out", "/nope")
+    assert "not a directory" in copies.refused("copy-in", "/etc/passwd", data=packed(file("x")))
+    assert "--name" in copies.refused("copy-in", "/tmp", "--name=a/b", data=packed(file("x")))
+    copies.refused("copy-in", "/tmp", data=b"no archive, but longer than a block" * 20)
+    assert "is running" in copies.refused("copy-out", "/tmp", "--only=stopped")
+    sandbox.do("stop", "web")
+    assert "is stopped" in copies.refused("copy-out", "/tmp", "--only=running")
+
+
+def test_diff(sandbox: Sandbox) -> None:
+    sandbox.start("web", "echo >/new; rm /etc/passwd; echo x >>/etc/group; mkdir /d", STAYS)
+    shell(sandbox, "until [ -d /d ]; do sleep 0.1; done")
+    words = ("app", "diff", "--app=web", sandbox.uuid)
+    lines = sandbox.ocipod(*words).ok().out.splitlines()
+    assert {"A /new", "D /etc/passwd", "C /etc/group", "C /etc", "A /d"} <= set(lines)
+    found = json.loads(sandbox.ocipod(*words, "--format=json").ok().out)
+    assert {"kind": "A", "path": "/new"} in found
