@@ -1,41 +1,65 @@
-"""Sizes as people write them: ``50M``, ``1.5g``, ``512 KiB``, ``-1``."""
+"""Sizes and numbers of CPUs as people write them: ``50M``, ``1.5g``, ``512 KiB``; ``500m``."""
 
 from __future__ import annotations
 
 from ociruntime.base.errors import UsageError
 
 _UNITS = "kmgtp"
-_ENDINGS = ("", "b", "ib")
+_ENDINGS = ("", "b", "i", "ib")
 _HINT = "bytes, optionally with a unit: 512, 50M, 1.5GiB; -1 is no limit"
+CPU_RANGE = (10, 4096 * 1000)  # thousandths of a CPU
 _DIGITS = frozenset("0123456789")
 
 
 def byte_count(text: str, flag: str) -> int:
-    """Parse a size to a number of bytes; units are powers of 1024, as with runc and Docker.
+    """Parse a size or -1, as with runc and Docker.  Raises UsageError in runc's wording."""
+    try:
+        return -1 if text == "-1" else parse_size(text)
+    except ValueError:
+        raise UsageError(f"invalid value for --{flag}: invalid size: '{text}'", _HINT) from None
 
-    Raises UsageError.
-    """
-    if text == "-1":
-        return -1
+
+def parse_size(text: str) -> int:
+    """Parse a size to a number of bytes; units are powers of 1024.  Raises ValueError."""
     word = text.lower()
     number = word.rstrip("bikmgtp ")
     unit = word[len(number) :].lstrip(" ")
     factor = 1
     if unit and unit != "b":
         if unit[0] not in _UNITS or unit[1:] not in _ENDINGS:
-            raise _invalid(text, flag)
+            raise ValueError(text)
         factor = 1024 ** (_UNITS.index(unit[0]) + 1)
-    whole, point, fraction = number.partition(".")
-    if not whole or not _DIGITS.issuperset(whole + fraction) or (point and not fraction):
-        raise _invalid(text, flag)
-    # 18 digits suffice for every size that the kernel accepts.
-    if len(whole) > 18 or len(fraction) > 18:
-        raise _invalid(text, flag)
+    whole, fraction = _decimal(number)
     size: int = int(whole + fraction) * factor // 10 ** len(fraction)
     if size >= 1 << 63:
-        raise _invalid(text, flag)
+        raise ValueError(text)
     return size
 
 
-def _invalid(text: str, flag: str) -> UsageError:
-    return UsageError(f"invalid value for --{flag}: invalid size: '{text}'", _HINT)
+def milli_cpus(text: str, what: str) -> int:
+    """Parse ``500m``, ``1.5`` or ``2``; return thousandths of a CPU, rounded down.
+
+    Raises UsageError; ``what`` (an option, an isolator) begins its message.
+    """
+    try:
+        # ".5" and "1." are numbers of CPUs, too.
+        whole, fraction = _decimal(f"0{text.removesuffix('m')}".removesuffix("."))
+        if text.endswith("m") and fraction:
+            raise ValueError(text)
+    except ValueError:
+        hint = "for example 500m, 1.5, 2"
+        raise UsageError(f'{what}: invalid number of CPUs "{text}"', hint) from None
+    milli = int(whole) if text.endswith("m") else int(whole + f"{fraction}000"[:3])
+    if not CPU_RANGE[0] <= milli <= CPU_RANGE[1]:
+        raise UsageError(f'{what}: "{text}" is out of range', "10m to 4096")
+    return milli
+
+
+def _decimal(text: str) -> tuple[str, str]:
+    """Return the digits before and after the point.  Raises ValueError."""
+    whole, point, fraction = text.partition(".")
+    # 18 digits suffice for every size that the kernel accepts.
+    is_long = len(whole) > 18 or len(fraction) > 18
+    if not whole or not _DIGITS.issuperset(whole + fraction) or (point and not fraction) or is_long:
+        raise ValueError(text)
+    return whole, fraction

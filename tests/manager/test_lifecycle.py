@@ -244,7 +244,7 @@ def test_removing_a_running_one(daemon: Daemon, shell_root: str) -> None:
 
 
 def test_settings_reach_the_program(daemon: Daemon, shell_root: str, work: Path) -> None:
-    (work / "shared").mkdir()
+    (work / "a, shared").mkdir()
     script = (
         "echo $A; pwd; busybox hostname; echo $HOSTNAME; busybox id -u; echo here > /shared/file;"
         "echo kept > /named/file; (echo x > /etc/x) 2>&- || echo read-only;"
@@ -256,7 +256,7 @@ def test_settings_reach_the_program(daemon: Daemon, shell_root: str, work: Path)
         "working_dir": "/tmp",
         "hostname": "web",
         "volumes": [
-            {"source": str(work / "shared"), "target": "/shared"},
+            {"source": str(work / "a, shared"), "target": "/shared"},
             {"name": "box", "target": "/named"},
         ],
         "dns": ["9.9.9.9"],
@@ -271,7 +271,7 @@ def test_settings_reach_the_program(daemon: Daemon, shell_root: str, work: Path)
         *("1 2", "/tmp", "web", "web", "0", "read-only", "nameserver 9.9.9.9"),
         "CapBnd:\t0000000000000001",
     ]
-    assert (work / "shared" / "file").read_text() == "here\n"
+    assert (work / "a, shared" / "file").read_text() == "here\n"
     assert (daemon.root / "volumes" / "box" / "file").read_text() == "kept\n"
     filters = json.dumps({"label": ["role=test"], "status": ["stopped"]})
     shown = daemon("GET", f"/v1/containers?all=1&filters={filters.replace(' ', '')}").ok()

@@ -119,6 +119,6 @@ def test_refusals(ocipod: Ocipod, work: Path) -> None:
     image = busybox(work)
     ocipod("run", "--memory=1", image).failed("--memory: 1 is too small")
     ocipod("app", "sandbox", "--cpu=lots").failed('--cpu: invalid number of CPUs "lots"')
-    ocipod("run", "--oom-score-adj=5", image).failed("it applies to the image before it")
+    ocipod("run", "--oom-score-adj=5", image, image).failed("it applies to the image before it")
     done = ocipod("run", "--flavor=fly", "--memory=8M", image, *shell("true")).ok()
     assert "without effect in flavour fly: --memory" in done.err

@@ -9,7 +9,7 @@ from ociruntime.commandline.options import Option
 from ociruntime.commandline.output import tell
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.signal_names import signal_number
-from ociruntime.commandline.sizes import byte_count
+from ociruntime.commandline.sizes import byte_count, milli_cpus
 from ociruntime.manager.client.connection import Connection, resource
 
 TYPE_CHECKING = False
@@ -286,15 +286,6 @@ def group(text: str) -> int:
     return int(text)
 
 
-def cpu_count(text: str) -> float:
-    """Parse a number of CPUs, which may be fractional.  Raises UsageError."""
-    whole, _, fraction = text.partition(".")
-    digits = whole + fraction
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 12 or float(text) <= 0:
-        raise UsageError(f'--cpus: "{text}" is not a number of CPUs', "0.5, 2")
-    return float(text)
-
-
 def restart_policy(text: str) -> dict[str, Any]:
     """Parse a restart policy like ``on-failure:3``.  Raises UsageError."""
     name, colon, digits = text.partition(":")
@@ -438,7 +429,7 @@ def _parsed(arguments: Arguments) -> Spec:
     if shared := arguments.text("shm-size"):
         spec["shm_size"] = byte_count(shared, "shm-size")
     if cpus := arguments.text("cpus"):
-        spec["cpus"] = cpu_count(cpus)
+        spec["cpus"] = milli_cpus(cpus, "--cpus") / 1000
     if restart := arguments.text("restart"):
         spec["restart_policy"] = restart_policy(restart)
     if signal := arguments.text("stop-signal"):

@@ -24,13 +24,14 @@ from ociruntime.base import checks
 from ociruntime.base.errors import BadRequest, ImageError
 from ociruntime.base.linux import CAPABILITIES
 from ociruntime.commandline.signal_names import signal_name
+from ociruntime.commandline.sizes import CPU_RANGE
 from ociruntime.images.model.reference import parse
 from ociruntime.manager.containers.names import check_name
 from ociruntime.manager.containers.pod_status import APP
 from ociruntime.pods.bundle.app_config import CAPABILITIES as DEFAULT_CAPABILITIES
 from ociruntime.pods.manifest import request as requests
 from ociruntime.pods.manifest import volumes
-from ociruntime.pods.manifest.isolators import CPU_RANGE, SHARES_RANGE
+from ociruntime.pods.manifest.isolators import SHARES_RANGE
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 from ociruntime.pods.manifest.seccomp import EMPTY
 
@@ -288,9 +289,9 @@ def pod_requests(
 
 def _host_name(spec: Spec, container_id: str) -> str:
     """Return the container's hostname; the default is the host's if they share the network."""
-    if setting(spec, "network") == "host":
-        return str(spec.get("hostname") or os.uname().nodename)
-    return str(spec.get("hostname") or container_id[:_SHORT])
+    is_shared = setting(spec, "network") == "host"
+    default = os.uname().nodename if is_shared else container_id[:_SHORT]
+    return str(spec.get("hostname") or default)
 
 
 def _sandbox(spec: Spec, container_id: str, host_name: str) -> SandboxRequest:

@@ -56,14 +56,15 @@ from ociruntime.pods.supervisor.launch import be_monitor, start_monitor
 
 def host_of(context: Context) -> Host:
     """Return the global options that a pod stores.  Raises PodError if the runtime is not found."""
-    host = Host(context.directory)
-    host.runtime = find_runtime(context.runtime)
-    host.insecure = context.insecure
-    host.local_config = context.local_config
-    host.user_config = context.user_config
-    host.system_config = context.system_config
-    host.debug = context.debug
-    return host
+    return Host(
+        context.directory,
+        find_runtime(context.runtime),
+        context.insecure,
+        context.local_config,
+        context.user_config,
+        context.system_config,
+        context.debug,
+    )
 
 
 def prepared(context: Context, wanted: PodRequest, *, runs: bool) -> Pod:
@@ -71,15 +72,10 @@ def prepared(context: Context, wanted: PodRequest, *, runs: bool) -> Pod:
 
     Raises RuntimeFailure.
     """
-    request = Request(host_of(context), wanted, warn)
+    request = Request(host_of(context), wanted, warn, runs)
     kind = check(request).name
     if runs:
-        settings = run_settings(wanted, "", kind)
-        check_networks(context, settings["net"])
-        request.networks = [name for name, _ in settings["net"]]
-        request.run_settings = lambda uuid: run_settings(wanted, uuid, kind)
-    if wanted.inherit_env:
-        request.inherited = dict(os.environ)
+        check_networks(context, run_settings(wanted, "", kind)["net"])
     check_root()
     with Bar() as bar:
         request.progress = bar
@@ -185,23 +181,11 @@ def run_run_prepared(context: Context, arguments: Arguments) -> int:
     to_run(pod)
     if settings["interactive"]:
         write_manifest(pod, manifest)
-    write_runtime_config(pod, config | settings | _of_caller(context))
+    write_runtime_config(pod, config | settings | host_of(context).stored())
     if not request.detach:
         return be_monitor(pod, warn)
     start_monitor(pod, warn)
     return write(f"{pod.uuid}\n")
-
-
-def _of_caller(context: Context) -> dict[str, object]:
-    """Return the settings that this command line overrides from ``prepare``."""
-    return {
-        "runtime": find_runtime(context.runtime),
-        "insecure": sorted(context.insecure),
-        "debug": context.debug,
-        "local_config": context.local_config,
-        "user_config": context.user_config,
-        "system_config": context.system_config,
-    }
 
 
 def run_app_sandbox(context: Context, arguments: Arguments) -> int:

@@ -90,7 +90,7 @@ def build(
         raise UsageError("requires at least one image", "ocipod run IMAGE, or --pod-manifest FILE")
     draft = Draft(empty_manifest(request))
     for app, image in zip(request.apps, images, strict=True):
-        add_app(draft, app, image, request.mount, variables, inherited)
+        add_app(draft, app, image, _mounts(request), variables, inherited)
     add_ports(draft.manifest, request.port, request.where("port"))
     if request.interactive:
         make_interactive(draft.manifest)
@@ -115,8 +115,7 @@ def add_app(
     app["exec"] = _program(request, settings, entry["name"])
     environment = merged(inherited, environment_of(settings), variables, request.environment)
     app["environment"] = [{"name": key, "value": value} for key, value in environment.items()]
-    mounts = [mount | {"path": clean(mount["path"])} for mount in (*common, *request.mount)]
-    add_mounts(draft, entry, mounts, request.where("mount"))
+    add_mounts(draft, entry, [*common, *_mounts(request)], request.where("mount"))
     return entry
 
 
@@ -186,6 +185,15 @@ def _app(name: str, request: AppRequest, settings: dict[str, Any]) -> dict[str, 
         "userLabels": request.user_label,
         "streams": {stream: getattr(request, stream) for stream in STREAM_DEFAULTS},
     }
+
+
+def _mounts(request: BaseRequest) -> list[dict[str, Any]]:
+    """Return the requested mounts in the manifest's form."""
+    return [
+        {"path" if key == "target" else key: value for key, value in mount.items()}
+        | {"path": clean(mount["target"])}
+        for mount in request.mount
+    ]
 
 
 def _limits(request: BaseRequest) -> list[isolators.Isolator]:

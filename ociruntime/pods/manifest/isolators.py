@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ociruntime.base.errors import PodError, UsageError
+from ociruntime.commandline.sizes import milli_cpus, parse_size
 
 Isolator = dict[str, Any]
 
@@ -56,10 +57,8 @@ _FORMS = {
     NO_NEW_PRIVILEGES: "true",
 }
 LEAST_MEMORY = 4096
-CPU_RANGE = (10, 4096 * 1000)  # thousandths
 SHARES_RANGE = (2, 262144)
 PIDS_RANGE = (1, 1 << 22)
-_UNITS = "kmgtp"
 
 
 def capability(word: str) -> str:
@@ -152,41 +151,8 @@ def _within(number: int, least: int, most: int, what: str) -> int:
 
 
 def byte_count(text: str, what: str) -> int:
-    """Parse ``512``, ``50M`` or ``1.5GiB`` (powers of 1024); return bytes.
-
-    Raises UsageError; ``what`` (an option, an isolator) begins its message.
-    """
-    word = text.lower()
-    number = word.rstrip("bikmgtp")
-    unit = word[len(number) :]
-    whole, point, fraction = number.partition(".")
-    digits = whole + fraction
-    known = unit in ("", "b") or (unit[0] in _UNITS and unit[1:] in ("", "b", "i", "ib"))
-    if not known or not whole or not _is_decimal(digits) or (point and not fraction):
-        raise UsageError(f'{what}: invalid size "{text}"', "for example 512, 50M, 1.5GiB")
-    factor = 1024 ** (_UNITS.index(unit[0]) + 1) if unit and unit != "b" else 1
-    size: int = int(digits) * factor // 10 ** len(fraction)
-    if size >= 1 << 63:
-        raise UsageError(f'{what}: size "{text}" is too large')
-    return size
-
-
-def milli_cpus(text: str, what: str) -> int:
-    """Parse ``500m``, ``1.5`` or ``2``; return thousandths of a CPU.
-
-    Raises UsageError; ``what`` (an option, an isolator) begins its message.
-    """
-    whole, _, fraction = text.partition(".")
-    if text.endswith("m") and _is_decimal(text[:-1]):
-        milli = int(text[:-1])
-    elif _is_decimal(whole) and (not fraction or (_is_decimal(fraction) and len(fraction) < 4)):
-        milli = int(whole) * 1000 + int(fraction.ljust(3, "0") or "0")
-    else:
-        raise UsageError(f'{what}: invalid number of CPUs "{text}"', "for example 500m, 1.5, 2")
-    if not CPU_RANGE[0] <= milli <= CPU_RANGE[1]:
-        raise UsageError(f'{what}: "{text}" is out of range', "10m to 4096")
-    return milli
-
-
-def _is_decimal(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 19
+    """Return a size in bytes.  Raises UsageError, whose message begins with ``what``."""
+    try:
+        return parse_size(text)
+    except ValueError:
+        raise UsageError(f'{what}: invalid size "{text}"', "for example 512, 50M, 1.5GiB") from None

@@ -1,8 +1,8 @@
 """Requests for pods and apps: typed values, from a command line or from JSON.
 
 Each field of a request that has a check is an option of ``ocipod`` and a member of the request in
-JSON: ``cpu_shares`` is ``--cpu-shares``.  Sizes are in bytes, CPUs in thousandths; volumes, mounts
-and ports have the manifest's form.  Options are parsed first; then the same check applies to both,
+JSON: ``cpu_shares`` is ``--cpu-shares``.  Sizes are in bytes, CPUs in thousandths; volumes and
+ports have the manifest's form.  Options are parsed first; then the same check applies to both,
 and its errors name the option or the member.
 """
 
@@ -21,6 +21,7 @@ from ociruntime.base.errors import BadRequest, UsageError
 from ociruntime.base.linux import CAPABILITIES
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.signal_names import signal_name
+from ociruntime.commandline.sizes import CPU_RANGE, milli_cpus
 from ociruntime.pods.manifest import isolators, volumes
 from ociruntime.pods.manifest.names import is_name
 from ociruntime.pods.net import choice, resolver
@@ -200,9 +201,7 @@ class BaseRequest:
 
     is_document: bool = False
     memory: int | None = _setting(size, isolators.byte_count, None)
-    cpu: int | None = _setting(
-        checks.number(*isolators.CPU_RANGE), isolators.milli_cpus, None
-    )  # thousandths
+    cpu: int | None = _setting(checks.number(*CPU_RANGE), milli_cpus, None)  # thousandths
     cpu_shares: int | None = _setting(checks.number(*isolators.SHARES_RANGE), _integer, None)
     pids: int | None = _setting(PIDS, _integer, None)
     mount: list[Json] = _setting(list_of(volumes.check_mount), _each(volumes.mount), list)

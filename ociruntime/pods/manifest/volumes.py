@@ -1,4 +1,4 @@
-"""Volumes, mounts and ports in the manifest's form: parse options, check.
+"""Volumes, mounts and ports of requests: parse options, check.
 
 --volume NAME,kind=host,source=DIR[,readOnly=true][,recursive=false]
 --volume NAME,kind=empty[,mode=0755][,uid=N][,gid=N]
@@ -22,7 +22,6 @@ from ociruntime.pods.net.addresses import parse_address
 LAST_ID = (1 << 32) - 2  # the next one, -1, means "leave unchanged" to chown(2)
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _VOLUME_FORM = "NAME,kind=host,source=DIR[,readOnly=true] or NAME,kind=empty[,mode=0755]"
-_MOUNT_FORM = "volume=NAME,target=DIR"
 _ADDED_FORM = "name=NAME,kind=host|empty,source=DIR,target=DIR[,readOnly=true]"
 _PORT_FORM = "NAME:[IP:]PORT, as in 80-tcp:8080 or 80/tcp:127.0.0.1:8080"
 _SANDBOX_PORT_FORM = "NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT, or as in 80-tcp:8080"
@@ -30,29 +29,20 @@ _SANDBOX_PORT_FORM = "NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT, or as in 80-tcp:808
 
 def volume(text: str, where: str = "--volume") -> dict[str, Any]:
     """Parse a ``--volume`` to a volume of the manifest.  Raises UsageError, BadRequest."""
-    name, _, rest = text.partition(",")
-    made = {"name": name, **_fields(f"{where} {text}", rest, _VOLUME_FORM)}
+    made = _fields(f"{where} {text}", f"name={text}", _VOLUME_FORM)
     check_volume(f"{where} {text}", made)
     return made
 
 
 def mount(text: str, where: str = "--mount") -> dict[str, Any]:
-    """Parse a ``--mount`` to ``{"volume", "path"[, "readOnly"]}``.
-
-    Raises UsageError, BadRequest.
-    """
-    made = _fields(f"{where} {text}", text, _MOUNT_FORM)
-    if "target" in made:
-        made["path"] = made.pop("target")
+    """Parse a ``--mount`` to ``{"volume", "target"[, "readOnly"]}``.  Raises as ``volume``."""
+    made = _fields(f"{where} {text}", text, "volume=NAME,target=DIR")
     check_mount(f"{where} {text}", made)
     return made
 
 
 def added_volume(text: str, where: str = "--mnt-volume") -> dict[str, Any]:
-    """Parse a ``--mnt-volume`` to a volume with the member ``target``.
-
-    Raises UsageError, BadRequest.
-    """
+    """Parse a ``--mnt-volume``: a volume with the member ``target``.  Raises as ``volume``."""
     made = _fields(f"{where} {text}", text, _ADDED_FORM)
     check_added_volume(f"{where} {text}", made)
     return made
@@ -71,10 +61,7 @@ def port(text: str, where: str = "--port") -> dict[str, Any]:
 
 
 def sandbox_port(text: str, where: str = "--port") -> dict[str, Any]:
-    """Parse a ``--port`` of `app sandbox`, in ocipod's form or rkt's.
-
-    Raises UsageError, BadRequest.
-    """
+    """Parse a ``--port`` of `app sandbox`, in ocipod's form or rkt's.  Raises as ``port``."""
     fields = text.split(":", 3)
     if len(fields) < 4:
         return port(text, where)
@@ -160,7 +147,7 @@ _VOLUME: dict[str, checks.Members] = {
 }
 _REQUIRED = {"host": ("name", "source"), "empty": ("name",)}
 check_mount = checks.object_of(
-    {"volume": _name, "path": target, "readOnly": checks.flag}, "volume", "path"
+    {"volume": _name, "target": target, "readOnly": checks.flag}, "volume", "target"
 )
 check_port = checks.object_of(
     {"name": checks.nonempty, "hostPort": PORT, "hostIP": address}, "name", "hostPort", "hostIP"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from ociruntime.base.errors import HostError, PodError, UsageError
@@ -18,6 +19,7 @@ from ociruntime.base.json_text import dump
 from ociruntime.images.model.image import Image
 from ociruntime.images.model.limits import Budget
 from ociruntime.images.model.progress import Progress
+from ociruntime.images.model.settings import Settings
 from ociruntime.images.store.store import Store
 from ociruntime.pods.bundle.copy_files import PrivateUsers, copy_metadata, copy_tree
 from ociruntime.pods.bundle.users import account
@@ -28,34 +30,28 @@ from ociruntime.pods.manifest.flavours import Flavour, check_number, flavour
 from ociruntime.pods.manifest.ports import check_network
 from ociruntime.pods.manifest.request import PodRequest
 from ociruntime.pods.manifest.volumes import check_owners
-from ociruntime.pods.operations.runtime_config import COUNT, Host, prepared_settings
+from ociruntime.pods.net import choice
+from ociruntime.pods.operations.runtime_config import COUNT, Host, prepared_settings, run_settings
 from ociruntime.pods.store.pod import Pod
 
 
+@dataclass
 class Request:
     """A request to create a pod, with what the caller contributes.
 
-    ``networks`` are the names of --net, None before ``run``.  ``inherited`` is the environment for
-    --inherit-env.  ``run_settings`` takes the UUID and returns settings for ``runtime-config``.
-    ``warn`` is called with lines for the user, ``progress`` with the state of transfers.
+    ``runs`` means that the pod is run at once.  ``warn`` is called with lines for the user,
+    ``progress`` with the state of transfers.
     """
 
-    __slots__ = ("host", "inherited", "networks", "pod", "progress", "run_settings", "warn")
-
-    def __init__(self, host: Host, pod: PodRequest, warn: Callable[[str], None]) -> None:
-        self.host = host
-        self.pod = pod
-        self.warn = warn
-        self.progress: Progress | None = None
-        self.networks: list[str] | None = None
-        self.inherited: dict[str, str] = {}
-        self.run_settings: Callable[[str], dict[str, Any]] = lambda _uuid: {}
+    host: Host
+    pod: PodRequest
+    warn: Callable[[str], None]
+    runs: bool = False
+    progress: Progress | None = None
 
 
 def prepare(request: Request) -> Pod:
     """Create a pod; return it in phase ``prepare``, its lock held.  Raises RuntimeFailure."""
-    from ociruntime.images.store.store import Store
-
     kind = check(request)
     _warn_of_ignored(request, kind)
     with Store(request.host.directory) as store:
@@ -94,10 +90,7 @@ def check(request: Request) -> Flavour:
         raise UsageError(f"--interactive requires a pod with one app; this one has {number}")
     if pod.interactive and pod.detach:
         raise UsageError("--interactive and --detach are mutually exclusive")
-    networks = ["host"] if kind.name == "fly" else request.networks or []
-    for alone in {"none", "host"}.intersection(networks):
-        if pod.port:
-            raise UsageError(f"--net={alone}: port forwarding is not possible", "leave out --port")
+    check_network({"ports": pod.port}, _networks(request, kind))
     if kind.name == "kvm":
         from ociruntime.pods.kvm.settings import check_request
 
@@ -105,6 +98,12 @@ def check(request: Request) -> Flavour:
     elif pod.kvm_kernel:
         raise UsageError("--kvm-kernel requires flavour kvm", "--flavor=kvm")
     return kind
+
+
+def _networks(request: Request, kind: Flavour) -> list[str]:
+    if kind.name == "fly":
+        return ["host"]
+    return [name for name, _ in choice.parse(request.pod.net)] if request.runs else []
 
 
 def _warn_of_ignored(request: Request, kind: Flavour) -> None:
@@ -128,9 +127,10 @@ def _draft(request: Request, store: Store) -> tuple[manifest.Draft, dict[str, Im
         ids = [store.find(entry["image"]["id"]).id for entry in draft.manifest["apps"]]
         images = [fetch_image(request, store, id) for id in ids]
     else:
+        inherited = dict(os.environ) if pod.inherit_env else {}
         variables = environment.pod_variables(pod.set_env_file, pod.set_env)
         images = [fetch_image(request, store, app.image, app.signature) for app in pod.apps]
-        draft = manifest.build(pod, list(images), variables, request.inherited)
+        draft = manifest.build(pod, list(images), variables, inherited)
     names = [entry["name"] for entry in draft.manifest["apps"]]
     return draft, dict(zip(names, images, strict=True))
 
@@ -141,7 +141,6 @@ def fetch_image(request: Request, store: Store, reference: str, signature: str =
     ``signature`` is the path of a detached signature, or "".  Raises ImageError, HostError.
     """
     from ociruntime.images.fetch import fetch
-    from ociruntime.images.model.settings import Settings
 
     pod, host = request.pod, request.host
     policy = pod.pull_policy
@@ -156,14 +155,13 @@ def fetch_image(request: Request, store: Store, reference: str, signature: str =
                 data = file.read()
         except OSError as error:
             raise HostError(f"--signature: read {signature}", error) from error
-    settings = Settings(host.system_config, host.local_config, host.user_config)
     image: Image = fetch(
         store,
         reference,
         policy,
         host.insecure,
         request.progress,
-        settings=settings,
+        settings=_image_settings(host),
         signature=data,
         warn=request.warn,
     )
@@ -173,8 +171,7 @@ def fetch_image(request: Request, store: Store, reference: str, signature: str =
 
 
 def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None:
-    if request.networks is not None:
-        check_network(draft.manifest, request.networks)
+    check_network(draft.manifest, _networks(request, kind))
     isolators.check_pod(draft.manifest["isolators"])
     for entry in draft.manifest["apps"]:
         isolators.check(entry["app"].get("isolators", []), f'app "{entry["name"]}"')
@@ -217,10 +214,16 @@ def _make(
         roots = {name: tree[1] for name, tree in trees.items()}
         make_volumes(pod.path(), draft, roots, settings, budget)
         write_manifest(pod, draft.manifest)
-        write_runtime_config(pod, settings | request.run_settings(pod.uuid))
+        if request.runs:
+            settings |= run_settings(wanted, pod.uuid, kind.name)
+        write_runtime_config(pod, settings)
 
     with prepare_lock(host.directory, exclusive=False):
         return make_pod(host.directory, fill)
+
+
+def _image_settings(host: Host) -> Settings:
+    return Settings(host.system_config, host.local_config, host.user_config)
 
 
 def render(host: Host, image: Image) -> tuple[str, str]:
@@ -228,11 +231,9 @@ def render(host: Host, image: Image) -> tuple[str, str]:
 
     Raises ImageError, HostError.
     """
-    from ociruntime.images.model.settings import Settings
     from ociruntime.images.unpack.tree_store import TreeStore
 
-    settings = Settings(host.system_config, host.local_config, host.user_config)
-    trees = TreeStore(host.directory, settings.limits)
+    trees = TreeStore(host.directory, _image_settings(host).limits)
     tree = trees.render(image)
     return tree, trees.rootfs(tree)
 
@@ -252,12 +253,8 @@ class CopyBudget:
 
     def __call__(self, status: os.stat_result) -> None:
         if self._budget is None:
-            from ociruntime.images.model.limits import Budget
-            from ociruntime.images.model.settings import Settings
-
-            host = self._host
-            settings = Settings(host.system_config, host.local_config, host.user_config)
-            self._budget = Budget.at(host.directory, settings.limits())
+            limits = _image_settings(self._host).limits()
+            self._budget = Budget.at(self._host.directory, limits)
         self._budget.take_file()
         self._budget.take_bytes(status.st_blocks * 512)  # disk usage: holes stay holes
 

@@ -13,6 +13,7 @@ on (``prepared_settings``), ``run`` adds the others.
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from ociruntime.base.errors import UsageError
@@ -23,22 +24,23 @@ COUNT = 65536  # number of ids of a pod with --private-users
 _HIGHEST_SHIFT = 1 << 15  # in units of COUNT: keeps ids below 2^31
 
 
+@dataclass(frozen=True)
 class Host:
     """Global options of ``ocipod`` that a pod stores; directories are absolute paths."""
 
-    __slots__ = (
-        *("debug", "directory", "insecure", "local_config", "runtime", "system_config"),
-        "user_config",
-    )
+    directory: str
+    runtime: str
+    insecure: frozenset[str]
+    local_config: str
+    user_config: str
+    system_config: str
+    debug: bool
 
-    def __init__(self, directory: str) -> None:
-        self.directory = directory
-        self.runtime = "ociruntime"
-        self.insecure: frozenset[str] = frozenset()
-        self.local_config = ""
-        self.user_config = ""
-        self.system_config = ""
-        self.debug = False
+    def stored(self) -> dict[str, Any]:
+        """Return the settings that ``run-prepared`` overrides from ``prepare``."""
+        settings = asdict(self) | {"insecure": sorted(self.insecure)}
+        del settings["directory"]
+        return settings
 
 
 def prepared_settings(host: Host, request: PodRequest, flavour: str) -> dict[str, Any]:
@@ -46,17 +48,12 @@ def prepared_settings(host: Host, request: PodRequest, flavour: str) -> dict[str
     private = {"shift": _new_shift(), "count": COUNT} if request.private_users else None
     return {
         "flavor": flavour,
-        "runtime": host.runtime,
         "mutable": False,
         "on_failure": "halt",
-        "insecure": sorted(host.insecure),
         "overlay": not request.no_overlay,
         "private_users": private,
-        "debug": host.debug,
         "directory": host.directory,
-        "local_config": host.local_config,
-        "user_config": host.user_config,
-        "system_config": host.system_config,
+        **host.stored(),
     }
 
 

@@ -77,7 +77,6 @@ def make_sandbox(host: Host, request: SandboxRequest) -> Pod:
 
     Raises RuntimeFailure.
     """
-    from ociruntime.pods.store.manifest_file import write_manifest, write_runtime_config
     from ociruntime.pods.store.phases import make_pod
 
     networks = [name for name, _ in settings_of(host, request, "")["net"]]
@@ -160,7 +159,7 @@ def _add(pod: Pod, request: Request, app: AppRequest, image: Image) -> str:
 
 
 def _add_volumes(manifest: dict[str, Any], app: AppRequest) -> list[dict[str, Any]]:
-    """Split each ``--mnt-volume`` into a volume and a mount of it; return the mounts.
+    """Split each ``--mnt-volume`` into a volume and a mount; return the mounts.
 
     Raises UsageError.
     """
@@ -176,7 +175,7 @@ def _add_volumes(manifest: dict[str, Any], app: AppRequest) -> list[dict[str, An
             raise UsageError(f'{where}: the pod already has a different volume "{name}"')
         if not known:
             manifest["volumes"].append(made)
-        mounts.append({"volume": name, "path": one["target"]})
+        mounts.append({"volume": name, "target": one["target"]})
     return mounts
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ociruntime.base.errors import UsageError
-from ociruntime.commandline.sizes import byte_count
+from ociruntime.commandline.sizes import byte_count, milli_cpus
 
 
 @pytest.mark.parametrize(
@@ -21,6 +21,7 @@ from ociruntime.commandline.sizes import byte_count
         ("50MiB", 50 << 20),
         ("1.5g", 3 << 29),
         ("2 k", 2048),
+        ("2Ki", 2048),
         ("1T", 1 << 40),
         ("3P", 3 << 50),
         ("0.5", 0),
@@ -48,3 +49,34 @@ def test_byte_count(text: str, size: int | None) -> None:
             byte_count(text, "memory")
     else:
         assert byte_count(text, "memory") == size
+
+
+@pytest.mark.parametrize(
+    ("text", "milli"),
+    [
+        ("1", 1000),
+        ("1.5", 1500),
+        ("500m", 500),
+        ("0.01", 10),
+        ("4096", 4096000),
+        ("0.3333", 333),
+        ("0.009", None),
+        ("4097", None),
+        ("9m", None),
+        ("1.5m", None),
+        ("1.", 1000),
+        (".5", 500),
+        ("m", None),
+        ("", None),
+        ("-1", None),
+        ("1e3", None),
+        ("9" * 19, None),
+        ("²", None),
+    ],
+)
+def test_cpus(text: str, milli: int | None) -> None:
+    if milli is None:
+        with pytest.raises(UsageError, match="--cpu: "):
+            milli_cpus(text, "--cpu")
+    else:
+        assert milli_cpus(text, "--cpu") == milli

@@ -10,6 +10,7 @@ from hypothesis import strategies as some
 
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.base.paths import clean
+from ociruntime.commandline.sizes import milli_cpus
 from ociruntime.pods.manifest import isolators, volumes
 from ociruntime.pods.manifest.app_arguments import PodArguments, parse_pod_arguments, pod_request
 from ociruntime.pods.manifest.app_options import APP_OPTIONS, PREPARE_OPTIONS, RUN_OPTIONS
@@ -76,7 +77,7 @@ def test_single_values(text: str) -> None:
     for parse in (volumes.volume, volumes.mount, volumes.port, isolators.capability):
         with suppress(RuntimeFailure):
             parse(text)
-    for measure in (isolators.byte_count, isolators.milli_cpus):
+    for measure in (isolators.byte_count, milli_cpus):
         with suppress(RuntimeFailure):
             assert measure(text, "it") >= 0
     assert re.fullmatch(r"([a-z0-9]+(-[a-z0-9]+)*)?", name_of_image(text))

@@ -192,7 +192,7 @@ def test_the_terminal_is_for_one_app() -> None:
         ("i --mount volume=a,target=x", [], "is not an absolute path"),
         ("i --mount volume=a,target=/..", [], "must not be /"),
         ("--volume=a,kind=empty,kind=host i", [], '"kind" given twice'),
-        ("i --memory=9999999999T", [], '"9999999999T" is too large'),
+        ("i --memory=9999999999T", [], '--memory: invalid size "9999999999T"'),
         ("i --seccomp=mode=keep,read", [], '--seccomp: mode: unknown value "keep"'),
         ("i --memory=4095", [], "--memory: 4095 is too small (4096 bytes or more)"),
         ("i --pids=many", [], '--pids: invalid value "many" (a decimal number)'),
