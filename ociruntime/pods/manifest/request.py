@@ -118,10 +118,13 @@ def host_name(where: str, value: Any) -> None:  # noqa: ANN401
     nonempty(where, value)
     parts = value.rstrip("-").split(".")
     if len(value) > 64 or not all(
-        part.isascii() and part.replace("-", "").isalnum() and part.strip("-") == part
+        part.isascii()
+        # Not in DNS, but hosts are called so, and --network=host shares the host's name.
+        and part.replace("-", "").replace("_", "").isalnum()
+        and part.strip("-") == part
         for part in parts
     ):
-        hint = "letters, digits, dashes and dots, at most 64"
+        hint = "letters, digits, dashes, underscores and dots, at most 64"
         raise BadRequest(where, f'invalid hostname "{value}"', hint)
 
 

@@ -72,6 +72,7 @@ PODS: tuple[tuple[str, Any], ...] = (
     ("--dns=9.9.9.9,1.1.1.1", ["9.9.9.9", "1.1.1.1"]),
     ("--shm-size=1M", 1 << 20),
     ("--hostname=web.lan", "web.lan"),
+    ("--hostname=my_host", "my_host"),
     ("--set-env=A=", {"A": ""}),
 )
 
@@ -204,7 +205,7 @@ def test_errors_name_the_option() -> None:
             "--mnt-volume name=v,kind=empty: target: req",
         ),
         (("--dns=x", "image"), '--dns: invalid name server "x"'),
-        (("--hostname=a_b", "image"), '--hostname: invalid hostname "a_b"'),
+        (("--hostname=a b", "image"), '--hostname: invalid hostname "a b"'),
     ):
         with pytest.raises(UsageError) as refused:
             of_options(*words)
