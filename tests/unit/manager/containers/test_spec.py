@@ -112,7 +112,7 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"memory": 1}, "memory: 1 is too small (4096 bytes or more)"),
     ({"cpus": 0.009}, "cpus: 0.009 is not between 0.01 and 4096"),
     ({"env": {"A": "\ud800"}}, "env.A: must be valid Unicode"),
-    ({"hostname": "a_b"}, 'hostname: invalid hostname "a_b"'),
+    ({"hostname": "a b"}, 'hostname: invalid hostname "a b"'),
     ({"dns": ["9.9.9.9", "nine"]}, 'dns: invalid name server "nine"'),
     ({"ports": [{"host_ip": "x", "host_port": 1, "port": 1}]}, "ports[0].host_ip: invalid IP"),
     ({"cpus": "1"}, "cpus: must be a number"),
