@@ -1,4 +1,4 @@
-/* Dispatch the commands that are implemented here. */
+/* The fast path: answer a command in C, or leave it to the interpreter (FALL_BACK). */
 #include "entry.h"
 
 #include <errno.h>

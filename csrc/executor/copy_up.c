@@ -154,7 +154,7 @@ static int copy_content(struct copy *c, int from, int to)
 
 	if (c->depth > DEPTH_LIMIT) {
 		errno = ENAMETOOLONG;
-		return failed(c, "open", "deeper directories");
+		return failed(c, "open", "directories nested over 128 deep");
 	}
 	while ((size = syscall(SYS_getdents64, from, entries, sizeof(entries))) > 0) {
 		for (long at = 0; at < size;) {

@@ -1,3 +1,4 @@
+/* Validate a whole plan before any operation is carried out. */
 #include "plan.h"
 
 #include <limits.h>

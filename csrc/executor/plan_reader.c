@@ -1,3 +1,4 @@
+/* Read a plan, checking every length before it is used. */
 #include "plan_reader.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Report failures as facts: operation, system call, argument and errno. */
+/* Report failures as facts, which ociruntime/runtime/executor/failure.py turns into messages. */
 #include "executor.h"
 
 #include <errno.h>

@@ -129,7 +129,7 @@ static void attach(int tree, const struct mounting *mounting)
 	unsigned long again = MS_REMOUNT | MS_BIND | mounting->flags;
 
 	if (fstat(tree, &status) < 0)
-		fail("look at", mounting->source);
+		fail("stat", mounting->source);
 	make_target(mounting->target, S_ISDIR(status.st_mode));
 	if (syscall(SYS_move_mount, tree, "", AT_FDCWD, mounting->target, FROM_DESCRIPTOR) < 0)
 		fail("mount", mounting->target);
@@ -259,9 +259,9 @@ static void change_identity(const char *text, size_t size)
 	}
 	if (setgroups(count, groups) < 0 || setresgid(group, group, group) < 0 ||
 	    setresuid(user, user, user) < 0)
-		fail("change", "the user");
+		fail("set", "the user and groups");
 	if (quiet && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		fail("set", "no new privileges");
+		fail("set", "no_new_privs");
 }
 
 /* Return a vector of the strings with this letter. */
@@ -274,7 +274,7 @@ static char **strings(char *text, size_t size, char letter)
 		if (at[0] == letter)
 			found[count++] = at + 1;
 	if (found == NULL)
-		fail("keep", "the arguments");
+		fail("allocate", "the arguments");
 	return found;
 }
 
@@ -291,7 +291,7 @@ void become_app(char *text, size_t size, int report)
 	environ = strings(text, size, 'e');
 	change_identity(text, size);
 	if (directories[0] != NULL && chdir(directories[0]) < 0)
-		fail("change to", directories[0]);
+		fail("chdir to", directories[0]);
 	(void)umask(022);
 	if (arguments[0] == NULL) {
 		errno = ENOENT;

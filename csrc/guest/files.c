@@ -1,4 +1,4 @@
-/* Small files and cgroups. */
+/* Read and write small files in the guest; make, limit and empty an app's cgroup. */
 #define _GNU_SOURCE
 #include "guest.h"
 

@@ -111,7 +111,7 @@ static void set_name(void)
 	char *name = read_whole("/hostname", &size);
 
 	if (name != NULL && size > 0 && sethostname(name, size) < 0)
-		give_up("take the name", name);
+		give_up("set the hostname", name);
 	free(name);
 }
 
@@ -137,7 +137,7 @@ static void start_agents(void)
 			return;
 		pid = fork();
 		if (pid < 0)
-			give_up("fork for", path);
+			give_up("start the guest agent of", path);
 		if (pid == 0)
 			mind_app(number);
 	}

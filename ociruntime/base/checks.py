@@ -31,7 +31,7 @@ def check_object(document: object, members: Members, what: str = "the body") -> 
 
 
 def string(where: str, value: object) -> None:
-    """Check for a string without NUL that can be an argument or the name of a file."""
+    """Check that the value is a string without NUL, fit for an argument or a file name."""
     if not isinstance(value, str):
         raise BadRequest(where, "must be a string")
     if "\0" in value:
@@ -43,34 +43,34 @@ def string(where: str, value: object) -> None:
 
 
 def nonempty(where: str, value: object) -> None:
-    """Check for a non-empty string without NUL."""
+    """Check that the value is a non-empty string without NUL."""
     string(where, value)
     if not value:
         raise BadRequest(where, "must not be empty")
 
 
 def absolute_path(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
-    """Check for an absolute path."""
+    """Check that the value is an absolute path."""
     nonempty(where, value)
     if not value.startswith("/"):
         raise BadRequest(where, f'"{value}" is not an absolute path')
 
 
 def text(where: str, value: object) -> None:
-    """Check for a non-empty string of printable characters."""
+    """Check that the value is a non-empty string of printable characters."""
     if isinstance(value, str) and value and not value.isprintable():
         raise BadRequest(where, "must not contain unprintable characters")
     nonempty(where, value)
 
 
 def text_or_number(where: str, value: object) -> None:
-    """Check for an integer or a non-empty string of printable characters."""
+    """Check that the value is an integer or a non-empty string of printable characters."""
     if isinstance(value, bool) or not isinstance(value, int):
         text(where, value)
 
 
 def flag(where: str, value: object) -> None:
-    """Check for a boolean."""
+    """Check that the value is a boolean."""
     if not isinstance(value, bool):
         raise BadRequest(where, "must be true or false")
 
@@ -136,7 +136,7 @@ def path_of(where: str, name: str) -> str:
 
 
 def strings_by_name(where: str, value: object) -> None:
-    """Check for an object of strings whose names can be environment variables or labels."""
+    """Check that the value maps names of variables or labels to strings."""
     if not isinstance(value, dict):
         raise BadRequest(where, "must be an object")
     for name, one in value.items():

@@ -92,7 +92,7 @@ def _allow() -> None:
 
 
 class Found:
-    """An entry ``name`` of the directory that ``place`` currently is."""
+    """An entry found by ``walk``: ``name`` in the directory that ``place`` has open."""
 
     __slots__ = ("leaving", "name", "place", "status")
 

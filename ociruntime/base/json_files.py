@@ -25,7 +25,10 @@ def parse(data: bytes, what: str) -> dict[str, Any]:
 
 
 def read(path: str) -> dict[str, Any]:
-    """Return the JSON object in a file.  Raises PodError, and HostError if it cannot be read."""
+    """Return the JSON object in a file.
+
+    Raises HostError if the file cannot be read, PodError if it has no JSON object.
+    """
     try:
         data = read_file(path)
     except OSError as error:

@@ -1,8 +1,8 @@
 """Programs of the host that a privileged process executes.
 
 They are looked up in the system's directories first.  PATH comes from the caller, who may have
-fewer privileges than we have (sudo's env_keep): of its directories, only those are searched that
-no one but root and our own user can change.
+fewer privileges than we have (sudo's env_keep), so a directory in it is searched only if nobody
+but root and our own user can change it.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ def credential(
 
 
 def hosts(settings: Settings, warn: Callable[[str], None]) -> dict[str, str]:
-    """Return registry or HOST/PATH -> path of the file with its credentials; ``warn`` as above.
+    """Map registry or HOST/PATH to the file with its credentials; ``warn`` as in ``credential``.
 
     Raises HostError, ImageError.
     """

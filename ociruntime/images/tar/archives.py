@@ -196,7 +196,7 @@ class DirectoryFiles:
     def open(self, name: str) -> tuple[Reading, int]:
         """Open a file; return (stream, size in bytes).  Raises HostError, ImageError."""
         if not self.has(name):
-            raise ImageError(f"open {self.path}: {name}: no such file")
+            raise ImageError(f"open {self.path}: {name}: no such file in the archive")
         file = open_file(f"{self.path}/{name}")
         return Reading(file, f"{self.path}/{name}"), os.fstat(file.fileno()).st_size
 

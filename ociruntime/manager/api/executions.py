@@ -119,7 +119,7 @@ async def _in_background(client: web.WebSocketResponse, command: list[str]) -> i
 
 
 def _argument(where: str, value: object) -> None:
-    """Check for a string that an argv can hold.
+    """Check that the value is a string that an argv can hold.
 
     Bytes that are not UTF-8 arrive as Python's lone surrogates (PEP 383).
     """

@@ -136,7 +136,7 @@ def run_rm(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_prune(connection: Connection, arguments: Arguments) -> int:
-    """Remove stopped containers; print their ids, and what was freed on standard error."""
+    """Remove stopped containers, print their ids, and report the freed space on standard error."""
     del arguments
     answer = connection.post(resource("containers", "prune"))
     removed = answer["removed"]

@@ -37,7 +37,7 @@ def run_cp(connection: Connection, arguments: Arguments) -> int:
     to_name, to_path = _split(target)
     if bool(from_name) == bool(to_name):
         raise UsageError(
-            "cp: one of SOURCE and TARGET must be in a container", "CONTAINER:PATH, and a path here"
+            "cp: exactly one of SOURCE and TARGET must be CONTAINER:PATH", "the other: a path here"
         )
     follow = arguments.flag("follow-link")
     if from_name:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _LONGEST_HEAD = 65536  # bytes
 _PIECE = 65536
 _SWITCHED = 101
+_TOO_LONG = f"read the answer of ocid: a header is longer than {_LONGEST_HEAD} bytes"
 _CUT = "read the answer of ocid: the connection was closed in the middle of it"
 
 
@@ -35,11 +36,13 @@ class Answer:
         head = b""
         while b"\r\n\r\n" not in head:
             piece = socket.recv(_PIECE)
-            if not piece or len(head) > _LONGEST_HEAD:
+            if not piece:
                 raise RuntimeFailure(
-                    "read the answer of ocid: the connection was closed" if not piece else _CUT,
+                    "read the answer of ocid: the connection was closed",
                     "was ocid stopped? see its log",
                 )
+            if len(head) > _LONGEST_HEAD:
+                raise RuntimeFailure(_TOO_LONG)
             head += piece
         text, _, self.early = head.partition(b"\r\n\r\n")
         first, *lines = text.decode("latin-1").split("\r\n")
@@ -92,7 +95,7 @@ class Answer:
         while b"\r\n" not in self.early:
             piece = self.socket.recv(_PIECE)
             if not piece or len(self.early) > _LONGEST_HEAD:
-                raise RuntimeFailure(_CUT)
+                raise RuntimeFailure(_TOO_LONG if piece else _CUT)
             self.early += piece
         line, _, self.early = self.early.partition(b"\r\n")
         return line

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Record = dict[str, Any]
 
-# docker's key -> the daemon's, where they differ.
+# docker's key -> the daemon's, where they differ (manager/containers/manager.py, _FILTERS).
 _RENAMED = {"ancestor": "image"}
 
 

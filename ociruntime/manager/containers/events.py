@@ -116,7 +116,7 @@ class EventBus:
             self._stamps.add(stamp)
 
     def since(self, moment: str) -> list[Event]:
-        """Return the latest events from this time on.  Raises ValueError if it is not a time."""
+        """Return the events still in memory from ``moment`` on.  Raises ValueError if malformed."""
         first = datetime.fromisoformat(moment)
         return [event for event in self._events if datetime.fromisoformat(event["time"]) >= first]
 

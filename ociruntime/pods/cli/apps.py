@@ -138,7 +138,7 @@ SHELL = "/bin/sh"
 
 
 def run_enter(context: Context, arguments: Arguments) -> int:
-    """Exec the runtime with the command.  Raises RuntimeFailure."""
+    """Replace this process by the runtime's ``exec`` of the command.  Raises RuntimeFailure."""
     uuid, *command = arguments.positional
     pod = open_pod(context.directory, uuid)
     app = choose_app(pod, arguments.text("app"))

@@ -207,7 +207,8 @@ def check_networks(networks: list[tuple[str, str]], ipc: str) -> None:
     """Check ``networks``, a list of (name, arguments), and the IPC mode.  Raises UsageError."""
     for name, _ in networks:
         if name == "host":
-            raise UsageError("--net=host: a virtual machine cannot have the host's network")
+            hint = "choose another network"
+            raise UsageError("--net=host: a virtual machine cannot have the host's network", hint)
     if ipc == "parent":
         raise UsageError("--ipc=parent: a virtual machine cannot share memory with the host")
 

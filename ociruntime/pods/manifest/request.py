@@ -97,7 +97,7 @@ def _words(texts: list[str], where: str) -> list[str]:
 
 
 def size(where: str, value: object) -> None:
-    """Check for a number of bytes that can be a limit."""
+    """Check that the value is a number of bytes that can be a limit."""
     if type(value) is int and value < isolators.LEAST_MEMORY:
         hint = f"{isolators.LEAST_MEMORY} bytes or more"
         raise BadRequest(where, f"{value} is too small", hint)
@@ -105,7 +105,7 @@ def size(where: str, value: object) -> None:
 
 
 def signal(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
-    """Check for a signal's name or number."""
+    """Check that the value is a signal's name or number."""
     nonempty(where, value)
     try:
         signal_name(value)
@@ -114,7 +114,7 @@ def signal(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
 
 
 def host_name(where: str, value: Any) -> None:  # noqa: ANN401
-    """Check for a hostname."""
+    """Check that the value is a hostname."""
     nonempty(where, value)
     parts = value.rstrip("-").split(".")
     if len(value) > 64 or not all(
@@ -129,13 +129,13 @@ def host_name(where: str, value: Any) -> None:  # noqa: ANN401
 
 
 def networks(where: str, value: list[str]) -> None:
-    """Check for names of networks, with arguments."""
+    """Check that the value is a list of network names, each with optional arguments."""
     list_of(nonempty)(where, value)
     choice.parse(value, where)
 
 
 def name_servers(where: str, value: list[str]) -> None:
-    """Check for addresses of name servers, or just ``host`` or ``none``."""
+    """Check that the values are addresses of name servers, or just ``host`` or ``none``."""
     list_of(string)(where, value)
     resolver.check_servers(where, value)
 

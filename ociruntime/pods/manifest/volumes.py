@@ -129,7 +129,7 @@ def _mode(where: str, value: str) -> None:
 
 
 def address(where: str, value: str) -> None:
-    """Check for an IP address, or an empty string for all addresses.  Raises BadRequest."""
+    """Check that the value is an IP address, or empty for all addresses.  Raises BadRequest."""
     checks.string(where, value)
     try:
         if value:

@@ -105,17 +105,17 @@ def _read(path: str) -> Configuration:
         with open(path, "rb") as file:
             data = file.read(LARGEST_FILE + 1)
         if len(data) > LARGEST_FILE:
-            raise ValueError(f"larger than {LARGEST_FILE} bytes")
+            raise NetworkError(f"{path}: larger than {LARGEST_FILE} bytes")
         value = json.loads(data)
     except OSError as error:
         raise NetworkError(f"{path}: {reason(error)}") from None
     except (ValueError, RecursionError) as error:
-        raise NetworkError(f"{path}: {error}") from None
+        raise NetworkError(f"{path}: invalid JSON: {error}") from None
     return parse(value, path)
 
 
 def parse(value: object, path: str) -> Configuration:
-    """Parse a file's JSON value.  Raises NetworkError."""
+    """Validate the decoded JSON of the file at ``path``.  Raises NetworkError."""
     if not isinstance(value, dict):
         raise NetworkError(f"{path}: must be a JSON object")
     name = value.get("name")

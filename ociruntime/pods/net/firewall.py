@@ -77,7 +77,8 @@ def _saved(family: int) -> str:
 def _run(name: str, arguments: list[str], text: str) -> str:
     path = find_program(name)
     if not path:
-        raise NetworkError(f"{name} is not installed")
+        hint = "install nftables" if name == NFT else "install iptables"
+        raise NetworkError(f"change packet filter rules: {name} is not installed", hint)
     code, output, errors = run_program([path, *arguments], text.encode(), TIMEOUT)
     if code:
         words = " ".join(errors.decode(errors="replace").split())

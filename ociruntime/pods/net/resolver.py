@@ -56,7 +56,7 @@ def parse_dns(
 
 
 def check_servers(where: str, servers: list[str]) -> None:
-    """Check for addresses, or just ``host`` (use the host's file) or ``none`` (the image's).
+    """Check that all are addresses, or just ``host`` (the host's file) or ``none`` (the image's).
 
     Raises BadRequest; ``where`` is the option or the JSON path.
     """

@@ -65,6 +65,7 @@ class SystemdManager:
         self._signals: list[Message] = []  # received while waiting for a reply
         self._sender = ""  # on a bus, where every client can send signals: the name of systemd
         self._whose = "the user's systemd" if user else "systemd"
+        self._systemctl = "systemctl --user" if user else "systemctl"
         self._socket, direct = _connect(user)
         # On a bus, a client must say Hello, and subscribe to signals.
         greeting = message_bus.Hello(), message_bus.AddMatch(_MATCH), _call("Subscribe")
@@ -135,7 +136,7 @@ class SystemdManager:
                 raise HostError(
                     action,
                     OSError(110, f"{self._whose} has not finished after {JOB_SECONDS:.0f} s"),
-                    "systemctl list-jobs shows what it is busy with",
+                    f"see {self._systemctl} list-jobs",
                 ) from None
             except OSError as error:
                 raise HostError(action, error) from None
@@ -149,7 +150,7 @@ class SystemdManager:
                 break
         if result != "done":
             ended = OSError(0, f"the job of {self._whose} ended as {result}")
-            raise HostError(action, ended, f"systemctl status {unit} may show why")
+            raise HostError(action, ended, f"see {self._systemctl} status {unit}")
 
     def _ask(self, *calls: Message) -> list[Any]:
         """Send the calls at once, and wait for their replies.  Raises Refused, HostError."""

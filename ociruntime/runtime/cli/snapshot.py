@@ -1,4 +1,4 @@
-"""`ociruntime snapshot status|make|refresh|remove [PROGRAM]...`."""
+"""``ociruntime snapshot``: show, make, refresh or remove the snapshots of interpreters."""
 
 from __future__ import annotations
 

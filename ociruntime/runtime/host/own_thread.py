@@ -1,6 +1,6 @@
 """A thread with a working directory of its own, for commands inside another program.
 
-The runtime changes to the bundle, because hooks run there and relative paths are resolved there.
+The runtime makes the bundle its working directory: hooks run and relative paths start there.
 All threads of a process share the working directory, unless one unshares it (CLONE_FS).
 """
 

@@ -1,4 +1,6 @@
-"""The undo stack: reverts completed steps, the last one first."""
+"""The undo stack of a running command: reverts completed steps, the last one first.
+
+After a killed ``create`` the next command cleans up: ``delete.clear_interrupted``."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ def _is_word(text: str) -> bool:
 
 
 def validate_mounts(mounts: list[Mount], namespaces: dict[str, str], warnings: list[str]) -> None:
-    """Check the rules; appends warnings, raises ConfigError."""
+    """Check the rules for mounts; append to ``warnings``.  Raises ConfigError."""
     for index, mount in enumerate(mounts):
         where = f"mounts[{index}]"
         destination = mount["destination"]

@@ -1,4 +1,4 @@
-"""Rules of the remaining linux object: devices, sysctl, memory policy and cache allocation."""
+"""Check the specification's rules for the linux object of config.json and its parts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         TimeOffset,
     )
 
-# config-linux.md, Default Devices: always supplied, so nothing else can replace them.
 _RESERVED_GROUPS = (".", "..", "info", "mon_data", "mon_groups")  # in /sys/fs/resctrl
 _WITHOUT_NODES = ("MPOL_DEFAULT", "MPOL_LOCAL")
 _BALANCED = ("MPOL_BIND", "MPOL_PREFERRED_MANY")
@@ -33,7 +32,7 @@ _WITH_NODES = ("MPOL_BIND", "MPOL_INTERLEAVE", "MPOL_PREFERRED_MANY", "MPOL_WEIG
 
 
 def validate_linux(linux: Linux, namespaces: dict[str, str], warnings: list[str]) -> None:
-    """Check the rules; appends warnings, raises ConfigError."""
+    """Check the rules for the linux object; append to ``warnings``.  Raises ConfigError."""
     for index, device in enumerate(linux.get("devices", [])):
         _device(device, f"linux.devices[{index}]")
     if ".." in linux.get("cgroupsPath", "").split("/"):  # LNX-CGPATH-04
@@ -59,6 +58,7 @@ def _device(device: Device, where: str) -> None:
     for number in ("major", "minor"):
         if number not in device:  # LNX-DEV-04
             raise ConfigError(f"{where}.{number}", "is missing", f'type "{kind}" needs it')
+    # config-linux.md, Default Devices: always supplied, so nothing else can replace them.
     fixed = DEFAULT_DEVICES.get(device["path"])
     numbers = (device["major"], device["minor"])
     if fixed and (kind == "b" or numbers != fixed):  # A-27

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def validate_process(
     process: Process, linux: Linux, namespaces: dict[str, str], warnings: list[str]
 ) -> None:
-    """Check the rules; appends warnings, raises ConfigError."""
+    """Check the rules for the process; append to ``warnings``.  Raises ConfigError."""
     if not process["args"][0]:
         raise ConfigError("process.args[0]", "must not be empty")
     check_environment(process.get("env", []), "process.env")
@@ -87,7 +87,7 @@ def _mapped(process: Process, linux: Linux) -> None:
     for where, number, extents in checks:
         if not _maps(extents, number):
             name = "gidMappings" if extents is gids else "uidMappings"
-            raise ConfigError(where, f"{number} is not mapped", f"linux.{name} does not hold it")
+            raise ConfigError(where, f"{number} is not mapped", f"add it to linux.{name}")
 
 
 def _maps(extents: list[IdMapping], number: int) -> bool:

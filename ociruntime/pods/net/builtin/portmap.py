@@ -47,7 +47,7 @@ def _refuse_unreachable(call: PluginCall, forwards: tuple[Forward, ...]) -> None
             raise NetworkError(
                 f'network "{call.network}": {one.host_ip}, port {one.host_port}/{one.protocol} '
                 f"of the host: the pod has no IPv{_family(one)} address",
-                "use an address of the pod's family, or none for all",
+                f"use an IPv{10 - _family(one)} address of the host, or leave it out",
             )
 
 

@@ -59,7 +59,7 @@ def test_stronger_directories(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ("{", "x.conf: Expecting"),
+        ("{", "x.conf: invalid JSON: Expecting"),
         ("[]", "must be a JSON object"),
         ({"type": "ptp"}, '"name" is not a valid network name'),
         ({"name": "../up", "type": "ptp"}, '"name" is not a valid network name'),
