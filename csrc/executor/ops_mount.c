@@ -43,10 +43,10 @@ static int open_source(struct executor *x, const char *source)
 	return fd < 0 ? fail(x, "open_tree", source) : fd;
 }
 
-static int copy_tree(struct executor *x, const char *source, bool recursive, uint32_t id_map,
-		     bool id_map_recursive)
+static int copy_opened(struct executor *x, int fd, const char *source, bool recursive,
+		       uint32_t id_map, bool id_map_recursive)
 {
-	int fd = open_source(x, source), tree;
+	int tree;
 
 	if (fd < 0)
 		return -1;
@@ -56,6 +56,20 @@ static int copy_tree(struct executor *x, const char *source, bool recursive, uin
 		return tree;
 	close(tree);
 	return -1;
+}
+
+static int copy_tree(struct executor *x, const char *source, bool recursive, uint32_t id_map,
+		     bool id_map_recursive)
+{
+	return copy_opened(x, open_source(x, source), source, recursive, id_map, id_map_recursive);
+}
+
+/* Below the shared root, where a container may have put links. */
+static int open_real_source(struct executor *x, const char *source)
+{
+	int fd = open_without_links(x, source, O_PATH);
+
+	return fd < 0 ? fail(x, "open_tree", source) : fd;
 }
 
 int run_open_tree(struct executor *x, struct op_open_tree *op)
@@ -68,7 +82,8 @@ int run_open_tree(struct executor *x, struct op_open_tree *op)
 	/* Without detached trees `bind` clones the source; but then it is too late to map ids. */
 	if (!x->has_mount_api && op->id_map == NO_SLOT)
 		return 0;
-	*tree = copy_tree(x, op->source, op->recursive, op->id_map, op->id_map_recursive);
+	*tree = copy_opened(x, op->follow ? open_source(x, op->source) : open_real_source(x, op->source),
+			    op->source, op->recursive, op->id_map, op->id_map_recursive);
 	return *tree < 0 ? -1 : 0;
 }
 

@@ -230,6 +230,7 @@ static inline bool read_id_map(struct plan_reader *r, struct op_id_map *op)
 struct op_open_tree {
 	uint32_t slot;
 	const char *source;
+	uint32_t follow;
 	uint32_t recursive;
 	uint32_t id_map;
 	uint32_t id_map_recursive;
@@ -239,6 +240,7 @@ static inline bool read_open_tree(struct plan_reader *r, struct op_open_tree *op
 {
 	return plan_u32(r, &op->slot) &&
 	       plan_str(r, &op->source) &&
+	       plan_u32(r, &op->follow) &&
 	       plan_u32(r, &op->recursive) &&
 	       plan_u32(r, &op->id_map) &&
 	       plan_u32(r, &op->id_map_recursive);

@@ -78,13 +78,17 @@ def _identity(fd: int) -> tuple[int, int]:
 def open_regular(path: str, status: os.stat_result) -> int:
     """Open the regular file at ``path``, checking that it is the one of ``status``.
 
-    O_NONBLOCK: a FIFO that has replaced it must not block us.  Raises OSError.
+    It is checked before it is opened for reading: a FIFO that has replaced it would block us, and
+    opening a device can make it act.  Raises OSError.
     """
-    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    if not os.path.samestat(os.fstat(fd), status):
-        os.close(fd)
-        raise OSError(errno.ESTALE, "file was replaced during the walk")
-    return fd
+    place = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        found = os.fstat(place)
+        if not (os.path.samestat(found, status) and stat.S_ISREG(found.st_mode)):
+            raise OSError(errno.ESTALE, "file was replaced during the walk")
+        return os.open(f"/proc/self/fd/{place}", os.O_RDONLY | os.O_CLOEXEC)
+    finally:
+        os.close(place)
 
 
 def _allow() -> None:

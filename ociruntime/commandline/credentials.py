@@ -31,7 +31,10 @@ def credentials(arguments: Arguments) -> tuple[str, str]:
         data = sys.stdin.buffer.read(_LONGEST + 1)
         if len(data) > _LONGEST:
             raise UsageError(f"--password-stdin: longer than {_LONGEST} bytes")
-        password = data.decode(errors="surrogateescape").rstrip("\r\n")
+        try:
+            password = data.decode().rstrip("\r\n")
+        except UnicodeDecodeError:
+            raise UsageError("--password-stdin: not UTF-8") from None
     elif not (user and password) and not sys.stdin.isatty():
         hint = "--username and --password-stdin"
         raise UsageError("login: standard input is no terminal to ask on", hint)

@@ -85,7 +85,9 @@ def link(target: str, replace: int = 0, text: str = "x") -> Operation:
 
 
 def tree(source: str, slot: int = 0, id_map: int = NO_SLOT) -> Operation:
-    return o.open_tree(slot=slot, source=source, recursive=0, id_map=id_map, id_map_recursive=0)
+    return o.open_tree(
+        slot=slot, source=source, follow=1, recursive=0, id_map=id_map, id_map_recursive=0
+    )
 
 
 def id_map(lines: str, slot: int = 0) -> Operation:

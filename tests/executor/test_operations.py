@@ -106,7 +106,12 @@ def test_bind_of_a_tree_opened_before(root: Path, work: Path) -> None:
     (work / "file").write_text("through the slot\n")
     last = ops.SLOTS - 1
     opened = o.open_tree(
-        slot=last, source=str(work / "file"), recursive=0, id_map=ops.NO_SLOT, id_map_recursive=0
+        slot=last,
+        source=str(work / "file"),
+        follow=1,
+        recursive=0,
+        id_map=ops.NO_SLOT,
+        id_map_recursive=0,
     )
     steps = [opened, *entered(root, bind(work / "file", "/file", slot=last))]
     assert run(plan_of(*steps, shell("cat /file"))).ok().output == "through the slot\n"

@@ -77,6 +77,28 @@ def test_a_directory_to_the_host(daemon: Daemon, container: str, work: Path) -> 
     assert (result.status, "is a file" in result.err) == (1, True)
 
 
+def test_a_link_in_the_container_chooses_no_name_here(
+    daemon: Daemon, container: str, work: Path
+) -> None:
+    here = work / "here"
+    here.mkdir()
+    (here / "a").write_text("kept")
+    cp(daemon, "-L", "c1:/d/l", here).ok()
+    assert (here / "a").read_text() == "kept"
+    assert (here / "l").read_text() == "one\n"
+    assert cp(daemon, "c1:/d/e/b/.", here).status == 1
+
+
+def test_an_existing_directory_keeps_its_mode(daemon: Daemon, container: str, work: Path) -> None:
+    here = work / "here"
+    (here / "e").mkdir(parents=True)
+    here.chmod(0o700)
+    (here / "e").chmod(0o700)
+    cp(daemon, "-a", "c1:/d/.", here).ok()
+    assert {path.stat().st_mode & 0o777 for path in (here, here / "e")} == {0o700}
+    assert (here / "e/b").read_text() == "x\n"
+
+
 def test_to_the_container_and_back(daemon: Daemon, container: str, work: Path) -> None:
     site = work / "site"
     (site / "sub").mkdir(parents=True)
@@ -128,8 +150,8 @@ def test_refusals(daemon: Daemon, container: str, work: Path) -> None:
         ((f"{work}/file", "c1:/nope/"), "not found in the container"),
         ((f"{work}/file", "c1:/no/pe"), "no such file or directory"),
         ((f"{work}/nope", "c1:/d"), "no such file or directory"),
-        (("a", "b"), "must be in a container"),
-        (("c1:/a", "c1:/b"), "must be in a container"),
+        (("a", "b"), "must be CONTAINER:PATH"),
+        (("c1:/a", "c1:/b"), "must be CONTAINER:PATH"),
         (("c1:", "b"), "has no path"),
         ((f"{work}/file", "other:/d"), 'no container with name or ID "other"'),
     ):

@@ -199,6 +199,19 @@ def test_files_that_change_into_links_meanwhile(
     assert reached, "the exchange was too fast for any copy"
 
 
+def test_a_file_never_replaces_a_directory(sandbox: Sandbox, copies: Copies) -> None:
+    """Removing it could empty a volume that is mounted in it."""
+    sandbox.start("web", "mkdir -p /d/sub; echo kept >/d/sub/file", STAYS)
+    shell(sandbox, "until [ -e /d/sub/file ]; do sleep 0.1; done")
+    for member in (file("sub"), link("sub", "/etc")):
+        assert '"sub" is a directory' in copies.refused("copy-in", "/d", data=packed(member))
+    hard = file("sub", type=tarfile.LNKTYPE, linkname="a")
+    assert '"sub" is a directory' in copies.refused("copy-in", "/d", data=packed(file("a"), hard))
+    assert shell(sandbox, "cat /d/sub/file") == "kept\n"
+    copies.put("/d/sub", data=packed(file("file", type=tarfile.DIRTYPE, mode=0o700)))
+    assert shell(sandbox, "ls -d /d/sub/file/.") == "/d/sub/file/.\n"
+
+
 def test_special_files_and_devices(sandbox: Sandbox, copies: Copies) -> None:
     """Opening a FIFO would wait for ever; reading a device could do anything."""
     sandbox.start("web", "mkfifo /fifo", STAYS)
@@ -229,5 +242,18 @@ def test_diff(sandbox: Sandbox) -> None:
     words = ("app", "diff", "--app=web", sandbox.uuid)
     lines = sandbox.ocipod(*words).ok().out.splitlines()
     assert {"A /new", "D /etc/passwd", "C /etc/group", "C /etc", "A /d"} <= set(lines)
-    found = json.loads(sandbox.ocipod(*words, "--format=json").ok().out)
-    assert {"kind": "A", "path": "/new"} in found
+    lines = sandbox.ocipod(*words, "--format=json").ok().out.splitlines()
+    assert {"kind": "A", "path": "/new"} in map(json.loads, lines)
+
+
+def test_changes_too_deep_to_list(sandbox: Sandbox, work: Path) -> None:
+    """Their names would be longer in all than memory."""
+    (work / "config").mkdir()
+    (work / "config/limits.json").write_text('{"depth": 50}')
+    deep = "/".join(["d"] * 60)
+    sandbox.start("web", f"mkdir -p /{deep} /done", STAYS)
+    shell(sandbox, "until [ -d /done ]; do sleep 0.1; done")
+    words = (f"--local-config={work}/config", "app", "diff", "--app=web", sandbox.uuid)
+    done = sandbox.ocipod(*words)
+    assert done.status == 254
+    assert "nested more than 50 deep" in done.err

@@ -35,18 +35,18 @@ async def _files(
     if flag(request.query, "follow"):
         words.append("--follow-link")
     if running:
-        yield *words, container.location[1], path
+        yield *words, "--", container.location[1], path
         return
     async with container.lock:
-        yield *words, container.location[1], path
+        yield *words, "--", container.location[1], path
 
 
 async def facts(manager: Manager, request: web.Request) -> web.Response:
     """Return name, kind and size of the file ``path``; ``follow``: of what a link refers to."""
     async with _files(manager, request, "copy-out") as words:
-        *options, uuid, path = words
+        command, verb, *rest = words
         try:
-            out = await manager.programs.call(*options, "--stat", uuid, path)
+            out = await manager.programs.call(command, verb, "--stat", *rest)
         except ManagerError as failure:
             if failure.message.endswith("no such file or directory"):
                 raise NotFound(failure.message) from None
@@ -63,10 +63,9 @@ async def read(manager: Manager, request: web.Request) -> web.StreamResponse:
 async def write(manager: Manager, request: web.Request) -> web.Response:
     """Unpack the body, a tar archive, into the directory ``path``; ``name`` renames its top."""
     async with _files(manager, request, "copy-in") as words:
-        *options, uuid, path = words
-        if name := request.query.get("name", ""):
-            options.append(f"--name={name}")
-        await _unpack(manager, request, [*options, uuid, path])
+        command, verb, *rest = words
+        options = [f"--name={name}"] if (name := request.query.get("name", "")) else []
+        await _unpack(manager, request, [command, verb, *options, *rest])
     return web.Response(status=204)
 
 
@@ -94,11 +93,11 @@ async def _unpack(manager: Manager, request: web.Request, words: list[str]) -> N
             await process.wait()
 
 
-async def changes(manager: Manager, request: web.Request) -> web.Response:
-    """List the files that the container has added (A), changed (C) or deleted (D)."""
+async def changes(manager: Manager, request: web.Request) -> web.StreamResponse:
+    """List the files that the container has added (A), changed (C) or deleted (D): JSON lines."""
     _, uuid, app = manager.find(request.match_info["ref"]).location
-    out = await manager.programs.call("app", "diff", f"--app={app}", "--format=json", uuid)
-    return web.Response(text=out, content_type="application/json")
+    words = ("app", "diff", f"--app={app}", "--format=json", uuid)
+    return await send_output(request, manager.programs, words, "application/x-ndjson")
 
 
 _ONE = "/v1/containers/{ref}"

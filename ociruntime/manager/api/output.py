@@ -15,12 +15,15 @@ _LONGEST_ERROR = 1 << 16
 
 
 async def send_output(
-    request: web.Request, programs: Programs, args: tuple[str, ...]
+    request: web.Request,
+    programs: Programs,
+    args: tuple[str, ...],
+    content_type: str = "application/x-tar",
 ) -> web.StreamResponse:
-    """Run ``ocipod`` and send its standard output as a tar archive.
+    """Run ``ocipod`` and send its standard output.
 
     An error before the first byte becomes an error answer.  After that the connection is cut, so
-    that the client does not take the archive for complete.  Raises ManagerError, HostError.
+    that the client does not take the output for complete.  Raises ManagerError, HostError.
     """
     process = await programs.spawn(programs.command(*args))
     assert process.stdout is not None
@@ -32,7 +35,7 @@ async def send_output(
             failed = f"run ocipod {args[0]}: it failed without an error message"
             raise classified(message_of(await errors, "ocipod") or failed)
         answer = web.StreamResponse()
-        answer.content_type = "application/x-tar"
+        answer.content_type = content_type
         await answer.prepare(request)
         while piece:
             await answer.write(piece)

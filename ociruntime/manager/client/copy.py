@@ -71,9 +71,14 @@ def _copy_out(
     connection: Connection, ref: str, path: str, target: str, *, follow: bool, archive: bool
 ) -> int:
     facts = connection.get(container(ref, "file", path=path, follow=follow))
-    top = facts["name"] or os.path.basename(os.path.normpath(path)).strip("/.")
-    contents = path.endswith(_CONTENTS) or not top
     is_directory = facts["kind"] == "directory"
+    # The user's words, never the container's: with -L it could choose the name of any file here.
+    top = os.path.basename(os.path.normpath(path))
+    if top in ("", ".", ".."):
+        top = ""
+    contents = path.endswith(_CONTENTS) or not top
+    if not top and not is_directory:
+        raise UsageError(f'cp: "{path}" is not the name of a file')
     answer = connection.open("GET", container(ref, "archive", path=path, follow=follow))
     try:
         with tarfile.open(fileobj=_Pieces(answer), mode="r|", errorlevel=1) as members:  # type: ignore[call-overload]
@@ -158,12 +163,15 @@ def _extract(members: tarfile.TarFile, top: str, *, is_directory: bool, archive:
     modes = []  # set at the end: a directory may be read-only
     for member in members:
         path = _inside(top, member.name) if is_directory else top
+        if path == top and member.isdir() != is_directory:
+            raise OSError(errno.EINVAL, "the archive is not of one file or directory")
         if member.isdir():
+            # An existing one stays as it is: a container must not open it to other users.
             if os.path.islink(path) or not os.path.isdir(path):
                 _clear(path)
                 os.mkdir(path, 0o700)
-            _set_owner(path, member, archive)
-            modes.append((path, _mode(member, archive)))
+                _set_owner(path, member, archive)
+                modes.append((path, _mode(member, archive)))
         elif member.islnk():
             _clear(path)
             os.link(_inside(top, member.linkname), path, follow_symlinks=False)
@@ -177,7 +185,11 @@ def _extract(members: tarfile.TarFile, top: str, *, is_directory: bool, archive:
         else:
             skipped.append(plain(member.name))
     for path, mode in reversed(modes):
-        os.chmod(path, mode)
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            os.fchmod(fd, mode)
+        finally:
+            os.close(fd)
     return skipped
 
 
@@ -302,8 +314,10 @@ def run_export(connection: Connection, arguments: Arguments) -> int:
 
 def run_diff(connection: Connection, arguments: Arguments) -> int:
     """Print a line for each file that the container has added, changed or deleted."""
-    found = connection.get(container(arguments.positional[0], "changes"))
-    return write_lines(f"{one['kind']} {one['path']}" for one in found)
+    for one in connection.lines("GET", container(arguments.positional[0], "changes")):
+        if status := write_lines([f"{one['kind']} {one['path']}"]):
+            return status
+    return 0
 
 
 COMMANDS = (

@@ -63,10 +63,17 @@ def run_diff(context: Context, arguments: Arguments) -> int:
     """Print a line for each file that the app has added, changed or deleted."""
     with open_pod(context.directory, arguments.positional[0]) as pod:
         app = choose_app(pod, arguments.text("app"))
-        found = list(app_files.changes(pod, app))
-    if arguments.text("format") == "json":
-        return write(json.dumps([{"kind": kind, "path": _text(path)} for kind, path in found]))
-    return write_lines(f"{kind} {path}" for kind, path in found)
+        as_json = arguments.text("format") == "json"
+        settings = Settings(context.system_config, context.local_config, context.user_config)
+        # One by one: a program can make more of them than fit into memory.
+        for kind, path in app_files.changes(pod, app, settings.limits()):
+            if as_json:
+                status = write(json.dumps({"kind": kind, "path": _text(path)}) + "\n")
+            else:
+                status = write_lines([f"{kind} {path}"])
+            if status:
+                return status
+    return 0
 
 
 def _text(path: str) -> str:
@@ -116,7 +123,7 @@ COMMANDS = (
         run_diff,
         options=(
             _APP,
-            Option("format", "output format (default: text)", "text|json", kind="choice"),
+            Option("format", "text (default), or JSON lines", "text|json", kind="choice"),
         ),
         details="A is for added files, C for changed ones, D for deleted ones.",
     ),

@@ -166,6 +166,8 @@ def _place(root: AppRoot, path: str, action: str, *, follow: bool = False) -> It
 def file_facts(root: AppRoot, path: str, *, follow: bool = False) -> dict[str, Any]:
     """Return ``{"name", "kind", "size"}`` of a file; the name is "" for a directory itself.
 
+    With ``follow`` the name is that of a link's target.
+
     Kinds: file, directory, link, special.  Raises PodError.
     """
     with _place(root, path, "look at", follow=follow) as place:
@@ -206,7 +208,7 @@ def copy_in(root: AppRoot, path: str, source: BinaryIO, *, name: str = "") -> li
     """Unpack a tar archive, read from ``source``, into a directory; return warnings.
 
     With ``name``, the first component of each name in the archive is replaced by it.  Existing
-    files are replaced, as tar does; a directory in the place of a file, or the other way, too.
+    files are replaced, also by a directory; a directory only gets the archive's files as well.
     Raises PodError.
     """
     if root.shift:
@@ -253,15 +255,30 @@ class _FileUnpacker(LayerUnpacker):
         fd, parent = self.inside.directory(parents, self.made)
         self._create(header, fd, name, b"/".join(filter(None, (parent, name))))
 
+    def _clear(self, fd: int, name: bytes) -> None:
+        """Remove a file that is to be replaced; refuse to remove a directory.
+
+        Removing one could empty what is mounted in it; and shutil.rmtree opens what a program puts
+        in its place meanwhile.
+        """
+        try:
+            os.unlink(name, dir_fd=fd)
+        except FileNotFoundError:
+            pass
+        except IsADirectoryError:
+            shown = name.decode("utf-8", "backslashreplace")
+            raise ImageError(f'"{shown}" is a directory, and a file would replace it') from None
+
     def _renamed(self, parts: list[bytes]) -> list[bytes]:
         return [self._name, *parts[1:]] if parts and self._name else parts
 
 
-def changes(pod: Pod, app: str) -> Iterator[tuple[str, str]]:
+def changes(pod: Pod, app: str, limits: Limits) -> Iterator[tuple[str, str]]:
     """Yield what an app has changed in its root filesystem, sorted by path: (kind, path).
 
-    Kinds as docker writes them: A (added), C (changed) and D (deleted).  Raises PodError for pods
-    without overlays.
+    Kinds as docker writes them: A (added), C (changed) and D (deleted).  ``limits`` has the largest
+    number of files and how deep they may be.  Raises PodError for pods without overlays,
+    ImageError beyond the limits.
     """
     settings = read_runtime_config(pod)
     known = read_object(pod, f"apps/{app}/image.json")
@@ -269,17 +286,19 @@ def changes(pod: Pod, app: str) -> Iterator[tuple[str, str]]:
         raise PodError(f'app "{app}" of pod {pod.uuid}: its changes are not kept apart')
     tree = os.open(f"{settings['directory']}/cas/tree/{known['tree']}/rootfs", _PATH_ONLY)
     try:
-        yield from _changes(f"/proc/self/fd/{pod.fd}/apps/{app}/upper", tree)
+        budget = Budget(limits, _any_room)
+        yield from _changes(f"/proc/self/fd/{pod.fd}/apps/{app}/upper", tree, budget)
     except OSError as error:
         raise HostError(f'read the changes of app "{app}"', error) from None
     finally:
         os.close(tree)
 
 
-def _changes(upper: str, tree: int) -> Iterator[tuple[str, str]]:
-    for found in walk(upper):
+def _changes(upper: str, tree: int, budget: Budget) -> Iterator[tuple[str, str]]:
+    for found in walk(upper, budget.take_file):
         if found.leaving:
             continue
+        budget.check_depth(len(found.place.names) + 1)
         mode = found.status.st_mode
         if stat.S_ISCHR(mode) and found.status.st_rdev == 0:
             yield "D", f"/{found.inside}"

@@ -11,7 +11,7 @@ import os
 
 from ociruntime.base.rtnetlink import OWN_NAMESPACE, Link, Rtnetlink, in_new_namespace
 
-_TRIES = 100
+_TRIES = 1000
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 

@@ -127,7 +127,12 @@ def compile_uncovering(
     for slot, (source, _) in enumerate(kept[:SLOTS]):
         job.add(
             operations.open_tree(
-                slot=slot, source=source, recursive=1, id_map=NO_SLOT, id_map_recursive=0
+                slot=slot,
+                source=source,
+                follow=0,  # whoever can rename in the root must not lead us to another directory
+                recursive=1,
+                id_map=NO_SLOT,
+                id_map_recursive=0,
             )
         )
     for _ in range(depth):

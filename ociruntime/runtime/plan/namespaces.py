@@ -134,6 +134,7 @@ def open_trees(job: Compilation) -> None:
             operations.open_tree(
                 slot=job.trees[index],
                 source=bind_source(job, mount),
+                follow=1,
                 recursive=int(is_bind(mount) or False),
                 id_map=job.id_maps.get(index, NO_SLOT),
                 id_map_recursive=int(maps_recursively(mount)),

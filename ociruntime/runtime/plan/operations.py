@@ -68,10 +68,17 @@ def id_map(*, slot: int, uid_map: str, gid_map: str, where: str = "") -> Operati
 
 
 def open_tree(
-    *, slot: int, source: str, recursive: int, id_map: int, id_map_recursive: int, where: str = ""
+    *,
+    slot: int,
+    source: str,
+    follow: int,
+    recursive: int,
+    id_map: int,
+    id_map_recursive: int,
+    where: str = "",
 ) -> Operation:
     """Copy a mount tree of the host, detached, and keep it under a slot."""
-    return Operation(13, (slot, source, recursive, id_map, id_map_recursive), where)
+    return Operation(13, (slot, source, follow, recursive, id_map, id_map_recursive), where)
 
 
 def root(*, source: str, where: str = "") -> Operation:

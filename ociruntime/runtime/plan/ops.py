@@ -79,6 +79,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         (
             ("slot", "u32", "slot number"),
             ("source", "str", "path on the host"),
+            ("follow", "u32", "1: links on the way are followed, else below the shared root"),
             ("recursive", "u32", "1: with the mounts below it"),
             ("id_map", "u32", "user namespace whose maps it gets, or NO_SLOT"),
             ("id_map_recursive", "u32", "1: also the mounts below it"),

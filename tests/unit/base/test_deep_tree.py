@@ -187,11 +187,7 @@ def test_a_file_that_is_replaced_before_it_is_opened(place: Path, kind: str) -> 
         (place / "file").symlink_to("other")
     else:
         (place / "file").write_text("text")
-    words = (
-        "oo many levels of symbolic links"
-        if kind == "link"
-        else "file was replaced during the walk"
-    )
+    words = "replaced during the walk" if kind == "link" else "file was replaced during the walk"
     with pytest.raises(OSError, match=words):
         open_regular(str(place / "file"), status)
 
@@ -207,3 +203,26 @@ def test_disk_usage(place: Path) -> None:
     os.truncate(place / "file", 1 << 40)  # sparse
     assert whole <= disk_usage(str(place)) < whole + 100_000
     assert disk_usage(str(place / "nothing")) == 0
+
+
+def test_a_device_in_the_place_of_a_file_is_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Opening one can make it act, even if it is closed at once."""
+    (tmp_path / "file").touch()
+    status = (tmp_path / "file").stat()
+    opened: list[int] = []
+    real = os.open
+
+    def recording(path: str, flags: int, *args: int, **named: int) -> int:
+        if not flags & os.O_PATH:
+            opened.append(flags)
+        return real(path, flags, *args, **named)
+
+    monkeypatch.setattr(os, "open", recording)
+    for other in ("/dev/null", str(tmp_path)):
+        with pytest.raises(OSError, match="replaced"):
+            open_regular(other, status)
+    assert opened == []
+    os.close(open_regular(str(tmp_path / "file"), status))
+    assert len(opened) == 1
