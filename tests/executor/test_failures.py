@@ -84,9 +84,9 @@ def link(target: str, replace: int = 0, text: str = "x") -> Operation:
     return o.symlink(target=target, text=text, requires="", replace=replace)
 
 
-def tree(source: str, slot: int = 0, id_map: int = NO_SLOT) -> Operation:
+def tree(source: str, slot: int = 0, id_map: int = NO_SLOT, follow: int = 1) -> Operation:
     return o.open_tree(
-        slot=slot, source=source, follow=1, recursive=0, id_map=id_map, id_map_recursive=0
+        slot=slot, source=source, follow=follow, recursive=0, id_map=id_map, id_map_recursive=0
     )
 
 
@@ -163,6 +163,9 @@ CASES: dict[str, tuple[Steps, str, int, str]] = {
     "tree-missing": (
         alone(tree("/no/such")),
         "open_tree", errno.ENOENT, "/no/such"),
+    "tree-behind-a-link": (
+        alone(o.shared_root(source="/"), tree("/proc/self/fd", follow=0)),
+        "open_tree", errno.ELOOP, "/proc/self/fd"),
     "tree-slot": (
         alone(tree("/", slot=SLOTS)), "read", errno.EBADSLT, "slot"),
     "id-map-slot": (alone(id_map("0 0 1\n", slot=SLOTS)), "read", errno.EBADSLT, "slot"),
