@@ -96,14 +96,19 @@ def test_a_cut_that_stays_is_gone_on_with_later(
     assert not [path for path in stored(work) if path.startswith(("partial", "tmp"))]
 
 
-def test_a_collection_frees_what_was_cut(
-    ocipod: Ocipod, registry: Registry, built: images.BuiltImage, work: Path
-) -> None:
+def fetch_a_part(ocipod: Ocipod, registry: Registry, built: images.BuiltImage) -> None:
+    """Fetch an image from a registry that breaks off in the second layer, for good."""
     registry.push("web", "v1", built)
     digest = built.manifest_document["layers"][1]["digest"]
     registry.cut[digest] = 0.6
     registry.broken.add(digest)
     ocipod("fetch", f"{registry.host}/web:v1").failed("interrupted after")
+
+
+def test_a_collection_frees_what_was_cut(
+    ocipod: Ocipod, registry: Registry, built: images.BuiltImage, work: Path
+) -> None:
+    fetch_a_part(ocipod, registry, built)
     assert stored(work)
     assert "3 stray files removed" in ocipod("image", "gc").ok().out
     assert stored(work) == []
@@ -264,11 +269,7 @@ def test_killed_while_it_fetches(
 def test_image_gc_removes_what_was_cut(
     ocipod: Ocipod, registry: Registry, built: images.BuiltImage, work: Path
 ) -> None:
-    registry.push("web", "v1", built)
-    digest = built.manifest_document["layers"][1]["digest"]
-    registry.cut[digest] = 0.6
-    registry.broken.add(digest)
-    ocipod("fetch", f"{registry.host}/web:v1").failed("interrupted after")
+    fetch_a_part(ocipod, registry, built)
     assert "3 stray files" in ocipod("image", "gc", "--grace-period=0s").ok().out
     assert stored(work) == []
 

@@ -158,7 +158,7 @@ def test_archives_that_lead_outside(sandbox: Sandbox, copies: Copies, outside: P
     sandbox.start("web", STAYS)
     through = packed(link("l", str(outside)), file("l/x"))
     copies.put("/tmp", data=through)
-    # As in a layer: links of an archive are resolved inside the directory.
+    # The directory is the root for links of the archive, as it is for those of an image's layer.
     assert shell(sandbox, f"cat /tmp{outside}/x") == "new"
     for name in ("../x", "a/../../x"):
         assert '".." is not allowed' in copies.refused("copy-in", "/tmp", data=packed(file(name)))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from ociruntime.base.linux import MS_SHARED
+from tests.support import isolation
 from tests.support.entry import Alone, by_python
 from tests.support.runtime import Runtime
 
@@ -25,3 +28,14 @@ def alone(runtime: Runtime, work: Path) -> Alone:
 def python(runtime: Runtime) -> Runtime:
     """The program that leaves everything to Python."""
     return by_python(runtime)
+
+
+@pytest.fixture
+def shared(work: Path) -> Iterator[Path]:
+    """A mount with a peer group of its own."""
+    place = work / "shared"
+    place.mkdir()
+    isolation.mount("tmpfs", str(place), "tmpfs")
+    isolation.mount("none", str(place), "", MS_SHARED)
+    yield place
+    isolation.unmount(str(place))

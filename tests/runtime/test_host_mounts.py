@@ -125,17 +125,6 @@ def test_root_propagation_leaves_the_host_s_alone(
     assert Path("/proc/self/mountinfo").read_text() == before
 
 
-@pytest.fixture
-def shared(work: Path) -> Iterator[Path]:
-    """A shared mount."""
-    place = work / "shared"
-    place.mkdir()
-    isolation.mount("tmpfs", str(place), "tmpfs")
-    isolation.mount("none", str(place), "", MS_SHARED)
-    yield place
-    isolation.unmount(str(place))
-
-
 def moved_to(made: Bundle, place: Path) -> Bundle:
     shutil.copytree(made.rootfs, place / "rootfs", symlinks=True)
     made.config["root"]["path"] = str(place / "rootfs")

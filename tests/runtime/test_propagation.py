@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,17 +26,6 @@ def test_propagation_of_a_mount(
         "/data"
     ].propagation
     assert word in got if word else got == []
-
-
-@pytest.fixture
-def shared(work: Path) -> Iterator[Path]:
-    """A mount with a peer group of its own."""
-    place = work / "shared"
-    place.mkdir()
-    isolation.mount("tmpfs", str(place), "tmpfs")
-    isolation.mount("none", str(place), "", MS_SHARED)
-    yield place
-    isolation.unmount(str(place))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from ociruntime.base.errors import BadRequest, ManagerError, NotFound
 from ociruntime.manager.api.output import send_output
 from ociruntime.manager.api.requests import flag
 from ociruntime.manager.containers.manager import Manager
-from ociruntime.manager.containers.pod_calls import classified, message_of
+from ociruntime.manager.containers.pod_calls import classified, end, message_of
 from ociruntime.manager.containers.pod_status import ACTIVE, APP
 
 _PIECE = 1 << 16  # bytes
@@ -87,10 +87,7 @@ async def _unpack(manager: Manager, request: web.Request, words: list[str]) -> N
             raise classified(message_of(await errors, "ocipod") or failed)
     finally:
         errors.cancel()
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+        await end(process)
 
 
 async def changes(manager: Manager, request: web.Request) -> web.StreamResponse:

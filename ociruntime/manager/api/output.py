@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
 
 from aiohttp import web
 
 from ociruntime.base.errors import ManagerError
-from ociruntime.manager.containers.pod_calls import Programs, classified, message_of
+from ociruntime.manager.containers.pod_calls import Programs, classified, end, message_of
 
 _PIECE = 1 << 16  # bytes
 _LONGEST_ERROR = 1 << 16
@@ -48,7 +47,4 @@ async def send_output(
         return answer
     finally:
         errors.cancel()
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
+        await end(process)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-
 from aiohttp import web
 
 from ociruntime.base import checks
 from ociruntime.base.errors import BadRequest
 from ociruntime.manager.api.requests import read_body, required
 from ociruntime.manager.containers.manager import Manager
-from ociruntime.manager.containers.pod_calls import classified, message_of
 
 _LOGIN: checks.Members = {
     "registry": checks.text,
@@ -27,12 +24,7 @@ async def log_in(manager: Manager, request: web.Request) -> web.Response:
         raise BadRequest("password", "must be one line")
     words = ["login", f"--username={user}", "--password-stdin", "--", body.get("registry", "")]
     # Not as an argument, which other users of the host could see.
-    process = await manager.programs.spawn(
-        manager.programs.command(*filter(None, words)), stdin=asyncio.subprocess.PIPE
-    )
-    _, errors = await process.communicate(password.encode())
-    if process.returncode:
-        raise classified(message_of(errors, "ocipod") or "run ocipod login: it failed")
+    await manager.programs.call(*filter(None, words), content=password.encode())
     return web.Response(status=204)
 
 

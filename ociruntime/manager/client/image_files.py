@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 
-from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
+from ociruntime.base.errors import HostError, UsageError
 from ociruntime.commandline.image_history import history_table
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import Connection, resource
-from ociruntime.manager.client.containers import FAILED, print_failure
-from ociruntime.manager.client.forms import formatted
+from ociruntime.manager.client.containers import FAILED
+from ociruntime.manager.client.inspection import show_each
 from ociruntime.manager.client.new_container import absolute_image
 from ociruntime.manager.client.options import FORMAT
 
@@ -35,19 +34,7 @@ def _image(connection: Connection, text: str) -> dict[str, Any]:
 
 def run_image_inspect(connection: Connection, arguments: Arguments) -> int:
     """Print the images that exist; return 1 if one was not found.  Raises UsageError."""
-    status = 0
-    images = []
-    for text in arguments.positional:
-        try:
-            images.append(_image(connection, text))
-        except HostError:
-            raise
-        except RuntimeFailure as failure:
-            print_failure(failure)
-            status = FAILED
-    if form := arguments.text("format"):
-        return write(formatted(images, form)) or status
-    return write(json.dumps(images, indent=2) + "\n") or status
+    return show_each(arguments, lambda text: _image(connection, text))
 
 
 def run_history(connection: Connection, arguments: Arguments) -> int:

@@ -14,24 +14,38 @@ from ociruntime.manager.client.forms import formatted
 from ociruntime.manager.client.options import FORMAT
 from ociruntime.manager.client.ps import open_ports, outside
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
 
 def run_inspect(connection: Connection, arguments: Arguments) -> int:
     """Print the containers that exist; return 1 if one was not found.  Raises UsageError."""
+    return show_each(arguments, lambda ref: connection.get(container(ref)))
+
+
+def show_each(arguments: Arguments, get: Callable[[str], Any]) -> int:
+    """Print what ``get`` returns for each argument, as JSON or in the format of ``--format``.
+
+    Print the error of one that it cannot get, and return 1 then.  Raises UsageError, and HostError
+    if the daemon cannot be reached.
+    """
     status = 0
-    records = []
+    found = []
     for ref in arguments.positional:
         try:
-            records.append(connection.get(container(ref)))
+            found.append(get(ref))
         except HostError:
             raise
         except RuntimeFailure as failure:
             print_failure(failure)
             status = FAILED
     if form := arguments.text("format"):
-        return write(formatted(records, form)) or status
+        return write(formatted(found, form)) or status
     import json
 
-    return write(json.dumps(records, indent=2) + "\n") or status
+    return write(json.dumps(found, indent=2) + "\n") or status
 
 
 _TOP_COLUMNS = ("pid", "ppid", "user", "cpu_seconds", "memory", "command")

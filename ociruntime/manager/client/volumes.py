@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
-from ociruntime.base.errors import HostError, RuntimeFailure
+from ociruntime.base.errors import RuntimeFailure
 from ociruntime.commandline.formats import tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
 from ociruntime.manager.client.connection import Connection, resource
-from ociruntime.manager.client.containers import FAILED, each, print_failure
+from ociruntime.manager.client.containers import each
 from ociruntime.manager.client.forms import formatted
+from ociruntime.manager.client.inspection import show_each
 from ociruntime.manager.client.options import FILTER, FORMAT, NO_LEGEND
 from ociruntime.manager.client.ps import as_query
 
@@ -44,19 +44,7 @@ def run_ls(connection: Connection, arguments: Arguments) -> int:
 
 def run_inspect(connection: Connection, arguments: Arguments) -> int:
     """Print the volumes that exist; return 1 if one was not found.  Raises UsageError."""
-    status = 0
-    volumes = []
-    for name in arguments.positional:
-        try:
-            volumes.append(connection.get(resource("volumes", name)))
-        except HostError:
-            raise
-        except RuntimeFailure as failure:
-            print_failure(failure)
-            status = FAILED
-    if form := arguments.text("format"):
-        return write(formatted(volumes, form)) or status
-    return write(json.dumps(volumes, indent=2) + "\n") or status
+    return show_each(arguments, lambda name: connection.get(resource("volumes", name)))
 
 
 def run_rm(connection: Connection, arguments: Arguments) -> int:

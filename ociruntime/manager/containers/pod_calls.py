@@ -65,18 +65,24 @@ class Programs:
 
         ``request`` is what ``--request`` reads.
         """
+        return await self._queued(args, content_of(request))
+
+    async def _queued(self, args: tuple[str, ...], content: bytes) -> str:
         async with self._slots:
-            return await self._run(self.command(*args), "ocipod", request)
+            return await self._run(self.command(*args), "ocipod", content)
 
     async def fetch(self, *args: str) -> str:
         """Run ``ocipod fetch`` like ``ocipod``, but queued only behind other fetches."""
         async with self._fetch_slots:
             return await self._run(self.command(*args), "ocipod")
 
-    async def call(self, *args: str) -> str:
-        """Run ``ocipod``; raise NotFound or Conflict, too, if its error means that."""
+    async def call(self, *args: str, content: bytes = b"") -> str:
+        """Run ``ocipod``; raise NotFound or Conflict, too, if its error means that.
+
+        ``content`` is its standard input.
+        """
         try:
-            return await self.ocipod(*args)
+            return await self._queued(args, content)
         except BadRequest:
             raise
         except ManagerError as failure:
@@ -105,10 +111,7 @@ class Programs:
             raise ManagerError(message) from None
         finally:
             out.cancel()
-            if process.returncode is None:
-                with suppress(ProcessLookupError):
-                    process.kill()
-                await process.wait()
+            await end(process)
         if status or not ids:
             silent = "run ocipod: it failed without an error message"
             raise classified(message_of(errors, "ocipod") or silent)
@@ -126,8 +129,8 @@ class Programs:
         verb, *rest = args
         return await self._run(calls.command("", (verb, calls.container(APP), *rest)), "")
 
-    async def _run(self, command: list[str], name: str, request: BaseRequest | None = None) -> str:
-        process = await self.spawn(command, request)
+    async def _run(self, command: list[str], name: str, content: bytes = b"") -> str:
+        process = await self.spawn(command, content)
         out, err = await process.communicate()
         if process.returncode:
             status = process.returncode
@@ -136,17 +139,17 @@ class Programs:
         return out.decode(errors="replace")
 
     async def spawn(
-        self, command: list[str], request: BaseRequest | None = None, *, stdin: int | None = None
+        self, command: list[str], content: bytes = b"", *, stdin: int | None = None
     ) -> asyncio.subprocess.Process:
         """Start a command with pipes for its output.
 
-        Its standard input is ``stdin`` (as for create_subprocess_exec), the request, or empty.
+        Its standard input is ``stdin`` (as for create_subprocess_exec), or has ``content``.
         Raises BadRequest if an argument from the client contains NUL, HostError.
         """
         if any("\0" in arg for arg in command):
             raise BadRequest("", "a name must not contain NUL")
         try:
-            with _standard_input(request) as file:
+            with _standard_input(content) as file:
                 return await asyncio.create_subprocess_exec(
                     *command,
                     stdin=file if stdin is None else stdin,
@@ -159,16 +162,21 @@ class Programs:
             raise HostError(f"execute {command[0]}", error) from None
 
 
-def _standard_input(request: BaseRequest | None) -> IO[bytes]:
-    """Return the file with the request in JSON, or an empty one.  Raises OSError.
+def content_of(request: BaseRequest | None) -> bytes:
+    """Return what ``ocipod --request`` reads; nothing without a request."""
+    return b"" if request is None else json_files.text_of(document_of(request))
+
+
+def _standard_input(content: bytes) -> IO[bytes]:
+    """Return an open file with this content.  Raises OSError.
 
     Unlike a pipe, a memory file never blocks its writer.  Unlike arguments, its content is not
     visible to other users, and its size not limited by execve(2).
     """
-    if request is None:
+    if not content:
         return open(os.devnull, "rb")
-    file = open(os.memfd_create("request"), "w+b")
-    file.write(json_files.text_of(document_of(request)))
+    file = open(os.memfd_create("input"), "w+b")
+    file.write(content)
     file.seek(0)
     return file
 
@@ -177,6 +185,14 @@ def classified(text: str) -> ManagerError:
     """Return the error for a message of ``ocipod``: NotFound or Conflict, if it means that."""
     kind = next((kind for part, kind in _MEANING if part in text), ManagerError)
     return kind(text)
+
+
+async def end(process: asyncio.subprocess.Process) -> None:
+    """Kill a program that still runs, and wait for its end."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
 
 
 def message_of(errors: bytes, name: str) -> str:

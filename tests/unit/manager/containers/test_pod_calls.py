@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 
-from ociruntime.manager.containers.pod_calls import Programs
+from ociruntime.manager.containers.pod_calls import Programs, content_of
 from ociruntime.manager.containers.settings import Settings
 from ociruntime.pods.manifest.request import AppRequest
 
@@ -18,7 +18,8 @@ READER = (
 
 def run(request: AppRequest | None, code: str) -> bytes:
     async def started() -> bytes:
-        process = await Programs(Settings()).spawn([sys.executable, "-c", code], request)
+        command = [sys.executable, "-c", code]
+        process = await Programs(Settings()).spawn(command, content_of(request))
         return (await process.communicate())[0]
 
     return asyncio.run(started())

@@ -200,7 +200,7 @@ def test_of_the_pod() -> None:
             {"name": "53-udp", "hostPort": 53, "hostIP": "::1"},
         ],
     }
-    # As in the records of earlier versions, which passed the text on to options of ``ocipod``.
+    # Records of earlier versions have such texts: they were passed on as options of ``ocipod``.
     found = sandbox(network="a:IP=10.0.0.9,b", dns=["9.9.9.9,1.1.1.1"])
     assert (found["net"], found["dns"]) == (["a:IP=10.0.0.9", "b"], ["9.9.9.9", "1.1.1.1"])
 
