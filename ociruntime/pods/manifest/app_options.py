@@ -39,6 +39,16 @@ PREPARE_OPTIONS = (
     Option("cpu-shares", value="N"),
     Option("pids", value="N"),
     Option(
+        "sysctl",
+        "set a kernel parameter of the pod",
+        "NAME=VALUE",
+        kind="list",
+        details=(
+            "Parameters of the pod's own namespaces: net.* without --net=host, and "
+            "fs.mqueue.*, kernel.msg*, kernel.sem and kernel.shm* without --ipc=parent."
+        ),
+    ),
+    Option(
         "no-overlay",
         "copy image files instead of using overlayfs",
         details=(
@@ -284,6 +294,24 @@ APP_OPTIONS = (
             "profile."
         ),
     ),
+    Option(
+        "ulimit",
+        "set a resource limit of processes",
+        "NAME=SOFT[:HARD]",
+        kind="list",
+        details="As in nofile=1024:4096; -1 is unlimited. NAME is one of setrlimit(2).",
+    ),
+    Option(
+        "tmpfs",
+        "mount a tmpfs",
+        "DIR[:OPTION,...]",
+        kind="list",
+        details=(
+            "Files there are in memory, and gone when the app exits. The defaults are "
+            "nosuid, nodev and noexec, overridden by suid, dev and exec; size=64m and "
+            "mode=1777 set size and mode."
+        ),
+    ),
     Option("no-new-privileges", "set no_new_privs (setuid programs gain nothing)"),
     Option(
         "oom-score-adj",
@@ -352,4 +380,5 @@ REPLACED_BY_MANIFEST = (
     "cpu",
     "cpu-shares",
     "pids",
+    "sysctl",
 )

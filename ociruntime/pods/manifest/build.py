@@ -62,7 +62,7 @@ def empty_manifest(request: PodRequest) -> dict[str, Any]:
         "apps": [],
         "volumes": [],
         "ports": [],
-        "isolators": _limits(request),
+        "isolators": [*_limits(request), *_sysctls(request)],
         "annotations": _annotations(request),
         "userAnnotations": request.user_annotation,
         "userLabels": request.user_label,
@@ -138,6 +138,7 @@ def new_entry(manifest: dict[str, Any], request: AppRequest, image: ImageFacts) 
         "readOnlyRootFS": request.readonly_rootfs,
         "mounts": [],
         "annotations": _annotations(request),
+        **({"tmpfs": _tmpfs(request)} if request.tmpfs else {}),
     }
     manifest["apps"].append(entry)
     return entry
@@ -196,6 +197,12 @@ def _mounts(request: BaseRequest) -> list[dict[str, Any]]:
     ]
 
 
+def _tmpfs(request: AppRequest) -> list[dict[str, Any]]:
+    return [
+        {"path": clean(one["target"]), "options": one.get("options", [])} for one in request.tmpfs
+    ]
+
+
 def _limits(request: BaseRequest) -> list[isolators.Isolator]:
     values = {
         isolators.MEMORY: request.memory is not None and {"limit": str(request.memory)},
@@ -204,6 +211,10 @@ def _limits(request: BaseRequest) -> list[isolators.Isolator]:
         isolators.PIDS: request.pids is not None and {"limit": str(request.pids)},
     }
     return [{"name": name, "value": value} for name, value in values.items() if value]
+
+
+def _sysctls(request: PodRequest) -> list[isolators.Isolator]:
+    return [{"name": isolators.SYSCTL, "value": request.sysctl}] if request.sysctl else []
 
 
 def _isolators(request: AppRequest) -> list[isolators.Isolator]:
@@ -225,6 +236,8 @@ def _isolators(request: AppRequest) -> list[isolators.Isolator]:
         made.append({"name": name, "value": value})
     if request.no_new_privileges:
         made.append({"name": isolators.NO_NEW_PRIVILEGES, "value": True})
+    if request.ulimit:
+        made.append({"name": isolators.ULIMITS, "value": {"set": request.ulimit}})
     return made
 
 
@@ -261,8 +274,11 @@ def add_mounts(
             hint = f"define it with --volume {mount['volume']},kind=..."
             raise UsageError(f'{where}: unknown volume "{mount["volume"]}"', hint)
         mounts[mount["path"]] = mount
+    covered = {one["path"] for one in entry.get("tmpfs", ())}
+    for path in covered & set(mounts):
+        raise UsageError(f"{where}: {path} is a tmpfs, too", "mount only one of them")
     for point in entry["app"].get("mountPoints", ()):
-        if point["path"] in mounts:
+        if point["path"] in mounts or point["path"] in covered:
             continue
         volume = point["name"]
         if volume not in known:

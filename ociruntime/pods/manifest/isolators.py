@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ociruntime.base.errors import PodError, UsageError
+from ociruntime.base import checks
+from ociruntime.base.errors import BadRequest, PodError, UsageError
 from ociruntime.commandline.sizes import milli_cpus, parse_size
+from ociruntime.pods.manifest import kernel_settings
 
 Isolator = dict[str, Any]
 
@@ -24,6 +26,8 @@ REMOVE_CAPS = "os/linux/capabilities-remove-set"
 RETAIN_SECCOMP = "os/linux/seccomp-retain-set"
 REMOVE_SECCOMP = "os/linux/seccomp-remove-set"
 NO_NEW_PRIVILEGES = "os/linux/no-new-privileges"
+SYSCTL = "os/linux/sysctl"
+ULIMITS = "ociruntime/ulimits"  # not of appc: {"set": [{"name", "soft", "hard"}]}
 
 KNOWN = frozenset(
     (
@@ -37,9 +41,11 @@ KNOWN = frozenset(
         RETAIN_SECCOMP,
         REMOVE_SECCOMP,
         NO_NEW_PRIVILEGES,
+        SYSCTL,
+        ULIMITS,
     )
 )
-OF_PODS = (MEMORY, CPU, CPU_SHARES, PIDS)
+OF_PODS = (MEMORY, CPU, CPU_SHARES, PIDS, SYSCTL)
 # Isolators of a pair exclude each other.
 EXCLUSIVE = ((RETAIN_CAPS, REMOVE_CAPS), (RETAIN_SECCOMP, REMOVE_SECCOMP))
 
@@ -55,6 +61,8 @@ _FORMS = {
     RETAIN_SECCOMP: '{"set": ["read", "write"]}',
     REMOVE_SECCOMP: '{"set": ["mkdir"]}',
     NO_NEW_PRIVILEGES: "true",
+    SYSCTL: '{"net.core.somaxconn": "1024"}',
+    ULIMITS: '{"set": [{"name": "nofile", "soft": 1024, "hard": 2048}]}',
 }
 LEAST_MEMORY = 4096
 SHARES_RANGE = (2, 262144)
@@ -86,6 +94,26 @@ def check_pod(isolators: list[Isolator]) -> None:
     check(isolators, "the pod")
 
 
+def check_sysctls(manifest: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Refuse a pod's kernel parameters that would change the host's namespaces.
+
+    ``settings`` are the pod's ``runtime-config``.  Raises UsageError.
+    """
+    shared = {}
+    if any(name == "host" for name, _ in settings["net"]):
+        shared["network"] = "--net=host"
+    if settings["ipc"] == "parent":
+        shared["ipc"] = "--ipc=parent"
+    kernel_settings.check_owned(sysctls(manifest["isolators"]), shared, "--sysctl")
+
+
+def check_app(isolators: list[Isolator], whose: str) -> None:
+    """Check the isolators of an app; ``whose`` begins the message.  Raises PodError."""
+    if any(isolator["name"] == SYSCTL for isolator in isolators):
+        raise PodError(f"{whose}: the isolator {SYSCTL} is only supported for pods")
+    check(isolators, whose)
+
+
 def check(isolators: list[Isolator], whose: str) -> None:
     """Check values and mutual exclusion; ``whose`` begins the message.  Raises PodError."""
     names = {isolator["name"] for isolator in isolators}
@@ -96,7 +124,7 @@ def check(isolators: list[Isolator], whose: str) -> None:
         name = isolator["name"]
         try:
             _check_value(isolator, name, isolator["value"])
-        except UsageError as error:
+        except (UsageError, BadRequest) as error:
             raise PodError(f"{whose}: {error.message}", error.hint) from None
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             message = f"{whose}: invalid value of {name}"
@@ -118,6 +146,10 @@ def _check_value(isolator: Isolator, name: str, value: Any) -> None:  # noqa: AN
         [capability(word) for word in value["set"]]
     elif name in (RETAIN_SECCOMP, REMOVE_SECCOMP):
         "".join(value["set"])
+    elif name == SYSCTL:
+        kernel_settings.check_sysctls(SYSCTL, value)
+    elif name == ULIMITS:
+        checks.list_of(kernel_settings.check_ulimit)(ULIMITS, value["set"])
 
 
 def memory_limit(isolators: list[Isolator]) -> int | None:
@@ -142,6 +174,11 @@ def pids_limit(isolators: list[Isolator]) -> int | None:
     """Return the maximum number of processes, None for no limit."""
     value = value_of(isolators, PIDS)
     return None if value is None else _within(int(value["limit"]), *PIDS_RANGE, PIDS)
+
+
+def sysctls(isolators: list[Isolator]) -> dict[str, str]:
+    """Return the kernel parameters of a pod by name."""
+    return value_of(isolators, SYSCTL) or {}
 
 
 def _within(number: int, least: int, most: int, what: str) -> int:

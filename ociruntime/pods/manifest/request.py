@@ -19,10 +19,11 @@ from ociruntime.base import checks
 from ociruntime.base.checks import flag, list_of, nonempty, one_of, string, strings_by_name
 from ociruntime.base.errors import BadRequest, UsageError
 from ociruntime.base.linux import CAPABILITIES
+from ociruntime.commandline import container_values
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.signal_names import signal_name
 from ociruntime.commandline.sizes import CPU_RANGE, milli_cpus
-from ociruntime.pods.manifest import isolators, volumes
+from ociruntime.pods.manifest import isolators, kernel_settings, tmpfs_and_devices, volumes
 from ociruntime.pods.manifest.names import is_name
 from ociruntime.pods.net import choice, resolver
 
@@ -249,6 +250,12 @@ class AppRequest(BaseRequest):
         list_of(volumes.check_added_volume), _each(volumes.added_volume), list
     )
     stop_signal: str = _setting(signal)
+    ulimit: list[Json] = _setting(
+        list_of(kernel_settings.check_ulimit), _each(container_values.ulimit), list
+    )
+    tmpfs: list[Json] = _setting(
+        list_of(tmpfs_and_devices.check_tmpfs), _each(container_values.tmpfs), list
+    )
 
 
 @dataclass(kw_only=True)
@@ -279,6 +286,7 @@ class PodRequest(BaseRequest):
     hostname: str = _setting(_or_empty(host_name))
     ipc: str = _setting(one_of("auto", "private", "parent"), default="auto")
     shm_size: int | None = _setting(size, isolators.byte_count, None)
+    sysctl: dict[str, str] = _setting(kernel_settings.check_sysctls, pairs, dict)
     interactive: bool = _flag()
     mds_register: bool = _flag()
     detach: bool = _flag()

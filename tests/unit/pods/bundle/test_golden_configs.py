@@ -34,6 +34,10 @@ CASES = {
         "--mount=volume=h,target=/srv image --mount=volume=e,target=/srv/deeper"
     ),
     "seccomp": "image --seccomp=mode=remove,errno=ENOSYS,mkdir",
+    "kernel-settings": (
+        "--sysctl=net.core.somaxconn=99 image --ulimit=nofile=64:128 --ulimit=core=-1 "
+        "--tmpfs=/run:size=1m,mode=700,exec --tmpfs=/dev/shm"
+    ),
     "fly": "image --exec=/bin/true",
     "private-users": "image --user=1000",
 }

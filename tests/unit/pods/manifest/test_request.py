@@ -60,6 +60,9 @@ APPS: tuple[tuple[str, Any], ...] = (
     ),
     ("--readonly-rootfs", True),
     ("--stop-signal=quit", "quit"),
+    ("--ulimit=nofile=1024:-1", [{"name": "nofile", "soft": 1024, "hard": -1}]),
+    ("--ulimit=core=0", [{"name": "core", "soft": 0, "hard": 0}]),
+    ("--tmpfs=/run:size=1m,exec", [{"target": "/run", "options": ["size=1m", "exec"]}]),
     ("--stdin=tty", "tty"),
 )
 PODS: tuple[tuple[str, Any], ...] = (
@@ -74,6 +77,7 @@ PODS: tuple[tuple[str, Any], ...] = (
     ("--hostname=web.lan", "web.lan"),
     ("--hostname=my_host", "my_host"),
     ("--set-env=A=", {"A": ""}),
+    ("--sysctl=net.core.somaxconn=99", {"net.core.somaxconn": "99"}),
 )
 
 
@@ -137,6 +141,19 @@ WRONG: tuple[tuple[str, Any, str], ...] = (
         "mnt_volume[0].uid: ",
     ),
     ("stop_signal", "SIGNOTHING", "stop_signal: "),
+    ("ulimit", [{"name": "files", "soft": 1, "hard": 1}], 'ulimit[0].name: unknown value "files"'),
+    ("ulimit", [{"name": "core", "soft": 1}], "ulimit[0].hard: required"),
+    ("ulimit", [{"name": "core", "soft": 2, "hard": 1}], "ulimit[0]: core: the soft limit is"),
+    ("ulimit", [{"name": "core", "soft": -1, "hard": 1}], "ulimit[0]: core: the soft limit is"),
+    ("ulimit", [{"name": "core", "soft": 0, "hard": 1 << 64}], "ulimit[0].hard: 18446744073709"),
+    ("tmpfs", [{"target": "run"}], 'tmpfs[0].target: "run" is not an absolute path'),
+    ("tmpfs", [{"target": "/./"}], "tmpfs[0].target: must not be /"),
+    ("tmpfs", [{"target": "/t", "options": ["bind"]}], "tmpfs[0].options[0]: unknown option"),
+    ("tmpfs", [{"target": "/t", "options": ["huge=always"]}], "tmpfs[0].options[0]: unknown"),
+    ("tmpfs", [{"target": "/t", "options": ["size"]}], "tmpfs[0].options[0]: unknown option"),
+    ("tmpfs", [{"target": "/t", "options": ["mode=9"]}], "tmpfs[0].options[0]: invalid option"),
+    ("tmpfs", [{"target": "/t", "options": ["size=1m,dev"]}], "tmpfs[0].options[0]: invalid"),
+    ("tmpfs", [{"target": "/t", "options": ["uid=-1"]}], "tmpfs[0].options[0]: invalid option"),
     ("stdin", "file", 'stdin: unknown value "file"'),
     ("is_document", True, "is_document: unknown member"),
     ("memroy", 1, "memroy: unknown member"),
@@ -162,6 +179,13 @@ def test_wrong_members_of_an_app(member: str, value: object, message: str) -> No
         ("dns", ["x"], 'dns: invalid name server "x"'),
         ("hostname", "-x", 'hostname: invalid hostname "-x"'),
         ("detach", "yes", "detach: must be true or false"),
+        ("sysctl", {"kernel.panic": "1"}, 'sysctl: "kernel.panic" belongs to no namespace'),
+        ("sysctl", {"net.": "1"}, 'sysctl: "net." belongs to no namespace'),
+        ("sysctl", {"net/core/somaxconn": "1"}, "sysctl: "),
+        ("sysctl", {"net.ipv4.conf./.x": "1"}, "sysctl: "),
+        ("sysctl", {"net...": "1"}, "sysctl: "),
+        ("sysctl", {"kernel.hostname": "x"}, "sysctl: "),
+        ("sysctl", {"net.core.somaxconn": "1\n2"}, "sysctl: net.core.somaxconn: must be one line"),
     ],
 )
 def test_wrong_members_of_a_pod(member: str, value: object, message: str) -> None:
