@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
 import pytest
 
+from tests.support import cgroupfs
 from tests.support.daemon import Daemon
 
 
@@ -81,3 +83,50 @@ def test_tmpfs(daemon: Daemon, shell_root: str) -> None:
     modes = {words[-1]: words[0] for words in map(str.split, lines) if len(words) == 9}
     assert modes == {"/data": "drwxr-x---", "/own": "drwx-----x", "/sub/dir": "drwx------"}
     assert not any(re.match("hidden|file$", line) for line in lines)
+
+
+def control_files(container_id: str, pod: str) -> dict[str, str]:
+    """Return the control files of a container's cgroups, in all hierarchies."""
+    found = {}
+    for top in set(cgroupfs.hierarchies().values()):
+        directory = top / f"ocipod-{pod}" / "app"
+        for file in directory.iterdir() if directory.is_dir() else ():
+            if file.is_file() and os.access(file, os.R_OK) and file.name in FILES:
+                found[FILES[file.name]] = file.read_text().strip()
+    assert found, container_id
+    return found
+
+
+# File of cgroup v1 or v2 -> the option.
+FILES = {
+    "memory.soft_limit_in_bytes": "reservation",
+    "memory.low": "reservation",
+    "memory.memsw.limit_in_bytes": "swap",
+    "memory.swap.max": "swap",
+    "cpuset.cpus": "cpus",
+    "cpuset.mems": "mems",
+    "cpu.cfs_quota_us": "quota",
+    "cpu.cfs_period_us": "period",
+    "cpu.max": "max",
+}
+
+
+def test_further_limits(daemon: Daemon, shell_root: str) -> None:
+    options = (
+        *("--memory=64m", "--memory-swap=96m", "--memory-reservation=32m", "--cpu-quota=20000"),
+        *("--cpu-period=50000", "--cpuset-cpus=0", "--cpuset-mems=0", "--network=none"),
+    )
+    words = ("run", "-d", "--name=c1", f"--rootfs={shell_root}", *options, "/bin/sleep", "1000")
+    made = daemon.ctl(*words).ok().out.strip()
+    found = control_files(made, daemon.get(made)["pod"])
+    assert found["reservation"] == str(32 << 20)
+    assert found.get("swap") in (None, str(96 << 20), str(32 << 20))
+    assert (found["cpus"], found["mems"]) == ("0", "0")
+    assert found.get("max") or f"{found['quota']} {found['period']}" == "20000 50000"
+    daemon.remove("c1")
+
+
+def test_cpus_that_the_host_lacks(daemon: Daemon, shell_root: str) -> None:
+    words = ("run", f"--rootfs={shell_root}", "--network=none", "--cpuset-cpus=9999", "/bin/true")
+    result = daemon.ctl(*words)
+    assert (result.status, "cpuset" in result.err) == (125, True), result

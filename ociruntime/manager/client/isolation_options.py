@@ -6,6 +6,7 @@ from ociruntime.base.errors import UsageError
 from ociruntime.commandline import container_values
 from ociruntime.commandline.options import Option
 from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.sizes import byte_count
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +15,33 @@ if TYPE_CHECKING:
     Spec = dict[str, Any]
 
 ISOLATION_OPTIONS = (
+    Option(
+        "memory-swap",
+        "limit of memory and swap together, or -1",
+        "SIZE",
+        details="Needs --memory; -1 is unlimited swap.",
+    ),
+    Option(
+        "memory-reservation",
+        "memory that is reclaimed last",
+        "SIZE",
+        details="A soft limit: memory above it is reclaimed first if the host is short of it.",
+    ),
+    Option(
+        "cpu-quota",
+        "CPU time per period, in microseconds",
+        "MICROSECONDS",
+        kind="number",
+        details="The same limit as --cpus, which is quota divided by period.",
+    ),
+    Option(
+        "cpu-period",
+        "period of --cpu-quota (default: 100000)",
+        "MICROSECONDS",
+        kind="number",
+    ),
+    Option("cpuset-cpus", "CPUs to run on: 0-2,7", "LIST"),
+    Option("cpuset-mems", "memory nodes to use: 0,1", "LIST"),
     Option(
         "tmpfs",
         "mount a tmpfs",
@@ -54,6 +82,14 @@ def isolation_of(arguments: Arguments) -> Spec:
     spec["tmpfs"] += [tmpfs_mount(text) for text in arguments.list("mount") if is_tmpfs(text)]
     pairs = [container_values.pair(text, "--sysctl") for text in arguments.list("sysctl")]
     spec["sysctls"] = dict(pairs)
+    for option in ("memory-swap", "memory-reservation"):
+        if text := arguments.text(option):
+            spec[option.replace("-", "_")] = byte_count(text, option)
+    for option in ("cpu-quota", "cpu-period"):
+        spec[option.replace("-", "_")] = arguments.number(option)
+    for option in ("cpuset-cpus", "cpuset-mems"):
+        spec[option.replace("-", "_")] = arguments.text(option)
+    # 0 and an empty text are docker's "not set".
     return {member: value for member, value in spec.items() if value}
 
 

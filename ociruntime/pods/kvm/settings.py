@@ -24,7 +24,10 @@ ACCELERATORS = ("auto", "kvm", "tcg")
 MEMORY = 256  # MiB
 OWN_MEMORY = 96  # MiB for the kernel and the guest agent, besides the apps
 LEAST_MEMORY, MOST_CPUS = 64, 255
-_NOT_IN_A_MACHINE = (isolators.ULIMITS,)
+_NOT_IN_A_MACHINE = (
+    *(isolators.ULIMITS, isolators.MEMORY_SWAP, isolators.MEMORY_RESERVATION),
+    *(isolators.CPU_QUOTA, isolators.CPUSET_CPUS, isolators.CPUSET_MEMS),
+)
 _TEXTS = ("kernel", "modules", "accelerator", "qemu")
 _NUMBERS = ("memory", "cpus")
 

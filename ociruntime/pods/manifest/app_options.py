@@ -262,6 +262,27 @@ APP_OPTIONS = (
     ),
     Option("pids", "maximum number of processes", "N"),
     Option(
+        "memory-swap",
+        "limit of memory and swap together, or -1",
+        "SIZE",
+        details="Needs --memory; -1 is unlimited swap.",
+    ),
+    Option(
+        "memory-reservation",
+        "memory that is reclaimed last",
+        "SIZE",
+        details="A soft limit: memory above it is reclaimed first if the host is short of it.",
+    ),
+    Option(
+        "cpu-quota",
+        "CPU time per period, in microseconds",
+        "MICROSECONDS",
+        details="The same limit as --cpu, which is quota divided by period.",
+    ),
+    Option("cpu-period", "period of --cpu-quota (default: 100000)", "MICROSECONDS"),
+    Option("cpuset-cpus", "CPUs to run on: 0-2,7", "LIST"),
+    Option("cpuset-mems", "memory nodes to use: 0,1", "LIST"),
+    Option(
         "caps-retain",
         "keep only these capabilities",
         "CAP,...",

@@ -217,9 +217,34 @@ def _sysctls(request: PodRequest) -> list[isolators.Isolator]:
     return [{"name": isolators.SYSCTL, "value": request.sysctl}] if request.sysctl else []
 
 
+def _further_limits(request: AppRequest) -> list[isolators.Isolator]:
+    """Return isolators for the limits that appc does not know.  Raises UsageError."""
+    swap, memory = request.memory_swap, request.memory
+    if swap is not None and memory is None:
+        raise UsageError(f"{request.where('memory_swap')}: needs a memory limit", "set it, too")
+    if swap is not None and memory is not None and 0 <= swap < memory:
+        message = f"{request.where('memory_swap')}: below the memory limit"
+        raise UsageError(message, "it counts memory and swap")
+    time = {"quota": request.cpu_quota, "period": request.cpu_period}
+    time = {name: number for name, number in time.items() if number is not None}
+    if time and request.cpu is not None:
+        name = "cpu_quota" if "quota" in time else "cpu_period"
+        raise UsageError(f"{request.where('cpu')} and {request.where(name)} are mutually exclusive")
+    reservation = request.memory_reservation
+    values = {
+        isolators.MEMORY_SWAP: swap is not None and {"limit": str(swap)},
+        isolators.MEMORY_RESERVATION: reservation is not None and {"limit": str(reservation)},
+        isolators.CPU_QUOTA: time,
+        isolators.CPUSET_CPUS: request.cpuset_cpus,
+        isolators.CPUSET_MEMS: request.cpuset_mems,
+    }
+    return [{"name": name, "value": value} for name, value in values.items() if value]
+
+
 def _isolators(request: AppRequest) -> list[isolators.Isolator]:
     """Return isolators for all limits and privileges of an app.  Raises UsageError."""
     made = _limits(request)
+    made += _further_limits(request)
     if request.oom_score_adj is not None:
         made.append({"name": isolators.OOM_SCORE_ADJ, "value": request.oom_score_adj})
     retain, remove = request.caps_retain, request.caps_remove

@@ -27,7 +27,13 @@ RETAIN_SECCOMP = "os/linux/seccomp-retain-set"
 REMOVE_SECCOMP = "os/linux/seccomp-remove-set"
 NO_NEW_PRIVILEGES = "os/linux/no-new-privileges"
 SYSCTL = "os/linux/sysctl"
-ULIMITS = "ociruntime/ulimits"  # not of appc: {"set": [{"name", "soft", "hard"}]}
+# Not of appc.
+ULIMITS = "ociruntime/ulimits"  # {"set": [{"name", "soft", "hard"}]}
+MEMORY_SWAP = "ociruntime/memory-swap"  # {"limit": bytes of memory and swap, "-1" without limit}
+MEMORY_RESERVATION = "ociruntime/memory-reservation"
+CPU_QUOTA = "ociruntime/cpu-quota"  # {"quota", "period"} in microseconds, either optional
+CPUSET_CPUS = "ociruntime/cpuset-cpus"
+CPUSET_MEMS = "ociruntime/cpuset-mems"
 
 KNOWN = frozenset(
     (
@@ -43,11 +49,20 @@ KNOWN = frozenset(
         NO_NEW_PRIVILEGES,
         SYSCTL,
         ULIMITS,
+        MEMORY_SWAP,
+        MEMORY_RESERVATION,
+        CPU_QUOTA,
+        CPUSET_CPUS,
+        CPUSET_MEMS,
     )
 )
 OF_PODS = (MEMORY, CPU, CPU_SHARES, PIDS, SYSCTL)
 # Isolators of a pair exclude each other.
-EXCLUSIVE = ((RETAIN_CAPS, REMOVE_CAPS), (RETAIN_SECCOMP, REMOVE_SECCOMP))
+EXCLUSIVE = (
+    (RETAIN_CAPS, REMOVE_CAPS),
+    (RETAIN_SECCOMP, REMOVE_SECCOMP),
+    (CPU, CPU_QUOTA),
+)
 
 # An example value of each, for error messages.
 _FORMS = {
@@ -63,10 +78,17 @@ _FORMS = {
     NO_NEW_PRIVILEGES: "true",
     SYSCTL: '{"net.core.somaxconn": "1024"}',
     ULIMITS: '{"set": [{"name": "nofile", "soft": 1024, "hard": 2048}]}',
+    MEMORY_SWAP: '{"limit": "128M"}',
+    MEMORY_RESERVATION: '{"limit": "64M"}',
+    CPU_QUOTA: '{"quota": 50000, "period": 100000}',
+    CPUSET_CPUS: '"0-2,7"',
+    CPUSET_MEMS: '"0"',
 }
 LEAST_MEMORY = 4096
 SHARES_RANGE = (2, 262144)
 PIDS_RANGE = (1, 1 << 22)
+QUOTA_RANGE = (1000, 1 << 40)  # microseconds
+PERIOD_RANGE = (1000, 1_000_000)
 
 
 def capability(word: str) -> str:
@@ -138,9 +160,15 @@ def _check_value(isolator: Isolator, name: str, value: Any) -> None:  # noqa: AN
     """
     if value is None:
         raise TypeError
-    for limit in (memory_limit, cpu_limit, cpu_shares, pids_limit):
+    for limit in (memory_limit, memory_reservation, cpu_limit, cpu_quota, cpu_shares, pids_limit):
         limit([isolator])
-    if name == OOM_SCORE_ADJ:
+    if name == MEMORY_SWAP:
+        memory_swap([isolator])
+    elif name in (CPUSET_CPUS, CPUSET_MEMS):
+        if not isinstance(value, str):
+            raise TypeError
+        kernel_settings.check_cpu_list(name, value)
+    elif name == OOM_SCORE_ADJ:
         int(value)
     elif name in (RETAIN_CAPS, REMOVE_CAPS):
         [capability(word) for word in value["set"]]
@@ -156,6 +184,35 @@ def memory_limit(isolators: list[Isolator]) -> int | None:
     """Return the memory limit in bytes, None for no limit."""
     value = value_of(isolators, MEMORY)
     return None if value is None else byte_count(str(value["limit"]), MEMORY)
+
+
+def memory_reservation(isolators: list[Isolator]) -> int | None:
+    """Return the memory in bytes that is only reclaimed if the host is short of it."""
+    value = value_of(isolators, MEMORY_RESERVATION)
+    return None if value is None else byte_count(str(value["limit"]), MEMORY_RESERVATION)
+
+
+def memory_swap(isolators: list[Isolator]) -> int | None:
+    """Return the limit of memory and swap together in bytes, -1 without limit; None if not set."""
+    value = value_of(isolators, MEMORY_SWAP)
+    if value is None:
+        return None
+    text = str(value["limit"])
+    return -1 if text == "-1" else byte_count(text, MEMORY_SWAP)
+
+
+def cpu_quota(isolators: list[Isolator]) -> dict[str, int]:
+    """Return ``quota`` and ``period`` of CPU time in microseconds, as far as they are set."""
+    value = value_of(isolators, CPU_QUOTA)
+    if value is None:
+        return {}
+    ranges = {"quota": QUOTA_RANGE, "period": PERIOD_RANGE}
+    found = {name: int(value[name]) for name in ranges if name in value}
+    for name, number in found.items():
+        _within(number, *ranges[name], f"{CPU_QUOTA}: {name}")
+    if not found:
+        raise KeyError(CPU_QUOTA)
+    return found
 
 
 def cpu_limit(isolators: list[Isolator]) -> int | None:

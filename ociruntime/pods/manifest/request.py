@@ -40,6 +40,10 @@ def _unchanged(value: object, where: str) -> object:
     return value
 
 
+def _swap_size(text: str, where: str) -> int:
+    return -1 if text == "-1" else isolators.byte_count(text, where)
+
+
 def _each(parse: Callable[[str, str], Any]) -> Parse:
     return lambda texts, where: [parse(text, where) for text in texts]
 
@@ -103,6 +107,12 @@ def size(where: str, value: object) -> None:
         hint = f"{isolators.LEAST_MEMORY} bytes or more"
         raise BadRequest(where, f"{value} is too small", hint)
     checks.number(isolators.LEAST_MEMORY, (1 << 63) - 1)(where, value)
+
+
+def swap_size(where: str, value: object) -> None:
+    """Check that the value is a limit of memory and swap in bytes, or -1 without limit."""
+    if value != -1:
+        size(where, value)
 
 
 def signal(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
@@ -253,6 +263,12 @@ class AppRequest(BaseRequest):
     ulimit: list[Json] = _setting(
         list_of(kernel_settings.check_ulimit), _each(container_values.ulimit), list
     )
+    memory_swap: int | None = _setting(swap_size, _swap_size, None)
+    memory_reservation: int | None = _setting(size, isolators.byte_count, None)
+    cpu_quota: int | None = _setting(checks.number(*isolators.QUOTA_RANGE), _integer, None)
+    cpu_period: int | None = _setting(checks.number(*isolators.PERIOD_RANGE), _integer, None)
+    cpuset_cpus: str | None = _setting(kernel_settings.check_cpu_list, default=None)
+    cpuset_mems: str | None = _setting(kernel_settings.check_cpu_list, default=None)
     tmpfs: list[Json] = _setting(
         list_of(tmpfs_and_devices.check_tmpfs), _each(container_values.tmpfs), list
     )

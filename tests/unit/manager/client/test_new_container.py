@@ -224,6 +224,23 @@ def test_further_options_of_docker() -> None:
     }
 
 
+def test_further_limits() -> None:
+    assert asked(
+        *("-m", "1m", "--memory-swap=-1", "--memory-reservation=512k", "--cpu-quota=5000"),
+        *("--cpu-period=10000", "--cpuset-cpus=0-1", "--cpuset-mems", "0", "busybox"),
+    ) == {
+        "image": "busybox",
+        "memory": 1 << 20,
+        "memory_swap": -1,
+        "memory_reservation": 512 << 10,
+        "cpu_quota": 5000,
+        "cpu_period": 10000,
+        "cpuset_cpus": "0-1",
+        "cpuset_mems": "0",
+    }
+    assert asked("--memory-swap=0", "--cpu-quota=0", "busybox") == {"image": "busybox"}
+
+
 def test_kernel_settings() -> None:
     assert asked(
         *("--ulimit=nofile=64:128", "--ulimit", "core=-1", "--sysctl", "net.core.somaxconn=9"),

@@ -133,6 +133,10 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"pull_policy": "new"}, 'pull_policy: unknown value "new"'),
     ({"stop_signal": "SIGNOTHING"}, "stop_signal: "),
     ({"insecure": ["x"]}, 'insecure[0]: unknown value "x"'),
+    ({"memory_swap": -1}, "memory_swap: needs a memory limit"),
+    ({"memory": 8192, "memory_swap": 4096}, "memory_swap: below the memory limit"),
+    ({"cpus": 1, "cpu_quota": 5000}, "cpus: cannot be combined with cpu_quota"),
+    ({"cpuset_cpus": "all"}, 'cpuset_cpus: invalid list "all"'),
     ({"ulimits": [{"name": "nofile"}]}, "ulimits[0].soft: required"),
     ({"tmpfs": [{"target": "/x", "options": ["rbind"]}]}, "tmpfs[0].options[0]: unknown option"),
     ({"sysctls": {"kernel.core_pattern": "|x"}}, 'sysctls: "kernel.core_pattern" belongs to no'),
@@ -262,6 +266,19 @@ def test_of_the_app() -> None:
     }
     terminal = {"stdin": "tty", "stdout": "tty", "stderr": "tty"}
     assert add(tty=True, stdin=True) == {"environment": {}, **terminal}
+
+
+def test_further_limits() -> None:
+    limits = {
+        "memory": 1 << 20,
+        "memory_swap": -1,
+        "memory_reservation": 4096,
+        "cpu_quota": 5000,
+        "cpu_period": 10000,
+        "cpuset_cpus": "0-1",
+        "cpuset_mems": "0",
+    }
+    assert add(**limits) == {"environment": {}, **limits}
 
 
 def test_kernel_settings() -> None:

@@ -10,6 +10,7 @@ from ociruntime.base.errors import PodError
 from ociruntime.pods.manifest import isolators
 
 # Whose values are checked by a table, with messages of their own, or have any value.
+SIZES = (*(isolators.MEMORY, isolators.MEMORY_SWAP, isolators.MEMORY_RESERVATION, isolators.CPU),)
 FREE = {isolators.NO_NEW_PRIVILEGES, isolators.SYSCTL}
 
 
@@ -52,8 +53,9 @@ def test_a_manifest_with_a_value_of_another_form(name: str, value: Any) -> None:
     if name == isolators.ULIMITS and value == {"set": [1]}:
         assert str(refused.value) == "it: ociruntime/ulimits[0]: must be an object"
         return
-    limit = name in (isolators.MEMORY, isolators.CPU) and value == {"limit": []}
-    if not limit:
+    limit = name in SIZES and value == {"limit": []}
+    cpus = name in (isolators.CPUSET_CPUS, isolators.CPUSET_MEMS) and value == "many"
+    if not limit and not cpus:
         assert str(refused.value).startswith(f"it: invalid value of {name} (for example ")
 
 
