@@ -130,3 +130,93 @@ def test_cpus_that_the_host_lacks(daemon: Daemon, shell_root: str) -> None:
     words = ("run", f"--rootfs={shell_root}", "--network=none", "--cpuset-cpus=9999", "/bin/true")
     result = daemon.ctl(*words)
     assert (result.status, "cpuset" in result.err) == (125, True), result
+
+
+def test_a_device(daemon: Daemon, shell_root: str) -> None:
+    """It can be used as far as the access says; another one can be made, but not opened."""
+    options = ("--device=/dev/full:/dev/mine/full:r", "--device=/dev/zero:/srv/zero:w")
+    script = (
+        "cd /bin; for one in '/dev/mine/full r' '/dev/mine/full w' '/srv/zero r' '/srv/zero w'; do"
+        "  set -- $one; if [ $2 = r ]; then busybox head -c1 $1 >/dev/null; else : >$1; fi"
+        '  2>/dev/null && echo "$1 $2"; done; '
+        "busybox mknod /dev/kernel c 1 11; cat /dev/kernel 2>&1"
+    )
+    lines = seen(daemon, shell_root, *options, script=f"{script}; true")
+    # Kernels permit the devices that every container has, whatever the rule says.
+    assert {"/dev/mine/full r", "/srv/zero w"} <= set(lines)
+    assert lines[-1].endswith("Operation not permitted")
+
+
+def test_only_the_device_that_was_asked_for(daemon: Daemon, shell_root: str) -> None:
+    if not Path("/dev/fuse").is_char_device():
+        pytest.skip("needs /dev/fuse")
+    script = "exec 2>&1; : </dev/fuse && echo read; : >>/dev/fuse && echo write"
+    read = seen(daemon, shell_root, "--device=/dev/fuse:r", script=f"({script}); true")
+    assert read[0] == "read"
+    assert "write" not in read
+    assert "Operation not permitted" in read[1]
+    (line,) = seen(daemon, shell_root, "--device=/dev/fuse", script="ls -l /dev/fuse")
+    assert line.startswith("crw")
+
+
+def test_what_is_no_device(daemon: Daemon, shell_root: str, work: Path) -> None:
+    (work / "link").symlink_to("/etc/passwd")
+    for source, told in (
+        ("/dev/no-such", "no such file or directory"),
+        (str(work / "link"), "neither a device nor a directory of devices"),
+        ("/etc", "no device in this directory"),
+    ):
+        words = ("run", f"--rootfs={shell_root}", "--network=none", f"--device={source}:/dev/x")
+        result = daemon.ctl(*words, "/bin/true")
+        assert (result.status, told in result.err) == (125, True), result
+    assert daemon.list() == []
+
+
+def test_a_link_in_the_image_leads_no_device_out(daemon: Daemon, shell_root: str) -> None:
+    """The path in the container is resolved in its root, links included."""
+    before = sorted(Path("/dev").iterdir())
+    (Path(shell_root) / "out").symlink_to("/../../../../dev")
+    (Path(shell_root) / "up").symlink_to("../../../../../../tmp")
+    options = ("--device=/dev/full:/out/escaped", "--device=/dev/full:/up/escaped")
+    lines = seen(daemon, shell_root, *options, script="ls /dev/escaped /tmp/escaped")
+    assert lines == ["/dev/escaped", "/tmp/escaped"]
+    assert sorted(Path("/dev").iterdir()) == before
+    assert not Path("/tmp/escaped").exists()
+
+
+def test_privileged(daemon: Daemon, shell_root: str) -> None:
+    script = (
+        "grep -E 'CapEff|Seccomp:' /proc/self/status; cut -d' ' -f2,4 /proc/self/mounts; "
+        "ls /dev; cat /proc/sysrq-trigger 2>&1; head -c0 /dev/kmsg && echo opened"
+    )
+    script = script.replace("grep", "busybox grep").replace("cut", "busybox cut")
+    script = script.replace("head", "busybox head")
+    lines = seen(daemon, shell_root, "--privileged", script=f"cd /bin; {script}; true")
+    effective, seccomp = lines[:2]
+    own = Path("/proc/self/status").read_text()
+    assert effective in own
+    assert seccomp == "Seccomp:\t0"
+    mounts = {words[0]: words[1].split(",") for line in lines if len(words := line.split()) == 2}
+    assert "rw" in mounts["/sys"]
+    assert not {path for path in mounts if path.startswith(("/proc/", "/sys/kernel"))}
+    assert all("rw" in options for path, options in mounts.items() if "cgroup" in path)
+    devices = {path.name for path in Path("/dev").iterdir() if path.is_char_device()}
+    assert devices - {"console"} <= set(lines)
+    assert lines[-1] == "opened"
+    usual = seen(daemon, shell_root, script=f"cd /bin; {script}; true")
+    assert usual[0] != effective
+    assert "opened" not in usual
+
+
+def test_orphans_are_reaped(daemon: Daemon, shell_root: str) -> None:
+    """As ``--init`` promises, and without it, too; the program is not process 1."""
+    script = (
+        "cd /bin; (sh -c 'sleep 0.01 &') ; sh -c 'sleep 0.01 & sleep 0.01 &'; "
+        "for n in 1 2 3 4 5 6 7 8 9 10; do usleep 50000; "
+        "busybox grep -l '^State:.Z' /proc/[0-9]*/status || break; done; "
+        "echo $n; [ $$ != 1 ] && echo other"
+    )
+    for options in (("--init",), ()):
+        lines = seen(daemon, shell_root, *options, script=script)
+        assert lines[-1] == "other"
+        assert int(lines[-2]) < 10

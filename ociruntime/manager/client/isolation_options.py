@@ -61,6 +61,32 @@ ISOLATION_OPTIONS = (
         details="As in nofile=1024:4096; -1 is unlimited. NAME is one of setrlimit(2).",
     ),
     Option(
+        "device",
+        "add a device of the host",
+        "HOST[:PATH[:rwm]]",
+        kind="list",
+        details=(
+            "PATH is the path in the container, by default the same; rwm is the access: read, "
+            "write, mknod. Of a directory, all devices are added."
+        ),
+    ),
+    Option(
+        "privileged",
+        "give the container the privileges of the host's root",
+        details=(
+            "All capabilities and devices, no seccomp filter, nothing masked, /sys and its "
+            "cgroups writable: the container can take over the host."
+        ),
+    ),
+    Option(
+        "init",
+        "reap orphans (always done)",
+        details=(
+            "Accepted for docker's users. The container's program is never process 1: that is "
+            "a small init, which reaps orphans, and signals reach the program itself."
+        ),
+    ),
+    Option(
         "sysctl",
         "set a kernel parameter of the container",
         "NAME=VALUE",
@@ -79,6 +105,7 @@ def isolation_of(arguments: Arguments) -> Spec:
         member: [parse(text, f"--{option}") for text in arguments.list(option)]
         for option, (member, parse) in _PARSED.items()
     }
+    spec["privileged"] = arguments.flag("privileged")
     spec["tmpfs"] += [tmpfs_mount(text) for text in arguments.list("mount") if is_tmpfs(text)]
     pairs = [container_values.pair(text, "--sysctl") for text in arguments.list("sysctl")]
     spec["sysctls"] = dict(pairs)
@@ -97,6 +124,7 @@ def isolation_of(arguments: Arguments) -> Spec:
 _PARSED = {
     "tmpfs": ("tmpfs", container_values.tmpfs),
     "ulimit": ("ulimits", container_values.ulimit),
+    "device": ("devices", container_values.device),
 }
 # Key of --mount type=tmpfs -> option of the tmpfs that its value belongs to.
 _TMPFS_KEYS = {"tmpfs-size": "size", "tmpfs-mode": "mode"}

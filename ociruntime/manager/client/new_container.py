@@ -118,9 +118,9 @@ SPEC_OPTIONS = (
 
 # Options of docker and podman without a counterpart: refused by name, not with a suggestion.
 _ELSEWHERE = (
-    *("blkio-weight", "cgroup-parent", "cgroupns", "device", "domainname", "gpus"),
-    *("init", "ip", "link", "log-driver", "log-opt", "mac-address"),
-    *("oom-kill-disable", "pid", "platform", "privileged", "publish-all", "storage-opt"),
+    *("blkio-weight", "cgroup-parent", "cgroupns", "domainname", "gpus"),
+    *("ip", "link", "log-driver", "log-opt", "mac-address"),
+    *("oom-kill-disable", "pid", "platform", "publish-all", "storage-opt"),
     *("userns", "uts", "volumes-from"),
     *("health-cmd", "health-interval", "health-retries", "health-start-period"),
     "health-timeout",

@@ -12,6 +12,7 @@ It is checked by a table, and translated into the requests that ``ocipod`` reads
      "stop_signal", "stop_timeout", "auto_remove", "pull_policy", "insecure": [...],
      "ulimits": [{"name", "soft", "hard"}], "sysctls": {NAME: VALUE},
      "tmpfs": [{"target", "options": [...]}], "memory_swap": bytes, "memory_reservation": bytes,
+     "devices": [{"source", "target", "access"}], "privileged",
      "cpu_quota": microseconds, "cpu_period": microseconds, "cpuset_cpus", "cpuset_mems"}
 
 Only ``image`` or ``rootfs`` is required.  Unknown members are refused.
@@ -24,7 +25,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ociruntime.base import checks
-from ociruntime.base.errors import BadRequest, ImageError
+from ociruntime.base.errors import BadRequest, ImageError, PodError
 from ociruntime.base.linux import CAPABILITIES
 from ociruntime.commandline.signal_names import signal_name
 from ociruntime.commandline.sizes import CPU_RANGE
@@ -32,6 +33,7 @@ from ociruntime.images.model.reference import parse
 from ociruntime.manager.containers.names import check_name
 from ociruntime.manager.containers.pod_status import APP
 from ociruntime.pods.bundle.app_config import CAPABILITIES as DEFAULT_CAPABILITIES
+from ociruntime.pods.bundle.host_devices import check_source
 from ociruntime.pods.manifest import request as requests
 from ociruntime.pods.manifest import volumes
 from ociruntime.pods.manifest.isolators import PERIOD_RANGE, QUOTA_RANGE, SHARES_RANGE
@@ -43,7 +45,7 @@ from ociruntime.pods.manifest.kernel_settings import (
 )
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 from ociruntime.pods.manifest.seccomp import EMPTY
-from ociruntime.pods.manifest.tmpfs_and_devices import check_tmpfs
+from ociruntime.pods.manifest.tmpfs_and_devices import check_device, check_tmpfs
 
 Spec = dict[str, Any]
 
@@ -69,6 +71,8 @@ _UNCHANGED = {
     "group_add": "supplementary_gids",
     "no_new_privileges": "no_new_privileges",
     "ulimits": "ulimit",
+    "devices": "device",
+    "privileged": "privileged",
     "memory_swap": "memory_swap",
     "memory_reservation": "memory_reservation",
     "cpu_quota": "cpu_quota",
@@ -213,6 +217,14 @@ def _volume(where: str, value: Any) -> None:  # noqa: ANN401
         raise BadRequest(where, "either source or name is required")
 
 
+def _device(where: str, value: Any) -> None:  # noqa: ANN401
+    check_device(where, value)
+    try:
+        check_source(value["source"])
+    except PodError as error:
+        raise BadRequest(f"{where}.source", error.message) from None
+
+
 def _policy(where: str, value: Any) -> None:  # noqa: ANN401
     names = checks.one_of(NO, ON_FAILURE, ALWAYS, UNLESS_STOPPED)
     members = {"name": names, "maximum": checks.number(0, 1 << 31)}
@@ -263,6 +275,8 @@ _MEMBERS: checks.Members = {
     "no_new_privileges": checks.flag,
     "seccomp": checks.one_of(UNCONFINED),
     "ulimits": checks.list_of(check_ulimit),
+    "devices": checks.list_of(_device),
+    "privileged": checks.flag,
     "memory_swap": requests.swap_size,
     "memory_reservation": requests.size,
     "cpu_quota": checks.number(*QUOTA_RANGE),
@@ -406,7 +420,7 @@ def _capabilities(spec: Spec) -> list[str] | None:
     if not added and not dropped:
         return None
     retained = set() if ALL in dropped else set(DEFAULT_CAPABILITIES)
-    if ALL in added:
+    if ALL in added or (spec.get("privileged") and ALL not in dropped):
         retained = set(CAPABILITIES)
     retained |= {capability(one) for one in added if one != ALL}
     retained -= {capability(one) for one in dropped if one != ALL}

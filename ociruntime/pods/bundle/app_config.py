@@ -47,6 +47,8 @@ READONLY = (
     *("/sys/block", "/sys/bus", "/sys/class", "/sys/dev", "/sys/devices", "/sys/fs", "/sys/kernel"),
 )
 IMAGE_ANNOTATION = "org.opencontainers.image."
+_DEVICE_MEMBERS = ("path", "type", "major", "minor", "fileMode", "uid", "gid")
+_RULE_MEMBERS = ("type", "major", "minor", "access")
 _SHARED_MEMORY = ("bind", "rprivate", "nosuid", "noexec", "nodev")
 
 
@@ -72,6 +74,7 @@ class AppFacts:
         "filesystems",
         "flavour",
         "gid",
+        "host_devices",
         "hostname",
         "insecure",
         "machine",
@@ -102,6 +105,7 @@ class AppFacts:
         self.filesystems: tuple[str, ...] = ()  # paths to mask, besides MASKED
         self.volumes: dict[str, str] = {}
         self.devices: dict[str, tuple[str, int, int]] = {}
+        self.host_devices: list[Json] = []  # as of host_devices.found
         self.binds: list[tuple[str, str]] = []
         self.hostname = ""
         self.insecure: frozenset[str] = frozenset()
@@ -119,6 +123,8 @@ def app_config(manifest: Json, app_name: str, image_config: Json, facts: AppFact
     entry = app_entry(manifest, app_name)
     app = entry["app"]
     confined = facts.flavour.confined
+    if _is_privileged(app.get("isolators", []), facts) and facts.private_users:
+        raise PodError(f'app "{app_name}": a privileged app cannot have a user namespace')
     granted = _granted(app.get("isolators", []), facts)
     config: Json = {
         "ociVersion": SPEC_VERSION,
@@ -144,17 +150,31 @@ def app_config(manifest: Json, app_name: str, image_config: Json, facts: AppFact
     if not confined:
         linux["rootfsPropagation"] = "rslave"
         return config
+    if facts.host_devices and not facts.private_users:
+        linux["devices"] = [
+            {name: one[name] for name in _DEVICE_MEMBERS} for one in facts.host_devices
+        ]
     if sysctls := isolators.sysctls(manifest.get("isolators", [])):
         linux["sysctl"] = dict(sysctls)
-    if "paths" not in facts.insecure:
+    wanted = app.get("isolators", [])
+    if "paths" not in facts.insecure and not _is_privileged(wanted, facts):
         linux["maskedPaths"] = [*MASKED, *facts.filesystems]
         linux["readonlyPaths"] = list(READONLY)
-    if "seccomp" not in facts.insecure:
-        wanted = app.get("isolators", [])
+    if "seccomp" not in facts.insecure and not _is_unfiltered(wanted, facts):
         profile = seccomp.profile(wanted, facts.seccomp, facts.machine, granted)
         if profile is not None:
             linux["seccomp"] = profile
     return config
+
+
+def _is_privileged(wanted: list[Json], facts: AppFacts) -> bool:
+    return facts.flavour.confined and bool(isolators.value_of(wanted, isolators.PRIVILEGED))
+
+
+def _is_unfiltered(wanted: list[Json], facts: AppFacts) -> bool:
+    """Return whether the app is privileged and has no filter of its own."""
+    filters = {isolators.RETAIN_SECCOMP, isolators.REMOVE_SECCOMP}
+    return _is_privileged(wanted, facts) and not any(one["name"] in filters for one in wanted)
 
 
 def _granted(wanted: list[Json], facts: AppFacts) -> list[str]:
@@ -165,10 +185,11 @@ def _granted(wanted: list[Json], facts: AppFacts) -> list[str]:
     if retain is not None:
         return sorted({isolators.capability(word) for word in retain["set"]})
     remove = isolators.value_of(wanted, isolators.REMOVE_CAPS)
+    usual = sorted(facts.capabilities) if _is_privileged(wanted, facts) else list(CAPABILITIES)
     if remove is None:
-        return list(CAPABILITIES)
+        return usual
     gone = {isolators.capability(word) for word in remove["set"]}
-    return [name for name in CAPABILITIES if name not in gone]
+    return [name for name in usual if name not in gone]
 
 
 def _process(app: Json, facts: AppFacts, granted: list[str]) -> Json:
@@ -229,6 +250,8 @@ def _mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
         for row in facts.flavour.mounts
         if _is_possible(row, facts) and row[0] not in replaced
     ]
+    if _is_privileged(entry["app"].get("isolators", []), facts):
+        made = [_writable(one) if one["destination"].startswith("/sys") else one for one in made]
     volumes = {volume["name"]: volume for volume in manifest.get("volumes", [])}
     points = {point["path"]: point for point in entry["app"].get("mountPoints", [])}
     wanted = []
@@ -239,6 +262,11 @@ def _mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
             raise PodError(message)
         wanted.append(_volume_mount(mount, volume, points.get(mount["path"], {}), facts))
     wanted += tmpfs
+    if facts.private_users:
+        wanted += [
+            _mount(one["path"], "bind", one["source"], ["bind", "rprivate"])
+            for one in facts.host_devices
+        ]
     wanted.sort(key=lambda mount: mount["destination"].count("/"))
     taken = {mount["destination"] for mount in wanted}
     for source, destination in facts.binds:
@@ -246,6 +274,10 @@ def _mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
             options = ["bind", "rprivate"]
             made.append(_mount(destination, "bind", source, options))
     return made + wanted
+
+
+def _writable(mount: Json) -> Json:
+    return mount | {"options": [word for word in mount["options"] if word != "ro"]}
 
 
 def _is_possible(row: Mount, facts: AppFacts) -> bool:
@@ -299,6 +331,10 @@ def _resources(manifest: Json, wanted: list[Json], facts: AppFacts) -> Json:
         access = "r" if name in read_only else "rw"
         rule = {"allow": True, "type": kind, "major": major, "minor": minor, "access": access}
         rules.append(rule)
+    for one in facts.host_devices:
+        rules.append({"allow": True, **{name: one[name] for name in _RULE_MEMBERS}})
+    if _is_privileged(wanted, facts):
+        rules = [{"allow": True, "access": "rwm"}]
     kept = oci_resources.kept(wanted, facts.controllers)
     most_cpu = isolators.cpu_limit(manifest.get("isolators", []))
     return {"devices": rules, **oci_resources.resources(kept, most_cpu)}

@@ -323,6 +323,24 @@ APP_OPTIONS = (
         details="As in nofile=1024:4096; -1 is unlimited. NAME is one of setrlimit(2).",
     ),
     Option(
+        "device",
+        "add a device of the host",
+        "HOST[:PATH[:rwm]]",
+        kind="list",
+        details=(
+            "PATH is the path in the app, by default the same; rwm is the access: read, write, "
+            "mknod. Of a directory, all devices are added."
+        ),
+    ),
+    Option(
+        "privileged",
+        "give the app the privileges of the host's root",
+        details=(
+            "All capabilities and devices, no seccomp filter, nothing masked, /sys and its "
+            "cgroups writable: the app can take over the host."
+        ),
+    ),
+    Option(
         "tmpfs",
         "mount a tmpfs",
         "DIR[:OPTION,...]",

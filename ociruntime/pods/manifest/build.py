@@ -139,6 +139,7 @@ def new_entry(manifest: dict[str, Any], request: AppRequest, image: ImageFacts) 
         "mounts": [],
         "annotations": _annotations(request),
         **({"tmpfs": _tmpfs(request)} if request.tmpfs else {}),
+        **({"devices": _devices(request)} if request.device else {}),
     }
     manifest["apps"].append(entry)
     return entry
@@ -203,6 +204,13 @@ def _tmpfs(request: AppRequest) -> list[dict[str, Any]]:
     ]
 
 
+def _devices(request: AppRequest) -> list[dict[str, Any]]:
+    return [
+        {"source": clean(one["source"]), "path": clean(one["target"]), "access": one["access"]}
+        for one in request.device
+    ]
+
+
 def _limits(request: BaseRequest) -> list[isolators.Isolator]:
     values = {
         isolators.MEMORY: request.memory is not None and {"limit": str(request.memory)},
@@ -261,6 +269,8 @@ def _isolators(request: AppRequest) -> list[isolators.Isolator]:
         made.append({"name": name, "value": value})
     if request.no_new_privileges:
         made.append({"name": isolators.NO_NEW_PRIVILEGES, "value": True})
+    if request.privileged:
+        made.append({"name": isolators.PRIVILEGED, "value": True})
     if request.ulimit:
         made.append({"name": isolators.ULIMITS, "value": {"set": request.ulimit}})
     return made

@@ -86,7 +86,7 @@ _FLY_IGNORES = (
     ),
     *("memory", "cpu", "cpu-shares", "pids", "oom-score-adj", "caps-retain", "caps-remove"),
     *("seccomp", "memory-swap", "memory-reservation", "cpu-quota", "cpu-period"),
-    *("cpuset-cpus", "cpuset-mems"),
+    *("cpuset-cpus", "cpuset-mems", "device", "privileged"),
 )
 
 _KVM_IGNORES = ("seccomp", "oom-score-adj")

@@ -269,6 +269,10 @@ class AppRequest(BaseRequest):
     cpu_period: int | None = _setting(checks.number(*isolators.PERIOD_RANGE), _integer, None)
     cpuset_cpus: str | None = _setting(kernel_settings.check_cpu_list, default=None)
     cpuset_mems: str | None = _setting(kernel_settings.check_cpu_list, default=None)
+    device: list[Json] = _setting(
+        list_of(tmpfs_and_devices.check_device), _each(container_values.device), list
+    )
+    privileged: bool = _flag()
     tmpfs: list[Json] = _setting(
         list_of(tmpfs_and_devices.check_tmpfs), _each(container_values.tmpfs), list
     )

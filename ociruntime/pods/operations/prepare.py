@@ -22,6 +22,7 @@ from ociruntime.images.model.progress import Progress
 from ociruntime.images.model.settings import Settings
 from ociruntime.images.store.store import Store
 from ociruntime.pods.bundle.copy_files import PrivateUsers, copy_metadata, copy_tree
+from ociruntime.pods.bundle.host_devices import check_source
 from ociruntime.pods.bundle.users import account
 from ociruntime.pods.manifest import build as manifest
 from ociruntime.pods.manifest import environment, isolators, seccomp
@@ -183,10 +184,18 @@ def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None
         if volume["kind"] == "host" and not os.path.exists(volume["source"]):
             name, source = volume["name"], volume["source"]
             raise UsageError(f'volume "{name}": {source}: no such file or directory on this host')
+    for entry in draft.manifest["apps"]:
+        check_devices(entry)
     if kind.name == "kvm":
         from ociruntime.pods.kvm.settings import check_manifest
 
         check_manifest(draft.manifest)
+
+
+def check_devices(entry: dict[str, Any]) -> None:
+    """Check that the devices of an app exist on this host.  Raises PodError."""
+    for one in entry.get("devices", ()):
+        check_source(one["source"])
 
 
 def _make(

@@ -26,6 +26,7 @@ from ociruntime.pods.operations.prepare import (
     CopyBudget,
     Request,
     add_files,
+    check_devices,
     fetch_image,
     make_volumes,
     render,
@@ -127,6 +128,7 @@ def _add(pod: Pod, request: Request, app: AppRequest, image: Image) -> str:
     if settings["private_users"]:
         check_owners(draft.manifest["volumes"], settings["private_users"]["count"])
     entry = add_app(draft, app, image, [], {}, {})
+    check_devices(entry)
     name = str(entry["name"])
     if image.has_healthcheck:
         entry["image"]["healthcheck"] = True  # ocid warns of it

@@ -241,6 +241,15 @@ def test_further_limits() -> None:
     assert asked("--memory-swap=0", "--cpu-quota=0", "busybox") == {"image": "busybox"}
 
 
+def test_devices() -> None:
+    device = {"source": "/dev/a", "target": "/dev/b", "access": "rw"}
+    assert asked("--privileged", "--init", "--device=/dev/a:/dev/b:rw", "busybox") == {
+        "image": "busybox",
+        "devices": [device],
+        "privileged": True,
+    }
+
+
 def test_kernel_settings() -> None:
     assert asked(
         *("--ulimit=nofile=64:128", "--ulimit", "core=-1", "--sysctl", "net.core.somaxconn=9"),
@@ -290,6 +299,7 @@ def test_forms_of_ports() -> None:
         *(("--ulimit", text) for text in ("nofile", "nofile=", "nofile=a", "=1", "nofile=1:2:3")),
         *(("--sysctl", text) for text in ("a", "=1")),
         ("--tmpfs=run",),
+        *(("--device", text) for text in ("sda", "/a:b", "/a:/b:x", "/a:/b:", "/a:/b:r:w", "/a:")),
         ("--mount=type=tmpfs,source=/a,target=/b",),
         ("--mount=type=tmpfs,tmpfs-size=1m",),
     ],

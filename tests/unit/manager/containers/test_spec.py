@@ -137,6 +137,15 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"memory": 8192, "memory_swap": 4096}, "memory_swap: below the memory limit"),
     ({"cpus": 1, "cpu_quota": 5000}, "cpus: cannot be combined with cpu_quota"),
     ({"cpuset_cpus": "all"}, 'cpuset_cpus: invalid list "all"'),
+    (
+        {"devices": [{"source": "/dev/no-such", "target": "/x", "access": "r"}]},
+        "devices[0].source: device /dev/no-such: no such file or directory",
+    ),
+    (
+        {"devices": [{"source": "/etc/passwd", "target": "/x", "access": "r"}]},
+        "devices[0].source: device /etc/passwd: neither a device nor a directory of devices",
+    ),
+    ({"privileged": 1}, "privileged: must be true or false"),
     ({"ulimits": [{"name": "nofile"}]}, "ulimits[0].soft: required"),
     ({"tmpfs": [{"target": "/x", "options": ["rbind"]}]}, "tmpfs[0].options[0]: unknown option"),
     ({"sysctls": {"kernel.core_pattern": "|x"}}, 'sysctls: "kernel.core_pattern" belongs to no'),
@@ -319,6 +328,13 @@ def test_capabilities() -> None:
     assert retained(cap_drop=["ALL"]) == set()
     assert retained(cap_drop=["ALL"], cap_add=["chown"]) == {"CAP_CHOWN"}
     assert retained(cap_add=["ALL"], cap_drop=["KILL"]) > usual - {"CAP_KILL"}
+
+
+def test_capabilities_of_the_privileged() -> None:
+    assert add(privileged=True) == {"environment": {}, "privileged": True}
+    assert "CAP_SYS_ADMIN" in retained(privileged=True, cap_drop=["KILL"])
+    assert "CAP_KILL" not in retained(privileged=True, cap_drop=["KILL"])
+    assert retained(privileged=True, cap_drop=["ALL"], cap_add=["chown"]) == {"CAP_CHOWN"}
 
 
 def test_fetching() -> None:
