@@ -209,7 +209,7 @@ def test_privileged(daemon: Daemon, shell_root: str) -> None:
 
 
 def test_orphans_are_reaped(daemon: Daemon, shell_root: str) -> None:
-    """As ``--init`` promises, and without it, too; the program is not process 1."""
+    """Orphans are reaped with ``--init`` and without it; the program is not process 1."""
     script = (
         "cd /bin; (sh -c 'sleep 0.01 &') ; sh -c 'sleep 0.01 & sleep 0.01 &'; "
         "for n in 1 2 3 4 5 6 7 8 9 10; do usleep 50000; "
