@@ -42,7 +42,8 @@ class Attachment:
         self._connection = connection
         self._ref = ref
         names = ",".join(streams) or None
-        size = window_size(0)  # in the request, so that the program sees it from its start
+        # In the request, so that the program sees it from its start.
+        size = window_size(0) if wait or not streams or "stdin" in streams else None
         rows_columns = f"{size[0]},{size[1]}" if size else None
         path = container(ref, "attach", streams=names, wait=wait, size=rows_columns)
         self._socket: WebSocket = open_websocket(connection, path)
@@ -119,9 +120,7 @@ def stay(attachment: Attachment) -> int | None:
 def run_run(connection: Connection, arguments: Arguments) -> int:
     """Run a container; return its exit status, or 0 with ``--detach``.  Raises UsageError."""
     detach = arguments.flag("detach")
-    if arguments.flag("tty") and not arguments.flag("interactive") and not detach:
-        raise UsageError("--tty: requires --interactive or --detach", "use -it")
-    if arguments.flag("tty") and not detach:
+    if arguments.flag("tty") and arguments.flag("interactive") and not detach:
         check_terminal("leave out --tty")
     container_id = created(connection, arguments)["id"]
     try:

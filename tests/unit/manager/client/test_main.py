@@ -109,12 +109,6 @@ def test_wrong_command_lines(argv: list[str], words: str, capfd: Capture) -> Non
     assert words in failing(argv, capfd)
 
 
-def test_a_terminal_without_input(capfd: Capture) -> None:
-    assert "--tty: requires --interactive or --detach (use -it)" in failing(
-        ["run", "-t", "x"], capfd, 125
-    )
-
-
 def test_no_daemon(tmp_path: Path, capfd: Capture) -> None:
     path = tmp_path / "sock"
     hint = "(is ocid running? systemctl start ocid, or: ocid &)"
