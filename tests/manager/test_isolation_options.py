@@ -10,6 +10,7 @@ import pytest
 
 from tests.support import cgroupfs
 from tests.support.daemon import Daemon
+from tests.support.terminal import PtyCommand
 
 
 @pytest.fixture
@@ -220,3 +221,35 @@ def test_orphans_are_reaped(daemon: Daemon, shell_root: str) -> None:
         lines = seen(daemon, shell_root, *options, script=script)
         assert lines[-1] == "other"
         assert int(lines[-2]) < 10
+
+
+def test_the_environment_is_that_of_docker(daemon: Daemon, shell_root: str) -> None:
+    path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    words = ("run", "--rm", f"--rootfs={shell_root}", "--network=none")
+    env = ("/bin/busybox", "env")
+    lines = daemon.ctl(*words, "--hostname=box", "-e", "A=1", *env).ok().out.splitlines()
+    assert sorted(lines) == ["A=1", "HOME=/root", "HOSTNAME=box", f"PATH={path}"]
+    lines = daemon.ctl(*words, "-t", "-e", "HOME=/own", *env).ok().out.splitlines()
+    found = dict(line.split("=", 1) for line in lines)
+    assert set(found) == {"HOME", "HOSTNAME", "PATH", "TERM"}
+    assert (found["HOME"], found["TERM"]) == ("/own", "xterm")
+
+
+def test_a_terminal_without_input(daemon: Daemon, shell_root: str) -> None:
+    """As with docker, also without a terminal of our own; its size follows ours if there is one."""
+    script = "[ -t 0 ] && [ -t 1 ] && echo terminal"
+    assert seen(daemon, shell_root, "-t", script=script) == ["terminal"]
+    words = ("run", "-t", "--rm", f"--rootfs={shell_root}", "--network=none", "/bin/busybox", "sh")
+    script = (
+        "cd /bin; trap 'busybox stty size; exit' WINCH; busybox stty size; "
+        "while :; do sleep 0.1; done"
+    )
+    command = PtyCommand([*daemon.client, *words, "-c", script], rows=31, columns=71)
+    try:
+        command.terminal.read_until("31 71")
+        command.terminal.write("nobody reads this\n")
+        command.terminal.resize(32, 72)
+        command.terminal.read_until("32 72")
+        assert command.wait() == 0
+    finally:
+        command.close()

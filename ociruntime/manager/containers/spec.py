@@ -392,6 +392,7 @@ def _app(spec: Spec, image_id: str, host_name: str, volume: Callable[[str], str]
         arguments=arguments,
         user=user or None,
         group=spec.get("group") or group,
+        docker_environment=True,
         environment={"HOSTNAME": host_name, **(spec.get("env") or {})},
         caps_retain=_capabilities(spec),
         seccomp=_NO_FILTER if spec.get("seccomp") == UNCONFINED else None,

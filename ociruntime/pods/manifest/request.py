@@ -273,6 +273,7 @@ class AppRequest(BaseRequest):
         list_of(tmpfs_and_devices.check_device), _each(container_values.device), list
     )
     privileged: bool = _flag()
+    docker_environment: bool = _flag()  # without rkt's variables: not an option
     tmpfs: list[Json] = _setting(
         list_of(tmpfs_and_devices.check_tmpfs), _each(container_values.tmpfs), list
     )

@@ -279,11 +279,14 @@ def add_files(
     settings: dict[str, Any],
     warn: Callable[[str], None],
     budget: CopyBudget,
+    *,
+    docker_environment: bool = False,
 ) -> None:
     """Create the app's directory ``apps/NAME`` in the pod at ``path``.
 
     ``tree`` is the result of ``render``.  If an overlay cannot be mounted, ``settings["overlay"]``
-    becomes false and the image's files are copied.  Raises HostError, PodError, ImageError.
+    becomes false and the image's files are copied.  ``docker_environment``: set only the variables
+    that docker sets.  Raises HostError, PodError, ImageError.
     """
     from ociruntime.pods.bundle.overlay import refusal
     from ociruntime.pods.bundle.own_mounts import enter_own_mounts
@@ -293,7 +296,10 @@ def add_files(
     app = entry["app"]
     who = account(tree[1], app["user"], app["group"], app.get("supplementaryGIDs", []))
     given = {one["name"]: one["value"] for one in app["environment"]}
-    variables = environment.completed(given, entry["name"], who.name, who.home, who.shell)
+    if docker_environment:
+        variables = environment.completed_as_docker(given, who.home)
+    else:
+        variables = environment.completed(given, entry["name"], who.name, who.home, who.shell)
     for directory in (home, f"{home}/bundle", f"{home}/bundle/rootfs"):
         os.mkdir(directory, 0o750)
     if settings["overlay"]:

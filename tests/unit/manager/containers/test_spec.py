@@ -204,6 +204,7 @@ def add(**spec: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     found = requests(**spec)[1]
     assert (found.pop("image"), found.pop("name")) == ("sha256:1", "app")
     assert found["environment"].pop("HOSTNAME") == ID[:12]
+    assert found.pop("docker_environment")
     return found if found["environment"] else found | {"environment": {}}
 
 
