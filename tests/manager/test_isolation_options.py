@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
 
-from tests.support import cgroupfs
+from tests.support import cgroupfs, processes
 from tests.support.daemon import Daemon
 from tests.support.terminal import PtyCommand
 
@@ -253,3 +255,41 @@ def test_a_terminal_without_input(daemon: Daemon, shell_root: str) -> None:
         assert command.wait() == 0
     finally:
         command.close()
+
+
+def namespace(kind: str) -> str:
+    return str(Path(f"/proc/self/ns/{kind}").readlink())
+
+
+def test_names(daemon: Daemon, shell_root: str) -> None:
+    script = "cd /bin; busybox readlink /proc/self/ns/uts; busybox hostname; cat /etc/hosts; "
+    script += "cat /proc/sys/kernel/domainname; echo $HOSTNAME"
+    lines = seen(daemon, shell_root, "--uts=host", script=script)
+    assert lines[:2] == [namespace("uts"), os.uname().nodename]
+    assert lines[-1] == os.uname().nodename
+    options = ("--hostname=web", "--domainname=example.org")
+    lines = seen(daemon, shell_root, *options, script=script)
+    assert lines[0] != namespace("uts")
+    assert (lines[1], *lines[-2:]) == ("web", "example.org", "web")
+    assert "127.0.0.1\tweb.example.org web" in lines
+    assert Path("/proc/sys/kernel/domainname").read_text() != "example.org\n"
+
+
+def test_processes_of_the_host(daemon: Daemon, shell_root: str) -> None:
+    """They are seen; what the container leaves running ends with it, and with its monitor."""
+    script = f"cd /bin; busybox readlink /proc/self/ns/pid; ls -d /proc/{os.getpid()}"
+    left = "(busybox setsid sleep 1000 >/dev/null 2>&1 & echo $!)"
+    *lines, pid = seen(daemon, shell_root, "--pid=host", script=f"{script}; {left}")
+    assert lines == [namespace("pid"), f"/proc/{os.getpid()}"]
+    assert processes.until(lambda: not processes.alive(int(pid)))
+    script = "trap '' TERM; busybox setsid sleep 1000 & echo $!; while :; do sleep 0.1; done"
+    words = ("run", "-d", "--pid=host", f"--rootfs={shell_root}", "--network=none")
+    made = daemon.ctl(*words, "/bin/sh", "-c", script).ok().out.strip()
+    assert processes.until(lambda: daemon.ctl("logs", made).ok().out != "")
+    pids = [int(daemon.ctl("logs", made).ok().out), daemon.get(made)["pid"]]
+    assert all(processes.alive(one) for one in pids)
+    assert daemon.ctl("exec", made, "/bin/sh", "-c", "echo $$").ok().out.strip() != ""
+    pod = daemon.pods.path(daemon.get(made)["pod"])
+    os.kill(json.loads((pod / "monitor.json").read_text())["pid"], signal.SIGKILL)
+    assert processes.until(lambda: not any(processes.alive(one) for one in pids))
+    daemon.wait_for(made, "stopped")

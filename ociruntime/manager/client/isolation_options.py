@@ -60,6 +60,13 @@ ISOLATION_OPTIONS = (
         kind="list",
         details="As in nofile=1024:4096; -1 is unlimited. NAME is one of setrlimit(2).",
     ),
+    Option("pid", "PID namespace", "private|host", completed=False),
+    Option("uts", "UTS namespace", "private|host", completed=False),
+    Option("domainname", "NIS domain name of the container", "NAME"),
+    # The defaults, for docker's users.
+    Option("cgroupns", value="private", completed=False),
+    Option("userns", value="host", completed=False),
+    Option("log-driver", value="json-file", completed=False),
     Option(
         "device",
         "add a device of the host",
@@ -116,10 +123,46 @@ def isolation_of(arguments: Arguments) -> Spec:
         spec[option.replace("-", "_")] = arguments.number(option)
     for option in ("cpuset-cpus", "cpuset-mems"):
         spec[option.replace("-", "_")] = arguments.text(option)
+    for option in ("pid", "uts"):
+        if arguments.text(option) != "":
+            spec[option] = _one_of(arguments, option)
+    for option in ("cgroupns", "userns", "log-driver"):
+        _one_of(arguments, option)
+    spec["domainname"] = arguments.text("domainname")
     # 0 and an empty text are docker's "not set".
     return {member: value for member, value in spec.items() if value}
 
 
+def _one_of(arguments: Arguments, option: str) -> str:
+    """Return the value of an option with a few possible ones, "" if not given.
+
+    Raises UsageError with the reason for what docker knows and ``ocictl`` does not.
+    """
+    value = arguments.text(option)
+    if value and value not in _POSSIBLE[option]:
+        kind = value.partition(":")[0]
+        reason = _REASONS.get((option, kind), f"possible: {', '.join(_POSSIBLE[option])}")
+        raise UsageError(f"--{option}={value} is not supported", reason)
+    return value
+
+
+# Option -> its values.
+_POSSIBLE = {
+    "pid": ("private", "host"),
+    "uts": ("private", "host"),
+    "cgroupns": ("private",),
+    "userns": ("host",),
+    "log-driver": ("json-file",),
+}
+_REASONS = {
+    ("pid", "container"): "a container's processes end with its own pod; use exec, or --pid=host",
+    ("cgroupns", "host"): "a container sees its own cgroups only",
+    ("userns", "private"): "containers have the users of the host; see ocipod --private-users",
+    ("log-driver", "none"): "the output is always logged; redirect it in the container",
+    ("log-driver", "local"): "logs are files; see ocictl logs",
+    ("log-driver", "journald"): "logs are files; see ocictl logs",
+    ("log-driver", "syslog"): "logs are files; see ocictl logs",
+}
 # Option -> member of the request, and the parser of each of its values.
 _PARSED = {
     "tmpfs": ("tmpfs", container_values.tmpfs),

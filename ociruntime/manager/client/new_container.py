@@ -116,17 +116,27 @@ SPEC_OPTIONS = (
     Option("no-healthcheck"),
 )
 
-# Options of docker and podman without a counterpart: refused by name, not with a suggestion.
-_ELSEWHERE = (
-    *("blkio-weight", "cgroup-parent", "cgroupns", "domainname", "gpus"),
-    *("ip", "link", "log-driver", "log-opt", "mac-address"),
-    *("oom-kill-disable", "pid", "platform", "publish-all", "storage-opt"),
-    *("userns", "uts", "volumes-from"),
-    *("health-cmd", "health-interval", "health-retries", "health-start-period"),
-    "health-timeout",
-)
+# Options of docker and podman that are refused by name, and why.
+_ELSEWHERE = {
+    "blkio-weight": "block I/O is not limited",
+    "cgroup-parent": "a container's cgroup is that of its pod, /ocipod-UUID",
+    "gpus": "use --device for the device files, and -v for the driver's libraries",
+    "ip": "the network chooses the address; see ocictl inspect",
+    "link": "containers of one network reach each other; see --add-host",
+    "log-opt": "logs are files of 10 MiB, and the old one is kept",
+    "mac-address": "the network chooses the address",
+    "oom-kill-disable": "a container out of memory would hang; see --oom-score-adj",
+    "publish-all": "publish each port with -p",
+    "storage-opt": "the size of a container's files is not limited",
+    "volumes-from": "mount each volume with -v",
+    **dict.fromkeys(
+        ("health-cmd", "health-interval", "health-retries", "health-start-period"),
+        "health checks are not run; see --restart",
+    ),
+    "health-timeout": "health checks are not run; see --restart",
+}
 REFUSED_OPTIONS = tuple(
-    Option(name, value="ocictl has no such option of docker", kind="refused") for name in _ELSEWHERE
+    Option(name, value=reason, kind="refused") for name, reason in _ELSEWHERE.items()
 )
 
 _HIGHEST_PORT = 65535

@@ -12,7 +12,7 @@ It is checked by a table, and translated into the requests that ``ocipod`` reads
      "stop_signal", "stop_timeout", "auto_remove", "pull_policy", "insecure": [...],
      "ulimits": [{"name", "soft", "hard"}], "sysctls": {NAME: VALUE},
      "tmpfs": [{"target", "options": [...]}], "memory_swap": bytes, "memory_reservation": bytes,
-     "devices": [{"source", "target", "access"}], "privileged",
+     "pid", "uts", "domainname", "devices": [{"source", "target", "access"}], "privileged",
      "cpu_quota": microseconds, "cpu_period": microseconds, "cpuset_cpus", "cpuset_mems"}
 
 Only ``image`` or ``rootfs`` is required.  Unknown members are refused.
@@ -86,10 +86,12 @@ _UNCHANGED_FOR_POD = {
     "dns_search": "dns_search",
     "dns_options": "dns_opt",
     "shm_size": "shm_size",
+    "domainname": "domainname",
     "sysctls": "sysctl",
 }
 UNCONFINED = "unconfined"
 _IPC = {"private": "private", "host": "parent"}
+_HOST = "host"  # value of the members pid and uts
 _NO_FILTER = {"mode": "remove", "set": [EMPTY]}
 # Members that a spec may leave out.
 DEFAULTS: dict[str, Any] = {
@@ -118,6 +120,9 @@ def check_spec(spec: object) -> Spec:
     if given.get("ports") and given.get("network") in _WITHOUT_PORTS:
         hint = "leave out the ports, or use another network"
         raise BadRequest("ports", f"network {given['network']} cannot forward ports", hint)
+    for name in ("hostname", "domainname"):
+        if name in given and given.get("uts") == _HOST:
+            raise BadRequest(name, "cannot be set for a container that has the host's name")
     _check_limits(given)
     _check_sysctls(given)
     for index, volume in enumerate(given.get("volumes") or ()):
@@ -263,6 +268,9 @@ _MEMBERS: checks.Members = {
     "dns_options": checks.list_of(checks.nonempty),
     "hosts": checks.list_of(_host),
     "ipc": checks.one_of(*_IPC),
+    "pid": checks.one_of("private", _HOST),
+    "uts": checks.one_of("private", _HOST),
+    "domainname": requests.host_name,
     "shm_size": requests.size,
     "memory": requests.size,
     "cpus": checks.number(*(limit / 1000 for limit in CPU_RANGE), whole=False),
@@ -354,7 +362,7 @@ def pod_requests(
 
 def _host_name(spec: Spec, container_id: str) -> str:
     """Return the container's hostname; the default is the host's if they share the network."""
-    is_shared = setting(spec, "network") == "host"
+    is_shared = _HOST in (setting(spec, "network"), spec.get("uts"))
     default = os.uname().nodename if is_shared else container_id[:_SHORT]
     return str(spec.get("hostname") or default)
 
@@ -373,7 +381,9 @@ def _sandbox(spec: Spec, container_id: str, host_name: str) -> SandboxRequest:
         keep=True,
         annotation={ANNOTATION: container_id},
         net=_parts(setting(spec, "network")),
-        hostname=host_name,
+        hostname="" if spec.get("uts") == _HOST else host_name,
+        pid="parent" if spec.get("pid") == _HOST else "private",
+        uts="parent" if spec.get("uts") == _HOST else "private",
         dns=[word for text in spec.get("dns") or () for word in _parts(text)],
         hosts_entry=[f"{one['address']}={one['name']}" for one in spec.get("hosts") or ()],
         ipc=_IPC[spec["ipc"]] if "ipc" in spec else "auto",

@@ -70,6 +70,7 @@ class AppFacts:
         "cgroup_namespace",
         "controllers",
         "devices",
+        "domainname",
         "environment",
         "filesystems",
         "flavour",
@@ -108,6 +109,7 @@ class AppFacts:
         self.host_devices: list[Json] = []  # as of host_devices.found
         self.binds: list[tuple[str, str]] = []
         self.hostname = ""
+        self.domainname = ""
         self.insecure: frozenset[str] = frozenset()
         self.private_users: tuple[int, int] | None = None
         self.terminal = False
@@ -154,8 +156,11 @@ def app_config(manifest: Json, app_name: str, image_config: Json, facts: AppFact
         linux["devices"] = [
             {name: one[name] for name in _DEVICE_MEMBERS} for one in facts.host_devices
         ]
-    if sysctls := isolators.sysctls(manifest.get("isolators", [])):
-        linux["sysctl"] = dict(sysctls)
+    sysctls = dict(isolators.sysctls(manifest.get("isolators", [])))
+    if facts.domainname and "uts" in facts.namespaces:
+        sysctls["kernel.domainname"] = facts.domainname  # runc knows no member domainname
+    if sysctls:
+        linux["sysctl"] = sysctls
     wanted = app.get("isolators", [])
     if "paths" not in facts.insecure and not _is_privileged(wanted, facts):
         linux["maskedPaths"] = [*MASKED, *facts.filesystems]

@@ -86,6 +86,7 @@ def _fill(
     facts.capabilities = CAPABILITIES[: last_capability() + 1]
     facts.insecure = frozenset(settings.get("insecure", ()))
     facts.hostname = settings.get("hostname") or ""
+    facts.domainname = settings.get("domainname") or ""
     users = settings.get("private_users")
     facts.private_users = (users["shift"], users["count"]) if users else None
     streams = app.get("streams", {})

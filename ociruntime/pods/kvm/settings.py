@@ -214,7 +214,8 @@ def check_networks(networks: list[tuple[str, str]], ipc: str) -> None:
             hint = "choose another network"
             raise UsageError("--net=host: a virtual machine cannot have the host's network", hint)
     if ipc == "parent":
-        raise UsageError("--ipc=parent: a virtual machine cannot share memory with the host")
+        message = "a virtual machine cannot share memory, processes or its name with the host"
+        raise UsageError(f"--ipc, --pid or --uts=parent: {message}")
 
 
 def check_manifest(manifest: dict[str, Any]) -> None:

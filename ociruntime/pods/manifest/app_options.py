@@ -168,6 +168,21 @@ RUN_OPTIONS = (
         details=("parent shares the IPC namespace and /dev/shm of the host; auto means private."),
     ),
     Option(
+        "pid",
+        "PID namespace (default: private)",
+        "private|parent",
+        kind="choice",
+        details="parent shows the apps all processes of the host, and lets them send signals.",
+    ),
+    Option(
+        "uts",
+        "UTS namespace (default: private)",
+        "private|parent",
+        kind="choice",
+        details="parent shares the host's hostname. Conflicts with --hostname and --domainname.",
+    ),
+    Option("domainname", "NIS domain name of the pod", "NAME"),
+    Option(
         "shm-size",
         "size of /dev/shm (default: 64M)",
         "SIZE",

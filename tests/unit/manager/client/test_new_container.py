@@ -12,6 +12,7 @@ from ociruntime.base.errors import HostError, UsageError
 from ociruntime.commandline.parser import Arguments, parse
 from ociruntime.images.model.reference import parse as image_reference
 from ociruntime.manager.client.new_container import (
+    REFUSED_OPTIONS,
     SPEC_OPTIONS,
     absolute_image,
     environment,
@@ -239,6 +240,43 @@ def test_further_limits() -> None:
         "cpuset_mems": "0",
     }
     assert asked("--memory-swap=0", "--cpu-quota=0", "busybox") == {"image": "busybox"}
+
+
+def test_namespaces() -> None:
+    words = ("--pid=host", "--uts", "host", "--domainname=example.org")
+    defaults = ("--cgroupns=private", "--userns=host", "--log-driver=json-file")
+    assert asked(*words, *defaults, "busybox") == {
+        "image": "busybox",
+        "pid": "host",
+        "uts": "host",
+        "domainname": "example.org",
+    }
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("--pid=container:web", "a container's processes end with its own pod"),
+        ("--pid=no", "possible: private, host"),
+        ("--uts=container:web", "possible: private, host"),
+        ("--cgroupns=host", "a container sees its own cgroups only"),
+        ("--userns=keep-id", "possible: host"),
+        ("--log-driver=none", "the output is always logged"),
+        ("--log-driver=fluentd", "possible: json-file"),
+    ],
+)
+def test_reasons(word: str, reason: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        asked(word, "busybox")
+    assert str(refused.value).startswith(f"{word} is not supported ({reason}")
+
+
+def test_every_refused_option_has_a_reason() -> None:
+    for option in REFUSED_OPTIONS:
+        with pytest.raises(UsageError) as refused:
+            parse([f"--{option.name}=x", "busybox"], (REFUSED_OPTIONS,), Arguments())
+        assert str(refused.value) == f"--{option.name} is not supported ({option.value})"
+        assert len(option.value.split()) > 3
 
 
 def test_devices() -> None:

@@ -133,6 +133,9 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"pull_policy": "new"}, 'pull_policy: unknown value "new"'),
     ({"stop_signal": "SIGNOTHING"}, "stop_signal: "),
     ({"insecure": ["x"]}, 'insecure[0]: unknown value "x"'),
+    ({"pid": "container:web"}, 'pid: unknown value "container:web"'),
+    ({"uts": "host", "hostname": "x"}, "hostname: cannot be set for a container that has the host"),
+    ({"uts": "host", "domainname": "x"}, "domainname: cannot be set for a container"),
     ({"memory_swap": -1}, "memory_swap: needs a memory limit"),
     ({"memory": 8192, "memory_swap": 4096}, "memory_swap: below the memory limit"),
     ({"cpus": 1, "cpu_quota": 5000}, "cpus: cannot be combined with cpu_quota"),
@@ -276,6 +279,18 @@ def test_of_the_app() -> None:
     }
     terminal = {"stdin": "tty", "stdout": "tty", "stderr": "tty"}
     assert add(tty=True, stdin=True) == {"environment": {}, **terminal}
+
+
+def test_namespaces_of_the_host() -> None:
+    assert sandbox(pid="host", domainname="example.org") == {
+        "net": ["default"],
+        "hostname": ID[:12],
+        "pid": "parent",
+        "domainname": "example.org",
+    }
+    pod, app = requests(uts="host")
+    assert (pod["uts"], "hostname" in pod) == ("parent", False)
+    assert app["environment"] == {"HOSTNAME": os.uname().nodename}
 
 
 def test_further_limits() -> None:

@@ -88,6 +88,9 @@ PODS: tuple[tuple[str, Any], ...] = (
     ("--hostname=web.lan", "web.lan"),
     ("--hostname=my_host", "my_host"),
     ("--set-env=A=", {"A": ""}),
+    ("--pid=parent", "parent"),
+    ("--uts=parent", "parent"),
+    ("--domainname=example.org", "example.org"),
     ("--sysctl=net.core.somaxconn=99", {"net.core.somaxconn": "99"}),
 )
 
@@ -203,6 +206,8 @@ def test_wrong_members_of_an_app(member: str, value: object, message: str) -> No
         ("dns", ["x"], 'dns: invalid name server "x"'),
         ("hostname", "-x", 'hostname: invalid hostname "-x"'),
         ("detach", "yes", "detach: must be true or false"),
+        ("pid", "host", 'pid: unknown value "host"'),
+        ("domainname", "-x", 'domainname: invalid hostname "-x"'),
         ("sysctl", {"kernel.panic": "1"}, 'sysctl: "kernel.panic" belongs to no namespace'),
         ("sysctl", {"net.": "1"}, 'sysctl: "net." belongs to no namespace'),
         ("sysctl", {"net/core/somaxconn": "1"}, "sysctl: "),
