@@ -12,6 +12,8 @@ import pytest
 
 from tests.support import cgroupfs, processes
 from tests.support.daemon import Daemon
+from tests.support.images import MACHINE
+from tests.support.pod_images import busybox
 from tests.support.terminal import PtyCommand
 
 
@@ -238,7 +240,7 @@ def test_the_environment_is_that_of_docker(daemon: Daemon, shell_root: str) -> N
 
 
 def test_a_terminal_without_input(daemon: Daemon, shell_root: str) -> None:
-    """As with docker, also without a terminal of our own; its size follows ours if there is one."""
+    """It needs no terminal of ours; if there is one, its size follows."""
     script = "[ -t 0 ] && [ -t 1 ] && echo terminal"
     assert seen(daemon, shell_root, "-t", script=script) == ["terminal"]
     words = ("run", "-t", "--rm", f"--rootfs={shell_root}", "--network=none", "/bin/busybox", "sh")
@@ -293,3 +295,16 @@ def test_processes_of_the_host(daemon: Daemon, shell_root: str) -> None:
     os.kill(json.loads((pod / "monitor.json").read_text())["pid"], signal.SIGKILL)
     assert processes.until(lambda: not any(processes.alive(one) for one in pids))
     daemon.wait_for(made, "stopped")
+
+
+def test_a_platform(daemon: Daemon, work: Path) -> None:
+    image = busybox(work)
+    words = ("run", "--rm", "--network=none")
+    echo = ("/bin/sh", "-c", "echo here")
+    own = f"--platform=linux/{MACHINE}"
+    assert daemon.ctl(*words, own, image, *echo).ok().out == "here\n"
+    other = daemon.ctl(*words, "--platform=linux/s390x", image, *echo)
+    assert (other.status, "not for linux/s390x" in other.err) == (125, True), other
+    daemon.ctl("pull", own, image).ok()
+    daemon.ctl("pull", "--platform=linux/s390x", image).failed("not for linux/s390x")
+    daemon.ctl("pull", "--platform=--help", image).failed("invalid platform")

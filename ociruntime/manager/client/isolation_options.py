@@ -63,6 +63,7 @@ ISOLATION_OPTIONS = (
     Option("pid", "PID namespace", "private|host", completed=False),
     Option("uts", "UTS namespace", "private|host", completed=False),
     Option("domainname", "NIS domain name of the container", "NAME"),
+    Option("platform", "platform of the image (default: the host's)", "linux/ARCH"),
     # The defaults, for docker's users.
     Option("cgroupns", value="private", completed=False),
     Option("userns", value="host", completed=False),
@@ -129,6 +130,7 @@ def isolation_of(arguments: Arguments) -> Spec:
     for option in ("cgroupns", "userns", "log-driver"):
         _one_of(arguments, option)
     spec["domainname"] = arguments.text("domainname")
+    spec["platform"] = arguments.text("platform")
     # 0 and an empty text are docker's "not set".
     return {member: value for member, value in spec.items() if value}
 

@@ -13,7 +13,8 @@ It is checked by a table, and translated into the requests that ``ocipod`` reads
      "ulimits": [{"name", "soft", "hard"}], "sysctls": {NAME: VALUE},
      "tmpfs": [{"target", "options": [...]}], "memory_swap": bytes, "memory_reservation": bytes,
      "pid", "uts", "domainname", "devices": [{"source", "target", "access"}], "privileged",
-     "cpu_quota": microseconds, "cpu_period": microseconds, "cpuset_cpus", "cpuset_mems"}
+     "platform", "cpu_quota": microseconds, "cpu_period": microseconds, "cpuset_cpus",
+     "cpuset_mems"}
 
 Only ``image`` or ``rootfs`` is required.  Unknown members are refused.
 """
@@ -29,6 +30,7 @@ from ociruntime.base.errors import BadRequest, ImageError, PodError
 from ociruntime.base.linux import CAPABILITIES
 from ociruntime.commandline.signal_names import signal_name
 from ociruntime.commandline.sizes import CPU_RANGE
+from ociruntime.images.model.platforms import parse_platform
 from ociruntime.images.model.reference import parse
 from ociruntime.manager.containers.names import check_name
 from ociruntime.manager.containers.pod_status import APP
@@ -111,6 +113,8 @@ def check_spec(spec: object) -> Spec:
     Raises BadRequest with the JSON path.
     """
     given = checks.check_object(spec, _MEMBERS, "the spec of the container")
+    if "platform" in given and "rootfs" in given:
+        raise BadRequest("platform", "only possible with image")
     if ("image" in given) == ("rootfs" in given):
         raise BadRequest("image", "either image or rootfs is required")
     if "rootfs" in given and not given.get("command") and not given.get("entrypoint"):
@@ -163,6 +167,15 @@ def _image(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
     checks.nonempty(where, value)
     if value.startswith("-") or value.split() != [value]:
         raise BadRequest(where, f'"{value}" is not an image reference')
+
+
+def check_platform(where: str, value: Any) -> None:  # noqa: ANN401
+    """Check the platform of an image, as in ``linux/arm64``.  Raises BadRequest."""
+    checks.nonempty(where, value)
+    try:
+        parse_platform(value)
+    except ImageError as error:
+        raise BadRequest(where, error.message, error.hint) from None
 
 
 def _capability(where: str, value: object) -> None:
@@ -285,6 +298,7 @@ _MEMBERS: checks.Members = {
     "ulimits": checks.list_of(check_ulimit),
     "devices": checks.list_of(_device),
     "privileged": checks.flag,
+    "platform": check_platform,
     "memory_swap": requests.swap_size,
     "memory_reservation": requests.size,
     "cpu_quota": checks.number(*QUOTA_RANGE),
@@ -315,7 +329,12 @@ def fetch_args(spec: Spec) -> list[str]:
         # The directory may have changed since it was last made an image of.
         return ["fetch", "--full", "--pull-policy=update", f"dir:{spec['rootfs']}"]
     policy = PULL_POLICIES[setting(spec, "pull_policy")]
-    return ["fetch", "--full", f"--pull-policy={policy}", spec["image"]]
+    return ["fetch", "--full", f"--pull-policy={policy}", *platform_args(spec), spec["image"]]
+
+
+def platform_args(spec: Spec) -> list[str]:
+    """Return the option of ``ocipod fetch`` for the platform of a request, if it has one."""
+    return [f"--platform={spec['platform']}"] if spec.get("platform") else []
 
 
 def stored_args(spec: Spec) -> list[str]:
@@ -326,7 +345,7 @@ def stored_args(spec: Spec) -> list[str]:
     policy = setting(spec, "pull_policy")
     if "rootfs" in spec or policy == "always" or (policy != "never" and _is_local(spec["image"])):
         return []
-    return ["fetch", "--full", "--pull-policy=never", spec["image"]]
+    return ["fetch", "--full", "--pull-policy=never", *platform_args(spec), spec["image"]]
 
 
 def _is_local(image: str) -> bool:

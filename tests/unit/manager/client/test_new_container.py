@@ -243,13 +243,14 @@ def test_further_limits() -> None:
 
 
 def test_namespaces() -> None:
-    words = ("--pid=host", "--uts", "host", "--domainname=example.org")
+    words = ("--pid=host", "--uts", "host", "--domainname=example.org", "--platform=linux/amd64")
     defaults = ("--cgroupns=private", "--userns=host", "--log-driver=json-file")
     assert asked(*words, *defaults, "busybox") == {
         "image": "busybox",
         "pid": "host",
         "uts": "host",
         "domainname": "example.org",
+        "platform": "linux/amd64",
     }
 
 

@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import BadRequest
-from ociruntime.manager.containers.spec import check_spec, fetch_args, global_args, pod_requests
+from ociruntime.manager.containers.spec import (
+    check_spec,
+    fetch_args,
+    global_args,
+    pod_requests,
+    stored_args,
+)
 from ociruntime.pods.bundle.app_config import CAPABILITIES
 from ociruntime.pods.manifest.request import (
     AppRequest,
@@ -136,6 +142,9 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"pid": "container:web"}, 'pid: unknown value "container:web"'),
     ({"uts": "host", "hostname": "x"}, "hostname: cannot be set for a container that has the host"),
     ({"uts": "host", "domainname": "x"}, "domainname: cannot be set for a container"),
+    ({"platform": "windows/amd64"}, 'platform: platform "windows/amd64": only images for linux'),
+    ({"platform": "--x"}, 'platform: invalid platform "--x"'),
+    ({"image": None, "rootfs": "/srv", "platform": "linux/amd64"}, "platform: only possible with"),
     ({"memory_swap": -1}, "memory_swap: needs a memory limit"),
     ({"memory": 8192, "memory_swap": 4096}, "memory_swap: below the memory limit"),
     ({"cpus": 1, "cpu_quota": 5000}, "cpus: cannot be combined with cpu_quota"),
@@ -357,6 +366,9 @@ def test_fetching() -> None:
     assert fetch_args(IMAGE) == ["fetch", "--full", "--pull-policy=new", "busybox"]
     assert fetch_args(IMAGE | {"pull_policy": "always"})[2] == "--pull-policy=update"
     assert fetch_args({"rootfs": "/r"}) == ["fetch", "--full", "--pull-policy=update", "dir:/r"]
+    chosen = fetch_args(IMAGE | {"platform": "linux/arm64"})
+    assert chosen == [*fetch_args(IMAGE)[:3], "--platform=linux/arm64", "busybox"]
+    assert stored_args(IMAGE | {"platform": "linux/arm64"})[3] == "--platform=linux/arm64"
     both = ["--insecure-options=image,tls"]
     assert global_args({"insecure": ["tls"]}, ("image",), ("http", "tls")) == both
     # Allowed by the daemon that made the container, and not by this one.
