@@ -80,7 +80,7 @@ ISOLATION_OPTIONS = (
     ),
     Option(
         "privileged",
-        "give the container the privileges of the host's root",
+        "grant all privileges of the host's root",
         details=(
             "All capabilities and devices, no seccomp filter, nothing masked, /sys and its "
             "cgroups writable: the container can take over the host."

@@ -247,6 +247,31 @@ def run_attach(connection: Connection, arguments: Arguments) -> int:
 
 # ``--net`` is an alias that docker and podman know.
 NEW_OPTIONS = (*SPEC_OPTIONS, Option("net", value="NAME"), *REFUSED_OPTIONS)
+_GROUPS = (
+    ("files and devices", ("volume", "mount", "tmpfs", "read-only", "device")),
+    (
+        "network and names",
+        (
+            *("network", "publish", "hostname", "domainname", "dns", "dns-search", "dns-option"),
+            "add-host",
+        ),
+    ),
+    (
+        "limits",
+        (
+            *("memory", "memory-swap", "memory-reservation", "shm-size", "cpus", "cpu-shares"),
+            *("cpu-quota", "cpu-period", "cpuset-cpus", "cpuset-mems", "pids-limit", "ulimit"),
+            "oom-score-adj",
+        ),
+    ),
+    (
+        "privileges and namespaces",
+        (
+            *("group-add", "cap-add", "cap-drop", "security-opt", "privileged", "sysctl"),
+            *("ipc", "pid", "uts"),
+        ),
+    ),
+)
 COMMANDS = (
     Command(
         "run IMAGE [COMMAND [ARG]...]",
@@ -258,6 +283,7 @@ COMMANDS = (
             DETACH_KEYS_OPTION,
             *NEW_OPTIONS,
         ),
+        option_groups=_GROUPS,
         options_end=1,
         details="With --rootfs there is no IMAGE: all arguments are the command.",
         examples=(
@@ -284,6 +310,7 @@ COMMANDS = (
         run_create,
         fewest=0,
         options=NEW_OPTIONS,
+        option_groups=_GROUPS,
         options_end=1,
         details="With --rootfs there is no IMAGE: all arguments are the command.",
         examples=(

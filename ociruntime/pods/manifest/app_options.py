@@ -349,7 +349,7 @@ APP_OPTIONS = (
     ),
     Option(
         "privileged",
-        "give the app the privileges of the host's root",
+        "grant all privileges of the host's root",
         details=(
             "All capabilities and devices, no seccomp filter, nothing masked, /sys and its "
             "cgroups writable: the app can take over the host."
