@@ -177,16 +177,19 @@ def test_what_is_no_device(daemon: Daemon, shell_root: str, work: Path) -> None:
     assert daemon.list() == []
 
 
-def test_a_link_in_the_image_leads_no_device_out(daemon: Daemon, shell_root: str) -> None:
+def test_links_in_the_image_lead_nothing_out(daemon: Daemon, shell_root: str) -> None:
     """The path in the container is resolved in its root, links included."""
     before = sorted(Path("/dev").iterdir())
     (Path(shell_root) / "out").symlink_to("/../../../../dev")
     (Path(shell_root) / "up").symlink_to("../../../../../../tmp")
     options = ("--device=/dev/full:/out/escaped", "--device=/dev/full:/up/escaped")
-    lines = seen(daemon, shell_root, *options, script="ls /dev/escaped /tmp/escaped")
-    assert lines == ["/dev/escaped", "/tmp/escaped"]
+    options = (*options, "--tmpfs=/up/mounted:size=64k")
+    script = "ls /dev/escaped /tmp/escaped; grep -c '^tmpfs /tmp/mounted' /proc/self/mounts"
+    lines = seen(daemon, shell_root, *options, script=script.replace("grep", "/bin/busybox grep"))
+    assert lines == ["/dev/escaped", "/tmp/escaped", "1"]
     assert sorted(Path("/dev").iterdir()) == before
     assert not Path("/tmp/escaped").exists()
+    assert not Path("/tmp/mounted").exists()
 
 
 def test_privileged(daemon: Daemon, shell_root: str) -> None:
