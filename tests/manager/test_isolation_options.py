@@ -249,14 +249,25 @@ def test_a_terminal_without_input(daemon: Daemon, shell_root: str) -> None:
     words = ("run", "-t", "--rm", f"--rootfs={shell_root}", "--network=none", "/bin/busybox", "sh")
     script = (
         "cd /bin; trap 'busybox stty size; exit' WINCH; busybox stty size; "
-        "while :; do sleep 0.1; done"
+        "while :; do sleep 0.1; echo tick; done"
     )
     command = PtyCommand([*daemon.client, *words, "-c", script], rows=31, columns=71)
     try:
         command.terminal.read_until("31 71")
         command.terminal.write("nobody reads this\n")
+        (made,) = daemon.list()
+        viewer = PtyCommand([*daemon.client, "attach", "--no-stdin", made["id"]], rows=5, columns=9)
+        try:
+            viewer.terminal.read_until("tick")
+            viewer.terminal.resize(6, 9)
+            viewer.terminal.seen = b""
+            viewer.terminal.read_until("tick")
+        finally:
+            os.kill(viewer.pid, signal.SIGKILL)
+            os.waitpid(viewer.pid, 0)
+            viewer.close()
         command.terminal.resize(32, 72)
-        command.terminal.read_until("32 72")
+        assert " 9\r" not in command.terminal.read_until("32 72")
         assert command.wait() == 0
     finally:
         command.close()

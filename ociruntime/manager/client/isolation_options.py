@@ -121,14 +121,14 @@ def isolation_of(arguments: Arguments) -> Spec:
         if text := arguments.text(option):
             spec[option.replace("-", "_")] = byte_count(text, option)
     for option in ("cpu-quota", "cpu-period"):
-        spec[option.replace("-", "_")] = arguments.number(option)
+        spec[option.replace("-", "_")] = max(arguments.number(option), 0)
     for option in ("cpuset-cpus", "cpuset-mems", "domainname", "platform"):
         spec[option.replace("-", "_")] = arguments.text(option)
     for option in _POSSIBLE:
         value = _one_of(arguments, option)
         if option not in _FIXED:
             spec[option] = value
-    # 0 and an empty text are docker's "not set".
+    # 0, a negative time and an empty text are docker's "not set".
     return {member: value for member, value in spec.items() if value}
 
 

@@ -168,6 +168,7 @@ def run_run_prepared(context: Context, arguments: Arguments) -> int:
     pod = open_pod(context.directory, arguments.positional[0])
     require_prepared(pod)
     manifest, config = read_manifest(pod), read_runtime_config(pod)
+    request.private_users = bool(config["private_users"])
     settings = run_settings(request, pod.uuid, config["flavor"])
     check_network(manifest, [name for name, _ in settings["net"]])
     check_sysctls(manifest, settings)
