@@ -276,15 +276,17 @@ def global_args(
     return [f"--insecure-options={','.join(checks)}"] if checks else []
 
 
-def pod_requests(
+def pod_request(
     spec: Spec, container_id: str, image_id: str, volume: Callable[[str], str]
-) -> tuple[SandboxRequest, AppRequest]:
-    """Return the requests for the container's pod and for its app.
+) -> SandboxRequest:
+    """Return the request for the container's pod with its app.
 
     ``volume`` maps the name of a volume to its directory.
     """
     host_name = _host_name(spec, container_id)
-    return _sandbox(spec, container_id, host_name), _app(spec, image_id, host_name, volume)
+    pod = _sandbox(spec, container_id, host_name)
+    pod.apps.append(_app(spec, image_id, host_name, volume))
+    return pod
 
 
 def _host_name(spec: Spec, container_id: str) -> str:
@@ -304,8 +306,9 @@ def _sandbox(spec: Spec, container_id: str, host_name: str) -> SandboxRequest:
         for port in spec.get("ports") or ()
     ]
     return SandboxRequest(
-        detach=True,
+        prepare=True,
         keep=True,
+        on_exit="halt",
         annotation={ANNOTATION: container_id},
         net=_parts(setting(spec, "network")),
         hostname=host_name,

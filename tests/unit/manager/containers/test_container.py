@@ -20,7 +20,7 @@ class ExitedPod:
     def status(self) -> PodStatus:
         last = LastRun(started_at="2026-01-01T00:00:00Z", finished_at="2026-01-01T00:00:01Z")
         last.exit_code = 3
-        return PodStatus("running", "exited", last)
+        return PodStatus("exited", "exited", last)
 
 
 class FakeEngine:
