@@ -172,7 +172,7 @@ def layer_names(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("squash", [[], ["--squash"]])
 def test_a_pod_stays_until_it_is_exported(ocipod: Ocipod, work: Path, squash: list[str]) -> None:
-    """gc and rm leave it alone meanwhile."""
+    """Neither gc nor rm touches it meanwhile."""
     ocipod("run", "--net=none", busybox(work), "--name=a", *shell("echo x >/new")).ok()
     (uuid,) = ocipod.pods()
     target = work / "new.tar"
