@@ -111,6 +111,9 @@ def test_an_index_in_a_layout(ocipod: Ocipod, built: images.BuiltImage, work: Pa
     index = images.make_index_layout(work / "l", [foreign, built])
     assert ocipod("fetch", "--full", f"oci:{work}/l:latest").ok().out == f"{built.id}\n"
     assert found(ocipod, built.id).index == index
+    words = ("fetch", "--full", f"oci:{work}/l:latest")
+    assert ocipod(*words, "--platform=linux/s390x").ok().out == f"{foreign.id}\n"
+    assert ocipod(*words).ok().out == f"{built.id}\n"
 
 
 def make_tree(tree: Path) -> None:

@@ -78,6 +78,7 @@ class Session:
 
             self._terminal = Terminal(0, owned=False)
             self._terminal.make_raw()
+        if self._tty and os.isatty(0):
             _signal.signal(_signal.SIGWINCH, lambda *_: self._send_size())
             self._send_size()
         awake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)

@@ -9,7 +9,12 @@ It is checked by a table, and translated into the requests that ``ocipod`` reads
      "shm_size": bytes, "memory": bytes, "cpus", "cpu_shares", "pids_limit", "oom_score_adj",
      "group_add": [gid], "cap_add": [...], "cap_drop": [...], "no_new_privileges", "seccomp",
      "read_only", "tty", "stdin", "labels": {NAME: VALUE}, "restart_policy": {"name", "maximum"},
-     "stop_signal", "stop_timeout", "auto_remove", "pull_policy", "insecure": [...]}
+     "stop_signal", "stop_timeout", "auto_remove", "pull_policy", "insecure": [...],
+     "ulimits": [{"name", "soft", "hard"}], "sysctls": {NAME: VALUE},
+     "tmpfs": [{"target", "options": [...]}], "memory_swap": bytes, "memory_reservation": bytes,
+     "pid", "uts", "domainname", "devices": [{"source", "target", "access"}], "privileged",
+     "platform", "cpu_quota": microseconds, "cpu_period": microseconds, "cpuset_cpus",
+     "cpuset_mems"}
 
 Only ``image`` or ``rootfs`` is required.  Unknown members are refused.
 """
@@ -21,19 +26,28 @@ from collections.abc import Callable
 from typing import Any
 
 from ociruntime.base import checks
-from ociruntime.base.errors import BadRequest, ImageError
+from ociruntime.base.errors import BadRequest, ImageError, PodError
 from ociruntime.base.linux import CAPABILITIES
 from ociruntime.commandline.signal_names import signal_name
 from ociruntime.commandline.sizes import CPU_RANGE
+from ociruntime.images.model.platforms import parse_platform
 from ociruntime.images.model.reference import parse
 from ociruntime.manager.containers.names import check_name
 from ociruntime.manager.containers.pod_status import APP
 from ociruntime.pods.bundle.app_config import CAPABILITIES as DEFAULT_CAPABILITIES
+from ociruntime.pods.bundle.host_devices import check_source
 from ociruntime.pods.manifest import request as requests
 from ociruntime.pods.manifest import volumes
-from ociruntime.pods.manifest.isolators import SHARES_RANGE
+from ociruntime.pods.manifest.isolators import PERIOD_RANGE, QUOTA_RANGE, SHARES_RANGE
+from ociruntime.pods.manifest.kernel_settings import (
+    check_cpu_list,
+    check_sysctls,
+    check_ulimit,
+    namespace_of,
+)
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 from ociruntime.pods.manifest.seccomp import EMPTY
+from ociruntime.pods.manifest.tmpfs_and_devices import check_device, check_tmpfs
 
 Spec = dict[str, Any]
 
@@ -58,15 +72,28 @@ _UNCHANGED = {
     "oom_score_adj": "oom_score_adj",
     "group_add": "supplementary_gids",
     "no_new_privileges": "no_new_privileges",
+    "ulimits": "ulimit",
+    "devices": "device",
+    "privileged": "privileged",
+    "memory_swap": "memory_swap",
+    "memory_reservation": "memory_reservation",
+    "cpu_quota": "cpu_quota",
+    "cpu_period": "cpu_period",
+    "cpuset_cpus": "cpuset_cpus",
+    "cpuset_mems": "cpuset_mems",
+    "tmpfs": "tmpfs",
 }
 # The same for the request of its pod.
 _UNCHANGED_FOR_POD = {
     "dns_search": "dns_search",
     "dns_options": "dns_opt",
     "shm_size": "shm_size",
+    "domainname": "domainname",
+    "sysctls": "sysctl",
 }
 UNCONFINED = "unconfined"
 _IPC = {"private": "private", "host": "parent"}
+_HOST = "host"  # value of the members pid and uts
 _NO_FILTER = {"mode": "remove", "set": [EMPTY]}
 # Members that a spec may leave out.
 DEFAULTS: dict[str, Any] = {
@@ -86,6 +113,8 @@ def check_spec(spec: object) -> Spec:
     Raises BadRequest with the JSON path.
     """
     given = checks.check_object(spec, _MEMBERS, "the spec of the container")
+    if "platform" in given and "rootfs" in given:
+        raise BadRequest("platform", "only possible with image")
     if ("image" in given) == ("rootfs" in given):
         raise BadRequest("image", "either image or rootfs is required")
     if "rootfs" in given and not given.get("command") and not given.get("entrypoint"):
@@ -95,12 +124,38 @@ def check_spec(spec: object) -> Spec:
     if given.get("ports") and given.get("network") in _WITHOUT_PORTS:
         hint = "leave out the ports, or use another network"
         raise BadRequest("ports", f"network {given['network']} cannot forward ports", hint)
+    for name in ("hostname", "domainname"):
+        if name in given and given.get("uts") == _HOST:
+            raise BadRequest(name, "cannot be set for a container that has the host's name")
+    _check_limits(given)
+    _check_sysctls(given)
     for index, volume in enumerate(given.get("volumes") or ()):
         source = volume.get("source")
         if source is not None and not os.path.exists(source):
             hint = "create it first, or use a named volume"
             raise BadRequest(f"volumes[{index}].source", f"{source} not found on this host", hint)
     return given
+
+
+def _check_limits(spec: Spec) -> None:
+    """Refuse limits that contradict one another."""
+    swap, memory = spec.get("memory_swap"), spec.get("memory")
+    if swap is not None and memory is None:
+        raise BadRequest("memory_swap", "needs a memory limit", "it counts memory and swap")
+    if swap is not None and 0 <= swap < memory:
+        raise BadRequest("memory_swap", "below the memory limit", "it counts memory and swap")
+    if "cpus" in spec and ("cpu_quota" in spec or "cpu_period" in spec):
+        raise BadRequest("cpus", "cannot be combined with cpu_quota and cpu_period")
+
+
+def _check_sysctls(spec: Spec) -> None:
+    """Refuse kernel parameters of namespaces that the container shares with the host."""
+    shared = {"network": spec.get("network"), "ipc": spec.get("ipc")}
+    for name in spec.get("sysctls") or ():
+        kind = namespace_of(name)
+        if shared[kind] == "host":
+            message = f'"{name}" would change the host, because the container uses its {kind}'
+            raise BadRequest("sysctls", message)
 
 
 def setting(spec: Spec, name: str) -> Any:  # noqa: ANN401 - JSON
@@ -112,6 +167,15 @@ def _image(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
     checks.nonempty(where, value)
     if value.startswith("-") or value.split() != [value]:
         raise BadRequest(where, f'"{value}" is not an image reference')
+
+
+def check_platform(where: str, value: Any) -> None:  # noqa: ANN401
+    """Check the platform of an image, as in ``linux/arm64``.  Raises BadRequest."""
+    checks.nonempty(where, value)
+    try:
+        parse_platform(value)
+    except ImageError as error:
+        raise BadRequest(where, error.message, error.hint) from None
 
 
 def _capability(where: str, value: object) -> None:
@@ -171,6 +235,14 @@ def _volume(where: str, value: Any) -> None:  # noqa: ANN401
         raise BadRequest(where, "either source or name is required")
 
 
+def _device(where: str, value: Any) -> None:  # noqa: ANN401
+    check_device(where, value)
+    try:
+        check_source(value["source"])
+    except PodError as error:
+        raise BadRequest(f"{where}.source", error.message) from None
+
+
 def _policy(where: str, value: Any) -> None:  # noqa: ANN401
     names = checks.one_of(NO, ON_FAILURE, ALWAYS, UNLESS_STOPPED)
     members = {"name": names, "maximum": checks.number(0, 1 << 31)}
@@ -209,6 +281,9 @@ _MEMBERS: checks.Members = {
     "dns_options": checks.list_of(checks.nonempty),
     "hosts": checks.list_of(_host),
     "ipc": checks.one_of(*_IPC),
+    "pid": checks.one_of("private", _HOST),
+    "uts": checks.one_of("private", _HOST),
+    "domainname": requests.host_name,
     "shm_size": requests.size,
     "memory": requests.size,
     "cpus": checks.number(*(limit / 1000 for limit in CPU_RANGE), whole=False),
@@ -220,6 +295,18 @@ _MEMBERS: checks.Members = {
     "cap_drop": checks.list_of(_capability),
     "no_new_privileges": checks.flag,
     "seccomp": checks.one_of(UNCONFINED),
+    "ulimits": checks.list_of(check_ulimit),
+    "devices": checks.list_of(_device),
+    "privileged": checks.flag,
+    "platform": check_platform,
+    "memory_swap": requests.swap_size,
+    "memory_reservation": requests.size,
+    "cpu_quota": checks.number(*QUOTA_RANGE),
+    "cpu_period": checks.number(*PERIOD_RANGE),
+    "cpuset_cpus": check_cpu_list,
+    "cpuset_mems": check_cpu_list,
+    "sysctls": check_sysctls,
+    "tmpfs": checks.list_of(check_tmpfs),
     "read_only": checks.flag,
     "tty": checks.flag,
     "stdin": checks.flag,
@@ -242,7 +329,12 @@ def fetch_args(spec: Spec) -> list[str]:
         # The directory may have changed since it was last made an image of.
         return ["fetch", "--full", "--pull-policy=update", f"dir:{spec['rootfs']}"]
     policy = PULL_POLICIES[setting(spec, "pull_policy")]
-    return ["fetch", "--full", f"--pull-policy={policy}", spec["image"]]
+    return ["fetch", "--full", f"--pull-policy={policy}", *platform_args(spec), spec["image"]]
+
+
+def platform_args(spec: Spec) -> list[str]:
+    """Return the option of ``ocipod fetch`` for the platform of a request, if it has one."""
+    return [f"--platform={spec['platform']}"] if spec.get("platform") else []
 
 
 def stored_args(spec: Spec) -> list[str]:
@@ -253,7 +345,7 @@ def stored_args(spec: Spec) -> list[str]:
     policy = setting(spec, "pull_policy")
     if "rootfs" in spec or policy == "always" or (policy != "never" and _is_local(spec["image"])):
         return []
-    return ["fetch", "--full", "--pull-policy=never", spec["image"]]
+    return ["fetch", "--full", "--pull-policy=never", *platform_args(spec), spec["image"]]
 
 
 def _is_local(image: str) -> bool:
@@ -291,7 +383,7 @@ def pod_request(
 
 def _host_name(spec: Spec, container_id: str) -> str:
     """Return the container's hostname; the default is the host's if they share the network."""
-    is_shared = setting(spec, "network") == "host"
+    is_shared = _HOST in (setting(spec, "network"), spec.get("uts"))
     default = os.uname().nodename if is_shared else container_id[:_SHORT]
     return str(spec.get("hostname") or default)
 
@@ -311,7 +403,9 @@ def _sandbox(spec: Spec, container_id: str, host_name: str) -> SandboxRequest:
         on_exit="halt",
         annotation={ANNOTATION: container_id},
         net=_parts(setting(spec, "network")),
-        hostname=host_name,
+        hostname="" if spec.get("uts") == _HOST else host_name,
+        pid="parent" if spec.get("pid") == _HOST else "private",
+        uts="parent" if spec.get("uts") == _HOST else "private",
         dns=[word for text in spec.get("dns") or () for word in _parts(text)],
         hosts_entry=[f"{one['address']}={one['name']}" for one in spec.get("hosts") or ()],
         ipc=_IPC[spec["ipc"]] if "ipc" in spec else "auto",
@@ -330,6 +424,7 @@ def _app(spec: Spec, image_id: str, host_name: str, volume: Callable[[str], str]
         arguments=arguments,
         user=user or None,
         group=spec.get("group") or group,
+        docker_environment=True,
         environment={"HOSTNAME": host_name, **(spec.get("env") or {})},
         caps_retain=_capabilities(spec),
         seccomp=_NO_FILTER if spec.get("seccomp") == UNCONFINED else None,
@@ -358,7 +453,7 @@ def _capabilities(spec: Spec) -> list[str] | None:
     if not added and not dropped:
         return None
     retained = set() if ALL in dropped else set(DEFAULT_CAPABILITIES)
-    if ALL in added:
+    if ALL in added or (spec.get("privileged") and ALL not in dropped):
         retained = set(CAPABILITIES)
     retained |= {capability(one) for one in added if one != ALL}
     retained -= {capability(one) for one in dropped if one != ALL}

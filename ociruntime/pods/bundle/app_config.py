@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from ociruntime.base.errors import PodError
-from ociruntime.pods.manifest import isolators, oci_resources, seccomp
+from ociruntime.pods.manifest import isolators, kernel_settings, oci_resources, seccomp
 from ociruntime.pods.manifest.build import app_entry
 from ociruntime.pods.manifest.environment import with_term
 from ociruntime.pods.manifest.flavours import FLAVOURS, Flavour, Mount
+from ociruntime.pods.manifest.tmpfs_and_devices import tmpfs_mount
 
 Json = dict[str, Any]
 
@@ -46,6 +47,8 @@ READONLY = (
     *("/sys/block", "/sys/bus", "/sys/class", "/sys/dev", "/sys/devices", "/sys/fs", "/sys/kernel"),
 )
 IMAGE_ANNOTATION = "org.opencontainers.image."
+_DEVICE_MEMBERS = ("path", "type", "major", "minor", "fileMode", "uid", "gid")
+_RULE_MEMBERS = ("type", "major", "minor", "access")
 _SHARED_MEMORY = ("bind", "rprivate", "nosuid", "noexec", "nodev")
 
 
@@ -67,10 +70,12 @@ class AppFacts:
         "cgroup_namespace",
         "controllers",
         "devices",
+        "domainname",
         "environment",
         "filesystems",
         "flavour",
         "gid",
+        "host_devices",
         "hostname",
         "insecure",
         "machine",
@@ -101,8 +106,10 @@ class AppFacts:
         self.filesystems: tuple[str, ...] = ()  # paths to mask, besides MASKED
         self.volumes: dict[str, str] = {}
         self.devices: dict[str, tuple[str, int, int]] = {}
+        self.host_devices: list[Json] = []  # as of host_devices.found
         self.binds: list[tuple[str, str]] = []
         self.hostname = ""
+        self.domainname = ""
         self.insecure: frozenset[str] = frozenset()
         self.private_users: tuple[int, int] | None = None
         self.terminal = False
@@ -118,6 +125,8 @@ def app_config(manifest: Json, app_name: str, image_config: Json, facts: AppFact
     entry = app_entry(manifest, app_name)
     app = entry["app"]
     confined = facts.flavour.confined
+    if _is_privileged(app.get("isolators", []), facts) and facts.private_users:
+        raise PodError(f'app "{app_name}": a privileged app cannot have a user namespace')
     granted = _granted(app.get("isolators", []), facts)
     config: Json = {
         "ociVersion": SPEC_VERSION,
@@ -143,15 +152,34 @@ def app_config(manifest: Json, app_name: str, image_config: Json, facts: AppFact
     if not confined:
         linux["rootfsPropagation"] = "rslave"
         return config
-    if "paths" not in facts.insecure:
+    if facts.host_devices and not facts.private_users:
+        linux["devices"] = [
+            {name: one[name] for name in _DEVICE_MEMBERS} for one in facts.host_devices
+        ]
+    sysctls = dict(isolators.sysctls(manifest.get("isolators", [])))
+    if facts.domainname and "uts" in facts.namespaces:
+        sysctls["kernel.domainname"] = facts.domainname  # runc knows no member domainname
+    if sysctls:
+        linux["sysctl"] = sysctls
+    wanted = app.get("isolators", [])
+    if "paths" not in facts.insecure and not _is_privileged(wanted, facts):
         linux["maskedPaths"] = [*MASKED, *facts.filesystems]
         linux["readonlyPaths"] = list(READONLY)
-    if "seccomp" not in facts.insecure:
-        wanted = app.get("isolators", [])
+    if "seccomp" not in facts.insecure and not _is_unfiltered(wanted, facts):
         profile = seccomp.profile(wanted, facts.seccomp, facts.machine, granted)
         if profile is not None:
             linux["seccomp"] = profile
     return config
+
+
+def _is_privileged(wanted: list[Json], facts: AppFacts) -> bool:
+    return facts.flavour.confined and bool(isolators.value_of(wanted, isolators.PRIVILEGED))
+
+
+def _is_unfiltered(wanted: list[Json], facts: AppFacts) -> bool:
+    """Return whether the app is privileged and has no filter of its own."""
+    filters = {isolators.RETAIN_SECCOMP, isolators.REMOVE_SECCOMP}
+    return _is_privileged(wanted, facts) and not any(one["name"] in filters for one in wanted)
 
 
 def _granted(wanted: list[Json], facts: AppFacts) -> list[str]:
@@ -162,10 +190,11 @@ def _granted(wanted: list[Json], facts: AppFacts) -> list[str]:
     if retain is not None:
         return sorted({isolators.capability(word) for word in retain["set"]})
     remove = isolators.value_of(wanted, isolators.REMOVE_CAPS)
+    usual = sorted(facts.capabilities) if _is_privileged(wanted, facts) else list(CAPABILITIES)
     if remove is None:
-        return list(CAPABILITIES)
+        return usual
     gone = {isolators.capability(word) for word in remove["set"]}
-    return [name for name in CAPABILITIES if name not in gone]
+    return [name for name in usual if name not in gone]
 
 
 def _process(app: Json, facts: AppFacts, granted: list[str]) -> Json:
@@ -192,6 +221,9 @@ def _process(app: Json, facts: AppFacts, granted: list[str]) -> Json:
     score = isolators.value_of(wanted, isolators.OOM_SCORE_ADJ)
     if score is not None and facts.flavour.confined:
         process["oomScoreAdj"] = int(score)
+    ulimits = isolators.value_of(wanted, isolators.ULIMITS)
+    if ulimits is not None:
+        process["rlimits"] = kernel_settings.rlimits(ulimits["set"])
     return process
 
 
@@ -215,8 +247,16 @@ def _namespaces(facts: AppFacts) -> list[Json]:
 
 
 def _mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
-    """Return the flavour's mounts, the pod's files, then volumes sorted by depth."""
-    made = [_kernel_mount(*row, facts) for row in facts.flavour.mounts if _is_possible(row, facts)]
+    """Return the flavour's mounts, the pod's files, then volumes and tmpfs sorted by depth."""
+    tmpfs = [tmpfs_mount(one["path"], one.get("options", [])) for one in entry.get("tmpfs", [])]
+    replaced = {one["destination"] for one in tmpfs}
+    made = [
+        _kernel_mount(*row, facts)
+        for row in facts.flavour.mounts
+        if _is_possible(row, facts) and row[0] not in replaced
+    ]
+    if _is_privileged(entry["app"].get("isolators", []), facts):
+        made = [_writable(one) if one["destination"].startswith("/sys") else one for one in made]
     volumes = {volume["name"]: volume for volume in manifest.get("volumes", [])}
     points = {point["path"]: point for point in entry["app"].get("mountPoints", [])}
     wanted = []
@@ -226,6 +266,12 @@ def _mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
             message = f'app "{entry["name"]}": mount: unknown volume "{mount["volume"]}"'
             raise PodError(message)
         wanted.append(_volume_mount(mount, volume, points.get(mount["path"], {}), facts))
+    wanted += tmpfs
+    if facts.private_users:
+        wanted += [
+            _mount(one["path"], "bind", one["source"], ["bind", "rprivate"])
+            for one in facts.host_devices
+        ]
     wanted.sort(key=lambda mount: mount["destination"].count("/"))
     taken = {mount["destination"] for mount in wanted}
     for source, destination in facts.binds:
@@ -233,6 +279,10 @@ def _mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
             options = ["bind", "rprivate"]
             made.append(_mount(destination, "bind", source, options))
     return made + wanted
+
+
+def _writable(mount: Json) -> Json:
+    return mount | {"options": [word for word in mount["options"] if word != "ro"]}
 
 
 def _is_possible(row: Mount, facts: AppFacts) -> bool:
@@ -286,6 +336,10 @@ def _resources(manifest: Json, wanted: list[Json], facts: AppFacts) -> Json:
         access = "r" if name in read_only else "rw"
         rule = {"allow": True, "type": kind, "major": major, "minor": minor, "access": access}
         rules.append(rule)
+    for one in facts.host_devices:
+        rules.append({"allow": True, **{name: one[name] for name in _RULE_MEMBERS}})
+    if _is_privileged(wanted, facts):
+        rules = [{"allow": True, "access": "rwm"}]
     kept = oci_resources.kept(wanted, facts.controllers)
     most_cpu = isolators.cpu_limit(manifest.get("isolators", []))
     return {"devices": rules, **oci_resources.resources(kept, most_cpu)}

@@ -71,11 +71,13 @@ def write_files(path: str, config: dict[str, Any], dns: dict[str, Any]) -> None:
     hostname = str(config.get("hostname") or "")
     if hostname:
         json_files.replace_text(f"{path}/hostname", f"{hostname}\n".encode(), 0o644, lasting=False)
+    domain = str(config.get("domainname") or "")
+    own = [f"{hostname}.{domain}", hostname] if hostname and domain else [hostname]
     names = {"resolv.conf": config.get("dns") or {}, "hosts": config.get("hosts") or {}}
     host_dns = _host_dns(is_host_network(config))
     texts = {
         "resolv.conf": resolver.resolv_conf(names["resolv.conf"], dns, host_dns),
-        "hosts": resolver.hosts(names["hosts"], hostname, False),
+        "hosts": resolver.hosts(names["hosts"], " ".join(own), False),
     }
     for name, text in texts.items():
         if names[name].get("mode") == resolver.HOST:

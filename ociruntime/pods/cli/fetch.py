@@ -63,6 +63,7 @@ def _fetch(
                 signature=signature,
                 replace=context.arguments.flag("replace"),
                 warn=warnings.append,
+                platform=context.arguments.text("platform"),
             )
             trees = TreeStore(context.directory, settings.limits)
             try:
@@ -212,6 +213,7 @@ COMMANDS = (
         run_fetch,
         options=(
             Option("pull-policy", "pull policy", "new|update|never", kind="choice"),
+            Option("platform", "platform, instead of this machine's", "linux/ARCH"),
             Option("full", "print full IDs"),
             Option("signature", "verify this detached OpenPGP signature", "FILE"),
             Option("replace", "let an ACI take over the name of another image"),

@@ -77,6 +77,9 @@ _FLY_IGNORES = (
         "net",
         "hostname",
         "ipc",
+        "pid",
+        "uts",
+        "domainname",
         "shm-size",
         "dns",
         "dns-search",
@@ -85,7 +88,8 @@ _FLY_IGNORES = (
         "hosts-entry",
     ),
     *("memory", "cpu", "cpu-shares", "pids", "oom-score-adj", "caps-retain", "caps-remove"),
-    "seccomp",
+    *("seccomp", "memory-swap", "memory-reservation", "cpu-quota", "cpu-period"),
+    *("cpuset-cpus", "cpuset-mems", "device", "privileged"),
 )
 
 _KVM_IGNORES = ("seccomp", "oom-score-adj")

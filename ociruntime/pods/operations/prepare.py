@@ -22,6 +22,7 @@ from ociruntime.images.model.progress import Progress
 from ociruntime.images.model.settings import Settings
 from ociruntime.images.store.store import Store
 from ociruntime.pods.bundle.copy_files import PrivateUsers, copy_metadata, copy_tree
+from ociruntime.pods.bundle.host_devices import check_source
 from ociruntime.pods.bundle.users import account
 from ociruntime.pods.manifest import build as manifest
 from ociruntime.pods.manifest import environment, isolators, seccomp
@@ -174,7 +175,7 @@ def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None
     check_network(draft.manifest, _networks(request, kind))
     isolators.check_pod(draft.manifest["isolators"])
     for entry in draft.manifest["apps"]:
-        isolators.check(entry["app"].get("isolators", []), f'app "{entry["name"]}"')
+        isolators.check_app(entry["app"].get("isolators", []), f'app "{entry["name"]}"')
         seccomp.check(entry["app"].get("isolators", []))
     check_number(kind, len(draft.manifest["apps"]))
     if request.pod.private_users:
@@ -183,10 +184,18 @@ def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None
         if volume["kind"] == "host" and not os.path.exists(volume["source"]):
             name, source = volume["name"], volume["source"]
             raise UsageError(f'volume "{name}": {source}: no such file or directory on this host')
+    for entry in draft.manifest["apps"]:
+        check_devices(entry)
     if kind.name == "kvm":
         from ociruntime.pods.kvm.settings import check_manifest
 
         check_manifest(draft.manifest)
+
+
+def check_devices(entry: dict[str, Any]) -> None:
+    """Check that the devices of an app exist on this host.  Raises PodError."""
+    for one in entry.get("devices", ()):
+        check_source(one["source"])
 
 
 def _make(
@@ -200,6 +209,9 @@ def _make(
     from ociruntime.pods.store.phases import make_pod
 
     wanted, host = request.pod, request.host
+
+    if request.runs:
+        isolators.check_sysctls(draft.manifest, run_settings(wanted, "", kind.name))
 
     def fill(pod: Pod) -> None:
         settings = prepared_settings(host, wanted, kind.name)
@@ -267,11 +279,14 @@ def add_files(
     settings: dict[str, Any],
     warn: Callable[[str], None],
     budget: CopyBudget,
+    *,
+    docker_environment: bool = False,
 ) -> None:
     """Create the app's directory ``apps/NAME`` in the pod at ``path``.
 
     ``tree`` is the result of ``render``.  If an overlay cannot be mounted, ``settings["overlay"]``
-    becomes false and the image's files are copied.  Raises HostError, PodError, ImageError.
+    becomes false and the image's files are copied.  ``docker_environment``: set only the variables
+    that docker sets.  Raises HostError, PodError, ImageError.
     """
     from ociruntime.pods.bundle.overlay import refusal
     from ociruntime.pods.bundle.own_mounts import enter_own_mounts
@@ -281,7 +296,10 @@ def add_files(
     app = entry["app"]
     who = account(tree[1], app["user"], app["group"], app.get("supplementaryGIDs", []))
     given = {one["name"]: one["value"] for one in app["environment"]}
-    variables = environment.completed(given, entry["name"], who.name, who.home, who.shell)
+    if docker_environment:
+        variables = environment.completed_as_docker(given, who.home)
+    else:
+        variables = environment.completed(given, entry["name"], who.name, who.home, who.shell)
     for directory in (home, f"{home}/bundle", f"{home}/bundle/rootfs"):
         os.mkdir(directory, 0o750)
     if settings["overlay"]:

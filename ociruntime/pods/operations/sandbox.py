@@ -19,6 +19,7 @@ from ociruntime.pods.manifest.build import (
     with_clean_source,
 )
 from ociruntime.pods.manifest.flavours import flavour
+from ociruntime.pods.manifest.isolators import check_sysctls
 from ociruntime.pods.manifest.ports import add_ports, check_network
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 from ociruntime.pods.manifest.volumes import check_owners
@@ -26,6 +27,7 @@ from ociruntime.pods.operations.prepare import (
     CopyBudget,
     Request,
     add_files,
+    check_devices,
     fetch_image,
     make_volumes,
     render,
@@ -83,8 +85,9 @@ def make_sandbox(host: Host, request: SandboxRequest, warn: Callable[[str], None
     """
     from ociruntime.pods.store.phases import make_pod
 
-    networks = [name for name, _ in settings_of(host, request, "")["net"]]
-    manifest = manifest_of(request, networks)
+    settings = settings_of(host, request, "")
+    manifest = manifest_of(request, [name for name, _ in settings["net"]])
+    check_sysctls(manifest, settings)
     whole = Request(host, request, warn)
 
     def fill(pod: Pod) -> None:
@@ -94,7 +97,7 @@ def make_sandbox(host: Host, request: SandboxRequest, warn: Callable[[str], None
         for app, image in images:
             draft = Draft(manifest)
             entry = _draft_app(draft, settings, whole, app, image)
-            _make_files(pod, draft, entry, settings, whole, image)
+            _make_files(pod, draft, entry, settings, whole, (app, image))
         write_manifest(pod, manifest)
         fault("sandbox.after-manifest")
         write_runtime_config(pod, settings)
@@ -170,7 +173,7 @@ def _add(pod: Pod, request: Request, app: AppRequest, image: Image) -> str:
     overlay = settings["overlay"]
     is_written = False
     try:
-        _make_files(pod, draft, entry, settings, request, image)
+        _make_files(pod, draft, entry, settings, request, (app, image))
         if settings["overlay"] != overlay:
             write_runtime_config(pod, settings)
         write_manifest(pod, draft.manifest)
@@ -195,6 +198,7 @@ def _draft_app(
     if settings["private_users"]:
         check_owners(draft.manifest["volumes"], settings["private_users"]["count"])
     entry = add_app(draft, app, image, [], {}, {})
+    check_devices(entry)
     if image.has_healthcheck:
         entry["image"]["healthcheck"] = True  # ocid warns of it
     for warning in draft.warnings:
@@ -208,12 +212,15 @@ def _make_files(
     entry: dict[str, Any],
     settings: dict[str, Any],
     request: Request,
-    image: Image,
+    wanted: tuple[AppRequest, Image],
 ) -> None:
     """Create the files of a drafted app and its volumes.  Raises RuntimeFailure, OSError."""
+    app, image = wanted
     tree = render(request.host, image)
     budget = CopyBudget(request.host)
-    add_files(pod.path(), entry, image, tree, settings, request.warn, budget)
+    own = app.docker_environment
+    home, warn = pod.path(), request.warn
+    add_files(home, entry, image, tree, settings, warn, budget, docker_environment=own)
     make_volumes(pod.path(), draft, {str(entry["name"]): tree[1]}, settings, budget)
 
 

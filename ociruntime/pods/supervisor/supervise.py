@@ -137,7 +137,8 @@ class Supervisor:
         manifest = read_manifest()
         for warning in self.context.set_up(self.config, manifest):
             self.warn(warning)
-        self.context.namespaces = self.processes.namespaces(tuple(k for k in kinds if k != "mount"))
+        joined = tuple(k for k in kinds if k not in _not_joined(self.config))
+        self.context.namespaces = self.processes.namespaces(joined)
         json_files.replace("monitor.json", self._identity(), lasting=False)
         for entry in apps_of(manifest):
             self.add_app(entry)
@@ -370,7 +371,9 @@ def _kinds(config: dict[str, Any]) -> tuple[str, ...]:
     """Return the namespaces that the apps of a pod share."""
     if config.get("flavor") == "fly":
         return ()
-    kinds = ["pid", "uts", "mount"]
+    kinds = ["pid", "mount"]
+    if config.get("uts") != "parent":
+        kinds.append("uts")
     if config.get("ipc") != "parent":
         kinds.append("ipc")
     if not is_host_network(config):
@@ -378,6 +381,11 @@ def _kinds(config: dict[str, Any]) -> tuple[str, ...]:
     if config.get("private_users"):
         kinds.append("user")
     return tuple(kinds)
+
+
+def _not_joined(config: dict[str, Any]) -> tuple[str, ...]:
+    """Return the namespaces that the pod's init has for itself."""
+    return ("mount", "pid") if config.get("pid") == "parent" else ("mount",)
 
 
 def _context_class(config: dict[str, Any]) -> type[PodContext]:

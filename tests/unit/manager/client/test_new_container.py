@@ -12,6 +12,7 @@ from ociruntime.base.errors import HostError, UsageError
 from ociruntime.commandline.parser import Arguments, parse
 from ociruntime.images.model.reference import parse as image_reference
 from ociruntime.manager.client.new_container import (
+    REFUSED_OPTIONS,
     SPEC_OPTIONS,
     absolute_image,
     environment,
@@ -224,6 +225,90 @@ def test_further_options_of_docker() -> None:
     }
 
 
+def test_further_limits() -> None:
+    assert asked(
+        *("-m", "1m", "--memory-swap=-1", "--memory-reservation=512k", "--cpu-quota=5000"),
+        *("--cpu-period=10000", "--cpuset-cpus=0-1", "--cpuset-mems", "0", "busybox"),
+    ) == {
+        "image": "busybox",
+        "memory": 1 << 20,
+        "memory_swap": -1,
+        "memory_reservation": 512 << 10,
+        "cpu_quota": 5000,
+        "cpu_period": 10000,
+        "cpuset_cpus": "0-1",
+        "cpuset_mems": "0",
+    }
+    assert asked("--memory-swap=0", "--cpu-quota=0", "busybox") == {"image": "busybox"}
+
+
+def test_namespaces() -> None:
+    words = ("--pid=host", "--uts", "host", "--domainname=example.org", "--platform=linux/amd64")
+    defaults = ("--cgroupns=private", "--userns=host", "--log-driver=json-file")
+    assert asked(*words, *defaults, "busybox") == {
+        "image": "busybox",
+        "pid": "host",
+        "uts": "host",
+        "domainname": "example.org",
+        "platform": "linux/amd64",
+    }
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("--pid=container:web", "a container's processes end with its own pod"),
+        ("--pid=no", "possible: private, host"),
+        ("--uts=container:web", "possible: private, host"),
+        ("--cgroupns=host", "a container sees its own cgroups only"),
+        ("--userns=keep-id", "possible: host"),
+        ("--log-driver=none", "the output is always logged"),
+        ("--log-driver=fluentd", "possible: json-file"),
+    ],
+)
+def test_reasons(word: str, reason: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        asked(word, "busybox")
+    assert str(refused.value).startswith(f"{word} is not supported ({reason}")
+
+
+def test_every_refused_option_has_a_reason() -> None:
+    for option in REFUSED_OPTIONS:
+        with pytest.raises(UsageError) as refused:
+            parse([f"--{option.name}=x", "busybox"], (REFUSED_OPTIONS,), Arguments())
+        assert str(refused.value) == f"--{option.name} is not supported ({option.value})"
+        assert len(option.value.split()) > 3
+
+
+def test_devices() -> None:
+    device = {"source": "/dev/a", "target": "/dev/b", "access": "rw"}
+    assert asked("--privileged", "--init", "--device=/dev/a:/dev/b:rw", "busybox") == {
+        "image": "busybox",
+        "devices": [device],
+        "privileged": True,
+    }
+
+
+def test_kernel_settings() -> None:
+    assert asked(
+        *("--ulimit=nofile=64:128", "--ulimit", "core=-1", "--sysctl", "net.core.somaxconn=9"),
+        *("--tmpfs=/run", "--tmpfs", "/tmp:rw,size=1m,mode=1777"),
+        *("--mount", "type=tmpfs,dst=/t,tmpfs-size=2m,tmpfs-mode=700,readonly", "busybox"),
+    ) == {
+        "image": "busybox",
+        "ulimits": [
+            {"name": "nofile", "soft": 64, "hard": 128},
+            {"name": "core", "soft": -1, "hard": -1},
+        ],
+        "sysctls": {"net.core.somaxconn": "9"},
+        "tmpfs": [
+            {"target": "/run", "options": []},
+            {"target": "/tmp", "options": ["rw", "size=1m", "mode=1777"]},
+            {"target": "/t", "options": ["size=2m", "mode=700", "ro"]},
+        ],
+    }
+
+
 def ports(text: str) -> list[tuple[str, int, int, str]]:
     found = asked("-p", text, "busybox")["ports"]
     names = ("host_ip", "host_port", "port", "protocol")
@@ -250,6 +335,12 @@ def test_forms_of_ports() -> None:
         ("--security-opt=apparmor=mine",),
         ("-v", "/a:/b:ro,rw"),
         ("-v", "/a:/b:shared"),
+        *(("--ulimit", text) for text in ("nofile", "nofile=", "nofile=a", "=1", "nofile=1:2:3")),
+        *(("--sysctl", text) for text in ("a", "=1")),
+        ("--tmpfs=run",),
+        *(("--device", text) for text in ("sda", "/a:b", "/a:/b:x", "/a:/b:", "/a:/b:r:w", "/a:")),
+        ("--mount=type=tmpfs,source=/a,target=/b",),
+        ("--mount=type=tmpfs,tmpfs-size=1m",),
     ],
 )
 def test_values_that_are_refused(words: tuple[str, ...]) -> None:

@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import BadRequest
-from ociruntime.manager.containers.spec import check_spec, fetch_args, global_args, pod_request
+from ociruntime.manager.containers.spec import (
+    check_spec,
+    fetch_args,
+    global_args,
+    pod_request,
+    stored_args,
+)
 from ociruntime.pods.bundle.app_config import CAPABILITIES
 from ociruntime.pods.manifest.request import document_of, sandbox_from_document
 
@@ -44,6 +50,9 @@ WHOLE: dict[str, Any] = {
     "auto_remove": False,
     "pull_policy": "never",
     "insecure": ["image", "tls"],
+    "ulimits": [{"name": "nofile", "soft": 1, "hard": -1}],
+    "sysctls": {"net.core.somaxconn": "9"},
+    "tmpfs": [{"target": "/run", "options": ["size=1m"]}],
 }
 
 
@@ -125,6 +134,36 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"pull_policy": "new"}, 'pull_policy: unknown value "new"'),
     ({"stop_signal": "SIGNOTHING"}, "stop_signal: "),
     ({"insecure": ["x"]}, 'insecure[0]: unknown value "x"'),
+    ({"pid": "container:web"}, 'pid: unknown value "container:web"'),
+    ({"uts": "host", "hostname": "x"}, "hostname: cannot be set for a container that has the host"),
+    ({"uts": "host", "domainname": "x"}, "domainname: cannot be set for a container"),
+    ({"platform": "windows/amd64"}, 'platform: platform "windows/amd64": only images for linux'),
+    ({"platform": "--x"}, 'platform: invalid platform "--x"'),
+    ({"image": None, "rootfs": "/srv", "platform": "linux/amd64"}, "platform: only possible with"),
+    ({"memory_swap": -1}, "memory_swap: needs a memory limit"),
+    ({"memory": 8192, "memory_swap": 4096}, "memory_swap: below the memory limit"),
+    ({"cpus": 1, "cpu_quota": 5000}, "cpus: cannot be combined with cpu_quota"),
+    ({"cpuset_cpus": "all"}, 'cpuset_cpus: invalid list "all"'),
+    (
+        {"devices": [{"source": "/dev/no-such", "target": "/x", "access": "r"}]},
+        "devices[0].source: device /dev/no-such: no such file or directory",
+    ),
+    (
+        {"devices": [{"source": "/etc/passwd", "target": "/x", "access": "r"}]},
+        "devices[0].source: device /etc/passwd: neither a device nor a directory of devices",
+    ),
+    ({"privileged": 1}, "privileged: must be true or false"),
+    ({"ulimits": [{"name": "nofile"}]}, "ulimits[0].soft: required"),
+    ({"tmpfs": [{"target": "/x", "options": ["rbind"]}]}, "tmpfs[0].options[0]: unknown option"),
+    ({"sysctls": {"kernel.core_pattern": "|x"}}, 'sysctls: "kernel.core_pattern" belongs to no'),
+    (
+        {"sysctls": {"net.core.somaxconn": "1"}, "network": "host"},
+        'sysctls: "net.core.somaxconn" would change the host, because the container uses its net',
+    ),
+    (
+        {"sysctls": {"kernel.shmmax": "1"}, "ipc": "host"},
+        'sysctls: "kernel.shmmax" would change the host, because the container uses its ipc',
+    ),
     (
         {"auto_remove": True, "restart_policy": {"name": "always"}},
         "auto_remove: cannot be combined with a restart policy",
@@ -172,6 +211,7 @@ def add(**spec: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     found = requests(**spec)[1]
     assert (found.pop("image"), found.pop("name")) == ("sha256:1", "app")
     assert found["environment"].pop("HOSTNAME") == ID[:12]
+    assert found.pop("docker_environment")
     return found if found["environment"] else found | {"environment": {}}
 
 
@@ -245,6 +285,42 @@ def test_of_the_app() -> None:
     assert add(tty=True, stdin=True) == {"environment": {}, **terminal}
 
 
+def test_namespaces_of_the_host() -> None:
+    assert sandbox(pid="host", domainname="example.org") == {
+        "net": ["default"],
+        "hostname": ID[:12],
+        "pid": "parent",
+        "domainname": "example.org",
+    }
+    pod, app = requests(uts="host")
+    assert (pod["uts"], "hostname" in pod) == ("parent", False)
+    assert app["environment"] == {"HOSTNAME": os.uname().nodename}
+
+
+def test_further_limits() -> None:
+    limits = {
+        "memory": 1 << 20,
+        "memory_swap": -1,
+        "memory_reservation": 4096,
+        "cpu_quota": 5000,
+        "cpu_period": 10000,
+        "cpuset_cpus": "0-1",
+        "cpuset_mems": "0",
+    }
+    assert add(**limits) == {"environment": {}, **limits}
+
+
+def test_kernel_settings() -> None:
+    limit = {"name": "core", "soft": 0, "hard": 0}
+    tmpfs = {"target": "/run", "options": ["size=1m"]}
+    assert add(ulimits=[limit], tmpfs=[tmpfs]) == {
+        "environment": {},
+        "ulimit": [limit],
+        "tmpfs": [tmpfs],
+    }
+    assert sandbox(sysctls={"kernel.sem": "1 2 3 4"})["sysctl"] == {"kernel.sem": "1 2 3 4"}
+
+
 @pytest.mark.parametrize(
     ("spec", "exec", "arguments"),
     [
@@ -274,10 +350,20 @@ def test_capabilities() -> None:
     assert retained(cap_add=["ALL"], cap_drop=["KILL"]) > usual - {"CAP_KILL"}
 
 
+def test_capabilities_of_the_privileged() -> None:
+    assert add(privileged=True) == {"environment": {}, "privileged": True}
+    assert "CAP_SYS_ADMIN" in retained(privileged=True, cap_drop=["KILL"])
+    assert "CAP_KILL" not in retained(privileged=True, cap_drop=["KILL"])
+    assert retained(privileged=True, cap_drop=["ALL"], cap_add=["chown"]) == {"CAP_CHOWN"}
+
+
 def test_fetching() -> None:
     assert fetch_args(IMAGE) == ["fetch", "--full", "--pull-policy=new", "busybox"]
     assert fetch_args(IMAGE | {"pull_policy": "always"})[2] == "--pull-policy=update"
     assert fetch_args({"rootfs": "/r"}) == ["fetch", "--full", "--pull-policy=update", "dir:/r"]
+    chosen = fetch_args(IMAGE | {"platform": "linux/arm64"})
+    assert chosen == [*fetch_args(IMAGE)[:3], "--platform=linux/arm64", "busybox"]
+    assert stored_args(IMAGE | {"platform": "linux/arm64"})[3] == "--platform=linux/arm64"
     both = ["--insecure-options=image,tls"]
     assert global_args({"insecure": ["tls"]}, ("image",), ("http", "tls")) == both
     # Allowed by the daemon that made the container, and not by this one.

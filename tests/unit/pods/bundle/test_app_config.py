@@ -110,6 +110,22 @@ def test_limits() -> None:
     assert len(skipped(wanted, {"memory"})) == 3
 
 
+PRIVILEGED = {"name": "ociruntime/privileged", "value": True}
+
+
+def test_privileges() -> None:
+    where = facts()
+    where.capabilities = ("CAP_SYS_ADMIN", "CAP_KILL")
+    remove = {"name": "os/linux/capabilities-remove-set", "value": {"set": ["CAP_KILL"]}}
+    made = config(where, isolators=[PRIVILEGED, remove])
+    assert made["process"]["capabilities"]["bounding"] == ["CAP_SYS_ADMIN"]
+    filter = {"name": "os/linux/seccomp-remove-set", "value": {"set": ["mkdir"]}}
+    assert "seccomp" in config(where, isolators=[PRIVILEGED, filter])["linux"]
+    where.private_users = (131072, 65536)
+    with pytest.raises(PodError, match="a privileged app cannot have a user namespace"):
+        config(where, isolators=[PRIVILEGED])
+
+
 def test_volumes() -> None:
     where = facts()
     where.volumes = {"a": "/host/a", "b": "/pod/volumes/b", "d": "/dev/loop7"}
