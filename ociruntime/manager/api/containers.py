@@ -19,6 +19,7 @@ from ociruntime.manager.api.requests import (
 )
 from ociruntime.manager.containers import usage
 from ociruntime.manager.containers.container import Container
+from ociruntime.manager.containers.details import details
 from ociruntime.manager.containers.manager import Manager
 
 _POLL = 1.0  # seconds between two checks whether a waiting client is still connected
@@ -39,8 +40,13 @@ async def create(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def inspect(manager: Manager, request: web.Request) -> web.Response:
-    """Return a container's status and configuration."""
-    return web.json_response(manager.find(_ref(request)).inspect())
+    """Return a container's status and configuration, with ``details`` (``details.py``)."""
+    container = manager.find(_ref(request))
+    answer = container.inspect()
+    if not container.is_corrupt:
+        open_pod = container.pod.open
+        answer["details"] = details(container.record, open_pod, manager.volumes.directory)
+    return web.json_response(answer)
 
 
 async def remove(manager: Manager, request: web.Request) -> web.Response:
