@@ -290,3 +290,31 @@ def test_a_device_as_a_volume(ocipod: Ocipod, work: Path) -> None:
     image = busybox(work)
     done = ocipod("run", "--net=none", volume, mount, image, "--caps-retain=CAP_SYSLOG", *check)
     assert lines(done) == ["opened"], done
+
+
+def test_kernel_settings(ocipod: Ocipod, work: Path) -> None:
+    done = ocipod(
+        *("run", "--net=none", "--sysctl=net.core.somaxconn=77", busybox(work)),
+        *("--ulimit=nofile=64:128", "--tmpfs=/link:size=64k", "--tmpfs=/new"),
+        *shell(
+            "cat /proc/sys/net/core/somaxconn",
+            "ulimit -n",
+            "ls -A /data",
+            "cut -d' ' -f2,3,4 /proc/self/mounts | grep size=64k",
+        ),
+    ).ok()
+    somaxconn, files, mount = lines(done)
+    assert (somaxconn, files) == ("77", "64")
+    assert mount.startswith("/data tmpfs rw,nosuid,nodev,noexec")
+
+
+def test_kernel_parameters_of_the_host(ocipod: Ocipod, work: Path) -> None:
+    image = busybox(work)
+    ocipod("run", "--net=host", "--sysctl=net.core.somaxconn=77", image).failed("--net=host")
+    words = ("run", "--net=none", "--ipc=parent", "--sysctl=kernel.shmmax=65536", image)
+    ocipod(*words).failed('"kernel.shmmax" would change the host, because of --ipc=parent')
+    ocipod("run", "--net=none", "--sysctl=vm.swappiness=1", image).failed("no namespace")
+    uuid = ocipod("prepare", "--sysctl=net.core.somaxconn=77", image).ok().out.strip()
+    ocipod("run-prepared", "--net=host", uuid).failed("--net=host")
+    words = ("app", "sandbox", "--detach", "--net=host", "--sysctl=net.core.somaxconn=77")
+    ocipod(*words).failed("--net=host")

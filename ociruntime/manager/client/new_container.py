@@ -11,6 +11,7 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.signal_names import signal_number
 from ociruntime.commandline.sizes import byte_count, milli_cpus
 from ociruntime.manager.client.connection import Connection, resource
+from ociruntime.manager.client.isolation_options import ISOLATION_OPTIONS, is_tmpfs, isolation_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ SPEC_OPTIONS = (
             "volume, which is created if it does not exist, and outlives the container."
         ),
     ),
-    Option("mount", "mount with keys: source, target, readonly", "KEY=VALUE,...", kind="list"),
+    Option("mount", "mount with keys: type, source, target, ...", "KEY=VALUE,...", kind="list"),
     Option(
         "publish",
         "publish a port to the host",
@@ -109,6 +110,7 @@ SPEC_OPTIONS = (
     Option("pull", "pull policy (default: missing)", "missing|always|never", kind="choice"),
     Option("insecure", "skip an image check: image, tls, http", "CHECK", kind="list"),
     Option("cidfile", "write the ID to a new file", "FILE"),
+    *ISOLATION_OPTIONS,
     # Without effect here: all ports can be published, and no health check is run.
     Option("expose", value="PORT", kind="list"),
     Option("no-healthcheck"),
@@ -116,10 +118,10 @@ SPEC_OPTIONS = (
 
 # Options of docker and podman without a counterpart: refused by name, not with a suggestion.
 _ELSEWHERE = (
-    *("blkio-weight", "cgroup-parent", "cgroupns", "cpuset-cpus", "device", "domainname", "gpus"),
-    *("init", "ip", "link", "log-driver", "log-opt", "mac-address", "memory-swap"),
+    *("blkio-weight", "cgroup-parent", "cgroupns", "device", "domainname", "gpus"),
+    *("init", "ip", "link", "log-driver", "log-opt", "mac-address"),
     *("oom-kill-disable", "pid", "platform", "privileged", "publish-all", "storage-opt"),
-    *("sysctl", "tmpfs", "ulimit", "userns", "uts", "volumes-from"),
+    *("userns", "uts", "volumes-from"),
     *("health-cmd", "health-interval", "health-retries", "health-start-period"),
     "health-timeout",
 )
@@ -396,6 +398,7 @@ def spec_of(arguments: Arguments, image: str, command: list[str]) -> Spec:
     spec.update({_NUMBERS[name]: n for name, n in arguments.numbers.items() if name in _NUMBERS})
     spec.update({_FLAGS[name]: True for name in _FLAGS if arguments.flag(name)})
     spec.update(_parsed(arguments))
+    spec.update(isolation_of(arguments))
     return spec
 
 
@@ -407,7 +410,8 @@ def _parsed(arguments: Arguments) -> Spec:
     if network := arguments.text("network") or arguments.text("net"):
         spec["network"] = network
     volumes = [volume(text, os.getcwd()) for text in arguments.list("volume")]
-    volumes += [mount(text, os.getcwd()) for text in arguments.list("mount")]
+    mounts = [text for text in arguments.list("mount") if not is_tmpfs(text)]
+    volumes += [mount(text, os.getcwd()) for text in mounts]
     if volumes:
         spec["volumes"] = volumes
     if ports := [port for text in arguments.list("publish") for port in published_ports(text)]:

@@ -9,7 +9,10 @@ It is checked by a table, and translated into the requests that ``ocipod`` reads
      "shm_size": bytes, "memory": bytes, "cpus", "cpu_shares", "pids_limit", "oom_score_adj",
      "group_add": [gid], "cap_add": [...], "cap_drop": [...], "no_new_privileges", "seccomp",
      "read_only", "tty", "stdin", "labels": {NAME: VALUE}, "restart_policy": {"name", "maximum"},
-     "stop_signal", "stop_timeout", "auto_remove", "pull_policy", "insecure": [...]}
+     "stop_signal", "stop_timeout", "auto_remove", "pull_policy", "insecure": [...],
+     "ulimits": [{"name", "soft", "hard"}], "sysctls": {NAME: VALUE},
+     "tmpfs": [{"target", "options": [...]}], "memory_swap": bytes, "memory_reservation": bytes,
+     "cpu_quota": microseconds, "cpu_period": microseconds, "cpuset_cpus", "cpuset_mems"}
 
 Only ``image`` or ``rootfs`` is required.  Unknown members are refused.
 """
@@ -31,9 +34,16 @@ from ociruntime.manager.containers.pod_status import APP
 from ociruntime.pods.bundle.app_config import CAPABILITIES as DEFAULT_CAPABILITIES
 from ociruntime.pods.manifest import request as requests
 from ociruntime.pods.manifest import volumes
-from ociruntime.pods.manifest.isolators import SHARES_RANGE
+from ociruntime.pods.manifest.isolators import PERIOD_RANGE, QUOTA_RANGE, SHARES_RANGE
+from ociruntime.pods.manifest.kernel_settings import (
+    check_cpu_list,
+    check_sysctls,
+    check_ulimit,
+    namespace_of,
+)
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 from ociruntime.pods.manifest.seccomp import EMPTY
+from ociruntime.pods.manifest.tmpfs_and_devices import check_tmpfs
 
 Spec = dict[str, Any]
 
@@ -58,12 +68,21 @@ _UNCHANGED = {
     "oom_score_adj": "oom_score_adj",
     "group_add": "supplementary_gids",
     "no_new_privileges": "no_new_privileges",
+    "ulimits": "ulimit",
+    "memory_swap": "memory_swap",
+    "memory_reservation": "memory_reservation",
+    "cpu_quota": "cpu_quota",
+    "cpu_period": "cpu_period",
+    "cpuset_cpus": "cpuset_cpus",
+    "cpuset_mems": "cpuset_mems",
+    "tmpfs": "tmpfs",
 }
 # The same for the request of its pod.
 _UNCHANGED_FOR_POD = {
     "dns_search": "dns_search",
     "dns_options": "dns_opt",
     "shm_size": "shm_size",
+    "sysctls": "sysctl",
 }
 UNCONFINED = "unconfined"
 _IPC = {"private": "private", "host": "parent"}
@@ -95,12 +114,35 @@ def check_spec(spec: object) -> Spec:
     if given.get("ports") and given.get("network") in _WITHOUT_PORTS:
         hint = "leave out the ports, or use another network"
         raise BadRequest("ports", f"network {given['network']} cannot forward ports", hint)
+    _check_limits(given)
+    _check_sysctls(given)
     for index, volume in enumerate(given.get("volumes") or ()):
         source = volume.get("source")
         if source is not None and not os.path.exists(source):
             hint = "create it first, or use a named volume"
             raise BadRequest(f"volumes[{index}].source", f"{source} not found on this host", hint)
     return given
+
+
+def _check_limits(spec: Spec) -> None:
+    """Refuse limits that contradict one another."""
+    swap, memory = spec.get("memory_swap"), spec.get("memory")
+    if swap is not None and memory is None:
+        raise BadRequest("memory_swap", "needs a memory limit", "it counts memory and swap")
+    if swap is not None and 0 <= swap < memory:
+        raise BadRequest("memory_swap", "below the memory limit", "it counts memory and swap")
+    if "cpus" in spec and ("cpu_quota" in spec or "cpu_period" in spec):
+        raise BadRequest("cpus", "cannot be combined with cpu_quota and cpu_period")
+
+
+def _check_sysctls(spec: Spec) -> None:
+    """Refuse kernel parameters of namespaces that the container shares with the host."""
+    shared = {"network": spec.get("network"), "ipc": spec.get("ipc")}
+    for name in spec.get("sysctls") or ():
+        kind = namespace_of(name)
+        if shared[kind] == "host":
+            message = f'"{name}" would change the host, because the container uses its {kind}'
+            raise BadRequest("sysctls", message)
 
 
 def setting(spec: Spec, name: str) -> Any:  # noqa: ANN401 - JSON
@@ -220,6 +262,15 @@ _MEMBERS: checks.Members = {
     "cap_drop": checks.list_of(_capability),
     "no_new_privileges": checks.flag,
     "seccomp": checks.one_of(UNCONFINED),
+    "ulimits": checks.list_of(check_ulimit),
+    "memory_swap": requests.swap_size,
+    "memory_reservation": requests.size,
+    "cpu_quota": checks.number(*QUOTA_RANGE),
+    "cpu_period": checks.number(*PERIOD_RANGE),
+    "cpuset_cpus": check_cpu_list,
+    "cpuset_mems": check_cpu_list,
+    "sysctls": check_sysctls,
+    "tmpfs": checks.list_of(check_tmpfs),
     "read_only": checks.flag,
     "tty": checks.flag,
     "stdin": checks.flag,

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from ociruntime.base.errors import PodError
-from ociruntime.pods.manifest import isolators, oci_resources, seccomp
+from ociruntime.pods.manifest import isolators, kernel_settings, oci_resources, seccomp
 from ociruntime.pods.manifest.build import app_entry
 from ociruntime.pods.manifest.environment import with_term
 from ociruntime.pods.manifest.flavours import FLAVOURS, Flavour, Mount
+from ociruntime.pods.manifest.tmpfs_and_devices import tmpfs_mount
 
 Json = dict[str, Any]
 
@@ -143,6 +144,8 @@ def app_config(manifest: Json, app_name: str, image_config: Json, facts: AppFact
     if not confined:
         linux["rootfsPropagation"] = "rslave"
         return config
+    if sysctls := isolators.sysctls(manifest.get("isolators", [])):
+        linux["sysctl"] = dict(sysctls)
     if "paths" not in facts.insecure:
         linux["maskedPaths"] = [*MASKED, *facts.filesystems]
         linux["readonlyPaths"] = list(READONLY)
@@ -192,6 +195,9 @@ def _process(app: Json, facts: AppFacts, granted: list[str]) -> Json:
     score = isolators.value_of(wanted, isolators.OOM_SCORE_ADJ)
     if score is not None and facts.flavour.confined:
         process["oomScoreAdj"] = int(score)
+    ulimits = isolators.value_of(wanted, isolators.ULIMITS)
+    if ulimits is not None:
+        process["rlimits"] = kernel_settings.rlimits(ulimits["set"])
     return process
 
 
@@ -215,8 +221,14 @@ def _namespaces(facts: AppFacts) -> list[Json]:
 
 
 def _mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
-    """Return the flavour's mounts, the pod's files, then volumes sorted by depth."""
-    made = [_kernel_mount(*row, facts) for row in facts.flavour.mounts if _is_possible(row, facts)]
+    """Return the flavour's mounts, the pod's files, then volumes and tmpfs sorted by depth."""
+    tmpfs = [tmpfs_mount(one["path"], one.get("options", [])) for one in entry.get("tmpfs", [])]
+    replaced = {one["destination"] for one in tmpfs}
+    made = [
+        _kernel_mount(*row, facts)
+        for row in facts.flavour.mounts
+        if _is_possible(row, facts) and row[0] not in replaced
+    ]
     volumes = {volume["name"]: volume for volume in manifest.get("volumes", [])}
     points = {point["path"]: point for point in entry["app"].get("mountPoints", [])}
     wanted = []
@@ -226,6 +238,7 @@ def _mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
             message = f'app "{entry["name"]}": mount: unknown volume "{mount["volume"]}"'
             raise PodError(message)
         wanted.append(_volume_mount(mount, volume, points.get(mount["path"], {}), facts))
+    wanted += tmpfs
     wanted.sort(key=lambda mount: mount["destination"].count("/"))
     taken = {mount["destination"] for mount in wanted}
     for source, destination in facts.binds:

@@ -6,15 +6,21 @@ import os
 
 from ociruntime.base.files import read_file
 from ociruntime.base.mountinfo import own_mountinfo, parse_mountinfo
+from ociruntime.pods.manifest.oci_resources import SWAP
 
 
 def controllers() -> frozenset[str]:
-    """Return the names of the host's cgroup controllers, of v2 or else of v1."""
+    """Return the names of the host's cgroup controllers, of v2 or else of v1.
+
+    "swap" is among them if the memory controller accounts for swap.
+    """
     names: set[str] = set()
     try:
         names.update(read_file("/sys/fs/cgroup/cgroup.controllers").decode().split())
     except OSError:
         pass
+    if "memory" in names:
+        names.add(SWAP)
     return frozenset(names or _mounted())
 
 
@@ -29,6 +35,9 @@ def _mounted() -> set[str]:
     for mount in mounts:
         if mount.fstype == "cgroup":
             names.update(mount.super_options.split(","))
+            if os.path.exists(f"{mount.target}/memory.memsw.limit_in_bytes"):
+                known.add(SWAP)
+                names.add(SWAP)
     return names & known
 
 

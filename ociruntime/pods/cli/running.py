@@ -29,6 +29,7 @@ from ociruntime.pods.manifest.app_options import (
     SAVED_OPTIONS,
 )
 from ociruntime.pods.manifest.build import make_interactive
+from ociruntime.pods.manifest.isolators import check_sysctls
 from ociruntime.pods.manifest.ports import check_network
 from ociruntime.pods.manifest.request import (
     AppRequest,
@@ -169,6 +170,7 @@ def run_run_prepared(context: Context, arguments: Arguments) -> int:
     manifest, config = read_manifest(pod), read_runtime_config(pod)
     settings = run_settings(request, pod.uuid, config["flavor"])
     check_network(manifest, [name for name, _ in settings["net"]])
+    check_sysctls(manifest, settings)
     check_networks(context, settings["net"])
     if config["flavor"] == "kvm":
         from ociruntime.pods.kvm.settings import check_run
@@ -247,7 +249,9 @@ POD_STATUS = (
 )
 # Options that both a pod and an app can have are shown once.
 POD_OPTIONS = tuple(option for option in PREPARE_OPTIONS if option.name not in ALSO_OF_POD)
-_OF_SANDBOX = ("no-overlay", "private-users", "annotation", "user-annotation", "user-label")
+_OF_SANDBOX = (
+    *("sysctl", "no-overlay", "private-users", "annotation", "user-annotation", "user-label"),
+)
 SANDBOX_OPTIONS = (
     Option(
         "port",

@@ -155,8 +155,20 @@ def _aligned(data: bytes) -> bytes:
 # ``csrc/guest/become.c`` describes the format.
 
 # Mount option -> flag of mount(2).
-_FLAGS = {"ro": 1, "nosuid": 2, "nodev": 4, "noexec": 8, "strictatime": 1 << 24}
-_IGNORED = ("rw", "bind", "rbind", "private", "rprivate", "slave", "rslave")
+_FLAGS = {
+    "ro": 1,
+    "nosuid": 2,
+    "nodev": 4,
+    "noexec": 8,
+    "sync": 16,
+    "noatime": 1024,
+    "nodiratime": 2048,
+    "strictatime": 1 << 24,
+}
+_IGNORED = (
+    *("rw", "bind", "rbind", "private", "rprivate", "slave", "rslave"),
+    *("suid", "dev", "exec", "async", "atime", "diratime", "relatime"),
+)
 
 
 class Description:

@@ -24,6 +24,10 @@ ACCELERATORS = ("auto", "kvm", "tcg")
 MEMORY = 256  # MiB
 OWN_MEMORY = 96  # MiB for the kernel and the guest agent, besides the apps
 LEAST_MEMORY, MOST_CPUS = 64, 255
+_NOT_IN_A_MACHINE = (
+    *(isolators.ULIMITS, isolators.MEMORY_SWAP, isolators.MEMORY_RESERVATION),
+    *(isolators.CPU_QUOTA, isolators.CPUSET_CPUS, isolators.CPUSET_MEMS),
+)
 _TEXTS = ("kernel", "modules", "accelerator", "qemu")
 _NUMBERS = ("memory", "cpus")
 
@@ -220,6 +224,10 @@ def check_manifest(manifest: dict[str, Any]) -> None:
             message = f"{isolator['name']}: not supported for a whole pod of flavour kvm"
             raise UsageError(message, "set it for each app, after its image")
     for entry in manifest["apps"]:
+        for isolator in entry["app"].get("isolators", ()):
+            if isolator["name"] in _NOT_IN_A_MACHINE:
+                message = f'app "{entry["name"]}": {isolator["name"]}: not supported'
+                raise UsageError(f"{message} by flavour kvm")
         if "tty" in entry["app"].get("streams", {}).values():
             name = entry["name"]
             hint = "use stream instead of tty"

@@ -39,6 +39,16 @@ PREPARE_OPTIONS = (
     Option("cpu-shares", value="N"),
     Option("pids", value="N"),
     Option(
+        "sysctl",
+        "set a kernel parameter of the pod",
+        "NAME=VALUE",
+        kind="list",
+        details=(
+            "Parameters of the pod's own namespaces: net.* without --net=host, and "
+            "fs.mqueue.*, kernel.msg*, kernel.sem and kernel.shm* without --ipc=parent."
+        ),
+    ),
+    Option(
         "no-overlay",
         "copy image files instead of using overlayfs",
         details=(
@@ -252,6 +262,27 @@ APP_OPTIONS = (
     ),
     Option("pids", "maximum number of processes", "N"),
     Option(
+        "memory-swap",
+        "limit of memory and swap together, or -1",
+        "SIZE",
+        details="Needs --memory; -1 is unlimited swap.",
+    ),
+    Option(
+        "memory-reservation",
+        "memory that is reclaimed last",
+        "SIZE",
+        details="A soft limit: memory above it is reclaimed first if the host is short of it.",
+    ),
+    Option(
+        "cpu-quota",
+        "CPU time per period, in microseconds",
+        "MICROSECONDS",
+        details="The same limit as --cpu, which is quota divided by period.",
+    ),
+    Option("cpu-period", "period of --cpu-quota (default: 100000)", "MICROSECONDS"),
+    Option("cpuset-cpus", "CPUs to run on: 0-2,7", "LIST"),
+    Option("cpuset-mems", "memory nodes to use: 0,1", "LIST"),
+    Option(
         "caps-retain",
         "keep only these capabilities",
         "CAP,...",
@@ -282,6 +313,24 @@ APP_OPTIONS = (
             "@appc.io/all, @appc.io/empty, @docker/default-whitelist, "
             "@rkt/default-whitelist and the same with blacklist. The default is Docker's "
             "profile."
+        ),
+    ),
+    Option(
+        "ulimit",
+        "set a resource limit of processes",
+        "NAME=SOFT[:HARD]",
+        kind="list",
+        details="As in nofile=1024:4096; -1 is unlimited. NAME is one of setrlimit(2).",
+    ),
+    Option(
+        "tmpfs",
+        "mount a tmpfs",
+        "DIR[:OPTION,...]",
+        kind="list",
+        details=(
+            "Files there are in memory, and gone when the app exits. The defaults are "
+            "nosuid, nodev and noexec, overridden by suid, dev and exec; size=64m and "
+            "mode=1777 set size and mode."
         ),
     ),
     Option("no-new-privileges", "set no_new_privs (setuid programs gain nothing)"),
@@ -352,4 +401,5 @@ REPLACED_BY_MANIFEST = (
     "cpu",
     "cpu-shares",
     "pids",
+    "sysctl",
 )

@@ -62,7 +62,7 @@ def empty_manifest(request: PodRequest) -> dict[str, Any]:
         "apps": [],
         "volumes": [],
         "ports": [],
-        "isolators": _limits(request),
+        "isolators": [*_limits(request), *_sysctls(request)],
         "annotations": _annotations(request),
         "userAnnotations": request.user_annotation,
         "userLabels": request.user_label,
@@ -138,6 +138,7 @@ def new_entry(manifest: dict[str, Any], request: AppRequest, image: ImageFacts) 
         "readOnlyRootFS": request.readonly_rootfs,
         "mounts": [],
         "annotations": _annotations(request),
+        **({"tmpfs": _tmpfs(request)} if request.tmpfs else {}),
     }
     manifest["apps"].append(entry)
     return entry
@@ -196,6 +197,12 @@ def _mounts(request: BaseRequest) -> list[dict[str, Any]]:
     ]
 
 
+def _tmpfs(request: AppRequest) -> list[dict[str, Any]]:
+    return [
+        {"path": clean(one["target"]), "options": one.get("options", [])} for one in request.tmpfs
+    ]
+
+
 def _limits(request: BaseRequest) -> list[isolators.Isolator]:
     values = {
         isolators.MEMORY: request.memory is not None and {"limit": str(request.memory)},
@@ -206,9 +213,38 @@ def _limits(request: BaseRequest) -> list[isolators.Isolator]:
     return [{"name": name, "value": value} for name, value in values.items() if value]
 
 
+def _sysctls(request: PodRequest) -> list[isolators.Isolator]:
+    return [{"name": isolators.SYSCTL, "value": request.sysctl}] if request.sysctl else []
+
+
+def _further_limits(request: AppRequest) -> list[isolators.Isolator]:
+    """Return isolators for the limits that appc does not know.  Raises UsageError."""
+    swap, memory = request.memory_swap, request.memory
+    if swap is not None and memory is None:
+        raise UsageError(f"{request.where('memory_swap')}: needs a memory limit", "set it, too")
+    if swap is not None and memory is not None and 0 <= swap < memory:
+        message = f"{request.where('memory_swap')}: below the memory limit"
+        raise UsageError(message, "it counts memory and swap")
+    time = {"quota": request.cpu_quota, "period": request.cpu_period}
+    time = {name: number for name, number in time.items() if number is not None}
+    if time and request.cpu is not None:
+        name = "cpu_quota" if "quota" in time else "cpu_period"
+        raise UsageError(f"{request.where('cpu')} and {request.where(name)} are mutually exclusive")
+    reservation = request.memory_reservation
+    values = {
+        isolators.MEMORY_SWAP: swap is not None and {"limit": str(swap)},
+        isolators.MEMORY_RESERVATION: reservation is not None and {"limit": str(reservation)},
+        isolators.CPU_QUOTA: time,
+        isolators.CPUSET_CPUS: request.cpuset_cpus,
+        isolators.CPUSET_MEMS: request.cpuset_mems,
+    }
+    return [{"name": name, "value": value} for name, value in values.items() if value]
+
+
 def _isolators(request: AppRequest) -> list[isolators.Isolator]:
     """Return isolators for all limits and privileges of an app.  Raises UsageError."""
     made = _limits(request)
+    made += _further_limits(request)
     if request.oom_score_adj is not None:
         made.append({"name": isolators.OOM_SCORE_ADJ, "value": request.oom_score_adj})
     retain, remove = request.caps_retain, request.caps_remove
@@ -225,6 +261,8 @@ def _isolators(request: AppRequest) -> list[isolators.Isolator]:
         made.append({"name": name, "value": value})
     if request.no_new_privileges:
         made.append({"name": isolators.NO_NEW_PRIVILEGES, "value": True})
+    if request.ulimit:
+        made.append({"name": isolators.ULIMITS, "value": {"set": request.ulimit}})
     return made
 
 
@@ -261,8 +299,11 @@ def add_mounts(
             hint = f"define it with --volume {mount['volume']},kind=..."
             raise UsageError(f'{where}: unknown volume "{mount["volume"]}"', hint)
         mounts[mount["path"]] = mount
+    covered = {one["path"] for one in entry.get("tmpfs", ())}
+    for path in covered & set(mounts):
+        raise UsageError(f"{where}: {path} is a tmpfs, too", "mount only one of them")
     for point in entry["app"].get("mountPoints", ()):
-        if point["path"] in mounts:
+        if point["path"] in mounts or point["path"] in covered:
             continue
         volume = point["name"]
         if volume not in known:

@@ -85,7 +85,8 @@ _FLY_IGNORES = (
         "hosts-entry",
     ),
     *("memory", "cpu", "cpu-shares", "pids", "oom-score-adj", "caps-retain", "caps-remove"),
-    "seccomp",
+    *("seccomp", "memory-swap", "memory-reservation", "cpu-quota", "cpu-period"),
+    *("cpuset-cpus", "cpuset-mems"),
 )
 
 _KVM_IGNORES = ("seccomp", "oom-score-adj")

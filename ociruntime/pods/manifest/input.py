@@ -6,12 +6,14 @@ import json
 import os
 from typing import Any, Protocol
 
+from ociruntime.base import checks
 from ociruntime.base.errors import PodError, UsageError
 from ociruntime.pods.manifest import build as manifest
 from ociruntime.pods.manifest.build import ImageFacts
 from ociruntime.pods.manifest.names import is_name
 from ociruntime.pods.manifest.ports import add_ports
 from ociruntime.pods.manifest.request import AppRequest, PodRequest
+from ociruntime.pods.manifest.tmpfs_and_devices import check_tmpfs
 
 
 class Images(Protocol):
@@ -99,7 +101,12 @@ def completed(document: dict[str, Any], images: dict[str, ImageFacts]) -> manife
 
 
 def _add(draft: manifest.Draft, entry: dict[str, Any], image: ImageFacts) -> None:
-    request = AppRequest(image=image.name or entry["name"], name=entry["name"])
+    tmpfs = [
+        {"target" if key == "path" else key: value for key, value in one.items()}
+        for one in entry.get("tmpfs", [])
+    ]
+    checks.list_of(check_tmpfs)(f'app "{entry["name"]}": tmpfs', tmpfs)
+    request = AppRequest(image=image.name or entry["name"], name=entry["name"], tmpfs=tmpfs)
     if "app" not in entry:
         made = manifest.add_app(draft, request, image, entry.get("mounts", []), {}, {})
     else:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ociruntime.base.errors import PodError, UsageError
+from ociruntime.base import checks
+from ociruntime.base.errors import BadRequest, PodError, UsageError
 from ociruntime.commandline.sizes import milli_cpus, parse_size
+from ociruntime.pods.manifest import kernel_settings
 
 Isolator = dict[str, Any]
 
@@ -24,6 +26,14 @@ REMOVE_CAPS = "os/linux/capabilities-remove-set"
 RETAIN_SECCOMP = "os/linux/seccomp-retain-set"
 REMOVE_SECCOMP = "os/linux/seccomp-remove-set"
 NO_NEW_PRIVILEGES = "os/linux/no-new-privileges"
+SYSCTL = "os/linux/sysctl"
+# Not of appc.
+ULIMITS = "ociruntime/ulimits"  # {"set": [{"name", "soft", "hard"}]}
+MEMORY_SWAP = "ociruntime/memory-swap"  # {"limit": bytes of memory and swap, "-1" without limit}
+MEMORY_RESERVATION = "ociruntime/memory-reservation"
+CPU_QUOTA = "ociruntime/cpu-quota"  # {"quota", "period"} in microseconds, either optional
+CPUSET_CPUS = "ociruntime/cpuset-cpus"
+CPUSET_MEMS = "ociruntime/cpuset-mems"
 
 KNOWN = frozenset(
     (
@@ -37,11 +47,22 @@ KNOWN = frozenset(
         RETAIN_SECCOMP,
         REMOVE_SECCOMP,
         NO_NEW_PRIVILEGES,
+        SYSCTL,
+        ULIMITS,
+        MEMORY_SWAP,
+        MEMORY_RESERVATION,
+        CPU_QUOTA,
+        CPUSET_CPUS,
+        CPUSET_MEMS,
     )
 )
-OF_PODS = (MEMORY, CPU, CPU_SHARES, PIDS)
+OF_PODS = (MEMORY, CPU, CPU_SHARES, PIDS, SYSCTL)
 # Isolators of a pair exclude each other.
-EXCLUSIVE = ((RETAIN_CAPS, REMOVE_CAPS), (RETAIN_SECCOMP, REMOVE_SECCOMP))
+EXCLUSIVE = (
+    (RETAIN_CAPS, REMOVE_CAPS),
+    (RETAIN_SECCOMP, REMOVE_SECCOMP),
+    (CPU, CPU_QUOTA),
+)
 
 # An example value of each, for error messages.
 _FORMS = {
@@ -55,10 +76,19 @@ _FORMS = {
     RETAIN_SECCOMP: '{"set": ["read", "write"]}',
     REMOVE_SECCOMP: '{"set": ["mkdir"]}',
     NO_NEW_PRIVILEGES: "true",
+    SYSCTL: '{"net.core.somaxconn": "1024"}',
+    ULIMITS: '{"set": [{"name": "nofile", "soft": 1024, "hard": 2048}]}',
+    MEMORY_SWAP: '{"limit": "128M"}',
+    MEMORY_RESERVATION: '{"limit": "64M"}',
+    CPU_QUOTA: '{"quota": 50000, "period": 100000}',
+    CPUSET_CPUS: '"0-2,7"',
+    CPUSET_MEMS: '"0"',
 }
 LEAST_MEMORY = 4096
 SHARES_RANGE = (2, 262144)
 PIDS_RANGE = (1, 1 << 22)
+QUOTA_RANGE = (1000, 1 << 40)  # microseconds
+PERIOD_RANGE = (1000, 1_000_000)
 
 
 def capability(word: str) -> str:
@@ -86,6 +116,26 @@ def check_pod(isolators: list[Isolator]) -> None:
     check(isolators, "the pod")
 
 
+def check_sysctls(manifest: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Refuse a pod's kernel parameters that would change the host's namespaces.
+
+    ``settings`` are the pod's ``runtime-config``.  Raises UsageError.
+    """
+    shared = {}
+    if any(name == "host" for name, _ in settings["net"]):
+        shared["network"] = "--net=host"
+    if settings["ipc"] == "parent":
+        shared["ipc"] = "--ipc=parent"
+    kernel_settings.check_owned(sysctls(manifest["isolators"]), shared, "--sysctl")
+
+
+def check_app(isolators: list[Isolator], whose: str) -> None:
+    """Check the isolators of an app; ``whose`` begins the message.  Raises PodError."""
+    if any(isolator["name"] == SYSCTL for isolator in isolators):
+        raise PodError(f"{whose}: the isolator {SYSCTL} is only supported for pods")
+    check(isolators, whose)
+
+
 def check(isolators: list[Isolator], whose: str) -> None:
     """Check values and mutual exclusion; ``whose`` begins the message.  Raises PodError."""
     names = {isolator["name"] for isolator in isolators}
@@ -96,7 +146,7 @@ def check(isolators: list[Isolator], whose: str) -> None:
         name = isolator["name"]
         try:
             _check_value(isolator, name, isolator["value"])
-        except UsageError as error:
+        except (UsageError, BadRequest) as error:
             raise PodError(f"{whose}: {error.message}", error.hint) from None
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
             message = f"{whose}: invalid value of {name}"
@@ -110,20 +160,59 @@ def _check_value(isolator: Isolator, name: str, value: Any) -> None:  # noqa: AN
     """
     if value is None:
         raise TypeError
-    for limit in (memory_limit, cpu_limit, cpu_shares, pids_limit):
+    for limit in (memory_limit, memory_reservation, cpu_limit, cpu_quota, cpu_shares, pids_limit):
         limit([isolator])
-    if name == OOM_SCORE_ADJ:
+    if name == MEMORY_SWAP:
+        memory_swap([isolator])
+    elif name in (CPUSET_CPUS, CPUSET_MEMS):
+        if not isinstance(value, str):
+            raise TypeError
+        kernel_settings.check_cpu_list(name, value)
+    elif name == OOM_SCORE_ADJ:
         int(value)
     elif name in (RETAIN_CAPS, REMOVE_CAPS):
         [capability(word) for word in value["set"]]
     elif name in (RETAIN_SECCOMP, REMOVE_SECCOMP):
         "".join(value["set"])
+    elif name == SYSCTL:
+        kernel_settings.check_sysctls(SYSCTL, value)
+    elif name == ULIMITS:
+        checks.list_of(kernel_settings.check_ulimit)(ULIMITS, value["set"])
 
 
 def memory_limit(isolators: list[Isolator]) -> int | None:
     """Return the memory limit in bytes, None for no limit."""
     value = value_of(isolators, MEMORY)
     return None if value is None else byte_count(str(value["limit"]), MEMORY)
+
+
+def memory_reservation(isolators: list[Isolator]) -> int | None:
+    """Return the memory in bytes that is only reclaimed if the host is short of it."""
+    value = value_of(isolators, MEMORY_RESERVATION)
+    return None if value is None else byte_count(str(value["limit"]), MEMORY_RESERVATION)
+
+
+def memory_swap(isolators: list[Isolator]) -> int | None:
+    """Return the limit of memory and swap together in bytes, -1 without limit; None if not set."""
+    value = value_of(isolators, MEMORY_SWAP)
+    if value is None:
+        return None
+    text = str(value["limit"])
+    return -1 if text == "-1" else byte_count(text, MEMORY_SWAP)
+
+
+def cpu_quota(isolators: list[Isolator]) -> dict[str, int]:
+    """Return ``quota`` and ``period`` of CPU time in microseconds, as far as they are set."""
+    value = value_of(isolators, CPU_QUOTA)
+    if value is None:
+        return {}
+    ranges = {"quota": QUOTA_RANGE, "period": PERIOD_RANGE}
+    found = {name: int(value[name]) for name in ranges if name in value}
+    for name, number in found.items():
+        _within(number, *ranges[name], f"{CPU_QUOTA}: {name}")
+    if not found:
+        raise KeyError(CPU_QUOTA)
+    return found
 
 
 def cpu_limit(isolators: list[Isolator]) -> int | None:
@@ -142,6 +231,11 @@ def pids_limit(isolators: list[Isolator]) -> int | None:
     """Return the maximum number of processes, None for no limit."""
     value = value_of(isolators, PIDS)
     return None if value is None else _within(int(value["limit"]), *PIDS_RANGE, PIDS)
+
+
+def sysctls(isolators: list[Isolator]) -> dict[str, str]:
+    """Return the kernel parameters of a pod by name."""
+    return value_of(isolators, SYSCTL) or {}
 
 
 def _within(number: int, least: int, most: int, what: str) -> int:

@@ -14,12 +14,18 @@ Write = tuple[str, str]
 
 CPU_PERIOD = 100_000  # microseconds
 
+SWAP = "swap"  # the memory controller's accounting of swap, which cgroup v1 may lack
 # Isolator -> the controller that enforces it.
 CONTROLLERS = {
     isolators.MEMORY: "memory",
     isolators.CPU: "cpu",
     isolators.CPU_SHARES: "cpu",
     isolators.PIDS: "pids",
+    isolators.MEMORY_RESERVATION: "memory",
+    isolators.MEMORY_SWAP: SWAP,
+    isolators.CPU_QUOTA: "cpu",
+    isolators.CPUSET_CPUS: "cpuset",
+    isolators.CPUSET_MEMS: "cpuset",
 }
 
 
@@ -32,14 +38,28 @@ def resources(wanted: list[isolators.Isolator], most_cpu: int | None = None) -> 
     memory = isolators.memory_limit(wanted)
     if memory is not None:
         made["memory"] = {"limit": memory}
+    reservation = isolators.memory_reservation(wanted)
+    if reservation is not None:
+        made.setdefault("memory", {})["reservation"] = reservation
+    swap = isolators.memory_swap(wanted)
+    if swap is not None:
+        made.setdefault("memory", {})["swap"] = swap
     milli = isolators.cpu_limit(wanted)
     if milli is not None:
         # cgroup v1 refuses a limit above that of the parent.
         milli = min(milli, most_cpu or milli)
         made["cpu"] = {"quota": milli * CPU_PERIOD // 1000, "period": CPU_PERIOD}
+    if quota := isolators.cpu_quota(wanted):
+        if most_cpu and "quota" in quota:
+            most = most_cpu * quota.get("period", CPU_PERIOD) // 1000
+            quota["quota"] = min(quota["quota"], most)
+        made["cpu"] = dict(quota)
     shares = isolators.cpu_shares(wanted)
     if shares is not None:
         made.setdefault("cpu", {})["shares"] = shares
+    for name, member in ((isolators.CPUSET_CPUS, "cpus"), (isolators.CPUSET_MEMS, "mems")):
+        if listed := isolators.value_of(wanted, name):
+            made.setdefault("cpu", {})[member] = listed
     pids = isolators.pids_limit(wanted)
     if pids is not None:
         made["pids"] = {"limit": pids}
@@ -60,7 +80,8 @@ def kept(
 def skipped(wanted: list[isolators.Isolator], controllers: Collection[str]) -> list[str]:
     """Return a warning for each limit that cannot be enforced with ``controllers``."""
     return [
-        f"ignoring the limit {isolator['name']}: this host has no {needed} cgroup controller"
+        f"ignoring the limit {isolator['name']}: this host has no "
+        f"{'accounting of swap' if needed == SWAP else f'{needed} cgroup controller'}"
         for isolator in wanted
         if (needed := CONTROLLERS.get(isolator["name"])) and needed not in controllers
     ]

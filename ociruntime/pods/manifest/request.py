@@ -19,10 +19,11 @@ from ociruntime.base import checks
 from ociruntime.base.checks import flag, list_of, nonempty, one_of, string, strings_by_name
 from ociruntime.base.errors import BadRequest, UsageError
 from ociruntime.base.linux import CAPABILITIES
+from ociruntime.commandline import container_values
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.signal_names import signal_name
 from ociruntime.commandline.sizes import CPU_RANGE, milli_cpus
-from ociruntime.pods.manifest import isolators, volumes
+from ociruntime.pods.manifest import isolators, kernel_settings, tmpfs_and_devices, volumes
 from ociruntime.pods.manifest.names import is_name
 from ociruntime.pods.net import choice, resolver
 
@@ -37,6 +38,10 @@ R = TypeVar("R", bound="BaseRequest")
 def _unchanged(value: object, where: str) -> object:
     del where
     return value
+
+
+def _swap_size(text: str, where: str) -> int:
+    return -1 if text == "-1" else isolators.byte_count(text, where)
 
 
 def _each(parse: Callable[[str, str], Any]) -> Parse:
@@ -102,6 +107,12 @@ def size(where: str, value: object) -> None:
         hint = f"{isolators.LEAST_MEMORY} bytes or more"
         raise BadRequest(where, f"{value} is too small", hint)
     checks.number(isolators.LEAST_MEMORY, (1 << 63) - 1)(where, value)
+
+
+def swap_size(where: str, value: object) -> None:
+    """Check that the value is a limit of memory and swap in bytes, or -1 without limit."""
+    if value != -1:
+        size(where, value)
 
 
 def signal(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
@@ -249,6 +260,18 @@ class AppRequest(BaseRequest):
         list_of(volumes.check_added_volume), _each(volumes.added_volume), list
     )
     stop_signal: str = _setting(signal)
+    ulimit: list[Json] = _setting(
+        list_of(kernel_settings.check_ulimit), _each(container_values.ulimit), list
+    )
+    memory_swap: int | None = _setting(swap_size, _swap_size, None)
+    memory_reservation: int | None = _setting(size, isolators.byte_count, None)
+    cpu_quota: int | None = _setting(checks.number(*isolators.QUOTA_RANGE), _integer, None)
+    cpu_period: int | None = _setting(checks.number(*isolators.PERIOD_RANGE), _integer, None)
+    cpuset_cpus: str | None = _setting(kernel_settings.check_cpu_list, default=None)
+    cpuset_mems: str | None = _setting(kernel_settings.check_cpu_list, default=None)
+    tmpfs: list[Json] = _setting(
+        list_of(tmpfs_and_devices.check_tmpfs), _each(container_values.tmpfs), list
+    )
 
 
 @dataclass(kw_only=True)
@@ -279,6 +302,7 @@ class PodRequest(BaseRequest):
     hostname: str = _setting(_or_empty(host_name))
     ipc: str = _setting(one_of("auto", "private", "parent"), default="auto")
     shm_size: int | None = _setting(size, isolators.byte_count, None)
+    sysctl: dict[str, str] = _setting(kernel_settings.check_sysctls, pairs, dict)
     interactive: bool = _flag()
     mds_register: bool = _flag()
     detach: bool = _flag()

@@ -174,7 +174,7 @@ def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None
     check_network(draft.manifest, _networks(request, kind))
     isolators.check_pod(draft.manifest["isolators"])
     for entry in draft.manifest["apps"]:
-        isolators.check(entry["app"].get("isolators", []), f'app "{entry["name"]}"')
+        isolators.check_app(entry["app"].get("isolators", []), f'app "{entry["name"]}"')
         seccomp.check(entry["app"].get("isolators", []))
     check_number(kind, len(draft.manifest["apps"]))
     if request.pod.private_users:
@@ -200,6 +200,9 @@ def _make(
     from ociruntime.pods.store.phases import make_pod
 
     wanted, host = request.pod, request.host
+
+    if request.runs:
+        isolators.check_sysctls(draft.manifest, run_settings(wanted, "", kind.name))
 
     def fill(pod: Pod) -> None:
         settings = prepared_settings(host, wanted, kind.name)

@@ -18,6 +18,7 @@ from ociruntime.pods.manifest.build import (
     with_clean_source,
 )
 from ociruntime.pods.manifest.flavours import flavour
+from ociruntime.pods.manifest.isolators import check_sysctls
 from ociruntime.pods.manifest.ports import add_ports, check_network
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 from ociruntime.pods.manifest.volumes import check_owners
@@ -79,8 +80,9 @@ def make_sandbox(host: Host, request: SandboxRequest) -> Pod:
     """
     from ociruntime.pods.store.phases import make_pod
 
-    networks = [name for name, _ in settings_of(host, request, "")["net"]]
-    manifest = manifest_of(request, networks)
+    settings = settings_of(host, request, "")
+    manifest = manifest_of(request, [name for name, _ in settings["net"]])
+    check_sysctls(manifest, settings)
 
     def fill(pod: Pod) -> None:
         write_manifest(pod, manifest)

@@ -224,6 +224,43 @@ def test_further_options_of_docker() -> None:
     }
 
 
+def test_further_limits() -> None:
+    assert asked(
+        *("-m", "1m", "--memory-swap=-1", "--memory-reservation=512k", "--cpu-quota=5000"),
+        *("--cpu-period=10000", "--cpuset-cpus=0-1", "--cpuset-mems", "0", "busybox"),
+    ) == {
+        "image": "busybox",
+        "memory": 1 << 20,
+        "memory_swap": -1,
+        "memory_reservation": 512 << 10,
+        "cpu_quota": 5000,
+        "cpu_period": 10000,
+        "cpuset_cpus": "0-1",
+        "cpuset_mems": "0",
+    }
+    assert asked("--memory-swap=0", "--cpu-quota=0", "busybox") == {"image": "busybox"}
+
+
+def test_kernel_settings() -> None:
+    assert asked(
+        *("--ulimit=nofile=64:128", "--ulimit", "core=-1", "--sysctl", "net.core.somaxconn=9"),
+        *("--tmpfs=/run", "--tmpfs", "/tmp:rw,size=1m,mode=1777"),
+        *("--mount", "type=tmpfs,dst=/t,tmpfs-size=2m,tmpfs-mode=700,readonly", "busybox"),
+    ) == {
+        "image": "busybox",
+        "ulimits": [
+            {"name": "nofile", "soft": 64, "hard": 128},
+            {"name": "core", "soft": -1, "hard": -1},
+        ],
+        "sysctls": {"net.core.somaxconn": "9"},
+        "tmpfs": [
+            {"target": "/run", "options": []},
+            {"target": "/tmp", "options": ["rw", "size=1m", "mode=1777"]},
+            {"target": "/t", "options": ["size=2m", "mode=700", "ro"]},
+        ],
+    }
+
+
 def ports(text: str) -> list[tuple[str, int, int, str]]:
     found = asked("-p", text, "busybox")["ports"]
     names = ("host_ip", "host_port", "port", "protocol")
@@ -250,6 +287,11 @@ def test_forms_of_ports() -> None:
         ("--security-opt=apparmor=mine",),
         ("-v", "/a:/b:ro,rw"),
         ("-v", "/a:/b:shared"),
+        *(("--ulimit", text) for text in ("nofile", "nofile=", "nofile=a", "=1", "nofile=1:2:3")),
+        *(("--sysctl", text) for text in ("a", "=1")),
+        ("--tmpfs=run",),
+        ("--mount=type=tmpfs,source=/a,target=/b",),
+        ("--mount=type=tmpfs,tmpfs-size=1m",),
     ],
 )
 def test_values_that_are_refused(words: tuple[str, ...]) -> None:

@@ -49,6 +49,9 @@ WHOLE: dict[str, Any] = {
     "auto_remove": False,
     "pull_policy": "never",
     "insecure": ["image", "tls"],
+    "ulimits": [{"name": "nofile", "soft": 1, "hard": -1}],
+    "sysctls": {"net.core.somaxconn": "9"},
+    "tmpfs": [{"target": "/run", "options": ["size=1m"]}],
 }
 
 
@@ -130,6 +133,21 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"pull_policy": "new"}, 'pull_policy: unknown value "new"'),
     ({"stop_signal": "SIGNOTHING"}, "stop_signal: "),
     ({"insecure": ["x"]}, 'insecure[0]: unknown value "x"'),
+    ({"memory_swap": -1}, "memory_swap: needs a memory limit"),
+    ({"memory": 8192, "memory_swap": 4096}, "memory_swap: below the memory limit"),
+    ({"cpus": 1, "cpu_quota": 5000}, "cpus: cannot be combined with cpu_quota"),
+    ({"cpuset_cpus": "all"}, 'cpuset_cpus: invalid list "all"'),
+    ({"ulimits": [{"name": "nofile"}]}, "ulimits[0].soft: required"),
+    ({"tmpfs": [{"target": "/x", "options": ["rbind"]}]}, "tmpfs[0].options[0]: unknown option"),
+    ({"sysctls": {"kernel.core_pattern": "|x"}}, 'sysctls: "kernel.core_pattern" belongs to no'),
+    (
+        {"sysctls": {"net.core.somaxconn": "1"}, "network": "host"},
+        'sysctls: "net.core.somaxconn" would change the host, because the container uses its net',
+    ),
+    (
+        {"sysctls": {"kernel.shmmax": "1"}, "ipc": "host"},
+        'sysctls: "kernel.shmmax" would change the host, because the container uses its ipc',
+    ),
     (
         {"auto_remove": True, "restart_policy": {"name": "always"}},
         "auto_remove: cannot be combined with a restart policy",
@@ -248,6 +266,30 @@ def test_of_the_app() -> None:
     }
     terminal = {"stdin": "tty", "stdout": "tty", "stderr": "tty"}
     assert add(tty=True, stdin=True) == {"environment": {}, **terminal}
+
+
+def test_further_limits() -> None:
+    limits = {
+        "memory": 1 << 20,
+        "memory_swap": -1,
+        "memory_reservation": 4096,
+        "cpu_quota": 5000,
+        "cpu_period": 10000,
+        "cpuset_cpus": "0-1",
+        "cpuset_mems": "0",
+    }
+    assert add(**limits) == {"environment": {}, **limits}
+
+
+def test_kernel_settings() -> None:
+    limit = {"name": "core", "soft": 0, "hard": 0}
+    tmpfs = {"target": "/run", "options": ["size=1m"]}
+    assert add(ulimits=[limit], tmpfs=[tmpfs]) == {
+        "environment": {},
+        "ulimit": [limit],
+        "tmpfs": [tmpfs],
+    }
+    assert sandbox(sysctls={"kernel.sem": "1 2 3 4"})["sysctl"] == {"kernel.sem": "1 2 3 4"}
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,14 @@ CASES = {
         "--mount=volume=h,target=/srv image --mount=volume=e,target=/srv/deeper"
     ),
     "seccomp": "image --seccomp=mode=remove,errno=ENOSYS,mkdir",
+    "further-limits": (
+        "image --memory=64M --memory-swap=128M --memory-reservation=32M --cpu-quota=20000 "
+        "--cpu-period=50000 --cpuset-cpus=0-1 --cpuset-mems=0"
+    ),
+    "kernel-settings": (
+        "--sysctl=net.core.somaxconn=99 image --ulimit=nofile=64:128 --ulimit=core=-1 "
+        "--tmpfs=/run:size=1m,mode=700,exec --tmpfs=/dev/shm"
+    ),
     "fly": "image --exec=/bin/true",
     "private-users": "image --user=1000",
 }

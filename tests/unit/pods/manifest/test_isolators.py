@@ -9,10 +9,23 @@ import pytest
 from ociruntime.base.errors import PodError
 from ociruntime.pods.manifest import isolators
 
+# Whose values are checked by a table, with messages of their own, or have any value.
+SIZES = (*(isolators.MEMORY, isolators.MEMORY_SWAP, isolators.MEMORY_RESERVATION, isolators.CPU),)
+FREE = {isolators.NO_NEW_PRIVILEGES, isolators.SYSCTL}
+
 
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
+        (
+            isolators.SYSCTL,
+            {"vm.swappiness": "1"},
+            (
+                'os/linux/sysctl: "vm.swappiness" belongs to no namespace of a container: it would '
+                "change the host (possible: net.*, fs.mqueue.*, kernel.msg*, kernel.sem, "
+                "kernel.shm*)"
+            ),
+        ),
         (
             isolators.MEMORY,
             {"limit": "much"},
@@ -33,13 +46,24 @@ def test_a_manifest_with_a_value_that_cannot_be(name: str, value: object, messag
 
 
 @pytest.mark.parametrize("value", [None, {}, [], "many", {"limit": []}, {"set": [1]}, 1e999])
-@pytest.mark.parametrize("name", sorted(isolators.KNOWN - {isolators.NO_NEW_PRIVILEGES}))
+@pytest.mark.parametrize("name", sorted(isolators.KNOWN - FREE))
 def test_a_manifest_with_a_value_of_another_form(name: str, value: Any) -> None:  # noqa: ANN401
     with pytest.raises(PodError) as refused:
         isolators.check([{"name": name, "value": value}], "it")
-    limit = name in (isolators.MEMORY, isolators.CPU) and value == {"limit": []}
-    if not limit:
+    if name == isolators.ULIMITS and value == {"set": [1]}:
+        assert str(refused.value) == "it: ociruntime/ulimits[0]: must be an object"
+        return
+    limit = name in SIZES and value == {"limit": []}
+    cpus = name in (isolators.CPUSET_CPUS, isolators.CPUSET_MEMS) and value == "many"
+    if not limit and not cpus:
         assert str(refused.value).startswith(f"it: invalid value of {name} (for example ")
+
+
+def test_kernel_parameters_belong_to_the_pod() -> None:
+    wanted = [{"name": isolators.SYSCTL, "value": {"net.core.somaxconn": "1"}}]
+    isolators.check_pod(wanted)
+    with pytest.raises(PodError, match="app: the isolator os/linux/sysctl is only supported for"):
+        isolators.check_app(wanted, "app")
 
 
 def test_a_manifest_with_both_of_two_that_exclude_each_other() -> None:

@@ -1,0 +1,61 @@
+"""Values of container options as docker users write them: ulimits, tmpfs mounts, devices.
+
+``ocictl`` and ``ocipod`` take the same forms; what they become is checked with the request.
+"""
+
+from __future__ import annotations
+
+from ociruntime.base.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+UNLIMITED = -1
+_ULIMIT = "NAME=SOFT[:HARD], where -1 is unlimited"
+_DEVICE = "HOST[:CONTAINER[:rwm]]"
+
+
+def ulimit(text: str, where: str) -> dict[str, Any]:
+    """Parse ``nofile=1024:2048`` to ``{"name", "soft", "hard"}``.  Raises UsageError."""
+    name, equals, limits = text.partition("=")
+    soft, colon, hard = limits.partition(":")
+    numbers = [_limit(word) for word in ((soft, hard) if colon else (soft, soft))]
+    if not name or not equals or None in numbers:
+        raise UsageError(f'{where}: invalid limit "{text}"', _ULIMIT)
+    return {"name": name.lower(), "soft": numbers[0], "hard": numbers[1]}
+
+
+def _limit(word: str) -> int | None:
+    if word in ("-1", "unlimited"):
+        return UNLIMITED
+    return int(word) if word.isascii() and word.isdigit() and len(word) < 20 else None
+
+
+def pair(text: str, where: str) -> tuple[str, str]:
+    """Parse ``NAME=VALUE``.  Raises UsageError."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise UsageError(f'{where}: invalid value "{text}"', "NAME=VALUE")
+    return name, value
+
+
+def tmpfs(text: str, where: str) -> dict[str, Any]:
+    """Parse ``/run:size=64m,mode=1777`` to ``{"target", "options"}``.  Raises UsageError."""
+    target, _, options = text.partition(":")
+    if not target.startswith("/"):
+        raise UsageError(f'{where}: invalid value "{text}"', "DIR[:OPTION,...], DIR absolute")
+    return {"target": target, "options": [word for word in options.split(",") if word]}
+
+
+def device(text: str, where: str) -> dict[str, Any]:
+    """Parse ``/dev/fuse[:/dev/fuse[:rwm]]`` to ``{"source", "target", "access"}``.
+
+    As with docker, ``/dev/fuse:rw`` leaves out the path in the container.  Raises UsageError.
+    """
+    source, *rest = text.split(":")
+    target = rest.pop(0) if rest and rest[0].startswith("/") else source
+    access = rest.pop(0) if rest else "rwm"
+    if rest or not source.startswith("/") or not access or set(access) - set("rwm"):
+        raise UsageError(f'{where}: invalid device "{text}"', _DEVICE)
+    return {"source": source, "target": target, "access": access}

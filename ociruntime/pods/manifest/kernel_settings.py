@@ -1,0 +1,87 @@
+"""Check settings of the kernel: resource limits of processes, kernel parameters, lists of CPUs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ociruntime.base import checks
+from ociruntime.base.errors import BadRequest, UsageError
+from ociruntime.base.linux import RLIM_INFINITY, RLIMITS
+
+_PREFIX = "RLIMIT_"
+ULIMITS = tuple(name.removeprefix(_PREFIX).lower() for name in RLIMITS)
+_LIMIT = checks.number(-1, RLIM_INFINITY - 1)  # -1: unlimited
+_ULIMIT = checks.object_of(
+    {"name": checks.one_of(*ULIMITS), "soft": _LIMIT, "hard": _LIMIT}, "name", "soft", "hard"
+)
+# Parameters that belong to a namespace -> its type.  Any other would change the host.
+_IPC = (
+    *("kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.sem"),
+    *("kernel.shmall", "kernel.shmmax", "kernel.shmmni", "kernel.shm_rmid_forced"),
+)
+_PREFIXES = {"net.": "network", "fs.mqueue.": "ipc"}
+_SETTABLE = "net.*, fs.mqueue.*, kernel.msg*, kernel.sem, kernel.shm*"
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+
+
+def check_ulimit(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
+    """Check a resource limit ``{"name", "soft", "hard"}``.  Raises BadRequest."""
+    _ULIMIT(where, value)
+    soft, hard = value["soft"], value["hard"]
+    if hard >= 0 and not 0 <= soft <= hard:
+        raise BadRequest(where, f"{value['name']}: the soft limit is above the hard limit")
+
+
+def rlimits(ulimits: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return ``process.rlimits``; the last limit of a name wins."""
+    last = {one["name"]: one for one in ulimits}
+    return [
+        {
+            "type": f"{_PREFIX}{name.upper()}",
+            **{kind: one[kind] if one[kind] >= 0 else RLIM_INFINITY for kind in ("soft", "hard")},
+        }
+        for name, one in last.items()
+    ]
+
+
+def namespace_of(sysctl: str) -> str:
+    """Return the type of the namespace that a kernel parameter belongs to, "" for the host."""
+    if not all(part and not set(part) - _LETTERS for part in sysctl.split(".")):
+        return ""
+    if sysctl in _IPC:
+        return "ipc"
+    return next((kind for start, kind in _PREFIXES.items() if sysctl.startswith(start)), "")
+
+
+def check_sysctls(where: str, value: Any) -> None:  # noqa: ANN401
+    """Check kernel parameters ``{NAME: VALUE}``.  Raises BadRequest."""
+    checks.strings_by_name(where, value)
+    for name, one in value.items():
+        if not namespace_of(name):
+            message = f'"{name}" belongs to no namespace of a container: it would change the host'
+            raise BadRequest(where, message, f"possible: {_SETTABLE}")
+        if "\n" in one:
+            raise BadRequest(where, f"{name}: must be one line")
+
+
+def check_owned(sysctls: dict[str, str], shared: dict[str, str], where: str) -> None:
+    """Refuse parameters of a namespace that is the host's.
+
+    ``shared`` maps such a namespace's type to the option that shares it.  Raises UsageError.
+    """
+    for name in sysctls:
+        option = shared.get(namespace_of(name))
+        if option:
+            raise UsageError(f'{where}: "{name}" would change the host, because of {option}')
+
+
+def check_cpu_list(where: str, value: Any) -> None:  # noqa: ANN401
+    """Check a list of CPUs or memory nodes, such as ``0-2,7``.  Raises BadRequest."""
+    checks.nonempty(where, value)
+    for part in value.split(","):
+        first, dash, last = part.partition("-")
+        numbers = (first, last) if dash else (first,)
+        if not all(word.isascii() and word.isdigit() and len(word) < 6 for word in numbers) or (
+            dash and int(first) > int(last)
+        ):
+            raise BadRequest(where, f'invalid list "{value}"', "for example 0-2,7")

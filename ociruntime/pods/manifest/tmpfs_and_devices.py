@@ -1,0 +1,85 @@
+"""Check tmpfs mounts and devices of an app; turn tmpfs mounts into mounts of ``config.json``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ociruntime.base import checks
+from ociruntime.base.errors import BadRequest
+from ociruntime.base.paths import clean
+from ociruntime.commandline.sizes import parse_size
+from ociruntime.pods.manifest.volumes import target
+
+# Option of a tmpfs -> the group of options that exclude one another; the last one wins.
+_FLAGS = {
+    **dict.fromkeys(("ro", "rw"), "write"),
+    **dict.fromkeys(("nosuid", "suid"), "suid"),
+    **dict.fromkeys(("nodev", "dev"), "dev"),
+    **dict.fromkeys(("noexec", "exec"), "exec"),
+    **dict.fromkeys(("sync", "async"), "sync"),
+    **dict.fromkeys(("noatime", "atime", "relatime", "strictatime"), "atime"),
+    **dict.fromkeys(("nodiratime", "diratime"), "diratime"),
+}
+_DEFAULTS = ("nosuid", "nodev", "noexec")
+_KEYS = ("size", "mode", "uid", "gid", "nr_inodes", "nr_blocks")
+_MODE_LENGTH = 5
+_DEVICE: checks.Members = {
+    "source": checks.absolute_path,
+    "target": target,
+    "access": checks.nonempty,
+}
+
+
+def check_tmpfs(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
+    """Check a tmpfs ``{"target", "options": [...]}``.  Raises BadRequest."""
+    members: checks.Members = {"target": target, "options": checks.list_of(_option)}
+    checks.object_of(members, "target")(where, value)
+
+
+def _option(where: str, word: Any) -> None:  # noqa: ANN401
+    checks.nonempty(where, word)
+    key, equals, number = word.partition("=")
+    if key not in (_KEYS if equals else _FLAGS):
+        known = ", ".join((*_FLAGS, *(f"{one}=" for one in _KEYS)))
+        raise BadRequest(where, f'unknown option of a tmpfs "{word}"', known)
+    if equals and not _is_valid(key, number):
+        raise BadRequest(where, f'invalid option of a tmpfs "{word}"', "size=64m, mode=1777")
+
+
+def _is_valid(key: str, number: str) -> bool:
+    if key == "mode":
+        return 0 < len(number) <= _MODE_LENGTH and not set(number) - set("01234567")
+    if key == "size" and number.removesuffix("%").isdigit() and number.endswith("%"):
+        return number.isascii() and len(number) < 5
+    if key in ("uid", "gid"):
+        return number.isascii() and number.isdigit() and len(number) < 11
+    try:
+        return parse_size(number) > 0
+    except ValueError:
+        return False
+
+
+def tmpfs_mount(path: str, options: list[str]) -> dict[str, Any]:
+    """Return the mount of a tmpfs; as with docker it is nosuid, nodev and noexec by default."""
+    chosen: dict[str, str] = {_FLAGS[word]: word for word in _DEFAULTS}
+    for word in options:
+        key, equals, number = word.partition("=")
+        if equals:
+            # The kernel knows k, m and g, docker's users also write 64MiB.
+            is_bytes = key == "size" and not number.endswith("%")
+            chosen[key] = f"{key}={parse_size(number) if is_bytes else number}"
+        else:
+            chosen[_FLAGS[key]] = word
+    return {
+        "destination": clean(path),
+        "type": "tmpfs",
+        "source": "tmpfs",
+        "options": [*chosen.values(), "rprivate"],
+    }
+
+
+def check_device(where: str, value: Any) -> None:  # noqa: ANN401
+    """Check a device ``{"source", "target", "access"}``.  Raises BadRequest."""
+    checks.object_of(_DEVICE, *_DEVICE)(where, value)
+    if set(value["access"]) - set("rwm"):
+        raise BadRequest(where, f'invalid access "{value["access"]}"', "r, w and m")
