@@ -117,6 +117,13 @@ async def rename(manager: Manager, request: web.Request) -> web.Response:
     return web.json_response({"id": container.id})
 
 
+async def update(manager: Manager, request: web.Request) -> web.Response:
+    """Change a container's limits and restart policy; the members are those of ``create``."""
+    container = manager.find(_ref(request))
+    await container.update(await read_document(request) or {})
+    return web.json_response({"id": container.id})
+
+
 async def wait(manager: Manager, request: web.Request) -> web.Response:
     """Wait and return how a container exited; ``condition`` is one of ``CONDITIONS``."""
     container, body = await _target(manager, request, {"condition": checks.text})
@@ -171,6 +178,7 @@ ROUTES = (
     ("POST", f"{_ONE}/pause", pause),
     ("POST", f"{_ONE}/unpause", unpause),
     ("POST", f"{_ONE}/rename", rename),
+    ("POST", f"{_ONE}/update", update),
     ("POST", f"{_ONE}/wait", wait),
     ("GET", f"{_ONE}/top", top),
     ("GET", f"{_ONE}/stats", stats),

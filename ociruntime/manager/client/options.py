@@ -59,6 +59,7 @@ GROUPS: Groups = {
             "unpause",
             "wait",
             "rename",
+            "update",
             "rm",
             "prune",
         ),

@@ -24,7 +24,7 @@ from ociruntime.base.errors import (
 )
 from ociruntime.base.fault import fault
 from ociruntime.commandline.signal_names import signal_name
-from ociruntime.manager.containers import records
+from ociruntime.manager.containers import limits, records
 from ociruntime.manager.containers.clients import CONDITIONS, Clients
 from ociruntime.manager.containers.container_pod import ContainerPod
 from ociruntime.manager.containers.engine import Engine, log
@@ -45,7 +45,7 @@ from ociruntime.manager.containers.pod_status import (
     PodStatus,
 )
 from ociruntime.manager.containers.records import Answer, Record
-from ociruntime.manager.containers.spec import check_signal
+from ociruntime.manager.containers.spec import changed_spec, check_signal
 from ociruntime.pods.store.pod import Pod
 
 FIRST_DELAY = 0.1  # seconds, the first backoff between two restarts
@@ -237,6 +237,18 @@ class Container:
         if self._engine.closing:
             raise self._shutting_down()
         return await self.clients.wait(condition)
+
+    async def update(self, changes: object) -> None:
+        """Change limits, at once if it runs, and the restart policy.  Raises BadRequest, too."""
+        async with self._held():
+            runs = self._status(await self._reconcile()) in ACTIVE
+            spec = changed_spec(self.record.spec, changes)
+            await limits.apply(self._engine, self.record, spec, self.pod.open(), runs=runs)
+            if self._pending_restart is not None and not self.record.should_restart():
+                self._cancel_restart()
+                self._notify("not-running")
+                self._release_ports()
+            self._publish("update")
 
     async def rename(self, name: str) -> None:
         """Rename the container.  Raises BadRequest if the name is invalid."""
