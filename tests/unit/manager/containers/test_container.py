@@ -9,9 +9,10 @@ from typing import Any, cast
 import pytest
 
 from ociruntime.base.errors import HostError
-from ociruntime.manager.containers.container import Container, next_delay
+from ociruntime.manager.containers.container import Container
 from ociruntime.manager.containers.pod_status import LastRun, PodStatus
 from ociruntime.manager.containers.records import Record
+from ociruntime.manager.containers.restarts import next_delay
 
 
 class ExitedPod:
