@@ -128,7 +128,7 @@ def test_arguments_arrive_as_they_are(daemon: Daemon, shell_root: str) -> None:
     ended(daemon, "c1")
     expected = "".join(f"<{word}>\n" for word in HOSTILE)
     assert daemon.ctl("logs", "c1").ok().out == expected
-    assert json.loads(daemon.ctl("inspect", "c1").ok().out)[0]["command"][-len(HOSTILE) :] == list(
+    assert json.loads(daemon.ctl("inspect", "c1").ok().out)[0]["Args"][-len(HOSTILE) :] == list(
         HOSTILE
     )
     # One row a container, whatever its words are.

@@ -40,9 +40,9 @@ def names(daemon: Daemon) -> list[str]:
 
 def test_inspect_and_history(daemon: Daemon, built: images.BuiltImage) -> None:
     (found,) = json.loads(daemon.ctl("image", "inspect", "web:1").ok().out)
-    assert (found["id"], found["repo_tags"]) == (built.id, [NAME])
+    assert (found["Id"], found["RepoTags"]) == (built.id, [NAME])
     form = "{{.Config.Env}} {{.Os}} {{.Config.User}}|"
-    assert daemon.ctl("image", "inspect", "--format", form, "web:1").ok().out == '["X=1"] linux |\n'
+    assert daemon.ctl("image", "inspect", "--format", form, "web:1").ok().out == "[X=1] linux |\n"
     lines = daemon.ctl("history", "web:1").ok().out.splitlines()
     assert len(lines) == 2
     for words in (("image", "inspect"), ("history",), ("save",)):
@@ -66,7 +66,7 @@ def test_save_and_load(daemon: Daemon, built: images.BuiltImage, work: Path) -> 
     daemon.ctl("rmi", "web:1").ok()
     loaded = daemon.ctl("load", "-i", str(archive)).ok().out
     assert loaded == f"Loaded image: {NAME}\n"
-    assert json.loads(daemon.ctl("image", "inspect", "web:1").ok().out)[0]["id"] == built.id
+    assert json.loads(daemon.ctl("image", "inspect", "web:1").ok().out)[0]["Id"] == built.id
 
 
 def test_save_and_load_through_pipes(daemon: Daemon, built: images.BuiltImage) -> None:

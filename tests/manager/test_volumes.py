@@ -38,8 +38,8 @@ def test_files_outlive_the_container(daemon: Daemon, shell_root: str) -> None:
     assert names(daemon) == ["data"]
     assert daemon.ctl("run", "--rm", *words, "cat /data/file").ok().out == "kept\n"
     shown = json.loads(daemon.ctl("volume", "inspect", "data").ok().out)
-    assert shown == [
-        {"name": "data", "mountpoint": str(daemon.root / "volumes/data"), "containers": []}
+    assert [(one["Name"], one["Mountpoint"]) for one in shown] == [
+        ("data", str(daemon.root / "volumes/data"))
     ]
     assert daemon.ctl("volume", "rm", "data").ok().out == "data\n"
     assert os.listdir(daemon.root / "volumes") == []

@@ -19,6 +19,7 @@ from ociruntime.manager.api.requests import (
 )
 from ociruntime.manager.containers import usage
 from ociruntime.manager.containers.container import Container
+from ociruntime.manager.containers.details import details
 from ociruntime.manager.containers.manager import Manager
 
 _POLL = 1.0  # seconds between two checks whether a waiting client is still connected
@@ -39,8 +40,13 @@ async def create(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def inspect(manager: Manager, request: web.Request) -> web.Response:
-    """Return a container's status and configuration."""
-    return web.json_response(manager.find(_ref(request)).inspect())
+    """Return a container's status and configuration, with ``details`` (``details.py``)."""
+    container = manager.find(_ref(request))
+    answer = container.inspect()
+    if not container.is_corrupt:
+        open_pod = container.pod.open
+        answer["details"] = details(container.record, open_pod, manager.volumes.directory)
+    return web.json_response(answer)
 
 
 async def remove(manager: Manager, request: web.Request) -> web.Response:
@@ -111,6 +117,13 @@ async def rename(manager: Manager, request: web.Request) -> web.Response:
     return web.json_response({"id": container.id})
 
 
+async def update(manager: Manager, request: web.Request) -> web.Response:
+    """Change a container's limits and restart policy; the members are those of ``create``."""
+    container = manager.find(_ref(request))
+    await container.update(await read_document(request) or {})
+    return web.json_response({"id": container.id})
+
+
 async def wait(manager: Manager, request: web.Request) -> web.Response:
     """Wait and return how a container exited; ``condition`` is one of ``CONDITIONS``."""
     container, body = await _target(manager, request, {"condition": checks.text})
@@ -165,6 +178,7 @@ ROUTES = (
     ("POST", f"{_ONE}/pause", pause),
     ("POST", f"{_ONE}/unpause", unpause),
     ("POST", f"{_ONE}/rename", rename),
+    ("POST", f"{_ONE}/update", update),
     ("POST", f"{_ONE}/wait", wait),
     ("GET", f"{_ONE}/top", top),
     ("GET", f"{_ONE}/stats", stats),

@@ -9,6 +9,7 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
 from ociruntime.commandline.signal_names import signal_number
 from ociruntime.manager.client.connection import Connection, container, resource
+from ociruntime.manager.client.new_container import SPEC_OPTIONS, spec_of
 from ociruntime.manager.client.options import (
     CONTAINER_STATUS,
     DETACH_KEYS_OPTION,
@@ -129,6 +130,15 @@ def run_rename(connection: Connection, arguments: Arguments) -> int:
     return 0
 
 
+def run_update(connection: Connection, arguments: Arguments) -> int:
+    """Change each container and print its reference.  Raises UsageError."""
+    spec = spec_of(arguments, "", [])
+    body = {name: value for name, value in spec.items() if name != "image"}
+    if not body:
+        raise UsageError("update: an option is required", "--memory, --cpus, --restart ...")
+    return each(arguments.positional, lambda ref: connection.post(container(ref, "update"), body))
+
+
 def run_rm(connection: Connection, arguments: Arguments) -> int:
     """Remove each container and print its reference."""
     force = arguments.flag("force")
@@ -147,6 +157,10 @@ def run_prune(connection: Connection, arguments: Arguments) -> int:
     return status
 
 
+_CHANGEABLE = (
+    *("memory", "memory-swap", "memory-reservation", "cpus", "cpu-quota", "cpu-period"),
+    *("cpu-shares", "cpuset-cpus", "cpuset-mems", "pids-limit", "restart"),
+)
 COMMANDS = (
     Command(
         "start CONTAINER...",
@@ -197,6 +211,17 @@ COMMANDS = (
         exit_status=CONTAINER_STATUS,
     ),
     Command("rename CONTAINER NAME", "rename a container", run_rename),
+    Command(
+        "update CONTAINER...",
+        "change resource limits and the restart policy",
+        run_update,
+        options=tuple(option for option in SPEC_OPTIONS if option.name in _CHANGEABLE),
+        details=(
+            "Changes a running container at once; what is given replaces the former limit. If\n"
+            "a limit is refused, nothing is changed."
+        ),
+        examples=(("Give it more memory", "ocictl update --memory 512m web"),),
+    ),
     Command(
         "rm CONTAINER...",
         "remove stopped containers and their files",

@@ -11,8 +11,9 @@ from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import FAILED, each, print_failure, stop_timeout
-from ociruntime.manager.client.forms import formatted, text
+from ociruntime.manager.client.forms import chosen, formatted
 from ociruntime.manager.client.options import FORMAT, NO_LEGEND, QUIET
+from ociruntime.manager.client.template_functions import displayed
 
 _TITLES = ["UUID", "STATE", "CREATED", "APPS", "CONTAINER"]
 
@@ -20,7 +21,7 @@ _TITLES = ["UUID", "STATE", "CREATED", "APPS", "CONTAINER"]
 def run_pod_ls(connection: Connection, arguments: Arguments) -> int:
     """Print a line for each pod.  Raises UsageError."""
     pods = connection.get(resource("pods"))
-    if form := arguments.text("format"):
+    if form := chosen(arguments):
         return write(formatted(pods, form))
     if arguments.flag("quiet"):
         return write("".join(f"{pod['id']}\n" for pod in pods))
@@ -48,9 +49,9 @@ def run_pod_rm(connection: Connection, arguments: Arguments) -> int:
 def run_info(connection: Connection, arguments: Arguments) -> int:
     """Print facts about the daemon, one per line.  Raises UsageError."""
     facts = connection.get(resource("info"))
-    if form := arguments.text("format"):
+    if form := chosen(arguments):
         return write(formatted([facts], form))
-    return write("".join(f"{name}: {text(value)}\n" for name, value in facts.items()))
+    return write("".join(f"{name}: {displayed(value)}\n" for name, value in facts.items()))
 
 
 def run_version(connection: Connection, arguments: Arguments) -> int:
@@ -65,7 +66,7 @@ def run_version(connection: Connection, arguments: Arguments) -> int:
     except RuntimeFailure as failure:
         print_failure(failure)
         status = FAILED
-    if form := arguments.text("format"):
+    if form := chosen(arguments):
         return write(formatted([facts], form)) or status
     return write("".join(f"{name}: {value}\n" for name, value in facts.items())) or status
 

@@ -1,5 +1,6 @@
-"""Output formats: ``--format json``, ``table COLUMN,...`` or ``{{.Field}}``; pure.
+"""Output formats: ``--format json``, ``table ...`` or a template (``templates.py``); pure.
 
+A table has columns, as in ``table Name,Status``, or a template with tabs between its columns.
 Field names ignore case and underscores: ``ExitCode``, ``exit_code`` and ``EXIT_CODE`` are the same.
 A dot separates nested fields: ``RestartPolicy.Name``.
 """
@@ -7,87 +8,111 @@ A dot separates nested fields: ``RestartPolicy.Name``.
 from __future__ import annotations
 
 from ociruntime.base.errors import UsageError
-from ociruntime.base.log import plain
-from ociruntime.commandline.formats import tabbed
+from ociruntime.commandline.formats import aligned, tabbed
+from ociruntime.manager.client.template_functions import HEADER_FUNCTIONS, Keys, Shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
+
+    from ociruntime.commandline.parser import Arguments
 
     Row = dict[str, Any]
 
+TABLE = "table"  # alone it is the command's own table
 # Objects with keys chosen by the user: a missing key is empty, not an unknown field.
-_FREE = ("addresses", "attributes", "config", "env", "labels", "spec")
-_ESCAPES = {"\\t": "\t", "\\n": "\n"}
+_FREE = ("addresses", "attributes", "config", "details", "env", "labels", "spec")
+_GAP = 3  # spaces between the columns of a table from a template, as in docker
+_NARROWEST = 10  # characters of such a column
 
 
-class Pairs(dict[str, str]):
-    """An object that prints as ``a=1,b=2`` and whose keys can be used as fields."""
+def chosen(arguments: Arguments) -> str:
+    """Return the value of ``--format``; "" for the command's own table."""
+    form = arguments.text("format")
+    return "" if form == TABLE else form
 
 
-def formatted(rows: Sequence[Row], form: str) -> str:
-    """Format rows.  Raises UsageError if the format or a field in it is unknown."""
+def formatted(
+    rows: Sequence[Row],
+    form: str,
+    titles: Mapping[str, str] | None = None,
+    *,
+    escapes: bool = True,
+) -> str:
+    r"""Format rows.  Raises UsageError if the format or a field in it is unknown.
+
+    ``titles`` are those of columns that differ from their field's name.  With ``escapes``, ``\t``
+    and ``\n`` in a template are a tab and a line break.
+    """
     if form == "json":
         import json
 
         return json.dumps(rows, separators=(",", ":")) + "\n"
-    if form.startswith("table "):
-        names = form.removeprefix("table ").replace(" ", "").split(",")
-        titles = [title(name) for name in names]
-        return tabbed([titles, *([text(field(row, name)) for name in names] for row in rows)])
+    kind, _, rest = form.partition(" ")
+    if kind == TABLE and "{{" in rest:
+        return _template_table(rows, rest.strip(), titles or {})
+    if kind == TABLE and rest:
+        return _table(rows, rest.replace(" ", "").split(","), titles or {})
     if "{{" in form:
-        parts = template(form)
-        return "".join(filled(parts, row) + "\n" for row in rows)
-    raise UsageError(
-        f'--format: unknown format "{form}"', "json, table COLUMN,COLUMN or text with {{.Field}}"
-    )
+        from ociruntime.manager.client.templates import parse, render
+
+        nodes = parse(form, escapes=escapes)
+        return "".join(f"{render(nodes, marked(row))}\n" for row in rows)
+    hint = "json, table COLUMN,COLUMN or text with {{.Field}}"
+    raise UsageError(f'--format: unknown format "{form}"', hint)
 
 
-def template(form: str) -> list[tuple[str, str]]:
-    """Parse a template into pairs (text, name of the field after it or "").  Raises UsageError."""
-    for escape, character in _ESCAPES.items():
-        form = form.replace(escape, character)
-    parts = []
-    rest = form
-    while "{{" in rest:
-        before, _, rest = rest.partition("{{")
-        inside, end, rest = rest.partition("}}")
-        name = inside.strip()
-        if not end or not name.startswith(".") or not name[1:]:
-            raise UsageError(f'--format: invalid field "{{{{{inside}{end}"', "{{.Field}}")
-        parts.append((before, name[1:]))
-    return [*parts, (rest, "")]
+def _table(rows: Sequence[Row], names: list[str], titles: Mapping[str, str]) -> str:
+    from ociruntime.manager.client.templates import parse, render
+
+    header = [titles.get(name) or title(name) for name in names]
+    columns = [parse(f"{{{{.{name}}}}}") for name in names]
+    return tabbed([header, *([render(one, marked(row)) for one in columns] for row in rows)])
 
 
-def filled(parts: list[tuple[str, str]], row: Row) -> str:
-    """Fill a template with the fields of one row.  Raises UsageError."""
-    return "".join([before + (text(field(row, name)) if name else "") for before, name in parts])
+def _template_table(rows: Sequence[Row], text: str, titles: Mapping[str, str]) -> str:
+    from ociruntime.manager.client.templates import parse, render
+
+    nodes = parse(text, escapes=True)
+    header = render(nodes, _Header(titles), HEADER_FUNCTIONS)
+    lines = [header, *(render(nodes, marked(row)) for row in rows)]
+    cells = [line.split("\t") for line in lines]
+    count = max(map(len, cells))
+    padded = [[*one, *[""] * (count - len(one))] for one in cells]
+    return aligned(padded, gap=_GAP, narrowest=_NARROWEST)
 
 
-def field(row: Row, name: str) -> object:
-    """Return a field's value; "" for a missing key of ``_FREE``.  Raises UsageError."""
-    value: object = row
-    free = False
-    words = name.split(".")
-    for index, word in enumerate(words):
-        table = value if isinstance(value, dict) else {}
-        whole = ".".join(words[index:])
-        if free and whole in table:  # a user's key may contain dots
-            return table[whole]
-        known = {plain_name(key): key for key in table}
-        if plain_name(word) not in known:
-            if free and isinstance(value, dict):
-                return ""
-            raise UsageError(f'--format: unknown field "{name}"', ", ".join(sorted(row)))
-        value = table[known[plain_name(word)]]
-        free = plain_name(word) in _FREE
-    return value
+class _Header(Keys):
+    """The dot of a table's header: each field is the title of its column."""
+
+    def __missing__(self, name: str) -> object:
+        return _title_of_label if name == "Label" else title(name)
+
+    def __contains__(self, name: object) -> bool:
+        return True
 
 
-def plain_name(name: str) -> str:
-    """Normalise a field name: no case, underscores or dashes."""
-    return name.replace("_", "").replace("-", "").lower()
+def _title_of_label(name: str) -> str:
+    """Return docker's title for ``.Label NAME``."""
+    return name.rpartition(".")[2].replace("-", " ").replace("_", " ")
+
+
+def marked(value: Any) -> Any:  # noqa: ANN401 - JSON
+    """Return an answer of the daemon with its objects of ``_FREE`` as Keys."""
+    if isinstance(value, Shape):
+        return Shape(value, marked(value.own), value.methods)
+    if isinstance(value, list):
+        return [marked(one) for one in value]
+    if not isinstance(value, dict) or isinstance(value, Keys):
+        return value
+    return {
+        name: _free(marked(one)) if name in _FREE else marked(one) for name, one in value.items()
+    }
+
+
+def _free(value: Any) -> Any:  # noqa: ANN401 - JSON
+    return Keys(value) if isinstance(value, dict) and not isinstance(value, Keys) else value
 
 
 def title(name: str) -> str:
@@ -97,18 +122,3 @@ def title(name: str) -> str:
         follows = index > 0 and letter.isupper() and name[index - 1].islower()
         spaced += f" {letter}" if follows else letter
     return spaced.replace("_", " ").replace(".", " ").upper()
-
-
-def text(value: object) -> str:
-    """Format a value for a cell or a template."""
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, Pairs):
-        return plain(",".join(f"{name}={one}" for name, one in value.items()))
-    if isinstance(value, dict | list):
-        import json
-
-        return json.dumps(value, separators=(",", ":"))
-    return plain(str(value))

@@ -13,9 +13,10 @@ from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import FAILED
+from ociruntime.manager.client.docker_shapes import image
 from ociruntime.manager.client.inspection import show_each
 from ociruntime.manager.client.new_container import absolute_image
-from ociruntime.manager.client.options import FORMAT
+from ociruntime.manager.client.options import INSPECT_FORMAT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 _PIECE = 1 << 16
 
 
-def _image(connection: Connection, text: str) -> dict[str, Any]:
+def image_details(connection: Connection, text: str) -> dict[str, Any]:
+    """Return what the daemon tells of an image.  Raises DaemonError, HostError."""
     details: dict[str, Any] = connection.get(
         resource("images", absolute_image(text, os.getcwd()), "json")
     )
@@ -34,12 +36,12 @@ def _image(connection: Connection, text: str) -> dict[str, Any]:
 
 def run_image_inspect(connection: Connection, arguments: Arguments) -> int:
     """Print the images that exist; return 1 if one was not found.  Raises UsageError."""
-    return show_each(arguments, lambda text: _image(connection, text))
+    return show_each(arguments, lambda text: image(image_details(connection, text)))
 
 
 def run_history(connection: Connection, arguments: Arguments) -> int:
     """Print the steps of an image's build, newest first."""
-    steps = _image(connection, arguments.positional[0])["history"]
+    steps = image_details(connection, arguments.positional[0])["history"]
     return write(history_table(steps, full=arguments.flag("no-trunc")))
 
 
@@ -129,11 +131,11 @@ COMMANDS = (
         "image inspect IMAGE...",
         "show details of images as JSON",
         run_image_inspect,
-        options=(FORMAT,),
+        options=(INSPECT_FORMAT,),
         examples=(
             (
                 "Print the environment",
-                "ocictl image inspect --format '{{.Config.Env}}' busybox",
+                "ocictl image inspect --format '{{json .Config.Env}}' busybox",
             ),
         ),
     ),

@@ -6,16 +6,21 @@ import os
 import time
 
 from ociruntime.base.log import plain
-from ociruntime.commandline.formats import ago, tabbed
+from ociruntime.commandline.formats import ago, date, tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import Bar, amount
 from ociruntime.manager.client.connection import Connection, DaemonError, resource
 from ociruntime.manager.client.containers import each
-from ociruntime.manager.client.forms import formatted
+from ociruntime.manager.client.forms import chosen, formatted
 from ociruntime.manager.client.new_container import absolute_image
 from ociruntime.manager.client.options import FORMAT, NO_LEGEND, QUIET
+from ociruntime.manager.client.template_functions import Shape
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _TITLES = ["REPOSITORY", "TAG", "IMAGE ID", "CREATED", "SIZE"]
 _NONE = "<none>"
@@ -26,7 +31,7 @@ _SHORT_ID = 12  # digits
 def run_images(connection: Connection, arguments: Arguments) -> int:
     """Print a line for each name of each image.  Raises UsageError."""
     images = connection.get(resource("images"))
-    form = arguments.text("format")
+    form = chosen(arguments)
     if form == "json":
         return write(formatted(images, form))
     full = arguments.flag("no-trunc")
@@ -36,7 +41,7 @@ def run_images(connection: Connection, arguments: Arguments) -> int:
         image["created"] = ago(image["import_time"], time.time())
         image["repository"], image["tag"] = split_name(image["name"])
     if form:
-        return write(formatted(images, form))
+        return write(formatted(list(map(shape, images)), form, _FIELD_TITLES))
     if arguments.flag("quiet"):
         ids = dict.fromkeys(image["id"] for image in images)
         return write("".join(f"{image_id}\n" for image_id in ids))
@@ -45,6 +50,25 @@ def run_images(connection: Connection, arguments: Arguments) -> int:
         names = [plain(one["repository"]), plain(one["tag"])]
         rows.append([*names, one["id"], one["created"], amount(one["size"])])
     return write(tabbed(rows))
+
+
+# docker's titles of the fields that templates use.
+_FIELD_TITLES = {"ID": "IMAGE ID", "CreatedSince": "CREATED", "CreatedAt": "CREATED AT"}
+
+
+def shape(shown: dict[str, Any]) -> Shape:
+    """Return a row with docker's names for templates, the daemon's besides."""
+    name = shown["name"]
+    members = {
+        "CreatedAt": date(shown["import_time"]),
+        "CreatedSince": shown["created"],
+        "Digest": name.partition("@")[2] or _NONE,
+        "ID": shown["id"],
+        "Repository": shown["repository"],
+        "Size": amount(shown["size"]),
+        "Tag": shown["tag"],
+    }
+    return Shape(members, shown)
 
 
 def split_name(name: str) -> tuple[str, str]:

@@ -1,31 +1,80 @@
-"""Commands that show single containers: ``inspect``, ``top``, ``port``."""
+"""Commands that show single objects: ``inspect``, ``top``, ``port``."""
 
 from __future__ import annotations
+
+import os
 
 from ociruntime.base.errors import HostError, RuntimeFailure
 from ociruntime.base.log import plain
 from ociruntime.commandline.formats import tabbed
-from ociruntime.commandline.options import Command
+from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
-from ociruntime.manager.client.connection import Connection, container
+from ociruntime.manager.client import docker_shapes
+from ociruntime.manager.client.connection import (
+    Connection,
+    DaemonError,
+    container,
+    resource,
+)
 from ociruntime.manager.client.containers import FAILED, print_failure
-from ociruntime.manager.client.forms import formatted
-from ociruntime.manager.client.options import FORMAT
+from ociruntime.manager.client.forms import chosen, formatted
+from ociruntime.manager.client.new_container import absolute_image
+from ociruntime.manager.client.options import FORMAT, INSPECT_FORMAT
 from ociruntime.manager.client.ps import open_ports, outside
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from typing import Any
+
+    from ociruntime.manager.client.template_functions import Shape
+
+    Record = dict[str, Any]
 
 
 def run_inspect(connection: Connection, arguments: Arguments) -> int:
-    """Print the containers that exist; return 1 if one was not found.  Raises UsageError."""
-    return show_each(arguments, lambda ref: connection.get(container(ref)))
+    """Print the objects that exist; return 1 if one was not found.  Raises UsageError."""
+    images: dict[str, Record | None] = {}
+
+    def described(record: Record) -> Shape:
+        """Return a container with what its image says, unless that was removed."""
+        image_id = (record.get("details") or {}).get("image_id") or ""
+        if image_id and image_id not in images:
+            try:
+                images[image_id] = connection.get(resource("images", image_id, "json"))
+            except DaemonError:
+                images[image_id] = None
+        return docker_shapes.container(record, images.get(image_id))
+
+    getters: dict[str, Callable[[str], Shape]] = {
+        "container": lambda ref: described(connection.get(container(ref))),
+        "image": lambda ref: docker_shapes.image(
+            connection.get(resource("images", absolute_image(ref, os.getcwd()), "json"))
+        ),
+        "volume": lambda ref: docker_shapes.volume(connection.get(resource("volumes", ref))),
+    }
+    if kind := arguments.text("type"):
+        return show_each(arguments, getters[kind])
+    return show_each(arguments, lambda ref: _first(ref, getters))
 
 
-def show_each(arguments: Arguments, get: Callable[[str], Any]) -> int:
+_NOT_SO = (400, 404)  # status of an answer if there is no such object, or the name cannot be one
+
+
+def _first(ref: str, getters: Mapping[str, Callable[[str], Shape]]) -> Shape:
+    """Return the first object of that name.  Raises RuntimeFailure if there is none, HostError."""
+    for get in getters.values():
+        try:
+            return get(ref)
+        except DaemonError as error:
+            if error.status not in _NOT_SO:
+                raise
+    kinds = " or ".join(getters)
+    raise RuntimeFailure(f'inspect "{ref}": no {kinds} with this name or ID found')
+
+
+def show_each(arguments: Arguments, get: Callable[[str], Shape]) -> int:
     """Print what ``get`` returns for each argument, as JSON or in the format of ``--format``.
 
     Print the error of one that it cannot get, and return 1 then.  Raises UsageError, and HostError
@@ -42,10 +91,10 @@ def show_each(arguments: Arguments, get: Callable[[str], Any]) -> int:
             print_failure(failure)
             status = FAILED
     if form := arguments.text("format"):
-        return write(formatted(found, form)) or status
+        return write(formatted(found, form, escapes=False)) or status
     import json
 
-    return write(json.dumps(found, indent=2) + "\n") or status
+    return write(json.dumps(found, indent=4) + "\n") or status
 
 
 _TOP_COLUMNS = ("pid", "ppid", "user", "cpu_seconds", "memory", "command")
@@ -54,7 +103,7 @@ _TOP_COLUMNS = ("pid", "ppid", "user", "cpu_seconds", "memory", "command")
 def run_top(connection: Connection, arguments: Arguments) -> int:
     """Print a line for each process; PIDs are those of the host.  Raises UsageError."""
     processes = connection.get(container(arguments.positional[0], "top"))["processes"]
-    if form := arguments.text("format"):
+    if form := chosen(arguments):
         return write(formatted(processes, form))
     from ociruntime.commandline.progress import amount
 
@@ -75,12 +124,25 @@ def run_port(connection: Connection, arguments: Arguments) -> int:
 
 COMMANDS = (
     Command(
-        "inspect CONTAINER...",
-        "show details of containers as JSON",
+        "inspect NAME...",
+        "show details of containers, images and volumes as JSON",
         run_inspect,
-        options=(FORMAT,),
+        options=(
+            INSPECT_FORMAT,
+            Option(
+                "type", "what it is, if names are the same", "container|image|volume", kind="choice"
+            ),
+        ),
+        details=(
+            "Prints a list in the shape of docker's. Templates also find the names of the\n"
+            "HTTP API, in any spelling: {{.exit_code}} or {{.ExitCode}}."
+        ),
         examples=(
-            ("Print its IP address", "ocictl inspect --format '{{.Addresses.Default}}' web"),
+            ("Print its status", "ocictl inspect --format '{{.State.Status}}' web"),
+            (
+                "Print its IP addresses",
+                "ocictl inspect -f '{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}' web",
+            ),
         ),
     ),
     Command("top CONTAINER", "list the processes of a container", run_top, options=(FORMAT,)),

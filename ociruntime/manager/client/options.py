@@ -22,6 +22,7 @@ GLOBAL_OPTIONS = (
     Option("help", "print help; also after a command", short="h"),
 )
 FORMAT = Option("format", "format: json, `table COLUMN,...` or {{.Field}}", "FORM")
+INSPECT_FORMAT = Option("format", "format: json or a template with {{.Field}}", "FORM", short="f")
 QUIET = Option("quiet", "print only IDs", short="q")
 NO_LEGEND = Option("no-legend", "omit the header")
 DETACH_KEYS_OPTION = Option("detach-keys", "detach key sequence (default: ctrl-p,ctrl-q)", "KEYS")
@@ -58,6 +59,7 @@ GROUPS: Groups = {
             "unpause",
             "wait",
             "rename",
+            "update",
             "rm",
             "prune",
         ),

@@ -6,13 +6,14 @@ import time
 
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import plain
-from ociruntime.commandline.formats import ago, aligned, brief, fitted, tabbed
+from ociruntime.commandline.formats import ago, aligned, brief, date, fitted, tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import Connection, resource
-from ociruntime.manager.client.forms import Pairs, formatted
+from ociruntime.manager.client.forms import chosen, formatted
 from ociruntime.manager.client.options import FILTER, FORMAT, NO_LEGEND, QUIET
+from ociruntime.manager.client.template_functions import Pairs, Shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,6 +64,34 @@ def row(record: Record, now: float, *, full: bool = False) -> dict[str, Any]:
         "names": record["name"],
         "labels": Pairs(record["labels"]),
     }
+
+
+# docker's titles of the fields that templates use.
+_FIELD_TITLES = {"ID": "CONTAINER ID", "RunningFor": "CREATED", "LocalVolumes": "LOCAL VOLUMES"}
+_STATES = {"stopped": "exited", "unknown": "dead", "corrupt": "dead"}  # here -> docker's
+
+
+def shape(shown: dict[str, Any]) -> Shape:
+    """Return a row with docker's names for templates, the daemon's besides."""
+    spec, labels = shown["spec"], shown["labels"]
+    volumes = spec.get("volumes") or ()
+    named = [one["name"] for one in volumes if "name" in one]
+    members = {
+        "Command": shown["command"],
+        "CreatedAt": date(seconds(shown["created_at"])),
+        "ID": shown["id"],
+        "Image": shown["image"],
+        "Labels": labels,
+        "LocalVolumes": str(len(named)),
+        "Mounts": ",".join(one.get("name") or one.get("source") or "" for one in volumes),
+        "Names": shown["names"],
+        "Networks": spec.get("network") or "default",
+        "Ports": shown["ports"],
+        "RunningFor": shown["created"],
+        "State": _STATES.get(shown["state"], shown["state"]),
+        "Status": shown["status"],
+    }
+    return Shape(members, shown, {"Label": lambda name: labels.get(name, "")})
 
 
 def cells(shown: dict[str, Any]) -> list[str]:
@@ -132,13 +161,12 @@ def run_ps(connection: Connection, arguments: Arguments) -> int:
     query = as_query(filters, FILTERS)
     records = connection.get(resource("containers", all=whole, filters=query))
     records = records[:last] if last else records
-    if form := arguments.text("format"):
-        if form == "json":
-            return write(formatted(records, form))
-        full = arguments.flag("no-trunc")
-        return write(formatted([row(one, time.time(), full=full) for one in records], form))
-    full = arguments.flag("no-trunc")
+    form, full = chosen(arguments), arguments.flag("no-trunc")
+    if form == "json":
+        return write(formatted(records, form))
     shown = [row(record, time.time(), full=full) for record in records]
+    if form:
+        return write(formatted(list(map(shape, shown)), form, _FIELD_TITLES))
     if arguments.flag("quiet"):
         return write("".join(f"{one['id']}\n" for one in shown))
     titles = [] if arguments.flag("no-legend") else [TITLES]

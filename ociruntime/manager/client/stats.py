@@ -11,9 +11,10 @@ from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
 from ociruntime.manager.client.connection import Connection, DaemonError, container, resource
-from ociruntime.manager.client.forms import formatted
+from ociruntime.manager.client.forms import chosen, formatted
 from ociruntime.manager.client.options import FORMAT
 from ociruntime.manager.client.ps import SHORT_ID
+from ociruntime.manager.client.template_functions import Shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,14 +78,15 @@ def run_stats(connection: Connection, arguments: Arguments) -> int:
     Raises UsageError.
     """
     meter = Meter(connection, arguments.positional)
-    form = arguments.text("format")
+    form = chosen(arguments)
     live = os.isatty(1) and not form and not arguments.flag("no-stream")
     try:
         if meter.sample(first=True):
             time.sleep(_SHORT_INTERVAL)
         found = meter.sample()
         if form:
-            return write(formatted(found, form))
+            rows = found if form == "json" else [shape(one) for one in found]
+            return write(formatted(rows, form, _FIELD_TITLES))
         while live:
             if write(_CLEAR + table(found)):
                 return 1
@@ -100,6 +102,17 @@ def run_stats(connection: Connection, arguments: Arguments) -> int:
 def table(found: list[Record]) -> str:
     """Format the usage of containers as a table."""
     return aligned([TITLES, *map(cells, found)], gap=2)
+
+
+# Fields of docker in the order of ``TITLES``; MemUsage has the limit, too.
+_FIELDS = ("ID", "Name", "CPUPerc", "MemUsage", "MemPerc", "NetIO", "BlockIO", "PIDs")
+_FIELD_TITLES = {**dict(zip(_FIELDS, TITLES, strict=True)), "Container": "CONTAINER"}
+
+
+def shape(one: Record) -> Shape:
+    """Return a row with docker's names for templates, the daemon's besides."""
+    members = dict(zip(_FIELDS, cells(one), strict=True))
+    return Shape({**members, "Container": one["id"]}, one)
 
 
 def cells(one: Record) -> list[str]:

@@ -13,7 +13,7 @@ from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import Connection, container, resource
 from ociruntime.manager.client.containers import stop_timeout
-from ociruntime.manager.client.forms import formatted
+from ociruntime.manager.client.forms import chosen, formatted
 from ociruntime.manager.client.new_container import (
     REFUSED_OPTIONS,
     SPEC_OPTIONS,
@@ -98,14 +98,14 @@ def run_container_stop(connection: Connection, arguments: Arguments) -> int:
 def run_container_get(connection: Connection, arguments: Arguments) -> int:
     """Print a container as a table of one row.  Raises UsageError."""
     records = [connection.get(container(arguments.positional[0]))]
-    form = arguments.text("format")
+    form = chosen(arguments)
     return write(formatted(records, form) if form else fixed_table(records))
 
 
 def run_container_list(connection: Connection, arguments: Arguments) -> int:
     """Print all containers as a table, oldest first.  Raises UsageError."""
     records = connection.get(resource("containers", all=True))[::-1]
-    form = arguments.text("format")
+    form = chosen(arguments)
     return write(formatted(records, form) if form else fixed_table(records))
 
 

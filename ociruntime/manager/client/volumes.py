@@ -12,9 +12,10 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import each
-from ociruntime.manager.client.forms import formatted
+from ociruntime.manager.client.docker_shapes import volume
+from ociruntime.manager.client.forms import chosen, formatted
 from ociruntime.manager.client.inspection import show_each
-from ociruntime.manager.client.options import FILTER, FORMAT, NO_LEGEND
+from ociruntime.manager.client.options import FILTER, FORMAT, INSPECT_FORMAT, NO_LEGEND
 from ociruntime.manager.client.ps import as_query
 
 _TITLES = ["VOLUME NAME", "CONTAINERS"]
@@ -33,8 +34,9 @@ def run_ls(connection: Connection, arguments: Arguments) -> int:
     """Print a line for each volume.  Raises UsageError."""
     query = as_query(arguments.list("filter"), _FILTERS)
     volumes = connection.get(resource("volumes", filters=query))
-    if form := arguments.text("format"):
-        return write(formatted(volumes, form))
+    if form := chosen(arguments):
+        shown = volumes if form == "json" else [volume(one) for one in volumes]
+        return write(formatted(shown, form, {"Name": "VOLUME NAME"}))
     if arguments.flag("quiet"):
         return write("".join(f"{one['name']}\n" for one in volumes))
     rows = [] if arguments.flag("no-legend") else [_TITLES]
@@ -44,7 +46,7 @@ def run_ls(connection: Connection, arguments: Arguments) -> int:
 
 def run_inspect(connection: Connection, arguments: Arguments) -> int:
     """Print the volumes that exist; return 1 if one was not found.  Raises UsageError."""
-    return show_each(arguments, lambda name: connection.get(resource("volumes", name)))
+    return show_each(arguments, lambda name: volume(connection.get(resource("volumes", name))))
 
 
 def run_rm(connection: Connection, arguments: Arguments) -> int:
@@ -92,7 +94,7 @@ COMMANDS = (
         "volume inspect NAME...",
         "show details of volumes as JSON",
         run_inspect,
-        options=(FORMAT,),
+        options=(INSPECT_FORMAT,),
         examples=(
             ("Print its directory", "ocictl volume inspect --format '{{.Mountpoint}}' data"),
         ),

@@ -1,7 +1,7 @@
 """The log of container events: an ordered file of JSON lines, with subscriptions.
 
 An event is ``{"time", "kind", "id", "name", "attributes"}``; time as RFC 3339 in UTC.  Kinds:
-create start die stop kill restart pause unpause rename destroy oom.
+create start die stop kill restart pause unpause rename update destroy oom.
 """
 
 from __future__ import annotations

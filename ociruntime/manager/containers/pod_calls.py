@@ -117,17 +117,18 @@ class Programs:
             raise classified(message_of(errors, "ocipod") or silent)
         yield {"id": ids[-1]}
 
-    async def runtime(self, pod: Pod, *args: str) -> str:
+    async def runtime(self, pod: Pod, *args: str, content: bytes = b"") -> str:
         """Run a command of the runtime that made the pod's container; return its output.
 
-        ``args`` are the verb and what follows the container id.  The command is never queued: kill
-        and pause must not wait for other requests.  Raises ManagerError with the
-        runtime's message, PodError.
+        ``args`` are the verb and what follows the container id, ``content`` is its standard input.
+        The command is never queued: kill and pause must not wait for other requests.  Raises
+        ManagerError with the runtime's message, PodError.
         """
         program = find_runtime(str(read_runtime_config(pod).get("runtime") or "ociruntime"))
         calls = RuntimeCalls(program, pod.uuid)
         verb, *rest = args
-        return await self._run(calls.command("", (verb, calls.container(APP), *rest)), "")
+        words = calls.command("", (verb, calls.container(APP), *rest))
+        return await self._run(words, "", content)
 
     async def _run(self, command: list[str], name: str, content: bytes = b"") -> str:
         process = await self.spawn(command, content)

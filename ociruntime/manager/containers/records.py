@@ -7,7 +7,6 @@ ROOT/events.jsonl, events.jsonl.1    the event log, see events.py
 ROOT/volumes/NAME                    named volumes, see volumes.py
 ROOT/containers/ID/container.state   the record
 ROOT/containers/ID/creating          marker: creation is not finished
-ROOT/containers/ID/replacing         marker: moving to a new pod: {"old": [UUIDs], "pod", "moving"}
 ROOT/containers/ID/removing          marker: removal has begun
 ROOT/containers/ID/pod               the UUID of the pod that is being made
 
@@ -49,7 +48,6 @@ Answer = dict[str, Any]
 
 STATE = "container.state"
 CREATING = "creating"
-REPLACING = "replacing"
 REMOVING = "removing"
 POD = "pod"
 _TEMPORARY = ".tmp-"
@@ -261,7 +259,7 @@ class RecordStore:
         """Make the directory of a new container, with the marker ``creating`` in it."""
         with _failing(f"make {self.path(container_id)}"):
             os.mkdir(self.path(container_id), 0o750)
-        self.write_marker(container_id, CREATING, {})
+        self.write_marker(container_id, CREATING)
         self._sync(self.containers)
 
     def save(self, record: Record) -> None:
@@ -282,18 +280,9 @@ class RecordStore:
             raise ManagerError(f"{path}: contains the record of another container, {record.id}")
         return record
 
-    def write_marker(self, container_id: str, name: str, value: dict[str, Any]) -> None:
+    def write_marker(self, container_id: str, name: str) -> None:
         """Write a marker file of the container durably."""
-        self._replace(container_id, name, json.dumps(value).encode() + b"\n")
-
-    def read_marker(self, container_id: str, name: str) -> dict[str, Any]:
-        """Return the contents of a marker; empty if it is missing or damaged."""
-        try:
-            with open(self.path(container_id, name), "rb") as file:
-                value = json.load(file)
-        except (OSError, ValueError):
-            return {}
-        return value if isinstance(value, dict) else {}
+        self._replace(container_id, name, b"")
 
     def new_pod(self, container_id: str) -> str:
         """Return the UUID that ``ocipod`` wrote to ``--uuid-file-save``; empty if there is none."""
@@ -302,12 +291,6 @@ class RecordStore:
                 return file.read().strip()
         except OSError:
             return ""
-
-    def marked_pods(self, container_id: str) -> list[str]:
-        """Return the UUIDs of former pods and of the pod being made, from the markers."""
-        marker = self.read_marker(container_id, REPLACING)
-        uuids = [*marker.get("old", ()), marker.get("pod"), self.new_pod(container_id)]
-        return list(dict.fromkeys(str(uuid) for uuid in uuids if uuid))
 
     def forget(self, container_id: str, *names: str) -> None:
         """Remove these marker files durably; missing ones are ignored."""

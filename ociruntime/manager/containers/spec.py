@@ -39,7 +39,13 @@ from ociruntime.pods.bundle.app_config import CAPABILITIES as DEFAULT_CAPABILITI
 from ociruntime.pods.bundle.host_devices import check_source
 from ociruntime.pods.manifest import request as requests
 from ociruntime.pods.manifest import volumes
-from ociruntime.pods.manifest.isolators import PERIOD_RANGE, QUOTA_RANGE, SHARES_RANGE
+from ociruntime.pods.manifest.build import limits_of
+from ociruntime.pods.manifest.isolators import (
+    PERIOD_RANGE,
+    QUOTA_RANGE,
+    SHARES_RANGE,
+    Isolator,
+)
 from ociruntime.pods.manifest.kernel_settings import (
     check_cpu_list,
     check_sysctls,
@@ -92,6 +98,11 @@ _UNCHANGED_FOR_POD = {
     "domainname": "domainname",
     "sysctls": "sysctl",
 }
+# Members that ``update`` changes: limits, and the restart policy.
+CHANGEABLE = (
+    *("memory", "memory_swap", "memory_reservation", "cpus", "cpu_quota", "cpu_period"),
+    *("cpu_shares", "cpuset_cpus", "cpuset_mems", "pids_limit", "restart_policy"),
+)
 UNCONFINED = "unconfined"
 _IPC = {"private": "private", "host": "parent"}
 _HOST = "host"  # value of the members pid and uts
@@ -161,6 +172,29 @@ def _check_sysctls(spec: Spec) -> None:
         if shared[kind] == "host":
             message = f'"{name}" would change the host, because the container uses its {kind}'
             raise BadRequest("sysctls", message)
+
+
+def changed_spec(spec: Spec, changes: object) -> Spec:
+    """Return a spec with the limits and restart policy that a client changes.
+
+    The spec is one that was checked before.  Raises BadRequest with the JSON path.
+    """
+    given = checks.check_object(changes, {name: _MEMBERS[name] for name in CHANGEABLE})
+    if not given:
+        raise BadRequest("", "nothing to change", ", ".join(CHANGEABLE))
+    result = {**spec, **given}
+    _check_limits(result)
+    if result.get("auto_remove") and setting(result, "restart_policy")["name"] != NO:
+        raise BadRequest("restart_policy", "cannot be combined with auto_remove")
+    return result
+
+
+def app_limits(spec: Spec) -> list[Isolator]:
+    """Return isolators for the limits of a checked spec."""
+    limits = (name for name in CHANGEABLE if name in spec and name in _UNCHANGED)
+    request = AppRequest(image="", **{_UNCHANGED[name]: spec[name] for name in limits})
+    request.cpu = round(spec["cpus"] * 1000) if "cpus" in spec else None
+    return limits_of(request)
 
 
 def setting(spec: Spec, name: str) -> Any:  # noqa: ANN401 - JSON
@@ -373,15 +407,17 @@ def global_args(
     return [f"--insecure-options={','.join(checks)}"] if checks else []
 
 
-def pod_requests(
+def pod_request(
     spec: Spec, container_id: str, image_id: str, volume: Callable[[str], str]
-) -> tuple[SandboxRequest, AppRequest]:
-    """Return the requests for the container's pod and for its app.
+) -> SandboxRequest:
+    """Return the request for the container's pod with its app.
 
     ``volume`` maps the name of a volume to its directory.
     """
     host_name = _host_name(spec, container_id)
-    return _sandbox(spec, container_id, host_name), _app(spec, image_id, host_name, volume)
+    pod = _sandbox(spec, container_id, host_name)
+    pod.apps.append(_app(spec, image_id, host_name, volume))
+    return pod
 
 
 def _host_name(spec: Spec, container_id: str) -> str:
@@ -401,8 +437,9 @@ def _sandbox(spec: Spec, container_id: str, host_name: str) -> SandboxRequest:
         for port in spec.get("ports") or ()
     ]
     return SandboxRequest(
-        detach=True,
+        prepare=True,
         keep=True,
+        on_exit="halt",
         annotation={ANNOTATION: container_id},
         net=_parts(setting(spec, "network")),
         hostname="" if spec.get("uts") == _HOST else host_name,

@@ -34,12 +34,12 @@ class Volumes:
     """The volumes in ``directory``; ``users`` lists the containers that may mount them."""
 
     def __init__(self, directory: str, users: Users) -> None:
-        self._directory = directory
+        self.directory = directory
         self._users = users
 
     def path(self, name: str) -> str:
         """Return the directory of a volume, which may not exist."""
-        return f"{self._directory}/{name}"
+        return f"{self.directory}/{name}"
 
     def make(self, name: str) -> str:
         """Return the directory of a volume, created if missing.  Raises HostError."""
@@ -114,7 +114,7 @@ class Volumes:
     def clear(self) -> None:
         """Finish all removals, also those of an earlier daemon.  Raises HostError."""
         try:
-            parent = open_directory(self._directory)
+            parent = open_directory(self.directory)
             try:
                 for name in os.listdir(parent):
                     if name.startswith(_REMOVING):
@@ -122,7 +122,7 @@ class Volumes:
             finally:
                 os.close(parent)
         except OSError as error:
-            raise HostError(f"remove volumes in {self._directory}", error) from None
+            raise HostError(f"remove volumes in {self.directory}", error) from None
 
     def _refuse_unknown_users(self, what: str) -> None:
         for container, spec in self._users():
@@ -132,10 +132,10 @@ class Volumes:
 
     def _names(self) -> list[str]:
         try:
-            with os.scandir(self._directory) as entries:
+            with os.scandir(self.directory) as entries:
                 return sorted(one.name for one in entries if one.is_dir() and one.name[0] != ".")
         except OSError as error:
-            raise HostError(f"list {self._directory}", error) from None
+            raise HostError(f"list {self.directory}", error) from None
 
     def _detach(self, name: str) -> str:
         detached = self.path(_REMOVING + secrets.token_hex(8))

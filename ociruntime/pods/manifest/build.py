@@ -249,10 +249,17 @@ def _further_limits(request: AppRequest) -> list[isolators.Isolator]:
     return [{"name": name, "value": value} for name, value in values.items() if value]
 
 
+def limits_of(request: AppRequest) -> list[isolators.Isolator]:
+    """Return isolators for the limits of an app, which can change while it runs.
+
+    Raises UsageError.
+    """
+    return [*_limits(request), *_further_limits(request)]
+
+
 def _isolators(request: AppRequest) -> list[isolators.Isolator]:
     """Return isolators for all limits and privileges of an app.  Raises UsageError."""
-    made = _limits(request)
-    made += _further_limits(request)
+    made = limits_of(request)
     if request.oom_score_adj is not None:
         made.append({"name": isolators.OOM_SCORE_ADJ, "value": request.oom_score_adj})
     retain, remove = request.caps_retain, request.caps_remove

@@ -58,6 +58,11 @@ KNOWN = frozenset(
         PRIVILEGED,
     )
 )
+# What ``update`` can change.
+LIMITS = (
+    *(MEMORY, MEMORY_SWAP, MEMORY_RESERVATION, CPU, CPU_QUOTA, CPU_SHARES, CPUSET_CPUS),
+    *(CPUSET_MEMS, PIDS),
+)
 OF_PODS = (MEMORY, CPU, CPU_SHARES, PIDS, SYSCTL)
 # Isolators of a pair exclude each other.
 EXCLUSIVE = (

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import UsageError
-from ociruntime.manager.client.forms import Pairs, field, formatted, title
+from ociruntime.manager.client.forms import formatted, title
+from ociruntime.manager.client.template_functions import Pairs, Shape
 
 ROWS: list[dict[str, Any]] = [
     {"name": "web", "exit_code": None, "restart_policy": {"name": "no", "maximum": 0}, "rm": True},
@@ -30,13 +31,30 @@ def test_a_table_of_chosen_columns() -> None:
 
 @pytest.mark.parametrize("name", ["ExitCode", "exit_code", "EXIT_CODE", "exit-code", "exitcode"])
 def test_a_field_has_many_spellings(name: str) -> None:
-    assert field(ROWS[1], name) == 3
+    assert formatted(ROWS[1:], f"{{{{.{name}}}}}") == "3\n"
 
 
 def test_a_template() -> None:
     assert formatted(ROWS[:1], "{{.Name}}") == "web\n"
     assert formatted(ROWS, r"<{{ .Rm }}>\t{{.ExitCode}}.") == "<true>\t.\n<false>\t3.\n"
-    assert formatted(ROWS[:1], "{{.RestartPolicy}}") == '{"name":"no","maximum":0}\n'
+    assert formatted(ROWS[:1], "{{.RestartPolicy}}") == "{no 0}\n"
+    assert formatted(ROWS[:1], "{{json .RestartPolicy}}") == '{"name":"no","maximum":0}\n'
+    assert formatted(ROWS[:1], r"{{.Name}}\t", escapes=False) == "web\\t\n"
+
+
+def test_a_table_from_a_template() -> None:
+    rows = [
+        Shape({"Names": "web", "ID": "ab"}, methods={"Label": lambda name: name[-1]}),
+        Shape({"Names": "a-long-name", "ID": "c\x1b"}, methods={"Label": lambda _: ""}),
+    ]
+    form = r'table {{.Names}}\t{{upper .ID}}\t{{.Label "com.example.the_tier"}}'
+    assert formatted(rows, form, {"ID": "CONTAINER ID"}) == (
+        "NAMES         CONTAINER ID   the tier\n"
+        "web           AB             r\n"
+        "a-long-name   C\\x1b\n"
+    )
+    assert formatted([], "table {{.Names}}") == "NAMES\n"
+    assert formatted([], "table {{.RestartPolicy.Name}}") == "RESTART POLICY NAME\n"
 
 
 def test_a_key_that_one_of_them_lacks_is_empty() -> None:
@@ -62,9 +80,9 @@ def test_a_key_that_one_of_them_lacks_is_empty() -> None:
         ("xml", 'unknown format "xml"'),
         ("table Nmae", 'unknown field "Nmae" (exit_code, name,'),
         ("{{.Name.First}}", 'unknown field "Name.First"'),
-        ("{{Name}}", 'invalid field "{{Name}}"'),
-        ("{{.Name", 'invalid field "{{.Name"'),
-        ("{{.}}", 'invalid field "{{.}}"'),
+        ("{{Name}}", 'unknown function "Name"'),
+        ("{{.Name", "the action has no end"),
+        ("table {{.Nmae}}", 'unknown field "Nmae"'),
     ],
 )
 def test_what_is_no_form(form: str, words: str) -> None:

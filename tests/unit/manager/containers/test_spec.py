@@ -12,16 +12,11 @@ from ociruntime.manager.containers.spec import (
     check_spec,
     fetch_args,
     global_args,
-    pod_requests,
+    pod_request,
     stored_args,
 )
 from ociruntime.pods.bundle.app_config import CAPABILITIES
-from ociruntime.pods.manifest.request import (
-    AppRequest,
-    SandboxRequest,
-    document_of,
-    from_document,
-)
+from ociruntime.pods.manifest.request import document_of, sandbox_from_document
 
 WHOLE: dict[str, Any] = {
     "name": "web",
@@ -201,17 +196,17 @@ IMAGE = {"image": "busybox"}
 def requests(**spec: Any) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: ANN401 - JSON
     """Return the documents for the pod and its app; ``ocipod`` accepts them."""
     given = check_spec(IMAGE | spec)
-    pod, app = pod_requests(given, ID, "sha256:1", lambda name: f"/volumes/{name}")
-    documents = document_of(pod), document_of(app)
-    assert document_of(from_document(SandboxRequest, documents[0])) == documents[0]
-    assert document_of(from_document(AppRequest, documents[1])) == documents[1]
-    return documents
+    document = document_of(pod_request(given, ID, "sha256:1", lambda name: f"/volumes/{name}"))
+    assert document_of(sandbox_from_document(document)) == document
+    (app,) = document.pop("apps")
+    return document, app
 
 
 def sandbox(**spec: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     found = requests(**spec)[0]
-    assert found.pop("detach")
+    assert found.pop("prepare")
     assert found.pop("keep")
+    assert found.pop("on_exit") == "halt"
     assert found.pop("annotation") == {"ocid/container": ID}
     return found
 

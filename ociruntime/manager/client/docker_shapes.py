@@ -1,0 +1,260 @@
+"""What the daemon answers, in the shape of docker's answers; pure.
+
+``inspect`` prints it, and templates of ``--format`` find docker's names in it.  The daemon's own
+names are found in templates, too (``Shape.own``).  Members that have no counterpart here have the
+value that they have in docker by default.
+"""
+
+from __future__ import annotations
+
+from ociruntime.manager.client.template_functions import Keys, Shape
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Record = dict[str, Any]
+
+NO_TIME = "0001-01-01T00:00:00Z"
+_ALL = "0.0.0.0"  # noqa: S104 - nothing is bound here
+_UNKNOWN_EXIT = 255
+_DEFAULT_SHM = 64 << 20
+_SHORT_ID = 12  # digits
+# Status here -> docker's.
+_STATUSES = {"stopped": "exited", "unknown": "dead", "corrupt": "dead"}
+_ACTIVE = ("running", "paused")
+# Member of docker's HostConfig -> member of the spec, and the value without it.
+_HOST_CONFIG: tuple[tuple[str, str, Any], ...] = (
+    ("CpuShares", "cpu_shares", 0),
+    ("Memory", "memory", 0),
+    ("MemoryReservation", "memory_reservation", 0),
+    ("MemorySwap", "memory_swap", 0),
+    ("CpusetCpus", "cpuset_cpus", ""),
+    ("PidsLimit", "pids_limit", None),
+    ("OomScoreAdj", "oom_score_adj", 0),
+    ("CapAdd", "cap_add", None),
+    ("CapDrop", "cap_drop", None),
+    ("Dns", "dns", []),
+    ("DnsOptions", "dns_options", []),
+    ("DnsSearch", "dns_search", []),
+    ("IpcMode", "ipc", "private"),
+    ("ReadonlyRootfs", "read_only", False),
+    ("ShmSize", "shm_size", _DEFAULT_SHM),
+    ("Privileged", "privileged", False),
+)
+
+
+def container(record: Record, image: Record | None = None) -> Shape:
+    """Return a container as ``docker inspect`` shows it.
+
+    ``record`` has ``details`` unless it is corrupt; ``image`` is what the daemon tells of the
+    container's image, None if it was removed.
+    """
+    spec, details = record["spec"], record.get("details") or {}
+    settings = ((image or {}).get("config") or {}) if not spec.get("rootfs") else {}
+    program, *args = record["command"] or [""]
+    image_id = details.get("image_id") or ""
+    return Shape(
+        {
+            "Id": record["id"],
+            "Created": record["created_at"] or NO_TIME,
+            "Path": program,
+            "Args": args,
+            "State": _state(record),
+            "Image": image_id,
+            "LogPath": details.get("log_path") or "",
+            "Name": f"/{record['name']}",
+            "RestartCount": record["restart_count"],
+            "Driver": "overlay",
+            "Platform": "linux",
+            "ExecIDs": None,
+            "HostConfig": _host_config(record, spec),
+            "Mounts": [_mount(one) for one in details.get("mounts") or ()],
+            "Config": _config(record, spec, details, settings),
+            "NetworkSettings": _network_settings(record, details, settings),
+        },
+        record,
+    )
+
+
+def _state(record: Record) -> Record:
+    status = _STATUSES.get(record["status"], record["status"])
+    code = record["exit_code"]
+    return {
+        "Status": status,
+        "Running": status in (*_ACTIVE, "restarting"),
+        "Paused": status == "paused",
+        "Restarting": status == "restarting",
+        "OOMKilled": record["oom_killed"],
+        "Dead": status == "dead",
+        "Pid": record["pid"] or 0,
+        "ExitCode": code if code is not None else _UNKNOWN_EXIT if status == "exited" else 0,
+        "Error": record["error"],
+        "StartedAt": record["started_at"] or NO_TIME,
+        "FinishedAt": record["finished_at"] or NO_TIME,
+    }
+
+
+def _host_config(record: Record, spec: Record) -> Record:
+    policy = record["restart_policy"]
+    volumes = spec.get("volumes") or ()
+    found = {name: spec.get(member, default) for name, member, default in _HOST_CONFIG}
+    security = ["no-new-privileges"] if spec.get("no_new_privileges") else []
+    security += [f"seccomp={spec['seccomp']}"] if "seccomp" in spec else []
+    return {
+        "Binds": [_bind(one) for one in volumes] or None,
+        "ContainerIDFile": "",
+        "LogConfig": {"Type": "json-file", "Config": Keys()},
+        "NetworkMode": spec.get("network") or "default",
+        "PortBindings": _bindings(record["ports"]),
+        "RestartPolicy": {"Name": policy["name"], "MaximumRetryCount": policy["maximum"]},
+        "AutoRemove": record["auto_remove"],
+        "VolumesFrom": None,
+        "ExtraHosts": [f"{one['name']}:{one['address']}" for one in spec.get("hosts") or ()]
+        or None,
+        "GroupAdd": [str(group) for group in spec.get("group_add") or ()] or None,
+        "PublishAllPorts": False,
+        "SecurityOpt": security or None,
+        "NanoCpus": round((spec.get("cpus") or 0) * 1_000_000_000),
+        **found,
+    }
+
+
+def _bind(volume: Record) -> str:
+    """Return a volume as ``-v`` takes it."""
+    source = volume.get("source") or volume.get("name") or ""
+    return f"{source}:{volume['target']}{':ro' if volume.get('read_only') else ''}"
+
+
+def _bindings(ports: list[Record], *, address: str = "") -> Keys:
+    """Return ports of the host by the container's; ``address`` replaces that of every address."""
+    result = Keys()
+    for one in ports:
+        host = {"HostIp": one.get("host_ip") or address, "HostPort": str(one["host_port"])}
+        result.setdefault(_port(one), []).append(host)
+    return result
+
+
+def _port(one: Record) -> str:
+    return f"{one['port']}/{one.get('protocol') or 'tcp'}"
+
+
+def _mount(one: Record) -> Record:
+    named = one["type"] == "volume"
+    return {
+        "Type": one["type"],
+        "Name": one["name"],
+        "Source": one["source"],
+        "Destination": one["target"],
+        "Driver": "local" if named else "",
+        "Mode": "ro" if one["read_only"] else "",
+        "RW": not one["read_only"],
+        "Propagation": "" if named else "rprivate",
+    }
+
+
+def _config(record: Record, spec: Record, details: Record, settings: Record) -> Record:
+    entrypoint, command = spec.get("entrypoint"), spec.get("command")
+    if entrypoint is None:
+        entrypoint = settings.get("Entrypoint")
+        command = command or settings.get("Cmd")
+    exposed = {*(settings.get("ExposedPorts") or ()), *map(_port, record["ports"])}
+    tty, stdin = bool(spec.get("tty")), bool(spec.get("stdin"))
+    return {
+        "Hostname": details.get("hostname") or spec.get("hostname") or record["id"][:_SHORT_ID],
+        "Domainname": "",
+        "User": spec.get("user") or settings.get("User") or "",
+        "AttachStdin": stdin,
+        "AttachStdout": True,
+        "AttachStderr": True,
+        "ExposedPorts": Keys({port: {} for port in sorted(exposed)}),
+        "Tty": tty,
+        "OpenStdin": stdin,
+        "StdinOnce": stdin,
+        "Env": details.get("env") or [],
+        "Cmd": command or None,
+        "Image": record["image"] or record["rootfs"] or "",
+        "Volumes": Keys({path: {} for path in settings.get("Volumes") or ()}) or None,
+        "WorkingDir": details.get("working_dir") or spec.get("working_dir") or "",
+        "Entrypoint": entrypoint or None,
+        "OnBuild": None,
+        "Labels": Keys({**(settings.get("Labels") or {}), **record["labels"]}),
+        "StopSignal": record["stop_signal"],
+        "StopTimeout": int(record["stop_timeout"]),
+    }
+
+
+def _network_settings(record: Record, details: Record, settings: Record) -> Record:
+    active = record["status"] in _ACTIVE
+    ports = _bindings(record["ports"], address=_ALL) if active else Keys()
+    for exposed in settings.get("ExposedPorts") or ():
+        if active:
+            ports.setdefault(exposed, None)
+    networks = Keys({name: _network(one) for name, one in (details.get("networks") or {}).items()})
+    first = next(iter(networks.values()), _network({}))
+    shown = ("Gateway", "GlobalIPv6Address", "IPAddress", "IPPrefixLen", "MacAddress")
+    return {"Ports": ports, **{name: first[name] for name in shown}, "Networks": networks}
+
+
+def _network(one: Record) -> Record:
+    return {
+        "IPAMConfig": None,
+        "Links": None,
+        "Aliases": None,
+        "MacAddress": one.get("mac") or "",
+        "Gateway": one.get("gateway") or "",
+        "IPAddress": one.get("ip4") or "",
+        "IPPrefixLen": one.get("prefix") or 0,
+        "GlobalIPv6Address": one.get("ip6") or "",
+        "DNSNames": None,
+    }
+
+
+def image(details: Record) -> Shape:
+    """Return an image as ``docker image inspect`` shows it."""
+    settings = details["config"]
+    free = {
+        name: Keys(settings[name])
+        for name in ("Labels", "ExposedPorts", "Volumes")
+        if isinstance(settings.get(name), dict)
+    }
+    return Shape(
+        {
+            "Id": details["id"],
+            "RepoTags": details["repo_tags"],
+            "RepoDigests": details["repo_digests"],
+            "Parent": "",
+            "Comment": (details["history"] or [{"comment": ""}])[-1]["comment"],
+            "Created": details["created"],
+            "DockerVersion": "",
+            "Author": details["author"],
+            # A setting that the image lacks is empty.
+            "Config": Keys({**_IMAGE_CONFIG, **settings, **free}),
+            "Architecture": details["architecture"],
+            "Variant": details["variant"],
+            "Os": details["os"],
+            "Size": details["size"],
+            "RootFS": {"Type": "layers", "Layers": details["root_fs"]["layers"]},
+        },
+        details,
+    )
+
+
+_IMAGE_CONFIG = {"User": "", "Env": None, "Cmd": None, "WorkingDir": "", "Entrypoint": None}
+
+
+def volume(answer: Record) -> Shape:
+    """Return a volume as ``docker volume inspect`` shows it."""
+    labels, options = answer.get("labels"), answer.get("options")
+    return Shape(
+        {
+            "CreatedAt": answer.get("created_at") or "",
+            "Driver": "local",
+            "Labels": None if labels is None else Keys(labels),
+            "Mountpoint": answer["mountpoint"],
+            "Name": answer["name"],
+            "Options": None if options is None else Keys(options),
+            "Scope": "local",
+        },
+        answer,
+    )

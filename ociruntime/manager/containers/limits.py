@@ -1,0 +1,65 @@
+"""Change the limits of a container: in its record, in its pod's manifest, and while it runs.
+
+The runtime comes last: it changes all limits or none, and the files can be restored if it refuses.
+The monitor reads the manifest each time it creates the container, so later starts have the limits,
+too, and so has a new pod, which is made from the record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+
+from ociruntime.base.errors import ManagerError, RuntimeFailure
+from ociruntime.manager.containers.engine import Engine
+from ociruntime.manager.containers.pod_status import APP
+from ociruntime.manager.containers.records import Record
+from ociruntime.manager.containers.spec import Spec, app_limits
+from ociruntime.pods.manifest.build import app_entry
+from ociruntime.pods.manifest.isolators import LIMITS, Isolator
+from ociruntime.pods.manifest.oci_resources import resources
+from ociruntime.pods.store.manifest_file import manifest_lock, read_manifest, write_manifest
+from ociruntime.pods.store.pod import Pod
+
+
+async def apply(engine: Engine, record: Record, spec: Spec, pod: Pod | None, *, runs: bool) -> None:
+    """Give a container, whose lock is held, the limits and the restart policy of ``spec``.
+
+    ``pod`` is None if it is gone; ``runs``: the container's program does.  Raises ManagerError (or
+    another RuntimeFailure); nothing has changed then.
+    """
+    before, old = record.spec, app_limits(record.spec)
+    wanted = app_limits(spec)
+    changed = [one for one in wanted if one not in old]
+    former: list[Isolator] | None = None
+    record.spec = spec
+    try:
+        await engine.save(record)
+        if pod is not None and changed:
+            former = await asyncio.to_thread(_set_limits, pod, wanted)
+            if runs:
+                text = json.dumps(resources(changed)).encode()
+                await engine.programs.runtime(pod, "update", "--resources=-", content=text)
+    except BaseException as failure:
+        record.spec = before
+        with suppress(RuntimeFailure):
+            await engine.save(record)
+        if pod is not None and former is not None:
+            with suppress(RuntimeFailure):
+                await asyncio.to_thread(_set_limits, pod, former)
+        if isinstance(failure, RuntimeFailure):
+            raise ManagerError(f'update container "{record.name}": {failure}') from None
+        raise
+
+
+def _set_limits(pod: Pod, limits: list[Isolator]) -> list[Isolator]:
+    """Replace the limits in the pod's manifest; return the former ones.  Raises RuntimeFailure."""
+    with manifest_lock(pod):
+        manifest = read_manifest(pod)
+        app = app_entry(manifest, APP)["app"]
+        former = [one for one in app["isolators"] if one["name"] in LIMITS]
+        others = [one for one in app["isolators"] if one["name"] not in LIMITS]
+        app["isolators"] = [*limits, *others]
+        write_manifest(pod, manifest)
+    return former

@@ -1,0 +1,195 @@
+"""Answers of the daemon in docker's shape, which docker's own client reads, too."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from ociruntime.manager.client import docker_shapes
+from ociruntime.manager.client.forms import formatted
+from tests.support.docker_client import DockerClient
+from tests.support.manager_stub import ID, record
+
+IMAGE: dict[str, Any] = {
+    "id": "sha256:" + "ef" * 32,
+    "repo_tags": ["docker.io/library/busybox:latest"],
+    "repo_digests": [],
+    "created": "2024-01-02T03:04:05Z",
+    "author": "",
+    "architecture": "amd64",
+    "os": "linux",
+    "variant": "",
+    "size": 1000,
+    "config": {
+        "Entrypoint": ["/entry"],
+        "Cmd": ["serve"],
+        "Env": ["A=1"],
+        "Labels": {"from": "image"},
+        "ExposedPorts": {"53/udp": {}},
+    },
+    "root_fs": {"type": "layers", "layers": ["sha256:" + "01" * 32]},
+    "history": [{"created": "", "created_by": "x", "comment": "a comment", "size": 1000}],
+}
+DETAILS = {
+    "image_id": IMAGE["id"],
+    "env": ["A=1", "B=2"],
+    "user": "0",
+    "working_dir": "/srv",
+    "hostname": "web1",
+    "log_path": "/pods/logs/app.log",
+    "mounts": [
+        {"type": "bind", "name": "", "source": "/srv", "target": "/pages", "read_only": True},
+        {"type": "volume", "name": "d", "source": "/v/d", "target": "/d", "read_only": False},
+    ],
+    "networks": {
+        "default": {
+            "ip4": "172.16.28.2",
+            "ip6": "",
+            "prefix": 24,
+            "gateway": "172.16.28.1",
+            "mac": "42:97:ac:51:5f:6c",
+        }
+    },
+}
+PORT = {"host_port": 8080, "port": 80, "protocol": "tcp"}
+SPEC = {
+    "image": "busybox",
+    "user": "7:8",
+    "tty": True,
+    "memory": 1 << 26,
+    "cpus": 0.5,
+    "pids_limit": 100,
+    "network": "default",
+    "volumes": [
+        {"source": "/srv", "target": "/pages", "read_only": True},
+        {"name": "d", "target": "/d"},
+    ],
+    "labels": {"tier": "front"},
+    "ports": [PORT],
+}
+UP = record(
+    details=DETAILS,
+    spec=SPEC,
+    ports=[PORT],
+    labels={"tier": "front"},
+    command=["/entry", "serve"],
+    restart_policy={"name": "on-failure", "maximum": 3},
+    pid=4711,
+    stop_timeout=10.0,
+)
+
+FIELDS: dict[str, str] = {
+    "{{.Id}}": ID,
+    "{{.Name}}": "/web",
+    "{{.Path}} {{.Args}} {{.RestartCount}}": "/entry [serve] 0",
+    "{{.Image}} {{.LogPath}}": f"{IMAGE['id']} /pods/logs/app.log",
+    "{{.State.Status}} {{.State.Running}} {{.State.Paused}} {{.State.Pid}}": (
+        "running true false 4711"
+    ),
+    "{{.State.ExitCode}} {{.State.OOMKilled}} {{.State.Error}}|": "0 false |",
+    "{{.State.StartedAt}} {{.State.FinishedAt}}": (
+        "2026-11-22T10:00:01.000000000Z 0001-01-01T00:00:00Z"
+    ),
+    "{{.Config.Image}} {{.Config.Env}} {{.Config.User}}": (
+        "docker.io/library/busybox:latest [A=1 B=2] 7:8"
+    ),
+    "{{.Config.Cmd}} {{.Config.Entrypoint}} {{.Config.WorkingDir}}": "[serve] [/entry] /srv",
+    "{{.Config.Labels}} {{.Config.Hostname}} {{.Config.Tty}}": (
+        "map[from:image tier:front] web1 true"
+    ),
+    "{{.Config.ExposedPorts}}": "map[53/udp:{} 80/tcp:{}]",
+    "{{.Config.StopSignal}} {{.Config.StopTimeout}}": "SIGTERM 10",
+    "{{.HostConfig.Memory}} {{.HostConfig.NanoCpus}} {{.HostConfig.PidsLimit}}": (
+        "67108864 500000000 100"
+    ),
+    "{{.HostConfig.RestartPolicy.Name}}:{{.HostConfig.RestartPolicy.MaximumRetryCount}}": (
+        "on-failure:3"
+    ),
+    "{{.HostConfig.Binds}} {{.HostConfig.NetworkMode}}": "[/srv:/pages:ro d:/d] default",
+    "{{json .HostConfig.PortBindings}}": '{"80/tcp":[{"HostIp":"","HostPort":"8080"}]}',
+    "{{.NetworkSettings.IPAddress}} {{.NetworkSettings.Gateway}}": "172.16.28.2 172.16.28.1",
+    "{{range $name, $n := .NetworkSettings.Networks}}{{$name}} {{$n.IPAddress}}{{end}}": (
+        "default 172.16.28.2"
+    ),
+    "{{.NetworkSettings.Networks.default.MacAddress}}": "42:97:ac:51:5f:6c",
+    "{{json .NetworkSettings.Ports}}": (
+        '{"53/udp":null,"80/tcp":[{"HostIp":"0.0.0.0","HostPort":"8080"}]}'
+    ),
+    '{{(index (index .NetworkSettings.Ports "80/tcp") 0).HostPort}}': "8080",
+    "{{range .Mounts}}{{.Type}} {{.Name}} {{.Source}}:{{.Destination}} {{.RW}},{{end}}": (
+        "bind  /srv:/pages false,volume d /v/d:/d true,"
+    ),
+    "{{.HostConfig.AutoRemove}} {{.HostConfig.ReadonlyRootfs}} {{.HostConfig.ShmSize}}": (
+        "false false 67108864"
+    ),
+}
+
+
+@pytest.mark.parametrize("text", FIELDS)
+def test_a_container(text: str) -> None:
+    assert formatted([docker_shapes.container(UP, IMAGE)], text) == f"{FIELDS[text]}\n"
+
+
+def test_docker_finds_the_same_in_it() -> None:
+    with DockerClient(docker_shapes.container(UP, IMAGE)) as docker:
+        found = {text: docker.inspected(text).stdout.removesuffix("\n") for text in FIELDS}
+    assert found == FIELDS
+
+
+def test_own_names_are_found_too() -> None:
+    shown = docker_shapes.container(UP, IMAGE)
+    text = "{{.exit_code}} {{.Status}} {{.Pod}} {{.spec.network}} {{.Addresses.none}}"
+    assert formatted([shown], text) == f" running {UP['pod']} default \n"
+    assert "pod" not in json.loads(json.dumps(shown))
+
+
+def test_a_container_that_has_ended() -> None:
+    ended = UP | {"status": "stopped", "exit_code": 3, "pid": None, "finished_at": "2026-11-22T11Z"}
+    shown = docker_shapes.container(ended, None)
+    assert shown["State"]["Status"] == "exited"
+    assert (shown["State"]["ExitCode"], shown["State"]["Pid"]) == (3, 0)
+    assert shown["NetworkSettings"]["Ports"] == {}
+    unknown = docker_shapes.container(ended | {"exit_code": None}, None)
+    assert unknown["State"]["ExitCode"] == 255
+
+
+@pytest.mark.parametrize(
+    ("spec", "entrypoint", "command"),
+    [
+        ({}, ["/entry"], ["serve"]),
+        ({"command": ["a"]}, ["/entry"], ["a"]),
+        ({"entrypoint": ["b"]}, ["b"], None),
+        ({"entrypoint": ["b"], "command": ["a"]}, ["b"], ["a"]),
+        ({"entrypoint": []}, None, None),
+    ],
+)
+def test_program_and_arguments(
+    spec: dict[str, Any], entrypoint: list[str] | None, command: list[str] | None
+) -> None:
+    config = docker_shapes.container(record(spec=spec), IMAGE)["Config"]
+    assert (config["Entrypoint"], config["Cmd"]) == (entrypoint, command)
+
+
+def test_a_corrupt_container() -> None:
+    corrupt = record(status="corrupt", command=[], created_at=None, started_at=None, error="bad")
+    shown = docker_shapes.container(corrupt)
+    assert (shown["State"]["Status"], shown["State"]["Error"], shown["Path"]) == ("dead", "bad", "")
+
+
+def test_an_image() -> None:
+    shown = docker_shapes.image(IMAGE)
+    text = "{{.Id}} {{index .RepoTags 0}} {{.Config.Labels.from}} {{.Config.User}}|{{.Os}}"
+    assert formatted([shown], text) == (
+        f"{IMAGE['id']} docker.io/library/busybox:latest image |linux\n"
+    )
+    assert formatted([shown], "{{.repo_tags}} {{len .RootFS.Layers}} {{.Comment}}") == (
+        "[docker.io/library/busybox:latest] 1 a comment\n"
+    )
+
+
+def test_a_volume() -> None:
+    answer = {"name": "d", "mountpoint": "/v/d", "containers": ["web"]}
+    text = "{{.Name}} {{.Driver}} {{.Mountpoint}} {{.Containers}} {{.Labels}}"
+    assert formatted([docker_shapes.volume(answer)], text) == "d local /v/d [web] \n"
