@@ -327,7 +327,7 @@ SANDBOX_OPTIONS = (
         details="2 to 262144; the default is 1024.",
     ),
     Option("pids", "maximum number of processes in the pod", "N"),
-    Option("prepare", "prepare the pod only, to run it with `run-prepared`"),
+    Option("prepare", "prepare the pod only, for `run-prepared`"),
     Option("keep", "exclude the pod from gc while it does not run"),
     *(option for option in PREPARE_OPTIONS if option.name in _OF_SANDBOX),
     Option("flavor", value="NAME"),
