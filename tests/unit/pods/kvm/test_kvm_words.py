@@ -142,9 +142,9 @@ def test_refusals() -> None:
         entry = {"name": "a", "app": {"isolators": [{"name": name}]}}
         with pytest.raises(UsageError, match=f'app "a": {name}: not supported by flavour kvm'):
             check_manifest({"apps": [entry], "volumes": [], "isolators": []})
-    entry = {"name": "a", "app": {}, "devices": [{}]}
+    with_device: dict[str, Any] = {"name": "a", "app": {}, "devices": [{}]}
     with pytest.raises(UsageError, match=r'"a": a virtual machine has no devices of the host'):
-        check_manifest({"apps": [entry], "volumes": [], "isolators": []})
+        check_manifest({"apps": [with_device], "volumes": [], "isolators": []})
     volume = {"name": "v", "kind": "host", "source": "/etc/passwd"}
     with pytest.raises(UsageError, match="directories only"):
         check_manifest({"apps": [], "volumes": [volume], "isolators": []})
