@@ -112,6 +112,8 @@ class ManagerStub:
 class ContainerStub:
     """A container of a ManagerStub, which remembers the requests for it."""
 
+    is_corrupt = True  # there is no pod from which details could be read
+
     def __init__(self, manager: ManagerStub, answer: dict[str, Any]) -> None:
         self.manager = manager
         self.answer = answer
