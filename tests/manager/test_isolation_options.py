@@ -59,7 +59,7 @@ def test_kernel_parameters(daemon: Daemon, shell_root: str) -> None:
         (("--sysctl=net.core.no_such=1",), "no_such"),
         (("--ulimit=files=1",), 'unknown value "files"'),
         (("--tmpfs=/run:bind",), 'unknown option of a tmpfs "bind"'),
-        (("--tmpfs=/run", "-v=/srv:/run"), "/run is a tmpfs, too"),
+        (("--tmpfs=/run", "-v=/srv:/run"), "/run is a volume, too"),
     ],
 )
 def test_settings_that_are_refused(
@@ -177,16 +177,19 @@ def test_what_is_no_device(daemon: Daemon, shell_root: str, work: Path) -> None:
     assert daemon.list() == []
 
 
-def test_a_link_in_the_image_leads_no_device_out(daemon: Daemon, shell_root: str) -> None:
+def test_links_in_the_image_lead_nothing_out(daemon: Daemon, shell_root: str) -> None:
     """The path in the container is resolved in its root, links included."""
     before = sorted(Path("/dev").iterdir())
     (Path(shell_root) / "out").symlink_to("/../../../../dev")
     (Path(shell_root) / "up").symlink_to("../../../../../../tmp")
     options = ("--device=/dev/full:/out/escaped", "--device=/dev/full:/up/escaped")
-    lines = seen(daemon, shell_root, *options, script="ls /dev/escaped /tmp/escaped")
-    assert lines == ["/dev/escaped", "/tmp/escaped"]
+    options = (*options, "--tmpfs=/up/mounted:size=64k")
+    script = "ls /dev/escaped /tmp/escaped; grep -c '^tmpfs /tmp/mounted' /proc/self/mounts"
+    lines = seen(daemon, shell_root, *options, script=script.replace("grep", "/bin/busybox grep"))
+    assert lines == ["/dev/escaped", "/tmp/escaped", "1"]
     assert sorted(Path("/dev").iterdir()) == before
     assert not Path("/tmp/escaped").exists()
+    assert not Path("/tmp/mounted").exists()
 
 
 def test_privileged(daemon: Daemon, shell_root: str) -> None:
@@ -246,14 +249,25 @@ def test_a_terminal_without_input(daemon: Daemon, shell_root: str) -> None:
     words = ("run", "-t", "--rm", f"--rootfs={shell_root}", "--network=none", "/bin/busybox", "sh")
     script = (
         "cd /bin; trap 'busybox stty size; exit' WINCH; busybox stty size; "
-        "while :; do sleep 0.1; done"
+        "while :; do sleep 0.1; echo tick; done"
     )
     command = PtyCommand([*daemon.client, *words, "-c", script], rows=31, columns=71)
     try:
         command.terminal.read_until("31 71")
         command.terminal.write("nobody reads this\n")
+        (made,) = daemon.list()
+        viewer = PtyCommand([*daemon.client, "attach", "--no-stdin", made["id"]], rows=5, columns=9)
+        try:
+            viewer.terminal.read_until("tick")
+            viewer.terminal.resize(6, 9)
+            viewer.terminal.seen = b""
+            viewer.terminal.read_until("tick")
+        finally:
+            os.kill(viewer.pid, signal.SIGKILL)
+            os.waitpid(viewer.pid, 0)
+            viewer.close()
         command.terminal.resize(32, 72)
-        command.terminal.read_until("32 72")
+        assert " 9\r" not in command.terminal.read_until("32 72")
         assert command.wait() == 0
     finally:
         command.close()

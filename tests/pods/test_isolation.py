@@ -329,4 +329,6 @@ def test_devices_and_users(ocipod: Ocipod, work: Path) -> None:
     done = ocipod(*words, "--privileged", *shell("echo started"))
     assert done.status != 0
     assert "a privileged app cannot have a user namespace" in done.err
+    uuid = ocipod("prepare", "--private-users", busybox(work)).ok().out.strip()
+    ocipod("run-prepared", "--pid=parent", uuid).failed("--private-users and --pid=parent are")
     assert "started" not in done.out

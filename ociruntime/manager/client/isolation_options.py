@@ -121,17 +121,14 @@ def isolation_of(arguments: Arguments) -> Spec:
         if text := arguments.text(option):
             spec[option.replace("-", "_")] = byte_count(text, option)
     for option in ("cpu-quota", "cpu-period"):
-        spec[option.replace("-", "_")] = arguments.number(option)
-    for option in ("cpuset-cpus", "cpuset-mems"):
+        spec[option.replace("-", "_")] = max(arguments.number(option), 0)
+    for option in ("cpuset-cpus", "cpuset-mems", "domainname", "platform"):
         spec[option.replace("-", "_")] = arguments.text(option)
-    for option in ("pid", "uts"):
-        if arguments.text(option) != "":
-            spec[option] = _one_of(arguments, option)
-    for option in ("cgroupns", "userns", "log-driver"):
-        _one_of(arguments, option)
-    spec["domainname"] = arguments.text("domainname")
-    spec["platform"] = arguments.text("platform")
-    # 0 and an empty text are docker's "not set".
+    for option in _POSSIBLE:
+        value = _one_of(arguments, option)
+        if option not in _FIXED:
+            spec[option] = value
+    # 0, a negative time and an empty text are docker's "not set".
     return {member: value for member, value in spec.items() if value}
 
 
@@ -156,6 +153,7 @@ _POSSIBLE = {
     "userns": ("host",),
     "log-driver": ("json-file",),
 }
+_FIXED = ("cgroupns", "userns", "log-driver")  # only the default is possible
 _REASONS = {
     ("pid", "container"): "a container's processes end with its own pod; use exec, or --pid=host",
     ("cgroupns", "host"): "a container sees its own cgroups only",

@@ -123,7 +123,7 @@ _ELSEWHERE = {
     "gpus": "use --device for the device files, and -v for the driver's libraries",
     "ip": "the network chooses the address; see ocictl inspect",
     "link": "containers of one network reach each other; see --add-host",
-    "log-opt": "logs are files of 10 MiB, and the old one is kept",
+    "log-opt": "logs are up to three files of 10 MiB",
     "mac-address": "the network chooses the address",
     "oom-kill-disable": "a container out of memory would hang; see --oom-score-adj",
     "publish-all": "publish each port with -p",

@@ -42,8 +42,10 @@ class Attachment:
         self._connection = connection
         self._ref = ref
         names = ",".join(streams) or None
+        # A viewer who neither types nor has started the program leaves its size alone.
+        sized = wait or not streams or "stdin" in streams
         # In the request, so that the program sees it from its start.
-        size = window_size(0) if wait or not streams or "stdin" in streams else None
+        size = window_size(0) if sized else None
         rows_columns = f"{size[0]},{size[1]}" if size else None
         path = container(ref, "attach", streams=names, wait=wait, size=rows_columns)
         self._socket: WebSocket = open_websocket(connection, path)
@@ -56,6 +58,7 @@ class Attachment:
             tty=bool(answer.get("tty")),
             with_input="stdin" in answer.get("streams", ()),
             keys=keys,
+            sized=sized,
             early=messages[1:],
         )
         self._session.on_signal = self._signal

@@ -28,6 +28,7 @@ from typing import Any
 from ociruntime.base import checks
 from ociruntime.base.errors import BadRequest, ImageError, PodError
 from ociruntime.base.linux import CAPABILITIES
+from ociruntime.base.paths import clean
 from ociruntime.commandline.signal_names import signal_name
 from ociruntime.commandline.sizes import CPU_RANGE
 from ociruntime.images.model.platforms import parse_platform
@@ -138,6 +139,10 @@ def check_spec(spec: object) -> Spec:
     for name in ("hostname", "domainname"):
         if name in given and given.get("uts") == _HOST:
             raise BadRequest(name, "cannot be set for a container that has the host's name")
+    covered = {clean(one["target"]) for one in given.get("volumes") or ()}
+    for index, tmpfs in enumerate(given.get("tmpfs") or ()):
+        if clean(tmpfs["target"]) in covered:
+            raise BadRequest(f"tmpfs[{index}].target", f"{tmpfs['target']} is a volume, too")
     _check_limits(given)
     _check_sysctls(given)
     for index, volume in enumerate(given.get("volumes") or ()):

@@ -59,6 +59,7 @@ class AppFacts:
     pod's namespace; types not listed are shared with the caller.  ``shared_memory`` is the host
     directory to mount at ``/dev/shm``, "" for a private tmpfs.  ``volumes`` maps a volume's name to
     its directory on the host, ``devices`` a volume's name to (``b`` or ``c``, major, minor).
+    ``host_devices`` are the devices of the app, as ``host_devices.found`` returns them.
     ``binds`` lists (host path, path in the app) of files made for the pod.  ``private_users`` is
     None, or (first host id, number of ids).
     """
@@ -106,7 +107,7 @@ class AppFacts:
         self.filesystems: tuple[str, ...] = ()  # paths to mask, besides MASKED
         self.volumes: dict[str, str] = {}
         self.devices: dict[str, tuple[str, int, int]] = {}
-        self.host_devices: list[Json] = []  # as of host_devices.found
+        self.host_devices: list[Json] = []
         self.binds: list[tuple[str, str]] = []
         self.hostname = ""
         self.domainname = ""

@@ -13,7 +13,7 @@ from ociruntime.base.linux import DEFAULT_DEVICES
 Json = dict[str, Any]
 
 DIRECTORY = "/dev"
-MOST = 4096  # devices of one app
+MOST = 4096  # files in a directory of devices
 # Directories and files of /dev that each container has for itself.
 _OWN = ("pts", "shm", "fd", "mqueue", "console", "ptmx")
 
@@ -45,8 +45,6 @@ def found(source: str, target: str, access: str) -> list[Json]:
         raise PodError(f"device {source}: {reason(error)}") from None
     if not devices:
         raise PodError(f"device {source}: no device in this directory")
-    if len(devices) > MOST:
-        raise PodError(f"device {source}: more than {MOST} devices in this directory")
     return devices
 
 
@@ -56,11 +54,17 @@ def all_devices() -> list[Json]:
 
 
 def _below(top: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield paths and statuses of the files below a directory, without following links."""
-    waiting = [top]
+    """Yield paths and statuses of the files below a directory, without following links.
+
+    Raises PodError if it has too many, like the root directory: a daemon waits for this.
+    """
+    waiting, count = [top], 0
     while waiting:
         with os.scandir(waiting.pop()) as entries:
             for entry in sorted(entries, key=lambda one: one.name):
+                count += 1
+                if count > MOST:
+                    raise PodError(f"device {top}: more than {MOST} files in this directory")
                 if entry.name in _OWN and os.path.dirname(entry.path) == DIRECTORY:
                     continue
                 if entry.is_dir(follow_symlinks=False):

@@ -169,6 +169,7 @@ def run_run_prepared(context: Context, arguments: Arguments) -> int:
     if config.get("mutable"):
         return _run_sandbox(context, pod, config, request)
     require_prepared(pod)
+    request.private_users = bool(config["private_users"])
     settings = run_settings(request, pod.uuid, config["flavor"])
     check_network(manifest, [name for name, _ in settings["net"]])
     check_sysctls(manifest, settings)
@@ -299,7 +300,7 @@ SANDBOX_OPTIONS = (
     ),
     Option(
         "on-exit",
-        "effect of the last app's exit on the pod (default: keep)",
+        "effect of the last app's exit (default: keep)",
         "keep|halt",
         kind="choice",
         details="halt stops the pod when none of its apps is running any more.",
@@ -326,7 +327,7 @@ SANDBOX_OPTIONS = (
         details="2 to 262144; the default is 1024.",
     ),
     Option("pids", "maximum number of processes in the pod", "N"),
-    Option("prepare", "prepare the pod only, to run it with `run-prepared`"),
+    Option("prepare", "prepare the pod only, for `run-prepared`"),
     Option("keep", "exclude the pod from gc while it does not run"),
     *(option for option in PREPARE_OPTIONS if option.name in _OF_SANDBOX),
     Option("flavor", value="NAME"),

@@ -218,9 +218,16 @@ def _make_files(
     app, image = wanted
     tree = render(request.host, image)
     budget = CopyBudget(request.host)
-    own = app.docker_environment
-    home, warn = pod.path(), request.warn
-    add_files(home, entry, image, tree, settings, warn, budget, docker_environment=own)
+    add_files(
+        pod.path(),
+        entry,
+        image,
+        tree,
+        settings,
+        request.warn,
+        budget,
+        docker_environment=app.docker_environment,
+    )
     make_volumes(pod.path(), draft, {str(entry["name"]): tree[1]}, settings, budget)
 
 

@@ -239,7 +239,7 @@ def test_further_limits() -> None:
         "cpuset_cpus": "0-1",
         "cpuset_mems": "0",
     }
-    assert asked("--memory-swap=0", "--cpu-quota=0", "busybox") == {"image": "busybox"}
+    assert asked("--memory-swap=0", "--cpu-quota=-1", "busybox") == {"image": "busybox"}
 
 
 def test_namespaces() -> None:

@@ -140,6 +140,10 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"platform": "windows/amd64"}, 'platform: platform "windows/amd64": only images for linux'),
     ({"platform": "--x"}, 'platform: invalid platform "--x"'),
     ({"image": None, "rootfs": "/srv", "platform": "linux/amd64"}, "platform: only possible with"),
+    (
+        {"volumes": [{"name": "a", "target": "/x"}], "tmpfs": [{"target": "/./x"}]},
+        "tmpfs[0].target: /./x is a volume, too",
+    ),
     ({"memory_swap": -1}, "memory_swap: needs a memory limit"),
     ({"memory": 8192, "memory_swap": 4096}, "memory_swap: below the memory limit"),
     ({"cpus": 1, "cpu_quota": 5000}, "cpus: cannot be combined with cpu_quota"),

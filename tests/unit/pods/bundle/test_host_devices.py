@@ -51,3 +51,8 @@ def test_all() -> None:
     paths = {one["path"] for one in all_devices()}
     assert not {path for path in paths if path.startswith(("/dev/pts/", "/dev/shm/"))}
     assert not {"/dev/null", "/dev/console", "/dev/ptmx"} & paths
+
+
+def test_too_many_files() -> None:
+    with pytest.raises(PodError, match="device /: more than 4096 files in this directory"):
+        found("/", "/x", "r")

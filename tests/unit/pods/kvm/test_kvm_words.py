@@ -138,6 +138,13 @@ def test_refusals() -> None:
     entry = {"name": "a", "app": {"streams": {"stdout": "tty"}}}
     with pytest.raises(UsageError, match="has no terminal"):
         check_manifest({"apps": [entry], "volumes": [], "isolators": []})
+    for name in ("ociruntime/ulimits", "ociruntime/privileged", "ociruntime/cpuset-cpus"):
+        entry = {"name": "a", "app": {"isolators": [{"name": name}]}}
+        with pytest.raises(UsageError, match=f'app "a": {name}: not supported by flavour kvm'):
+            check_manifest({"apps": [entry], "volumes": [], "isolators": []})
+    entry = {"name": "a", "app": {}, "devices": [{}]}
+    with pytest.raises(UsageError, match=r'"a": a virtual machine has no devices of the host'):
+        check_manifest({"apps": [entry], "volumes": [], "isolators": []})
     volume = {"name": "v", "kind": "host", "source": "/etc/passwd"}
     with pytest.raises(UsageError, match="directories only"):
         check_manifest({"apps": [], "volumes": [volume], "isolators": []})
