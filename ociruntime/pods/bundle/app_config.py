@@ -217,6 +217,17 @@ def _namespaces(facts: AppFacts) -> list[Json]:
 def _mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
     """Return the flavour's mounts, the pod's files, then volumes sorted by depth."""
     made = [_kernel_mount(*row, facts) for row in facts.flavour.mounts if _is_possible(row, facts)]
+    wanted = volume_mounts(manifest, entry, facts)
+    taken = {mount["destination"] for mount in wanted}
+    for source, destination in facts.binds:
+        if destination not in taken:
+            options = ["bind", "rprivate"]
+            made.append(_mount(destination, "bind", source, options))
+    return made + wanted
+
+
+def volume_mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
+    """Return the mounts of an app's volumes, sorted by depth.  Raises PodError."""
     volumes = {volume["name"]: volume for volume in manifest.get("volumes", [])}
     points = {point["path"]: point for point in entry["app"].get("mountPoints", [])}
     wanted = []
@@ -227,12 +238,7 @@ def _mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
             raise PodError(message)
         wanted.append(_volume_mount(mount, volume, points.get(mount["path"], {}), facts))
     wanted.sort(key=lambda mount: mount["destination"].count("/"))
-    taken = {mount["destination"] for mount in wanted}
-    for source, destination in facts.binds:
-        if destination not in taken:
-            options = ["bind", "rprivate"]
-            made.append(_mount(destination, "bind", source, options))
-    return made + wanted
+    return wanted
 
 
 def _is_possible(row: Mount, facts: AppFacts) -> bool:
@@ -267,7 +273,8 @@ def _volume_mount(mount: Json, volume: Json, point: Json, facts: AppFacts) -> Js
     read_only = volume.get("readOnly")
     if read_only is None:
         read_only = mount.get("readOnly", point.get("readOnly", False))
-    options = ["rbind" if recursive else "bind", "rprivate" if recursive else "private"]
+    propagation = volume.get("propagation") or ("rprivate" if recursive else "private")
+    options = ["rbind" if recursive else "bind", propagation]
     options.append("ro" if read_only else "rw")
     return _mount(mount["path"], "bind", facts.volumes[name], options)
 
