@@ -82,7 +82,7 @@ class ContainerPod:
             except ManagerError:
                 # The image may have been garbage-collected: fetch it again by name.
                 await engine.remove_new_pod(self._id, record.pod)
-                record.image_id = await engine.fetch_image(record.spec)
+                record.image_id = (await engine.fetch_image(record.spec)).id
                 pod = await engine.make_pod(self._id, record.spec, record.image_id)
         except RuntimeFailure:
             await self._undo(record)

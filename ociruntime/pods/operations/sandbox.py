@@ -121,11 +121,13 @@ def _add(pod: Pod, request: Request, app: AppRequest, image: Image) -> str:
     before = read_manifest(pod)
     draft = Draft(read_manifest(pod))
     app.mount = [*app.mount, *_add_volumes(draft.manifest, app)]
+    filled = [one for one in app.mnt_volume if one.get("fill")]
     settings = read_runtime_config(pod)
     if settings["private_users"]:
         check_owners(draft.manifest["volumes"], settings["private_users"]["count"])
     entry = add_app(draft, app, image, [], {}, {})
     name = str(entry["name"])
+    draft.implicit += [(one["name"], name, one["target"]) for one in filled]
     if image.has_healthcheck:
         entry["image"]["healthcheck"] = True  # ocid warns of it
     for warning in draft.warnings:
@@ -166,7 +168,8 @@ def _add_volumes(manifest: dict[str, Any], app: AppRequest) -> list[dict[str, An
     where = app.where("mnt_volume")
     mounts = []
     for one in app.mnt_volume:
-        made = with_clean_source({key: value for key, value in one.items() if key != "target"})
+        settings = {key: value for key, value in one.items() if key not in ("target", "fill")}
+        made = with_clean_source(settings)
         name = made["name"]
         if made["kind"] == "host" and not os.path.exists(made["source"]):
             raise UsageError(f"{where}: {made['source']}: no such file or directory on this host")

@@ -81,7 +81,20 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"working_dir": "tmp"}, 'working_dir: "tmp" is not an absolute path'),
     ({"volumes": [1]}, "volumes[0]: must be an object"),
     ({"volumes": [{"source": "/x"}]}, "volumes[0].target: required"),
-    ({"volumes": [{"target": "/x"}]}, "volumes[0]: either source or name is required"),
+    (
+        {"volumes": [{"source": "/", "name": "a", "target": "/x"}]},
+        "volumes[0]: source and name are mutually exclusive",
+    ),
+    ({"volumes": [{"target": "/x", "anonymous": True}]}, "volumes[0].anonymous: unknown member"),
+    ({"volumes": [{"source": "/", "target": "/x", "no_copy": True}]}, "volumes[0].no_copy: "),
+    ({"volumes": [{"name": "a", "target": "/x", "propagation": "slave"}]}, "only for directories"),
+    (
+        {"volumes": [{"source": "/", "target": "/x", "propagation": "rshared"}]},
+        "volumes[0].propagation: rshared: mounts made in a container cannot propagate",
+    ),
+    ({"volumes": [{"source": "/", "target": "/x", "propagation": "x"}]}, "unknown value"),
+    ({"volumes_from": ["web"]}, "volumes_from[0]: must be an object"),
+    ({"volumes_from": [{"read_only": True}]}, "volumes_from[0].container: required"),
     (
         {"volumes": [{"source": "/x", "target": "/y", "mode": "z"}]},
         "volumes[0].mode: unknown member",
@@ -218,6 +231,8 @@ def test_of_the_app() -> None:
     volumes = [
         {"source": "/srv", "target": "/data, old", "read_only": True},
         {"name": "db", "target": "/db"},
+        {"name": "web", "target": "/web", "no_copy": True},
+        {"source": "/", "target": "/host", "propagation": "rslave"},
     ]
     found = add(
         env={"A": "1=2", "B": ""},
@@ -232,7 +247,12 @@ def test_of_the_app() -> None:
         stdin=True,
     )
     own: dict[str, Any] = {"name": "volume-0", "kind": "host", "source": "/srv"}
-    named = {"name": "volume-1", "kind": "host", "source": "/volumes/db", "target": "/db"}
+    mounted = [
+        own | {"target": "/data, old", "readOnly": True},
+        own | {"name": "volume-1", "source": "/volumes/db", "target": "/db"},
+        own | {"name": "volume-2", "source": "/volumes/web", "target": "/web"},
+        own | {"name": "volume-3", "source": "/", "target": "/host", "propagation": "rslave"},
+    ]
     assert found == {
         "environment": {"A": "1=2", "B": ""},
         "working_dir": "/srv",
@@ -244,8 +264,12 @@ def test_of_the_app() -> None:
         "group": "8",
         "stdin": "stream",
         "readonly_rootfs": True,
-        "mnt_volume": [own | {"target": "/data, old", "readOnly": True}, named],
+        "mnt_volume": mounted,
     }
+    # Only when the container is created.
+    spec = IMAGE | {"volumes": volumes}
+    _, app = pod_requests(spec, ID, "sha256:1", lambda name: f"/volumes/{name}", fill=True)
+    assert [one.get("fill") for one in app.mnt_volume] == [None, True, None, None]
     terminal = {"stdin": "tty", "stdout": "tty", "stderr": "tty"}
     assert add(tty=True, stdin=True) == {"environment": {}, **terminal}
 
@@ -280,9 +304,14 @@ def test_capabilities() -> None:
 
 
 def test_fetching() -> None:
-    assert fetch_args(IMAGE) == ["fetch", "--full", "--pull-policy=new", "busybox"]
+    assert fetch_args(IMAGE) == ["fetch", "--format=json", "--pull-policy=new", "busybox"]
     assert fetch_args(IMAGE | {"pull_policy": "always"})[2] == "--pull-policy=update"
-    assert fetch_args({"rootfs": "/r"}) == ["fetch", "--full", "--pull-policy=update", "dir:/r"]
+    assert fetch_args({"rootfs": "/r"}) == [
+        "fetch",
+        "--format=json",
+        "--pull-policy=update",
+        "dir:/r",
+    ]
     both = ["--insecure-options=image,tls"]
     assert global_args({"insecure": ["tls"]}, ("image",), ("http", "tls")) == both
     # Allowed by the daemon that made the container, and not by this one.
