@@ -29,7 +29,7 @@ from ociruntime.manager.containers.clients import CONDITIONS, Clients
 from ociruntime.manager.containers.container_pod import ContainerPod
 from ociruntime.manager.containers.engine import Engine, log
 from ociruntime.manager.containers.names import check_name
-from ociruntime.manager.containers.pod_calls import ask, halt
+from ociruntime.manager.containers.pod_calls import ask
 from ociruntime.manager.containers.pod_status import (
     ACTIVE,
     APP,
@@ -44,14 +44,13 @@ from ociruntime.manager.containers.pod_status import (
     LastRun,
     PodStatus,
 )
-from ociruntime.manager.containers.records import Answer, Record
+from ociruntime.manager.containers.records import Answer, Record, next_delay
 from ociruntime.manager.containers.spec import check_signal
+from ociruntime.pods.store import pod as pods
 from ociruntime.pods.store.pod import Pod
 
-FIRST_DELAY = 0.1  # seconds, the first backoff between two restarts
-LONGEST_DELAY = 60.0
-STABLE = 10.0  # seconds of uptime that reset the backoff
 _FAILED = 125  # exit code of a start that fails for another reason
+_AT_REST = (CREATED, STOPPED)
 _OF_THE_PROGRAM = (126, 127)  # exit codes that ``start`` passes on
 
 
@@ -158,11 +157,23 @@ class Container:
             return True
 
     async def prepare(self) -> None:
-        """Make a new pod if the old one has ended, so that a client can attach before the start."""
+        """Run the pod of a container that is not running, so that a client can attach to it."""
         async with self._held():
-            pod_status = await self._reconcile()
-            if pod_status.pod_state != "running" and self._status(pod_status) in (CREATED, STOPPED):
-                await self.pod.replace(self.record)
+            await self.pod.wait_for_end()
+            if self._status(await self._reconcile()) in (CREATED, STOPPED):
+                await self.pod.run(self.record)
+
+    def release(self) -> None:
+        """End the pod of a container that is not started, if no client is attached any more."""
+        if self._is_idle():
+            self._begin("stop the pod of", self._end_idle_pod())
+
+    async def settled(self) -> None:
+        """Wait until the exit of the container's program is recorded, and its pod has ended."""
+        await self.pod.wait_for_end()
+        async with self.lock:
+            if not self._removing:
+                await self._reconcile()
 
     async def stop(self, seconds: float | None, *, strict: bool) -> bool:
         """Stop the container and wait for its end; return False if it was not running.
@@ -261,10 +272,7 @@ class Container:
             self._publish("rename", before=before)
 
     async def remove(self, *, force: bool, volumes: bool = False) -> None:
-        """Remove the container and its files; ``force`` kills a running one first.
-
-        With ``volumes``, its anonymous volumes are removed, too, unless others use them.
-        """
+        """Remove the container; ``force`` kills it first, ``volumes`` includes anonymous ones."""
         if force:
             self._cancel_restart()
             await self._shorten_stop(0)
@@ -310,10 +318,13 @@ class Container:
         return self._pending_restart is not None or status in (*ACTIVE, RESTARTING)
 
     def _active_pod(self) -> Pod:
-        status = self._status(self.pod.status())
+        pod_status = self.pod.status()
+        status = self._status(pod_status)
         pod = self.pod.open()
         if status not in ACTIVE or pod is None:
             raise Conflict(f'container "{self.name}": it is {status}, not running')
+        if pod_status.is_ending:
+            raise Conflict(f'container "{self.name}": it has just exited')
         return pod
 
     async def _start(self) -> None:
@@ -322,10 +333,12 @@ class Container:
         pod_status = self.pod.status()
         if pod_status.problem:
             raise ManagerError(f'start container "{record.name}": {pod_status.problem}')
-        if pod_status.pod_state != "running":
-            await self.pod.replace(record)
         record.wanted = RUNNING
         await self._engine.save(record)
+        try:
+            await self.pod.run(record)
+        except ManagerError as error:
+            raise ManagerError(f'start container "{record.name}": {error}') from None
         pod = self.pod.open()
         if pod is None:
             raise ManagerError(f'start container "{record.name}": its pod is gone')
@@ -334,10 +347,12 @@ class Container:
         except PodError as error:
             last = self.pod.status().last
             if last is None or last.exit_code is None:
+                await self.pod.halt()
                 raise ManagerError(f'start container "{record.name}": {error}') from None
             if not self._in_restart_task():
                 record.wanted = STOPPED  # the client gets the error and decides about a retry
             code = last.exit_code if last.exit_code in _OF_THE_PROGRAM else _FAILED
+            await self.pod.wait_for_end()
             await self._reconcile()
             raise StartFailed(f'start container "{record.name}": {error}', code) from None
         await self._reconcile()
@@ -357,7 +372,6 @@ class Container:
         if status not in (*ACTIVE, RESTARTING) or pod is None:
             # Clients may wait for the end of a pending restart, which was cancelled above.
             self._notify("not-running")
-            self._release_ports()
             return False
         if status == PAUSED:
             await self._engine.programs.runtime(pod, "resume")
@@ -367,6 +381,7 @@ class Container:
         except RuntimeFailure as error:
             if (await self._reconcile()).pid is not None:
                 raise ManagerError(f'stop container "{record.name}": {error}') from None
+        await self.pod.wait_for_end()
         await self._reconcile()
         return True
 
@@ -384,16 +399,15 @@ class Container:
         with ``volumes`` (or ``--rm``) also that of the anonymous volumes, which it lists.
         """
         engine, store = self._engine, self._engine.store
-        unwanted = list(store.read_marker(self.id, records.REMOVING).get("volumes") or ())
+        unwanted = store.marked_volumes(self.id, records.REMOVING)
         if not self.is_corrupt and (volumes or self.record.auto_remove):
             unwanted = self.record.anonymous_volumes
-        write = store.write_marker
-        await asyncio.to_thread(write, self.id, records.REMOVING, {"volumes": unwanted})
+        await asyncio.to_thread(store.write_marker, self.id, records.REMOVING, unwanted)
         self._removing = True
         if self.is_corrupt:
             pods = await asyncio.to_thread(engine.pods_of, self.id)
         else:
-            pods = [self.record.pod, *store.marked_pods(self.id)]
+            pods = [self.record.pod, *filter(None, [store.new_pod(self.id)])]
         self.pod.close()
         for uuid in dict.fromkeys(pods):
             await engine.remove_pod(uuid)
@@ -433,6 +447,7 @@ class Container:
             return
         if self._pending_restart is None and self._status(pod_status) == STOPPED:
             self._follow_up(at_reload=True)
+        self.release()
 
     async def _reconcile(self) -> PodStatus:
         """Compare the record with the pod, and act on a new start or exit; the lock is held."""
@@ -482,36 +497,30 @@ class Container:
             self._publish("stop", at=end)
 
     def _follow_up(self, *, at_reload: bool = False) -> None:
-        """Remove, restart or release the container after its exit."""
+        """Remove or restart the container after its exit."""
         record = self.record
         if record.auto_remove:
             self._begin("remove", self._remove_exited())
         elif not record.should_restart(at_reload=at_reload):
-            self._release_ports()
+            return
         elif at_reload:
             self._restart_later(0.0, at_reload=True)
         else:
             self._delay = next_delay(self._delay, record.last.uptime)
             self._restart_later(self._delay)
 
-    def _release_ports(self) -> None:
-        """End the pod of the exited container if it forwards ports, to free them on the host."""
-        if self.record.spec.get("ports"):
-            self._begin("stop the pod of", self._end_pod())
+    def _is_idle(self) -> bool:
+        """Return whether the pod runs for clients alone that wait for the container's start."""
+        pod_status = self.pod.status()
+        runs = pod_status.pod_state == pods.RUNNING and self._status(pod_status) in _AT_REST
+        return runs and not (self.clients.any_attached or self._removing or self._engine.closing)
 
-    async def _end_pod(self) -> None:
-        await self.clients.drain()
+    async def _end_idle_pod(self) -> None:
         async with self.lock:
-            pod_status = self.pod.status()
-            pod = self.pod.open()
-            ended = pod_status.pod_state == "running" and pod_status.app_state == "exited"
-            in_use = self._pending_restart is not None or self._removing
-            if ended and pod is not None and not in_use:
-                await halt(self._engine.programs, pod)
+            if self._is_idle():
+                await self.pod.halt()
 
     async def _remove_exited(self) -> None:
-        """Remove the exited container once attached clients have drained its output."""
-        await self.clients.drain()
         async with self.lock:
             # A request that held the lock before us may have started the container again.
             if not self._removing and self._status(self.pod.status()) == STOPPED:
@@ -588,13 +597,3 @@ class Container:
 
     def _shutting_down(self) -> ManagerError:
         return ManagerError(f'wait for container "{self.name}": the daemon is shutting down')
-
-
-def next_delay(before: float, uptime: float) -> float:
-    """Return the next backoff in seconds.
-
-    ``before`` is the previous backoff (0: none yet), ``uptime`` the length of the last run.
-    """
-    if before <= 0 or uptime >= STABLE:
-        return FIRST_DELAY
-    return min(before * 2, LONGEST_DELAY)

@@ -146,22 +146,25 @@ class Engine:
     async def make_pod(
         self, container_id: str, spec: dict[str, Any], image_id: str, *, fill: bool = False
     ) -> Pod:
-        """Make a pod with the container's app in it, not started.
+        """Prepare a pod with the container's app in it.
 
         With ``fill``, its empty volumes get the image's files.  Raises ManagerError; the marker
         ``pod`` names the pod for the roll-back.
         """
         volume = self.volumes.make
-        sandbox, app = specs.pod_requests(spec, container_id, image_id, volume, fill=fill)
+        sandbox = specs.pod_request(spec, container_id, image_id, volume, fill=fill)
         sandbox.uuid_file_save = self.store.path(container_id, POD)
-        options = self._global_args(spec)
-        run = self.programs.ocipod
-        uuid = (await run(*options, "app", "sandbox", "--request", request=sandbox)).strip()
-        await run(*options, "app", "add", uuid, "--request", request=app)
+        words = (*self._global_args(spec), "app", "sandbox", "--request")
+        uuid = (await self.programs.ocipod(*words, request=sandbox)).strip()
         pod = self.pod_handle(uuid).pod()
         if pod is None:
             raise ManagerError(f"make a pod for container {container_id[:12]}: pod {uuid} is gone")
         return pod
+
+    async def run_pod(self, record: Record) -> None:
+        """Run a pod that is prepared or has exited.  Raises ManagerError."""
+        words = ("run-prepared", "--detach", record.pod)
+        await self.programs.ocipod(*self._global_args(record.spec), *words)
 
     async def remove_pod(self, uuid: str) -> None:
         """Kill and remove a pod, whatever its state.  Raises RuntimeFailure."""

@@ -241,7 +241,7 @@ class Manager:
         """
         engine = self._engine
         await engine.remove_new_pod(container_id)
-        volumes = engine.store.read_marker(container_id, records.CREATING).get("volumes") or ()
+        volumes = engine.store.marked_volumes(container_id, records.CREATING)
         await self.volumes.remove_of(self._incomplete_name(container_id), volumes)
         if engine.events.has("create", container_id, container_id):
             engine.events.publish("destroy", container_id, name, {"at": container_id})

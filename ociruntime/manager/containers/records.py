@@ -7,7 +7,6 @@ ROOT/events.jsonl, events.jsonl.1    the event log, see events.py
 ROOT/volumes/NAME                    volumes, see volumes.py
 ROOT/containers/ID/container.state   the record
 ROOT/containers/ID/creating          marker: creation is not finished: {"volumes": [anonymous]}
-ROOT/containers/ID/replacing         marker: moving to a new pod: {"old": [UUIDs], "pod", "moving"}
 ROOT/containers/ID/removing          marker: removal has begun: {"volumes": [to be removed]}
 ROOT/containers/ID/pod               the UUID of the pod that is being made
 
@@ -27,7 +26,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -50,9 +49,11 @@ Answer = dict[str, Any]
 
 STATE = "container.state"
 CREATING = "creating"
-REPLACING = "replacing"
 REMOVING = "removing"
 POD = "pod"
+FIRST_DELAY = 0.1  # seconds, the first backoff between two restarts
+LONGEST_DELAY = 60.0
+STABLE = 10.0  # seconds of uptime that reset the backoff
 _TEMPORARY = ".tmp-"
 # A child that a killed daemon had just forked shares its lock until it executes its program.
 DYING_SECONDS = 1.0
@@ -113,6 +114,16 @@ class Record:
             return True
         failed = self.last.exit_code != 0
         return name == specs.ON_FAILURE and failed and (not maximum or self.restart_count < maximum)
+
+
+def next_delay(before: float, uptime: float) -> float:
+    """Return the next backoff in seconds.
+
+    ``before`` is the previous backoff (0: none yet), ``uptime`` the length of the last run.
+    """
+    if before <= 0 or uptime >= STABLE:
+        return FIRST_DELAY
+    return min(before * 2, LONGEST_DELAY)
 
 
 def to_text(record: Record) -> bytes:
@@ -274,7 +285,7 @@ class RecordStore:
         """
         with _failing(f"make {self.path(container_id)}"):
             os.mkdir(self.path(container_id), 0o750)
-        self.write_marker(container_id, CREATING, {"volumes": volumes})
+        self.write_marker(container_id, CREATING, volumes)
         self._sync(self.containers)
 
     def save(self, record: Record) -> None:
@@ -295,18 +306,19 @@ class RecordStore:
             raise ManagerError(f"{path}: contains the record of another container, {record.id}")
         return record
 
-    def write_marker(self, container_id: str, name: str, value: dict[str, Any]) -> None:
-        """Write a marker file of the container durably."""
-        self._replace(container_id, name, json.dumps(value).encode() + b"\n")
+    def write_marker(self, container_id: str, name: str, volumes: Collection[str] = ()) -> None:
+        """Write a marker file of the container durably, with names of volumes to be removed."""
+        content = json.dumps({"volumes": list(volumes)}).encode() + b"\n"
+        self._replace(container_id, name, content)
 
-    def read_marker(self, container_id: str, name: str) -> dict[str, Any]:
-        """Return the contents of a marker; empty if it is missing or damaged."""
+    def marked_volumes(self, container_id: str, name: str) -> list[str]:
+        """Return the names of the volumes in a marker; none if it is missing or damaged."""
         try:
             with open(self.path(container_id, name), "rb") as file:
-                value = json.load(file)
-        except (OSError, ValueError):
-            return {}
-        return value if isinstance(value, dict) else {}
+                volumes = json.load(file)["volumes"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return []
+        return [str(one) for one in volumes] if isinstance(volumes, list) else []
 
     def new_pod(self, container_id: str) -> str:
         """Return the UUID that ``ocipod`` wrote to ``--uuid-file-save``; empty if there is none."""
@@ -315,12 +327,6 @@ class RecordStore:
                 return file.read().strip()
         except OSError:
             return ""
-
-    def marked_pods(self, container_id: str) -> list[str]:
-        """Return the UUIDs of former pods and of the pod being made, from the markers."""
-        marker = self.read_marker(container_id, REPLACING)
-        uuids = [*marker.get("old", ()), marker.get("pod"), self.new_pod(container_id)]
-        return list(dict.fromkeys(str(uuid) for uuid in uuids if uuid))
 
     def forget(self, container_id: str, *names: str) -> None:
         """Remove these marker files durably; missing ones are ignored."""

@@ -298,15 +298,15 @@ def global_args(
     return [f"--insecure-options={','.join(checks)}"] if checks else []
 
 
-def pod_requests(
+def pod_request(
     spec: Spec,
     container_id: str,
     image_id: str,
     volume: Callable[[str], str],
     *,
     fill: bool = False,
-) -> tuple[SandboxRequest, AppRequest]:
-    """Return the requests for the container's pod and for its app.
+) -> SandboxRequest:
+    """Return the request for the container's pod with its app.
 
     ``volume`` maps the name of a volume to its directory; with ``fill`` an empty volume gets the
     image's files.
@@ -314,7 +314,9 @@ def pod_requests(
     host_name = _host_name(spec, container_id)
     app = _app(spec, image_id, host_name)
     app.mnt_volume = _mounts(spec, volume, fill)
-    return _sandbox(spec, container_id, host_name), app
+    pod = _sandbox(spec, container_id, host_name)
+    pod.apps.append(app)
+    return pod
 
 
 def _mounts(spec: Spec, volume: Callable[[str], str], fill: bool) -> list[Spec]:
@@ -349,8 +351,9 @@ def _sandbox(spec: Spec, container_id: str, host_name: str) -> SandboxRequest:
         for port in spec.get("ports") or ()
     ]
     return SandboxRequest(
-        detach=True,
+        prepare=True,
         keep=True,
+        on_exit="halt",
         annotation={ANNOTATION: container_id},
         net=_parts(setting(spec, "network")),
         hostname=host_name,

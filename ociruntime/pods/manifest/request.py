@@ -287,11 +287,17 @@ class PodRequest(BaseRequest):
 
 @dataclass(kw_only=True)
 class SandboxRequest(PodRequest):
-    """A request for a pod without apps, to which apps are added while it runs."""
+    """A request for a pod to which apps are added while it runs.
+
+    As a document it may have ``apps`` to begin with, whose images are in the store; with
+    ``prepare`` the pod is not run yet.
+    """
 
     port: list[Json] = _setting(list_of(volumes.check_port), _each(volumes.sandbox_port), list)
     on_failure: str = _setting(one_of("keep", "halt"), default="keep")
+    on_exit: str = _setting(one_of("keep", "halt"), default="keep")
     keep: bool = _flag()
+    prepare: bool = _flag()
 
 
 def from_options(kind: type[R], options: Arguments, **others: Any) -> R:  # noqa: ANN401
@@ -312,6 +318,28 @@ def from_options(kind: type[R], options: Arguments, **others: Any) -> R:  # noqa
     return kind(**values)
 
 
+def sandbox_from_document(document: object) -> SandboxRequest:
+    """Return the request of a JSON document with its ``apps``.
+
+    Raises BadRequest with the path of a wrong member.
+    """
+    if not isinstance(document, dict) or "apps" not in document:
+        return from_document(SandboxRequest, document)
+    of_pod = {name: value for name, value in document.items() if name != "apps"}
+    request = from_document(SandboxRequest, of_pod)
+    list_of(lambda where, app: request.apps.append(_app_from(where, app)))("apps", document["apps"])
+    return request
+
+
+def _app_from(where: str, document: object) -> AppRequest:
+    try:
+        return from_document(AppRequest, document)
+    except BadRequest as error:
+        path = f"{where}.{error.where}" if error.where else where
+        text = error.message.removeprefix(f"{error.where}: ")
+        raise BadRequest(path, text, error.hint) from None
+
+
 def from_document(kind: type[R], document: object) -> R:
     """Return the request of a JSON document.  Raises BadRequest with the path of a wrong member."""
     members = {one.name: one.metadata["check"] for one in fields(kind) if one.metadata}
@@ -325,4 +353,7 @@ def from_document(kind: type[R], document: object) -> R:
 def document_of(request: BaseRequest) -> Json:
     """Return the JSON document from which ``from_document`` makes this request."""
     given = [one.name for one in fields(request) if one.metadata and _is_given(request, one)]
-    return {name: getattr(request, name) for name in given}
+    document = {name: getattr(request, name) for name in given}
+    if isinstance(request, SandboxRequest) and request.apps:
+        document["apps"] = [document_of(app) for app in request.apps]
+    return document

@@ -8,14 +8,9 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import BadRequest
-from ociruntime.manager.containers.spec import check_spec, fetch_args, global_args, pod_requests
+from ociruntime.manager.containers.spec import check_spec, fetch_args, global_args, pod_request
 from ociruntime.pods.bundle.app_config import CAPABILITIES
-from ociruntime.pods.manifest.request import (
-    AppRequest,
-    SandboxRequest,
-    document_of,
-    from_document,
-)
+from ociruntime.pods.manifest.request import document_of, sandbox_from_document
 
 WHOLE: dict[str, Any] = {
     "name": "web",
@@ -171,17 +166,17 @@ IMAGE = {"image": "busybox"}
 def requests(**spec: Any) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: ANN401 - JSON
     """Return the documents for the pod and its app; ``ocipod`` accepts them."""
     given = check_spec(IMAGE | spec)
-    pod, app = pod_requests(given, ID, "sha256:1", lambda name: f"/volumes/{name}")
-    documents = document_of(pod), document_of(app)
-    assert document_of(from_document(SandboxRequest, documents[0])) == documents[0]
-    assert document_of(from_document(AppRequest, documents[1])) == documents[1]
-    return documents
+    document = document_of(pod_request(given, ID, "sha256:1", lambda name: f"/volumes/{name}"))
+    assert document_of(sandbox_from_document(document)) == document
+    (app,) = document.pop("apps")
+    return document, app
 
 
 def sandbox(**spec: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     found = requests(**spec)[0]
-    assert found.pop("detach")
+    assert found.pop("prepare")
     assert found.pop("keep")
+    assert found.pop("on_exit") == "halt"
     assert found.pop("annotation") == {"ocid/container": ID}
     return found
 
@@ -268,8 +263,8 @@ def test_of_the_app() -> None:
     }
     # Only when the container is created.
     spec = IMAGE | {"volumes": volumes}
-    _, app = pod_requests(spec, ID, "sha256:1", lambda name: f"/volumes/{name}", fill=True)
-    assert [one.get("fill") for one in app.mnt_volume] == [None, True, None, None]
+    pod = pod_request(spec, ID, "sha256:1", lambda name: f"/volumes/{name}", fill=True)
+    assert [one.get("fill") for one in pod.apps[0].mnt_volume] == [None, True, None, None]
     terminal = {"stdin": "tty", "stdout": "tty", "stderr": "tty"}
     assert add(tty=True, stdin=True) == {"environment": {}, **terminal}
 
