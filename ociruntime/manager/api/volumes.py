@@ -1,4 +1,4 @@
-"""The routes of named volumes."""
+"""The routes of volumes."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _TITLES = ["VOLUME NAME", "TYPE", "CONTAINERS"]
 _FILTERS = ("name", "dangling", "label")
-FILTER_OF_PRUNE = Option("filter", "only volumes with label=KEY[=VALUE]", "FILTER", kind="list")
+_PRUNE_FILTER = Option("filter", "only volumes with label=KEY[=VALUE]", "FILTER", kind="list")
 _QUESTION = "Remove all {kind}volumes that no container uses, with their files? [y/N] "
 
 
@@ -138,7 +138,7 @@ COMMANDS = (
         options=(
             Option("force", "do not ask for confirmation", short="f"),
             Option("all", "remove named volumes, too", short="a"),
-            FILTER_OF_PRUNE,
+            _PRUNE_FILTER,
         ),
         examples=(
             ("Remove those with a label", "ocictl volume prune --all --filter label=tier=test"),

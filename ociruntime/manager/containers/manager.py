@@ -64,7 +64,7 @@ class Manager:
 
     @property
     def volumes(self) -> Volumes:
-        """The named volumes."""
+        """The volumes of all containers."""
         return self._engine.volumes
 
     def _volume_users(self) -> Iterator[tuple[str, dict[str, Any] | None]]:
