@@ -144,8 +144,8 @@ class ContainerStub:
     async def rename(self, name: str) -> None:
         self.manager.call("rename", self.id, name)
 
-    async def remove(self, *, force: bool) -> None:
-        self.manager.call("remove", self.id, force)
+    async def remove(self, *, force: bool, volumes: bool = False) -> None:
+        self.manager.call("remove", self.id, force, volumes)
 
     async def wait(self, condition: str) -> dict[str, Any]:
         self.manager.call("wait", self.id, condition)

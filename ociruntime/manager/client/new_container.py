@@ -11,7 +11,8 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.signal_names import signal_number
 from ociruntime.commandline.sizes import byte_count, milli_cpus
 from ociruntime.manager.client.connection import Connection, resource
-from ociruntime.manager.client.isolation_options import ISOLATION_OPTIONS, is_tmpfs, isolation_of
+from ociruntime.manager.client.isolation_options import ISOLATION_OPTIONS, isolation_of
+from ociruntime.manager.client.mounts import MOUNT_OPTIONS, mounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,18 +39,7 @@ SPEC_OPTIONS = (
         details="A name without a value is copied from ocictl's environment.",
     ),
     Option("env-file", "read environment variables from a file", "FILE", kind="list"),
-    Option(
-        "volume",
-        "bind mount a directory or a named volume",
-        "SOURCE:TARGET[:ro]",
-        kind="list",
-        short="v",
-        details=(
-            "SOURCE is a directory of the host if it contains a slash, else the name of a "
-            "volume, which is created if it does not exist, and outlives the container."
-        ),
-    ),
-    Option("mount", "mount with keys: type, source, target, ...", "KEY=VALUE,...", kind="list"),
+    *MOUNT_OPTIONS,
     Option(
         "publish",
         "publish a port to the host",
@@ -128,7 +118,6 @@ _ELSEWHERE = {
     "oom-kill-disable": "a container out of memory would hang; see --oom-score-adj",
     "publish-all": "publish each port with -p",
     "storage-opt": "the size of a container's files is not limited",
-    "volumes-from": "mount each volume with -v",
     **dict.fromkeys(
         ("health-cmd", "health-interval", "health-retries", "health-start-period"),
         "health checks are not run; see --restart",
@@ -146,56 +135,6 @@ _POLICIES = ("no", "on-failure", "always", "unless-stopped")
 _TAGGED = ("oci", "oci-archive", "docker-archive")
 _PLAIN = ("dir", "tar", "aci")
 _ARCHIVES = (".aci", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst")
-
-
-# z and Z relabel for SELinux, which would refuse nothing here; the others are the defaults.
-_VOLUME_MODES = {"ro", "rw", "z", "Z", "rprivate"}
-
-
-def volume(text: str, directory: str) -> dict[str, Any]:
-    """Parse a volume like ``/srv/pages:/pages:ro`` or ``data:/data``.  Raises UsageError."""
-    source, colon, rest = text.partition(":")
-    target, _, mode = rest.partition(":")
-    modes = set(mode.split(",")) - {""}
-    if not (source and colon and target) or modes - _VOLUME_MODES or modes >= {"ro", "rw"}:
-        raise UsageError(f'--volume: invalid volume "{text}"', "SOURCE:TARGET[:ro]")
-    return _volume(source, target, "ro" in modes, directory)
-
-
-def mount(text: str, directory: str) -> dict[str, Any]:
-    """Parse a mount like ``type=bind,source=/srv,target=/srv,readonly``.  Raises UsageError."""
-    found = {"type": "", "source": "", "target": "", "readonly": ""}
-    names = {"src": "source", "dst": "target", "destination": "target", "ro": "readonly"}
-    for word in text.split(","):
-        key, equals, value = word.partition("=")
-        key = names.get(key, key)
-        if key not in found:
-            raise UsageError(f'--mount: unknown key "{key}"', ", ".join(found))
-        found[key] = value if equals else "true"
-    if not found["source"] or not found["target"]:
-        raise UsageError(f'--mount: source or target is missing in "{text}"')
-    by_name = _is_name(found["source"])
-    if found["type"] not in ("", "volume" if by_name else "bind"):
-        raise UsageError(
-            f'--mount: wrong type "{found["type"]}" for source "{found["source"]}"',
-            "bind for a path, volume for a name",
-        )
-    read_only = found["readonly"] in ("true", "1")
-    return _volume(found["source"], found["target"], read_only, directory)
-
-
-def _volume(source: str, target: str, read_only: bool, directory: str) -> dict[str, Any]:
-    if not target.startswith("/"):
-        raise UsageError(f'volume target "{target}": must be an absolute path')
-    if _is_name(source):
-        origin = {"name": source}
-    else:
-        origin = {"source": os.path.normpath(os.path.join(directory, source))}
-    return {**origin, "target": target, "read_only": read_only}
-
-
-def _is_name(source: str) -> bool:
-    return "/" not in source and source not in (".", "..")
 
 
 def published_ports(text: str) -> list[dict[str, Any]]:
@@ -419,11 +358,7 @@ def _parsed(arguments: Arguments) -> Spec:
         spec["env"] = env
     if network := arguments.text("network") or arguments.text("net"):
         spec["network"] = network
-    volumes = [volume(text, os.getcwd()) for text in arguments.list("volume")]
-    mounts = [text for text in arguments.list("mount") if not is_tmpfs(text)]
-    volumes += [mount(text, os.getcwd()) for text in mounts]
-    if volumes:
-        spec["volumes"] = volumes
+    spec.update(mounts(arguments, os.getcwd()))
     if ports := [port for text in arguments.list("publish") for port in published_ports(text)]:
         spec["ports"] = ports
     if options := [*arguments.list("dns-option"), *arguments.list("dns-opt")]:
@@ -434,8 +369,8 @@ def _parsed(arguments: Arguments) -> Spec:
         spec["group_add"] = groups
     for option in arguments.list("security-opt"):
         spec.update(security(option))
-    if labels := arguments.list("label"):
-        spec["labels"] = {name: value for name, _, value in (one.partition("=") for one in labels)}
+    if labels := labels_of(arguments.list("label")):
+        spec["labels"] = labels
     user, _, primary = arguments.text("user").partition(":")
     spec.update({key: text for key, text in (("user", user), ("group", primary)) if text})
     if memory := arguments.text("memory"):
@@ -450,6 +385,11 @@ def _parsed(arguments: Arguments) -> Spec:
         signal_number(signal)
         spec["stop_signal"] = signal
     return spec
+
+
+def labels_of(words: list[str]) -> dict[str, str]:
+    """Return the labels of ``--label KEY[=VALUE]``."""
+    return {name: value for name, _, value in (one.partition("=") for one in words)}
 
 
 def environment(files: list[str], words: list[str], own: Mapping[str, str]) -> dict[str, str]:

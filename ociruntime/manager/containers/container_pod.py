@@ -109,7 +109,7 @@ class ContainerPod:
             except ManagerError:
                 # The image may have been garbage-collected: fetch it again by name.
                 await self.settle(record)
-                record.image_id = await engine.fetch_image(record.spec)
+                record.image_id = (await engine.fetch_image(record.spec)).id
                 pod = await engine.make_pod(self._id, record.spec, record.image_id)
             with pod:
                 fault("renew.before-save")

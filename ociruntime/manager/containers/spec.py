@@ -3,7 +3,8 @@
 It is checked by a table, and translated into the requests that ``ocipod`` reads.
 
     {"name", "image" or "rootfs", "command": [...], "entrypoint": [...], "env": {NAME: VALUE},
-     "working_dir", "user", "group", "volumes": [{"source" or "name", "target", "read_only"}],
+     "working_dir", "user", "group", "volumes": [{"source" or "name", "target", "read_only",
+     "no_copy", "propagation"}], "volumes_from": [{"container", "read_only"}],
      "ports": [{"host_ip", "host_port", "port", "protocol"}], "network", "hostname", "dns": [...],
      "dns_search": [...], "dns_options": [...], "hosts": [{"name", "address"}], "ipc",
      "shm_size": bytes, "memory": bytes, "cpus", "cpu_shares", "pids_limit", "oom_score_adj",
@@ -16,7 +17,8 @@ It is checked by a table, and translated into the requests that ``ocipod`` reads
      "platform", "cpu_quota": microseconds, "cpu_period": microseconds, "cpuset_cpus",
      "cpuset_mems"}
 
-Only ``image`` or ``rootfs`` is required.  Unknown members are refused.
+Only ``image`` or ``rootfs`` is required.  Unknown members are refused.  A volume with neither
+``source`` nor ``name`` is anonymous.
 """
 
 from __future__ import annotations
@@ -268,10 +270,29 @@ def _volume(where: str, value: Any) -> None:  # noqa: ANN401
         "name": check_volume_name,
         "target": volumes.target,
         "read_only": checks.flag,
+        "no_copy": checks.flag,
+        "propagation": _propagation,
     }
     checks.object_of(members, "target")(where, value)
-    if ("source" in value) == ("name" in value):
-        raise BadRequest(where, "either source or name is required")
+    if "source" in value and "name" in value:
+        raise BadRequest(where, "source and name are mutually exclusive")
+    if value.get("no_copy") and "source" in value:
+        raise BadRequest(f"{where}.no_copy", "nothing is copied to a directory of the host")
+    if "propagation" in value and "source" not in value:
+        raise BadRequest(f"{where}.propagation", "only for directories of the host")
+
+
+def _propagation(where: str, value: Any) -> None:  # noqa: ANN401
+    if value in ("shared", "rshared"):
+        reason = "mounts made in a container cannot propagate to the host: its pod's monitor is"
+        hint = f"{', '.join(volumes.PROPAGATIONS)}; rslave propagates from the host"
+        raise BadRequest(where, f"{value}: {reason} in a mount namespace of its own", hint)
+    checks.one_of(*volumes.PROPAGATIONS)(where, value)
+
+
+def _shared_volumes(where: str, value: Any) -> None:  # noqa: ANN401
+    members: checks.Members = {"container": checks.nonempty, "read_only": checks.flag}
+    checks.object_of(members, "container")(where, value)
 
 
 def _device(where: str, value: Any) -> None:  # noqa: ANN401
@@ -301,6 +322,7 @@ _MEMBERS: checks.Members = {
     "user": checks.nonempty,
     "group": checks.nonempty,
     "volumes": checks.list_of(_volume),
+    "volumes_from": checks.list_of(_shared_volumes),
     "ports": checks.list_of(
         checks.object_of(
             {
@@ -363,12 +385,13 @@ _MEMBERS: checks.Members = {
 
 
 def fetch_args(spec: Spec) -> list[str]:
-    """Return the arguments that fetch the container's image and print its full id."""
+    """Return the arguments that fetch the container's image and describe it as JSON."""
     if "rootfs" in spec:
         # The directory may have changed since it was last made an image of.
-        return ["fetch", "--full", "--pull-policy=update", f"dir:{spec['rootfs']}"]
+        return ["fetch", "--format=json", "--pull-policy=update", f"dir:{spec['rootfs']}"]
     policy = PULL_POLICIES[setting(spec, "pull_policy")]
-    return ["fetch", "--full", f"--pull-policy={policy}", *platform_args(spec), spec["image"]]
+    platform = platform_args(spec)
+    return ["fetch", "--format=json", f"--pull-policy={policy}", *platform, spec["image"]]
 
 
 def platform_args(spec: Spec) -> list[str]:
@@ -384,7 +407,7 @@ def stored_args(spec: Spec) -> list[str]:
     policy = setting(spec, "pull_policy")
     if "rootfs" in spec or policy == "always" or (policy != "never" and _is_local(spec["image"])):
         return []
-    return ["fetch", "--full", "--pull-policy=never", *platform_args(spec), spec["image"]]
+    return ["fetch", "--format=json", "--pull-policy=never", *platform_args(spec), spec["image"]]
 
 
 def _is_local(image: str) -> bool:
@@ -408,16 +431,39 @@ def global_args(
 
 
 def pod_request(
-    spec: Spec, container_id: str, image_id: str, volume: Callable[[str], str]
+    spec: Spec,
+    container_id: str,
+    image_id: str,
+    volume: Callable[[str], str],
+    *,
+    fill: bool = False,
 ) -> SandboxRequest:
     """Return the request for the container's pod with its app.
 
-    ``volume`` maps the name of a volume to its directory.
+    ``volume`` maps the name of a volume to its directory; with ``fill`` an empty volume gets the
+    image's files.
     """
     host_name = _host_name(spec, container_id)
+    app = _app(spec, image_id, host_name)
+    app.mnt_volume = _mounts(spec, volume, fill)
     pod = _sandbox(spec, container_id, host_name)
-    pod.apps.append(_app(spec, image_id, host_name, volume))
+    pod.apps.append(app)
     return pod
+
+
+def _mounts(spec: Spec, volume: Callable[[str], str], fill: bool) -> list[Spec]:
+    mounts = []
+    for number, one in enumerate(spec.get("volumes") or ()):
+        mount: Spec = {"name": f"volume-{number}", "kind": "host", "target": one["target"]}
+        mount["source"] = one.get("source") or volume(one["name"])
+        if one.get("read_only"):
+            mount["readOnly"] = True
+        if "propagation" in one:
+            mount["propagation"] = one["propagation"]
+        if fill and "name" in one and not one.get("no_copy"):
+            mount["fill"] = True
+        mounts.append(mount)
+    return mounts
 
 
 def _host_name(spec: Spec, container_id: str) -> str:
@@ -453,7 +499,7 @@ def _sandbox(spec: Spec, container_id: str, host_name: str) -> SandboxRequest:
     )
 
 
-def _app(spec: Spec, image_id: str, host_name: str, volume: Callable[[str], str]) -> AppRequest:
+def _app(spec: Spec, image_id: str, host_name: str) -> AppRequest:
     user, _, group = str(spec.get("user") or "").partition(":")
     program, arguments = _program(spec)
     app = AppRequest(
@@ -468,16 +514,6 @@ def _app(spec: Spec, image_id: str, host_name: str, volume: Callable[[str], str]
         caps_retain=_capabilities(spec),
         seccomp=_NO_FILTER if spec.get("seccomp") == UNCONFINED else None,
         cpu=round(spec["cpus"] * 1000) if "cpus" in spec else None,
-        mnt_volume=[
-            {
-                "name": f"volume-{number}",
-                "kind": "host",
-                "source": one.get("source") or volume(one["name"]),
-                "target": one["target"],
-                **({"readOnly": True} if one.get("read_only") else {}),
-            }
-            for number, one in enumerate(spec.get("volumes") or ())
-        ],
         **{field: spec[member] for member, field in _UNCHANGED.items() if member in spec},
     )
     if spec.get("tty"):

@@ -135,7 +135,7 @@ def test_refusals() -> None:
     for name in ("resource/pids", "os/linux/cpu-shares"):
         with pytest.raises(UsageError, match=f"{name}: not supported for a whole pod"):
             check_manifest({"apps": [], "volumes": [], "isolators": [{"name": name}]})
-    entry = {"name": "a", "app": {"streams": {"stdout": "tty"}}}
+    entry: dict[str, Any] = {"name": "a", "app": {"streams": {"stdout": "tty"}}}
     with pytest.raises(UsageError, match="has no terminal"):
         check_manifest({"apps": [entry], "volumes": [], "isolators": []})
     for name in ("ociruntime/ulimits", "ociruntime/privileged", "ociruntime/cpuset-cpus"):
