@@ -139,10 +139,7 @@ COMMANDS = (
         ),
         examples=(
             ("Print its status", "ocictl inspect --format '{{.State.Status}}' web"),
-            (
-                "Print its IP addresses",
-                "ocictl inspect -f '{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}' web",
-            ),
+            ("Print its variables", "ocictl inspect -f '{{join .Config.Env \" \"}}' web"),
         ),
     ),
     Command("top CONTAINER", "list the processes of a container", run_top, options=(FORMAT,)),
