@@ -15,6 +15,7 @@ from ociruntime.manager.client.options import (
     DETACH_KEYS_OPTION,
     START_STATUS,
     TIME,
+    TIMEOUT,
 )
 
 TYPE_CHECKING = False
@@ -61,7 +62,10 @@ def exit_status(ref: str, facts: dict[str, Any]) -> int:
 
 def stop_timeout(arguments: Arguments) -> dict[str, int]:
     """Return the request's timeout; empty without the option, for the container's own."""
-    return {"timeout": arguments.number("time")} if arguments.has("time") else {}
+    for name in ("time", "timeout"):
+        if arguments.has(name):
+            return {"timeout": arguments.number(name)}
+    return {}
 
 
 def run_start(connection: Connection, arguments: Arguments) -> int:
@@ -179,7 +183,7 @@ COMMANDS = (
         "stop CONTAINER...",
         "stop running containers",
         run_stop,
-        options=(TIME,),
+        options=(TIME, TIMEOUT),
         details=(
             "Sends the container's stop signal and, after its stop timeout, SIGKILL. Stopping\n"
             "a stopped container is not an error."
@@ -197,7 +201,7 @@ COMMANDS = (
         "restart CONTAINER...",
         "restart containers",
         run_restart,
-        options=(TIME,),
+        options=(TIME, TIMEOUT),
         exit_status=START_STATUS,
     ),
     Command("pause CONTAINER...", "suspend all processes of containers", run_pause),

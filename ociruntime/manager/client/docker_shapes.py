@@ -7,7 +7,7 @@ value that they have in docker by default.
 
 from __future__ import annotations
 
-from ociruntime.manager.client.template_functions import Keys, Shape
+from ociruntime.manager.client.template_functions import Keys, Null, Shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ _HOST_CONFIG: tuple[tuple[str, str, Any], ...] = (
     ("CpusetCpus", "cpuset_cpus", ""),
     ("PidsLimit", "pids_limit", None),
     ("OomScoreAdj", "oom_score_adj", 0),
-    ("CapAdd", "cap_add", None),
-    ("CapDrop", "cap_drop", None),
+    ("CapAdd", "cap_add", Null()),
+    ("CapDrop", "cap_drop", Null()),
     ("Dns", "dns", []),
     ("DnsOptions", "dns_options", []),
     ("DnsSearch", "dns_search", []),
@@ -67,7 +67,7 @@ def container(record: Record, image: Record | None = None) -> Shape:
             "RestartCount": record["restart_count"],
             "Driver": "overlay",
             "Platform": "linux",
-            "ExecIDs": None,
+            "ExecIDs": Null(),
             "HostConfig": _host_config(record, spec),
             "Mounts": [_mount(one) for one in details.get("mounts") or ()],
             "Config": _config(record, spec, details, settings),
@@ -102,19 +102,19 @@ def _host_config(record: Record, spec: Record) -> Record:
     security = ["no-new-privileges"] if spec.get("no_new_privileges") else []
     security += [f"seccomp={spec['seccomp']}"] if "seccomp" in spec else []
     return {
-        "Binds": [_bind(one) for one in volumes] or None,
+        "Binds": [_bind(one) for one in volumes] or Null(),
         "ContainerIDFile": "",
         "LogConfig": {"Type": "json-file", "Config": Keys()},
         "NetworkMode": spec.get("network") or "default",
         "PortBindings": _bindings(record["ports"]),
         "RestartPolicy": {"Name": policy["name"], "MaximumRetryCount": policy["maximum"]},
         "AutoRemove": record["auto_remove"],
-        "VolumesFrom": None,
+        "VolumesFrom": Null(),
         "ExtraHosts": [f"{one['name']}:{one['address']}" for one in spec.get("hosts") or ()]
-        or None,
-        "GroupAdd": [str(group) for group in spec.get("group_add") or ()] or None,
+        or Null(),
+        "GroupAdd": [str(group) for group in spec.get("group_add") or ()] or Null(),
         "PublishAllPorts": False,
-        "SecurityOpt": security or None,
+        "SecurityOpt": security or Null(),
         "NanoCpus": round((spec.get("cpus") or 0) * 1_000_000_000),
         **found,
     }
@@ -172,12 +172,12 @@ def _config(record: Record, spec: Record, details: Record, settings: Record) -> 
         "OpenStdin": stdin,
         "StdinOnce": stdin,
         "Env": details.get("env") or [],
-        "Cmd": command or None,
+        "Cmd": command or Null(),
         "Image": record["image"] or record["rootfs"] or "",
         "Volumes": Keys({path: {} for path in settings.get("Volumes") or ()}) or None,
         "WorkingDir": details.get("working_dir") or spec.get("working_dir") or "",
-        "Entrypoint": entrypoint or None,
-        "OnBuild": None,
+        "Entrypoint": entrypoint or Null(),
+        "OnBuild": Null(),
         "Labels": Keys({**(settings.get("Labels") or {}), **record["labels"]}),
         "StopSignal": record["stop_signal"],
         "StopTimeout": int(record["stop_timeout"]),
@@ -240,7 +240,13 @@ def image(details: Record) -> Shape:
     )
 
 
-_IMAGE_CONFIG = {"User": "", "Env": None, "Cmd": None, "WorkingDir": "", "Entrypoint": None}
+_IMAGE_CONFIG = {
+    "User": "",
+    "Env": Null(),
+    "Cmd": Null(),
+    "WorkingDir": "",
+    "Entrypoint": Null(),
+}
 
 
 def volume(answer: Record) -> Shape:

@@ -27,6 +27,7 @@ QUIET = Option("quiet", "print only IDs", short="q")
 NO_LEGEND = Option("no-legend", "omit the header")
 DETACH_KEYS_OPTION = Option("detach-keys", "detach key sequence (default: ctrl-p,ctrl-q)", "KEYS")
 TIME = Option("time", "timeout before SIGKILL", "SECONDS", kind="count", short="t")
+TIMEOUT = Option("timeout", value="SECONDS", kind="count")  # docker's newer name of it
 SINCE = Option("since", "start time: 10m (ago) or a date", "TIME")
 UNTIL = Option("until", "end time", "TIME")
 FILTER = Option("filter", "filter the output", "KEY=VALUE", kind="list", short="f")

@@ -131,7 +131,9 @@ def command(argv: list[str], *, full: bool) -> str:
 
 def open_ports(record: Record) -> list[dict[str, Any]]:
     """Return the ports that are published now: none once the container has ended."""
-    return list(record["ports"]) if record["status"] in ("running", "paused") else []
+    if record["status"] not in ("running", "paused"):
+        return []
+    return [{**one, "protocol": one.get("protocol") or "tcp"} for one in record["ports"]]
 
 
 def ports(forwarded: list[dict[str, Any]]) -> str:
@@ -159,7 +161,7 @@ FILTERS = ("id", "name", "status", "label", "ancestor", "exited")
 
 def run_ps(connection: Connection, arguments: Arguments) -> int:
     """Print the running containers, newest first.  Raises UsageError."""
-    last = arguments.number("last", 0)
+    last = arguments.number("last", 1 if arguments.flag("latest") else 0)
     if "last" in arguments.numbers and last < 1:
         raise UsageError("--last: must be a number of containers, 1 or more")
     filters = arguments.list("filter")
@@ -221,6 +223,7 @@ COMMANDS = (
             Option(
                 "last", "show the N latest containers, in any state", "N", kind="number", short="n"
             ),
+            Option("latest", "show the latest container, in any state", short="l"),
             Option("no-trunc", "do not truncate anything"),
             Option("size", "show how much each container has written", short="s"),
             NO_LEGEND,

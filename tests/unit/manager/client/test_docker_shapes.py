@@ -142,6 +142,7 @@ def test_own_names_are_found_too() -> None:
     shown = docker_shapes.container(UP, IMAGE)
     text = "{{.exit_code}} {{.Status}} {{.Pod}} {{.spec.network}} {{.Addresses.none}}"
     assert formatted([shown], text) == f" running {UP['pod']} default \n"
+    assert formatted([shown], "{{.HostConfig.CapAdd}} {{json .HostConfig.CapAdd}}") == "[] null\n"
     assert "pod" not in json.loads(json.dumps(shown))
 
 
@@ -169,7 +170,7 @@ def test_program_and_arguments(
     spec: dict[str, Any], entrypoint: list[str] | None, command: list[str] | None
 ) -> None:
     config = docker_shapes.container(record(spec=spec), IMAGE)["Config"]
-    assert (config["Entrypoint"], config["Cmd"]) == (entrypoint, command)
+    assert (config["Entrypoint"] or None, config["Cmd"] or None) == (entrypoint, command)
 
 
 def test_a_corrupt_container() -> None:
