@@ -1,7 +1,7 @@
 """A pod's settings besides its manifest: the file ``runtime-config`` in its directory.
 
-    {"flavor", "runtime", "mutable", "on_failure", "net": [[name, arguments]], "dns", "hosts",
-     "hostname", "ipc", "shm_size", "interactive", "insecure": [...], "overlay",
+    {"flavor", "runtime", "mutable", "on_failure", "net": [[name, arguments]], "net_names": [...],
+     "dns", "hosts", "hostname", "ipc", "shm_size", "interactive", "insecure": [...], "overlay",
      "private_users", "debug", "directory", "local_config", "user_config", "system_config",
      "kvm_kernel"}
 
@@ -81,6 +81,7 @@ def run_settings(request: PodRequest, uuid: str, flavour: str) -> dict[str, Any]
         check_networks(networks, ipc)
     return {
         "net": [list(network) for network in networks],
+        "net_names": request.net_name,
         "dns": dns,
         "hosts": hosts,
         "hostname": request.hostname or f"ocipod-{uuid}",
