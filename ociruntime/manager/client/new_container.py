@@ -60,6 +60,12 @@ SPEC_OPTIONS = (
             "8000-8009:80-89."
         ),
     ),
+    Option(
+        "publish-all",
+        "publish all ports that the image exposes",
+        short="P",
+        details="Free ports of the host are chosen when the container is created.",
+    ),
     Option("workdir", "working directory in the container", "DIR", short="w", completed=False),
     Option("user", "user name or UID", "USER[:GROUP]", short="u"),
     Option("hostname", "hostname of the container", "NAME", short="h"),
@@ -67,8 +73,19 @@ SPEC_OPTIONS = (
         "network",
         "network: default, none, host or a name",
         "NAME",
-        details="The default network is a bridge with NAT.",
+        details=(
+            "The default network is a bridge with NAT. Several names are separated by commas; "
+            "`network create` makes networks."
+        ),
     ),
+    Option(
+        "network-alias",
+        "further name on networks of `network create`",
+        "NAME",
+        kind="list",
+        completed=False,
+    ),
+    Option("net-alias", value="NAME", kind="list"),
     Option("dns", "set a DNS server (default: the host's)", "IP", kind="list"),
     Option("dns-search", "set a DNS search domain", "DOMAIN", kind="list"),
     Option("dns-option", "set an option of resolv.conf", "OPTION", kind="list"),
@@ -109,8 +126,9 @@ SPEC_OPTIONS = (
     Option("pull", "pull policy (default: missing)", "missing|always|never", kind="choice"),
     Option("insecure", "skip an image check: image, tls, http", "CHECK", kind="list"),
     Option("cidfile", "write the ID to a new file", "FILE"),
-    # Without effect here: all ports can be published, and no health check is run.
+    # Only for --publish-all: other ports need not be exposed to be published.
     Option("expose", value="PORT", kind="list"),
+    # Without effect here: no health check is run.
     Option("no-healthcheck"),
 )
 
@@ -118,7 +136,7 @@ SPEC_OPTIONS = (
 _ELSEWHERE = (
     *("blkio-weight", "cgroup-parent", "cgroupns", "cpuset-cpus", "device", "domainname", "gpus"),
     *("init", "ip", "link", "log-driver", "log-opt", "mac-address", "memory-swap"),
-    *("oom-kill-disable", "pid", "platform", "privileged", "publish-all", "storage-opt"),
+    *("oom-kill-disable", "pid", "platform", "privileged", "storage-opt"),
     *("sysctl", "tmpfs", "ulimit", "userns", "uts", "volumes-from"),
     *("health-cmd", "health-interval", "health-retries", "health-start-period"),
     "health-timeout",
@@ -404,14 +422,11 @@ def _parsed(arguments: Arguments) -> Spec:
     spec: Spec = {}
     if env := environment(arguments.list("env-file"), arguments.list("env"), os.environ):
         spec["env"] = env
-    if network := arguments.text("network") or arguments.text("net"):
-        spec["network"] = network
     volumes = [volume(text, os.getcwd()) for text in arguments.list("volume")]
     volumes += [mount(text, os.getcwd()) for text in arguments.list("mount")]
     if volumes:
         spec["volumes"] = volumes
-    if ports := [port for text in arguments.list("publish") for port in published_ports(text)]:
-        spec["ports"] = ports
+    spec.update(_network(arguments))
     if options := [*arguments.list("dns-option"), *arguments.list("dns-opt")]:
         spec["dns_options"] = options
     if hosts := [extra_host(text) for text in arguments.list("add-host")]:
@@ -435,6 +450,24 @@ def _parsed(arguments: Arguments) -> Spec:
     if signal := arguments.text("stop-signal"):
         signal_number(signal)
         spec["stop_signal"] = signal
+    return spec
+
+
+def _network(arguments: Arguments) -> Spec:
+    """Return the members for networks and ports."""
+    spec: Spec = {}
+    if network := arguments.text("network") or arguments.text("net"):
+        spec["network"] = network
+    if aliases := [*arguments.list("network-alias"), *arguments.list("net-alias")]:
+        spec["network_aliases"] = aliases
+    ports = [port for text in arguments.list("publish") for port in published_ports(text)]
+    if arguments.flag("publish-all"):
+        spec["publish_all"] = True
+        exposed = [port for text in arguments.list("expose") for port in published_ports(text)]
+        inside = {(port["port"], port["protocol"]) for port in ports}
+        ports += [one for one in exposed if (one["port"], one["protocol"]) not in inside]
+    if ports:
+        spec["ports"] = ports
     return spec
 
 

@@ -79,6 +79,15 @@ GROUPS: Groups = {
             "volume prune",
         ),
     },
+    "networks": {
+        "networks": (
+            "network create",
+            "network ls",
+            "network inspect",
+            "network rm",
+            "network prune",
+        ),
+    },
     "images, pods and the daemon": {
         "images": ("images", "pull", "rmi", "image ls", "image pull", "image rm"),
         "login": ("login", "logout"),
@@ -95,6 +104,7 @@ GROUPS: Groups = {
             "container delete",
         )
     },
+    "": {"networks": ("network connect", "network disconnect")},
 }
 
 PROGRAM = Program(

@@ -61,6 +61,7 @@ def row(record: Record, now: float, *, full: bool = False) -> dict[str, Any]:
         "status": status(record, now),
         "ports": ports(open_ports(record)),
         "names": record["name"],
+        "networks": record["spec"].get("network") or "default",
         "labels": Pairs(record["labels"]),
     }
 

@@ -121,6 +121,10 @@ class Container:
         answer = records.answer(self._record, self.pod.status(), starting=pending)
         return answer | {"status": REMOVING} if self._removing else answer
 
+    def addresses(self) -> dict[str, str]:
+        """Return the container's address on each network while it runs."""
+        return self.pod.status().addresses
+
     def abandon(self) -> None:
         """Cancel the pending restart, and fail every pending ``wait``: the daemon shuts down."""
         self._cancel_restart()

@@ -133,6 +133,8 @@ class Engine:
 
         Raises ManagerError; the marker ``pod`` names the pod for the roll-back.
         """
+        # The name may have changed since the spec was given.
+        spec = {**spec, "name": self.names.name_of(container_id)}
         sandbox, app = specs.pod_requests(spec, container_id, image_id, self.volumes.make)
         sandbox.uuid_file_save = self.store.path(container_id, POD)
         options = self._global_args(spec)
