@@ -144,6 +144,13 @@ def network_name(where: str, value: Any) -> None:  # noqa: ANN401
         raise BadRequest(where, f'invalid name "{value}" on networks', hint)
 
 
+def network_names(where: str, value: list[str]) -> None:
+    """Check that the values can be names of a pod on its networks."""
+    list_of(nonempty)(where, value)
+    for name in value:
+        network_name(where, name)
+
+
 def name_servers(where: str, value: list[str]) -> None:
     """Check that the values are addresses of name servers, or just ``host`` or ``none``."""
     list_of(string)(where, value)
@@ -281,7 +288,7 @@ class PodRequest(BaseRequest):
     store_only: bool = _flag()
     no_store: bool = _flag()
     net: list[str] = _setting(networks, _networks, list)
-    net_name: list[str] = _setting(list_of(network_name), _words, list)
+    net_name: list[str] = _setting(network_names, _words, list)
     dns: list[str] = _setting(name_servers, _words, list)
     dns_search: list[str] = _setting(list_of(string), default=list)
     dns_opt: list[str] = _setting(list_of(string), default=list)
