@@ -75,7 +75,7 @@ def pods(ocipod: Ocipod, work: Path, image: str) -> Pods:
 
 
 def test_names_of_a_pod(pods: Pods, host: NetworkHost) -> None:
-    """Those of its apps and its hostname; --net-name replaces those of the apps."""
+    """Its apps and its hostname give a pod its names; --net-name replaces those of the apps."""
     one = pods.start("a")
     other = pods.start("b", "--net-name=db,sql")
     lines = ["10.7.0.2\ta-app a", "10.7.0.3\tdb sql b"]
