@@ -275,7 +275,8 @@ def test_only_networks_are_found(shared_daemon: Daemon, name: str) -> None:
 
 def test_ls_and_rm(daemon: Daemon, host: NetworkHost, shell_root: str) -> None:
     assert listed(daemon) == ["default", "default-restricted", "host", "none"]
-    host.configure("10-lan.conf", {"name": "lan", "type": "ptp", "ipam": {"type": "host-local"}})
+    ipam = {"type": "host-local", "subnet": "10.44.0.0/24"}
+    host.configure("10-lan.conf", {"name": "lan", "type": "ptp", "ipam": ipam})
     daemon.stop()
     daemon.start(f"--local-config={host.net_d.parent}")
     make(daemon, "used")
@@ -297,6 +298,10 @@ def test_ls_and_rm(daemon: Daemon, host: NetworkHost, shell_root: str) -> None:
         assert result.status == 1
         assert text in result.err
     daemon.ctl("network", "rm", "--force", "nope").ok()
+    daemon.create("every", rootfs=shell_root, command=STAYS, network="all")
+    assert "in use by every" in daemon.ctl("network", "rm", "spare").err
+    assert shown(daemon, "spare")["containers"] == ["every"]
+    daemon.remove("every")
     assert "[y/N]" in daemon.ctl("network", "prune").ok().err
     assert daemon.ctl("network", "prune", "--force").ok().out == "spare\n"
     lines = daemon.ctl("network", "ls", "--filter=type=custom").ok().out.splitlines()

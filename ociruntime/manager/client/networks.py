@@ -86,7 +86,7 @@ def run_change(connection: Connection, arguments: Arguments) -> int:
     del connection, arguments
     raise UsageError(
         "the networks of a container are chosen when it is created",
-        "create it again with --network=NAME[,NAME...]",
+        "create it again with --network=NETWORK[,NETWORK...]",
     )
 
 
@@ -136,7 +136,7 @@ COMMANDS = (
         examples=(("List unused networks", "ocictl network ls --filter dangling=true"),),
     ),
     Command(
-        "network inspect NAME...",
+        "network inspect NETWORK...",
         "show details of networks as JSON",
         run_inspect,
         options=(FORMAT,),
@@ -145,7 +145,7 @@ COMMANDS = (
         ),
     ),
     Command(
-        "network rm NAME...",
+        "network rm NETWORK...",
         "remove networks",
         run_rm,
         options=(Option("force", "ignore networks that do not exist", short="f"),),
@@ -158,6 +158,6 @@ COMMANDS = (
         options=(Option("force", "do not ask for confirmation", short="f"),),
         details="Removes only networks made by `network create`.",
     ),
-    Command("network connect NAME CONTAINER", "", run_change),
-    Command("network disconnect NAME CONTAINER", "", run_change),
+    Command("network connect NETWORK CONTAINER", "", run_change),
+    Command("network disconnect NETWORK CONTAINER", "", run_change),
 )

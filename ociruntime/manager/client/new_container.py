@@ -72,7 +72,7 @@ SPEC_OPTIONS = (
     Option(
         "network",
         "network: default, none, host or a name",
-        "NAME",
+        "NETWORK",
         details=(
             "The default network is a bridge with NAT. Several names are separated by commas; "
             "`network create` makes networks."
@@ -457,7 +457,8 @@ def _network(arguments: Arguments) -> Spec:
     """Return the members for networks and ports."""
     spec: Spec = {}
     if network := arguments.text("network") or arguments.text("net"):
-        spec["network"] = network
+        # The default network has this name in docker.
+        spec["network"] = "default" if network == "bridge" else network
     if aliases := [*arguments.list("network-alias"), *arguments.list("net-alias")]:
         spec["network_aliases"] = aliases
     ports = [port for text in arguments.list("publish") for port in published_ports(text)]

@@ -26,10 +26,12 @@ from ociruntime.manager.containers.spec import WITHOUT_NAMES, networks_of
 from ociruntime.pods.net import names
 from ociruntime.pods.net.addresses import Network, parse_address, parse_network
 from ociruntime.pods.net.builtin import host_local
+from ociruntime.pods.net.choice import ALL
 from ociruntime.pods.net.configuration import (
     BUILT_IN,
     OWN,
     RESERVED,
+    RESTRICTED,
     Configuration,
     is_name,
     load,
@@ -75,9 +77,10 @@ class User:
     pod: str
     addresses: Callable[[], Mapping[str, str]]
 
-    def networks(self) -> list[str]:
-        """Return the names of the networks that the container joins."""
-        return [] if self.spec is None else networks_of(self.spec)
+    def uses(self, network: str) -> bool:
+        """Return whether the container joins the network."""
+        joined = [] if self.spec is None else networks_of(self.spec)
+        return network in joined or (ALL in joined and network not in (*_SPECIAL, RESTRICTED))
 
 
 class Networks:
@@ -115,7 +118,7 @@ class Networks:
             raise BadRequest("name", "required")
         check_name("name", name)
         given = _given_subnets(request)
-        return self._described(await asyncio.to_thread(self._create, name, given, request), {})
+        return self._described(await asyncio.to_thread(self._create, name, given, request), [])
 
     def _create(
         self, name: str, given: list[tuple[Network, str]], request: Mapping[str, Any]
@@ -151,9 +154,9 @@ class Networks:
             for value in values:
                 if key == "dangling" and value not in _BOOLEANS:
                     raise BadRequest("filters.dangling", f'must be true or false, not "{value}"')
-        used = self._containers()
-        found = [self._described(one, used) for one in self._load()]
-        found += [_special(name, used) for name in _SPECIAL]
+        users = list(self._users())
+        found = [self._described(one, users) for one in self._load()]
+        found += [_special(name, users) for name in _SPECIAL]
         return sorted(
             (
                 one
@@ -165,11 +168,10 @@ class Networks:
 
     def inspect(self, name: str) -> Answer:
         """Return a network with the addresses of the running containers.  Raises NotFound."""
-        users = [one for one in self._users() if name in one.networks()]
-        used = {name: [one.name for one in users]}
+        users = [one for one in self._users() if one.uses(name)]
         if name in _SPECIAL:
-            return _special(name, used)
-        answer = self._described(self._named(name), used)
+            return _special(name, users)
+        answer = self._described(self._named(name), users)
         addresses = {one.name: one.addresses().get(name) for one in users}
         answer["addresses"] = {key: value for key, value in addresses.items() if value}
         answer["pods"] = self._other_pods(name)
@@ -184,7 +186,7 @@ class Networks:
         if not self._is_made(configuration):
             file = configuration.file
             raise Conflict(f"{what}: it is {f'configured in {file}' if file else 'built in'}")
-        if used := self._containers().get(name):
+        if used := _names(name, self._users()):
             raise Conflict(f"{what}: in use by {', '.join(used)}", "remove them first")
         self._refuse_unknown_users(what)
         if pods := self._other_pods(name):
@@ -195,11 +197,11 @@ class Networks:
     async def prune(self) -> Answer:
         """Remove all networks made here that nothing uses; return ``{"removed": [names]}``."""
         self._refuse_unknown_users("prune networks")
-        used = self._containers()
+        users = list(self._users())
         unused = [
             one
             for one in self._load()
-            if self._is_made(one) and not used.get(one.name) and not self._other_pods(one.name)
+            if self._is_made(one) and not _names(one.name, users) and not self._other_pods(one.name)
         ]
         for one in unused:
             self._unlink(one)
@@ -217,14 +219,6 @@ class Networks:
 
     def _is_made(self, configuration: Configuration) -> bool:
         return configuration.file.rpartition("/")[0] == self._directory
-
-    def _containers(self) -> dict[str, list[str]]:
-        """Return the names of the containers on each network that has some."""
-        found: dict[str, list[str]] = {}
-        for one in self._users():
-            for name in one.networks():
-                found.setdefault(name, []).append(one.name)
-        return found
 
     def _other_pods(self, name: str) -> list[str]:
         """Return the running pods on a network with names that belong to no container."""
@@ -256,7 +250,7 @@ class Networks:
                     os.unlink(f"{directory}/{file}")
             os.rmdir(directory)
 
-    def _described(self, one: Configuration, used: Mapping[str, list[str]]) -> Answer:
+    def _described(self, one: Configuration, users: Iterable[User]) -> Answer:
         first = one.plugins[0]
         return {
             "name": one.name,
@@ -270,8 +264,13 @@ class Networks:
             "interface": first.get("bridge"),
             "names": one.has_names,
             "file": one.file or None,
-            "containers": sorted(used.get(one.name, ())),
+            "containers": _names(one.name, users),
         }
+
+
+def _names(network: str, users: Iterable[User]) -> list[str]:
+    """Return the names of the containers on a network."""
+    return sorted(one.name for one in users if one.uses(network))
 
 
 def check_name(where: str, name: str) -> None:
@@ -283,7 +282,7 @@ def check_name(where: str, name: str) -> None:
         raise BadRequest(where, f'the name "{name}" is reserved')
 
 
-def _special(name: str, used: Mapping[str, list[str]]) -> Answer:
+def _special(name: str, users: Iterable[User]) -> Answer:
     return {
         "name": name,
         "driver": _SPECIAL[name],
@@ -294,7 +293,7 @@ def _special(name: str, used: Mapping[str, list[str]]) -> Answer:
         "interface": None,
         "names": False,
         "file": None,
-        "containers": sorted(used.get(name, ())),
+        "containers": _names(name, users),
     }
 
 
