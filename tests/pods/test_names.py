@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import processes
 from tests.support.images import make_layout
 from tests.support.network_host import NetworkHost, namespaces, own_host
 from tests.support.ocipod import Ocipod
@@ -153,27 +152,3 @@ def test_many_at_once(pods: Pods, host: NetworkHost) -> None:
     for uuid in uuids[1:]:
         pods.ocipod("rm", uuid).ok()
     pods.end(host, uuids[0])
-
-
-HOSTILE = """
-chmod 0 /etc/hosts; rm -f /etc/hosts; mv /etc/passwd /etc/hosts; ln -sf /etc/passwd /etc/hosts
-ln /etc/hosts /tmp/link; mv /etc /tmp/etc; chown 7:7 /etc/hosts
-while :; do echo 6.6.6.6 trap >> /etc/hosts || sleep 1; done
-"""
-
-
-def test_an_app_that_attacks_its_file(pods: Pods, host: NetworkHost) -> None:
-    """It writes without end: others start, are told, and end."""
-    words = ("--detach", "--net=lan", "--hostname=bad", pods.image, "--name=bad-app")
-    powers = ("--caps-retain=CAP_DAC_OVERRIDE,CAP_CHOWN,CAP_FOWNER,CAP_KILL",)
-    script = ("--exec=/bin/sh", "--", "-c", HOSTILE)
-    bad = pods.ocipod(pods.local, "run", *words, *powers, *script).ok().out.strip()
-    path = pods.ocipod.path(bad) / "hosts"
-    assert processes.until(lambda: b"6.6.6.6" in path.read_bytes())
-    one = pods.start("a")
-    assert pods.hosts(one) == ["10.7.0.2\tbad-app bad", "10.7.0.3\ta-app a"]
-    other = pods.start("b")
-    assert len(pods.hosts(one)) == 3
-    assert path.is_file()
-    assert not path.is_symlink()
-    pods.end(host, other, bad, one)

@@ -243,8 +243,10 @@ class Networks:
     def _clear(self, name: str) -> None:
         """Make the removal survive a power failure, and remove the files of ``host-local``."""
         directory = f"{self._state}/{name}"
-        with suppress(OSError):
+        with FileLock(f"{self._directory}/.lock", exclusive=True), suppress(OSError):
             sync_directory(self._directory)
+            if any(one.name == name for one in self._load()):
+                return  # made again meanwhile
             for file in os.listdir(directory):
                 if file == host_local.LOCK or file.startswith(host_local.LAST):
                     os.unlink(f"{directory}/{file}")
@@ -270,7 +272,7 @@ class Networks:
 
 def _names(network: str, users: Iterable[User]) -> list[str]:
     """Return the names of the containers on a network."""
-    return sorted(one.name for one in users if one.uses(network))
+    return sorted({one.name for one in users if one.uses(network)})
 
 
 def check_name(where: str, name: str) -> None:

@@ -23,8 +23,14 @@ LARGEST_FILE = 1 << 20
 
 DEFAULT = "default"
 RESTRICTED = "default-restricted"
-# Our own member of a configuration: ``names`` and ``builtin`` (booleans), ``created``, ``labels``.
+# Our own member of a configuration, and its members.
 OWN = "ociruntime"
+_OWN_MEMBERS = (
+    ("names", bool, "true or false"),  # pods find each other by name
+    ("builtin", bool, "true or false"),  # installed plugins are not used
+    ("created", str, "a time"),
+    ("labels", dict, "a JSON object"),
+)
 
 
 class Configuration:
@@ -167,9 +173,9 @@ def parse(value: object, path: str) -> Configuration:
 def _check_own(own: object, plugins: list[dict[str, Any]], path: str) -> None:
     if not isinstance(own, dict):
         raise NetworkError(f'{path}: "{OWN}" must be a JSON object')
-    for name in ("names", "builtin"):
-        if not isinstance(own.get(name, False), bool):
-            raise NetworkError(f'{path}: "{OWN}.{name}" must be true or false')
+    for name, kind, what in _OWN_MEMBERS:
+        if name in own and not isinstance(own[name], kind):
+            raise NetworkError(f'{path}: "{OWN}.{name}" must be {what}')
     for plugin in plugins if own.get("builtin") else ():
         if plugin["type"] not in BUILTIN:
             known = ", ".join(BUILTIN)

@@ -73,8 +73,8 @@ def plan(request: NetworkRequest) -> dict[str, Any]:
     if request.ports:
         choice.refuse_ports(wanted)
     chosen: list[tuple[Configuration, str]] = []
-    selected = [name for name, _ in wanted]
-    if choice.NONE not in selected and choice.HOST not in selected:
+    names = [name for name, _ in wanted]
+    if choice.NONE not in names and choice.HOST not in names:
         chosen = choice.select(wanted, load(request.config_directories))
     directories = plugin_directories(request.config_directories)
     networks = [
@@ -87,7 +87,7 @@ def plan(request: NetworkRequest) -> dict[str, Any]:
         "version": VERSION,
         "uuid": request.uuid,
         "boot": owners.boot(),
-        "namespace": "" if choice.HOST in selected else request.namespace_path,
+        "namespace": "" if choice.HOST in names else request.namespace_path,
         "identity": owners.namespace_identity(request.namespace_path),
         "stateDirectory": request.state_directory,
         "directories": list(directories),

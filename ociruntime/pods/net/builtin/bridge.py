@@ -183,7 +183,7 @@ def check(call: PluginCall) -> None:
 def _name(call: PluginCall) -> str:
     name = call.configuration.get("bridge", DEFAULT_NAME)
     good = isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isascii()
-    if not good or "/" in name or not name.isprintable() or " " in name or name in (".", ".."):
+    if not good or not name.isprintable() or set(name) & set('/ "') or name in (".", ".."):
         raise NetworkError(f'network "{call.network}": "bridge" must be a name of an interface')
     return str(name)
 

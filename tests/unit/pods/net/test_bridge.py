@@ -151,6 +151,7 @@ def test_a_bridge_of_somebody_else_stays(host: NetworkHost) -> None:
     ("more", "text"),
     [
         ({"bridge": "out0"}, "out0 exists, but is not a bridge"),
+        ({"bridge": 'a"b'}, '"bridge" must be a name of an interface'),
         ({"bridge": "a/b"}, '"bridge" must be a name of an interface'),
         ({"bridge": "sixteen-letters-"}, '"bridge" must be a name of an interface'),
         ({"vlan": 5}, 'the built-in plugin bridge does not support "vlan".*install'),

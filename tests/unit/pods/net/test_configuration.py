@@ -84,6 +84,7 @@ def test_stronger_directories(tmp_path: Path) -> None:
         ({"name": "a", "plugins": [PTP, {}]}, r"plugins\[1\]: \"type\""),
         ({"name": "a", "type": "ptp", "ociruntime": 5}, '"ociruntime" must be a JSON object'),
         ({"name": "a", "type": "ptp", "ociruntime": {"names": 1}}, '"ociruntime.names" must be'),
+        ({"name": "a", "type": "ptp", "ociruntime": {"labels": 1}}, '"ociruntime.labels" must be'),
         (
             {"name": "a", "type": "macvlan", "ociruntime": {"builtin": True}},
             'plugin "macvlan" is not built in',
