@@ -78,6 +78,13 @@ def test_containers_find_each_other(daemon: Daemon, host: NetworkHost, shell_roo
     assert network["subnets"] == [{"subnet": "10.89.0.0/24", "gateway": "10.89.0.1"}]
     assert network["labels"] == {"tier": "b"}
     assert network["pods"] == []
+    form = ("--format", "{{.Addresses.web}}")
+    assert daemon.ctl("network", "inspect", *form, "back").ok().out == "10.89.0.2\n"
+    form = ("--format", "{{.Name}} {{.Networks}} {{.Addresses.back}}")
+    assert daemon.ctl("ps", "--filter=network=back", "--filter=name=d", *form).ok().out == (
+        "db back 10.89.0.3\n"
+    )
+    assert daemon.ctl("ps", "--quiet", "--filter=network=front").ok().out == ""
     daemon.ctl("stop", "-t0", "db").ok()
     daemon.pods.wait_for(daemon.get("db")["pod"], "exited")
     assert set(hosts(daemon, "web")) == {"web", one[:12], "www", "front"}
@@ -279,8 +286,12 @@ def test_ls_and_rm(daemon: Daemon, host: NetworkHost, shell_root: str) -> None:
     host.configure("10-lan.conf", {"name": "lan", "type": "ptp", "ipam": ipam})
     daemon.stop()
     daemon.start(f"--local-config={host.net_d.parent}")
+    (host.state.parent / "net.d").mkdir(0o750, parents=True)
+    temporary = host.state.parent / "net.d/.used.conflist.4711"
+    temporary.write_text("{")
     make(daemon, "used")
     make(daemon, "spare")
+    assert not temporary.exists()
     again = daemon.ctl("network", "create", "used")
     assert (again.status, '"used" already exists' in again.err) == (1, True)
     daemon.create("c", rootfs=shell_root, command=STAYS, network="used")

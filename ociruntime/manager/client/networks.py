@@ -141,7 +141,10 @@ COMMANDS = (
         run_inspect,
         options=(FORMAT,),
         examples=(
-            ("Print the address of web", "ocictl network inspect -f '{{.Addresses.Web}}' back"),
+            (
+                "Print the addresses of its containers",
+                "ocictl network inspect --format '{{.Addresses}}' back",
+            ),
         ),
     ),
     Command(

@@ -118,7 +118,7 @@ def seconds(time: str | None) -> int | None:
     return int(datetime.fromisoformat(time).timestamp())
 
 
-FILTERS = ("id", "name", "status", "label", "ancestor", "exited")
+FILTERS = ("id", "name", "status", "label", "ancestor", "exited", "network")
 
 
 def run_ps(connection: Connection, arguments: Arguments) -> int:
@@ -189,8 +189,8 @@ COMMANDS = (
             FORMAT,
         ),
         details=(
-            "Filters: id, name, label, ancestor (image), exited (exit code), status (created,\n"
-            "running, paused, exited, restarting, removing, unknown, corrupt)."
+            "Filters: id, name, label, ancestor (image), network, exited (exit code), status\n"
+            "(created, running, paused, exited, restarting, removing, unknown, corrupt)."
         ),
         examples=(
             ("List all containers", "ocictl ps --all"),

@@ -37,7 +37,7 @@ from ociruntime.manager.containers.pod_status import (
 )
 from ociruntime.manager.containers.records import Answer, Record
 from ociruntime.manager.containers.settings import Settings
-from ociruntime.manager.containers.spec import check_spec
+from ociruntime.manager.containers.spec import check_spec, networks_of
 from ociruntime.manager.containers.volumes import Volumes
 from ociruntime.pods.manifest.build import app_entry, ports_of
 from ociruntime.pods.store.manifest_file import read_manifest
@@ -288,8 +288,8 @@ class Manager:
 
         ``filters``: ``id`` (prefix), ``name`` (substring), ``status`` (also as ``ps`` shows it,
         ``exited`` and ``up``), ``image`` (or root filesystem), ``label`` (``NAME`` or
-        ``NAME=VALUE``), ``exited`` (exit code).  A container must match one value of
-        every filter.  Raises BadRequest.
+        ``NAME=VALUE``), ``exited`` (exit code), ``network``.  A container must match one
+        value of every filter.  Raises BadRequest.
         """
         filters = filters or {}
         for name, values in filters.items():
@@ -320,6 +320,7 @@ _FILTERS: dict[str, Callable[[Answer, str], bool]] = {
     "image": lambda one, value: value in (one["image"], one["rootfs"]),
     "label": lambda one, value: _has_label(one["labels"], value),
     "exited": lambda one, value: one["status"] == STOPPED and str(one["exit_code"]) == value,
+    "network": lambda one, value: value in networks_of(one["spec"]),
 }
 
 

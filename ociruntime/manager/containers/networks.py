@@ -54,6 +54,7 @@ _SPECIAL = {"none": "null", "host": "host"}  # networks without a configuration 
 _TRIES = 1000  # random ports of the host, to find a free one
 _MOST_PORTS = 256  # that an image may expose for all of them to be published
 _SUFFIX = ".conflist"
+_LOCK = ".lock"
 _LARGEST_FILE = 64 << 10  # bytes; pods do not start if they find a larger one than LARGEST_FILE
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _LONGEST_PREFIX = {AF_INET: 30}  # shorter than a subnet of two addresses; 126 for IPv6
@@ -125,7 +126,7 @@ class Networks:
     ) -> Configuration:
         make_directory(os.path.abspath(self._directory), 0o750, "network directory")
         path = f"{self._directory}/{name}{_SUFFIX}"
-        with FileLock(f"{self._directory}/.lock", exclusive=True):
+        with FileLock(f"{self._directory}/{_LOCK}", exclusive=True):
             known = self._load()
             for one in known:
                 if one.name == name or one.file.rpartition("/")[2] == f"{name}{_SUFFIX}":
@@ -135,11 +136,18 @@ class Networks:
             if len(data) > _LARGEST_FILE:
                 raise BadRequest("labels", f"longer than {_LARGEST_FILE >> 10} KiB together")
             try:
+                self._remove_temporary()
                 replace_file(path, data, 0o640, lasting=True)
                 sync_directory(self._directory)
             except OSError as error:
                 raise HostError(f'create network "{name}"', error) from None
             return next(one for one in self._load() if one.name == name)
+
+    def _remove_temporary(self) -> None:
+        """Remove what a killed daemon was writing; the lock is held.  Raises OSError."""
+        for name in os.listdir(self._directory):
+            if name.startswith(".") and name != _LOCK:
+                os.unlink(f"{self._directory}/{name}")
 
     def find(self, filters: Mapping[str, list[str]]) -> list[Answer]:
         """Return all networks, sorted by name.
@@ -243,7 +251,7 @@ class Networks:
     def _clear(self, name: str) -> None:
         """Make the removal survive a power failure, and remove the files of ``host-local``."""
         directory = f"{self._state}/{name}"
-        with FileLock(f"{self._directory}/.lock", exclusive=True), suppress(OSError):
+        with FileLock(f"{self._directory}/{_LOCK}", exclusive=True), suppress(OSError):
             sync_directory(self._directory)
             if any(one.name == name for one in self._load()):
                 return  # made again meanwhile
