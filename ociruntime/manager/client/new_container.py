@@ -51,15 +51,32 @@ SPEC_OPTIONS = (
             "8000-8009:80-89."
         ),
     ),
+    Option(
+        "publish-all",
+        "publish all ports that the image exposes",
+        short="P",
+        details="Free ports of the host are chosen when the container is created.",
+    ),
     Option("workdir", "working directory in the container", "DIR", short="w", completed=False),
     Option("user", "user name or UID", "USER[:GROUP]", short="u"),
     Option("hostname", "hostname of the container", "NAME", short="h"),
     Option(
         "network",
         "network: default, none, host or a name",
-        "NAME",
-        details="The default network is a bridge with NAT.",
+        "NETWORK",
+        details=(
+            "The default network is a bridge with NAT. Several names are separated by commas; "
+            "`network create` makes networks."
+        ),
     ),
+    Option(
+        "network-alias",
+        "further name on networks of `network create`",
+        "NAME",
+        kind="list",
+        completed=False,
+    ),
+    Option("net-alias", value="NAME", kind="list"),
     Option("dns", "set a DNS server (default: the host's)", "IP", kind="list"),
     Option("dns-search", "set a DNS search domain", "DOMAIN", kind="list"),
     Option("dns-option", "set an option of resolv.conf", "OPTION", kind="list"),
@@ -101,8 +118,9 @@ SPEC_OPTIONS = (
     Option("insecure", "skip an image check: image, tls, http", "CHECK", kind="list"),
     Option("cidfile", "write the ID to a new file", "FILE"),
     *ISOLATION_OPTIONS,
-    # Without effect here: all ports can be published, and no health check is run.
+    # Only for --publish-all: other ports need not be exposed to be published.
     Option("expose", value="PORT", kind="list"),
+    # Without effect here: no health check is run.
     Option("no-healthcheck"),
 )
 
@@ -116,7 +134,6 @@ _ELSEWHERE = {
     "log-opt": "logs are up to three files of 10 MiB",
     "mac-address": "the network chooses the address",
     "oom-kill-disable": "a container out of memory would hang; see --oom-score-adj",
-    "publish-all": "publish each port with -p",
     "storage-opt": "the size of a container's files is not limited",
     **dict.fromkeys(
         ("health-cmd", "health-interval", "health-retries", "health-start-period"),
@@ -356,11 +373,8 @@ def _parsed(arguments: Arguments) -> Spec:
     spec: Spec = {}
     if env := environment(arguments.list("env-file"), arguments.list("env"), os.environ):
         spec["env"] = env
-    if network := arguments.text("network") or arguments.text("net"):
-        spec["network"] = network
     spec.update(mounts(arguments, os.getcwd()))
-    if ports := [port for text in arguments.list("publish") for port in published_ports(text)]:
-        spec["ports"] = ports
+    spec.update(_network(arguments))
     if options := [*arguments.list("dns-option"), *arguments.list("dns-opt")]:
         spec["dns_options"] = options
     if hosts := [extra_host(text) for text in arguments.list("add-host")]:
@@ -390,6 +404,25 @@ def _parsed(arguments: Arguments) -> Spec:
 def labels_of(words: list[str]) -> dict[str, str]:
     """Return the labels of ``--label KEY[=VALUE]``."""
     return {name: value for name, _, value in (one.partition("=") for one in words)}
+
+
+def _network(arguments: Arguments) -> Spec:
+    """Return the members for networks and ports."""
+    spec: Spec = {}
+    if network := arguments.text("network") or arguments.text("net"):
+        # The default network has this name in docker.
+        spec["network"] = "default" if network == "bridge" else network
+    if aliases := [*arguments.list("network-alias"), *arguments.list("net-alias")]:
+        spec["network_aliases"] = aliases
+    ports = [port for text in arguments.list("publish") for port in published_ports(text)]
+    if arguments.flag("publish-all"):
+        spec["publish_all"] = True
+        exposed = [port for text in arguments.list("expose") for port in published_ports(text)]
+        inside = {(port["port"], port["protocol"]) for port in ports}
+        ports += [one for one in exposed if (one["port"], one["protocol"]) not in inside]
+    if ports:
+        spec["ports"] = ports
+    return spec
 
 
 def environment(files: list[str], words: list[str], own: Mapping[str, str]) -> dict[str, str]:

@@ -70,6 +70,7 @@ def row(record: Record, now: float, *, full: bool = False) -> dict[str, Any]:
         "ports": ports(open_ports(record)),
         "names": record["name"],
         "size": amount(record["size"]) if record.get("size") is not None else "",
+        "networks": record["spec"].get("network") or "default",
         "labels": Pairs(record["labels"]),
     }
 
@@ -156,7 +157,7 @@ def seconds(time: str | None) -> int | None:
     return int(datetime.fromisoformat(time).timestamp())
 
 
-FILTERS = ("id", "name", "status", "label", "ancestor", "exited")
+FILTERS = ("id", "name", "status", "label", "ancestor", "exited", "network")
 
 
 def run_ps(connection: Connection, arguments: Arguments) -> int:
@@ -231,8 +232,8 @@ COMMANDS = (
             FORMAT,
         ),
         details=(
-            "Filters: id, name, label, ancestor (image), exited (exit code), status (created,\n"
-            "running, paused, exited, restarting, removing, unknown, corrupt)."
+            "Filters: id, name, label, ancestor (image), network, exited (exit code), status\n"
+            "(created, running, paused, exited, restarting, removing, unknown, corrupt)."
         ),
         examples=(
             ("List all containers", "ocictl ps --all"),

@@ -46,7 +46,7 @@ from ociruntime.manager.containers.pod_status import (
 )
 from ociruntime.manager.containers.records import Answer, Record
 from ociruntime.manager.containers.restarts import Restarts
-from ociruntime.manager.containers.spec import changed_spec, check_signal
+from ociruntime.manager.containers.spec import changed_spec, check_signal, names_on_networks
 from ociruntime.pods.store import pod as pods
 from ociruntime.pods.store.pod import Pod
 
@@ -123,6 +123,10 @@ class Container:
         """Return its mounts, and the names of its anonymous volumes.  Raises NotFound, Conflict."""
         self._check_present()
         return self.record.spec.get("volumes") or [], self.record.anonymous_volumes
+
+    def addresses(self) -> dict[str, str]:
+        """Return the container's address on each network while it runs."""
+        return self.pod.status().addresses
 
     def abandon(self) -> None:
         """Cancel the pending restart, and fail every pending ``wait``: the daemon shuts down."""
@@ -275,6 +279,8 @@ class Container:
             try:
                 record.name = name
                 await self._engine.save(record)
+                own = names_on_networks({**record.spec, "name": name}, self.id)
+                await asyncio.to_thread(self.pod.set_names, own)
             except BaseException:
                 record.name = before
                 names.release(name, self.id)

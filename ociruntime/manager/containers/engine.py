@@ -151,6 +151,8 @@ class Engine:
         With ``fill``, its empty volumes get the image's files.  Raises ManagerError; the marker
         ``pod`` names the pod for the roll-back.
         """
+        # The name may have changed since the spec was given.
+        spec = {**spec, "name": self.names.name_of(container_id)}
         volume = self.volumes.make
         sandbox = specs.pod_request(spec, container_id, image_id, volume, fill=fill)
         sandbox.uuid_file_save = self.store.path(container_id, POD)

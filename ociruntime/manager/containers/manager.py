@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -22,6 +23,7 @@ from ociruntime.manager.containers.engine import Engine, log
 from ociruntime.manager.containers.events import EventBus
 from ociruntime.manager.containers.filters import LABEL, Filter, check_filters, passes
 from ociruntime.manager.containers.mounts import Mounts, add_image, of_request
+from ociruntime.manager.containers.networks import Networks, User, publish
 from ociruntime.manager.containers.pod_calls import Programs
 from ociruntime.manager.containers.pod_status import (
     ACTIVE,
@@ -38,9 +40,9 @@ from ociruntime.manager.containers.pod_status import (
 )
 from ociruntime.manager.containers.records import Answer, Record
 from ociruntime.manager.containers.settings import Settings
-from ociruntime.manager.containers.spec import check_spec
+from ociruntime.manager.containers.spec import check_spec, networks_of
 from ociruntime.manager.containers.volumes import Volumes
-from ociruntime.pods.manifest.build import app_entry
+from ociruntime.pods.manifest.build import app_entry, ports_of
 from ociruntime.pods.store.manifest_file import read_manifest
 
 
@@ -50,6 +52,7 @@ class Manager:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._engine = Engine(settings, self._volume_users)
+        self.networks = Networks(settings, self._network_users)
         self._containers: dict[str, Container] = {}
         self._incomplete: dict[str, dict[str, Any]] = {}  # specs of containers being created
 
@@ -72,6 +75,15 @@ class Manager:
             yield container.name, None if container.is_corrupt else container.record.spec
         for container_id, spec in self._incomplete.items():
             yield spec.get("name") or container_id[:12], spec
+
+    def _network_users(self) -> Iterator[User]:
+        for one in self._containers.values():
+            if one.is_corrupt:
+                yield User(one.name, None, "", dict)
+            else:
+                yield User(one.name, one.record.spec, one.record.pod, one.addresses)
+        for container_id, spec in self._incomplete.items():
+            yield User(spec.get("name") or container_id[:12], spec, "", dict)
 
     # --- the daemon's start and end ---
 
@@ -176,6 +188,7 @@ class Manager:
         rootfs = spec.get("rootfs")
         if rootfs is not None and not os.path.isdir(rootfs):
             raise BadRequest("rootfs", f"directory not found: {rootfs}")
+        self.networks.check(spec)
         engine = self._engine
         container_id = names.new_id()
         name = spec.get("name") or names.new_name(engine.names)
@@ -183,9 +196,11 @@ class Manager:
         try:
             mounts = of_request(spec, lambda ref: self.find(ref).volumes())
             # From here on, none of these volumes is removed.
-            self._incomplete[container_id] = {"name": name, "volumes": mounts.volumes}
+            self._incomplete[container_id] = {**spec, "name": name, "volumes": mounts.volumes}
             image = await engine.fetch_image(spec)
             add_image(mounts, image.volumes)
+            if spec.get("publish_all"):
+                spec = await self._with_published_ports(spec, image.id)
             await asyncio.to_thread(engine.store.begin, container_id, mounts.generated)
             try:
                 container = await self._create(spec, mounts, container_id, name, image.id)
@@ -233,6 +248,15 @@ class Manager:
         # The commit point: a daemon that is killed from here on leaves a complete container.
         engine.store.forget(container_id, records.CREATING, records.POD)
         return container
+
+    async def _with_published_ports(self, spec: dict[str, Any], image_id: str) -> dict[str, Any]:
+        """Add free ports of the host for the ports that the image exposes.  Raises ManagerError."""
+        out = await self.programs.ocipod("image", "inspect", "--", image_id)
+        exposed = ports_of(json.loads(out)[0].get("config") or {})
+        taken = [
+            port for one in self._network_users() for port in (one.spec or {}).get("ports", ())
+        ]
+        return spec | {"ports": publish(exposed, spec.get("ports") or [], taken)}
 
     async def _roll_back(self, container_id: str, name: str = "") -> None:
         """Remove everything that an unfinished creation has made.
@@ -296,8 +320,8 @@ class Manager:
 
         ``filters``: ``id`` (prefix), ``name`` (substring), ``status`` (also as ``ps`` shows it,
         ``exited`` and ``up``), ``image`` (or root filesystem), ``label`` (``NAME`` or
-        ``NAME=VALUE``), ``exited`` (exit code).  A container must match one value of
-        every filter.  Raises BadRequest.
+        ``NAME=VALUE``), ``exited`` (exit code), ``network``.  A container must match one
+        value of every filter.  Raises BadRequest.
         """
         filters = filters or {}
         check_filters(filters, _FILTERS)
@@ -352,4 +376,5 @@ _FILTERS: dict[str, Filter] = {
     "image": Filter(lambda one, value: value in (one["image"], one["rootfs"])),
     "label": LABEL,
     "exited": Filter(_has_exited, _check_exit_code),
+    "network": Filter(lambda one, value: value in networks_of(one["spec"])),
 }

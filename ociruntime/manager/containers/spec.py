@@ -5,8 +5,9 @@ It is checked by a table, and translated into the requests that ``ocipod`` reads
     {"name", "image" or "rootfs", "command": [...], "entrypoint": [...], "env": {NAME: VALUE},
      "working_dir", "user", "group", "volumes": [{"source" or "name", "target", "read_only",
      "no_copy", "propagation"}], "volumes_from": [{"container", "read_only"}],
-     "ports": [{"host_ip", "host_port", "port", "protocol"}], "network", "hostname", "dns": [...],
-     "dns_search": [...], "dns_options": [...], "hosts": [{"name", "address"}], "ipc",
+     "ports": [{"host_ip", "host_port", "port", "protocol"}], "publish_all", "network",
+     "network_aliases": [...], "hostname", "dns": [...], "dns_search": [...],
+     "dns_options": [...], "hosts": [{"name", "address"}], "ipc",
      "shm_size": bytes, "memory": bytes, "cpus", "cpu_shares", "pids_limit", "oom_score_adj",
      "group_add": [gid], "cap_add": [...], "cap_drop": [...], "no_new_privileges", "seccomp",
      "read_only", "tty", "stdin", "labels": {NAME: VALUE}, "restart_policy": {"name", "maximum"},
@@ -57,6 +58,7 @@ from ociruntime.pods.manifest.kernel_settings import (
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 from ociruntime.pods.manifest.seccomp import EMPTY
 from ociruntime.pods.manifest.tmpfs_and_devices import check_device, check_tmpfs
+from ociruntime.pods.net import choice, resolver
 
 Spec = dict[str, Any]
 
@@ -118,6 +120,7 @@ DEFAULTS: dict[str, Any] = {
     "stop_timeout": 10,  # seconds
 }
 _WITHOUT_PORTS = ("none", "host")
+WITHOUT_NAMES = (["default"], ["none"], ["host"])  # lists of networks that need no configuration
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 
 
@@ -135,7 +138,8 @@ def check_spec(spec: object) -> Spec:
         raise BadRequest("command", "required with rootfs")
     if given.get("auto_remove") and setting(given, "restart_policy")["name"] != NO:
         raise BadRequest("auto_remove", "cannot be combined with a restart policy")
-    if given.get("ports") and given.get("network") in _WITHOUT_PORTS:
+    has_ports = given.get("ports") or given.get("publish_all")
+    if has_ports and given.get("network") in _WITHOUT_PORTS:
         hint = "leave out the ports, or use another network"
         raise BadRequest("ports", f"network {given['network']} cannot forward ports", hint)
     for name in ("hostname", "domainname"):
@@ -197,6 +201,11 @@ def app_limits(spec: Spec) -> list[Isolator]:
     request = AppRequest(image="", **{_UNCHANGED[name]: spec[name] for name in limits})
     request.cpu = round(spec["cpus"] * 1000) if "cpus" in spec else None
     return limits_of(request)
+
+
+def networks_of(spec: Spec) -> list[str]:
+    """Return the names of the networks that the container joins."""
+    return [name for name, _ in choice.parse(_parts(setting(spec, "network")))]
 
 
 def setting(spec: Spec, name: str) -> Any:  # noqa: ANN401 - JSON
@@ -336,6 +345,8 @@ _MEMBERS: checks.Members = {
         )
     ),
     "network": _network,
+    "network_aliases": checks.list_of(requests.network_name),
+    "publish_all": checks.flag,
     "hostname": requests.host_name,
     "dns": _name_servers,
     "dns_search": checks.list_of(checks.nonempty),
@@ -488,6 +499,7 @@ def _sandbox(spec: Spec, container_id: str, host_name: str) -> SandboxRequest:
         on_exit="halt",
         annotation={ANNOTATION: container_id},
         net=_parts(setting(spec, "network")),
+        net_name=names_on_networks(spec, container_id),
         hostname="" if spec.get("uts") == _HOST else host_name,
         pid="parent" if spec.get("pid") == _HOST else "private",
         uts="parent" if spec.get("uts") == _HOST else "private",
@@ -497,6 +509,18 @@ def _sandbox(spec: Spec, container_id: str, host_name: str) -> SandboxRequest:
         port=ports,
         **{field: spec[member] for member, field in _UNCHANGED_FOR_POD.items() if member in spec},
     )
+
+
+def names_on_networks(spec: Spec, container_id: str) -> list[str]:
+    """Return the names by which other containers find this one: its name, short id and aliases.
+
+    A name of a container that is no host name is left out.
+    """
+    if networks_of(spec) in WITHOUT_NAMES:
+        return []
+    name = spec.get("name") or ""
+    own = [name] if resolver.is_pod_name(name) else []
+    return list(dict.fromkeys([*own, container_id[:_SHORT], *spec.get("network_aliases", ())]))
 
 
 def _app(spec: Spec, image_id: str, host_name: str) -> AppRequest:

@@ -237,6 +237,12 @@ def test_the_least() -> None:
     assert add() == {"environment": {}}
 
 
+def test_names_on_networks() -> None:
+    found = sandbox(network="a,b", name="web", network_aliases=["www", "web"])
+    assert found["net_name"] == ["web", "abababababab", "www"]
+    assert sandbox(network="a", name="not..a.host")["net_name"] == ["abababababab"]
+
+
 def test_of_the_pod() -> None:
     ports = [
         {"host_port": 8080, "port": 80},
@@ -245,6 +251,7 @@ def test_of_the_pod() -> None:
     found = sandbox(network="lan", hostname="web", dns=["9.9.9.9", "1.1.1.1"], ports=ports)
     assert found == {
         "net": ["lan"],
+        "net_name": ["abababababab"],
         "hostname": "web",
         "dns": ["9.9.9.9", "1.1.1.1"],
         "port": [
