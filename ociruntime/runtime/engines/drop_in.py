@@ -25,7 +25,7 @@ _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTT
 
 
 class Owner(enum.Enum):
-    """Whose file it is."""
+    """The owner of a file."""
 
     NOBODY = "there is none"
     OURS = "ours"

@@ -20,7 +20,7 @@ DEFAULTS = {CRI_PLUGINS[0]: {"containerd": {"runtimes": {"runc": {"options": {"R
 
 
 def toml(value: object, path: str = "") -> str:
-    """As much TOML as is needed."""
+    """Return a document as TOML."""
     assert isinstance(value, dict)
     lines = [f"[{path}]"] if path else []
     lines += [f"{k} = {json.dumps(v)}" for k, v in value.items() if not isinstance(v, dict)]
@@ -131,12 +131,12 @@ def test_a_user_and_an_engine_of_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(RuntimeFailure, match="needs root"):
         setup.set_up(setup.Request("docker", PROGRAM))
-    monkeypatch.setenv("XDG_CONFIG_HOME", "/home/u/.settings")
-    path = "/home/u/.settings/containers/containers.conf.d/50-ociruntime.conf"
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/somewhere/.settings")
+    path = "/somewhere/.settings/containers/containers.conf.d/50-ociruntime.conf"
     assert setup.podman_file() == path
     monkeypatch.setenv("XDG_CONFIG_HOME", "relative")
-    monkeypatch.setenv("HOME", "/home/u")
-    assert setup.podman_file().startswith("/home/u/.config/containers/")
+    monkeypatch.setenv("HOME", "/somewhere")
+    assert setup.podman_file().startswith("/somewhere/.config/containers/")
 
 
 def test_a_program_that_another_user_can_replace(tmp_path: Path) -> None:
