@@ -23,7 +23,10 @@ from typing import ClassVar
 import setuptools  # first: it brings the distutils of the next line
 from distutils.command.build_scripts import build_scripts
 from distutils.command.install_data import install_data
-from setuptools.command.bdist_wheel import bdist_wheel
+try:
+    from setuptools.command.bdist_wheel import bdist_wheel
+except ImportError:  # before version 70
+    from wheel.bdist_wheel import bdist_wheel
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 from setuptools.errors import CompileError
