@@ -23,10 +23,11 @@ from typing import ClassVar
 import setuptools  # first: it brings the distutils of the next line
 from distutils.command.build_scripts import build_scripts
 from distutils.command.install_data import install_data
+
 try:
     from setuptools.command.bdist_wheel import bdist_wheel
 except ImportError:  # before version 70
-    from wheel.bdist_wheel import bdist_wheel
+    from wheel.bdist_wheel import bdist_wheel  # type: ignore[import-not-found,no-redef]
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 from setuptools.errors import CompileError

@@ -15,7 +15,7 @@ from tests.engines.command import execute
 from tests.engines.daemon import PATH, Daemon
 from tests.engines.image import NAME
 from tests.engines.podman import CONTAINERS_CONF, Podman
-from tests.support import isolation, leaks
+from tests.support import cgroupfs, isolation, leaks
 from tests.support.peers import judge_by
 from tests.support.runtime import Result, Runtime
 
@@ -41,6 +41,7 @@ def covered(path: str) -> Iterator[Path]:
 @pytest.fixture
 def configured(podman: Podman) -> Iterator[Podman]:
     """Podman with nothing of this runtime in its configuration."""
+    parents = cgroupfs.named("libpod_parent")
     lines = CONTAINERS_CONF.format(home=podman.home, name="-", runtime="-").splitlines()
     places = [line for line in lines if not line.startswith(("runtime", "[engine.runtimes", "-"))]
     before = podman.env.pop("CONTAINERS_CONF")
@@ -52,6 +53,8 @@ def configured(podman: Podman) -> Iterator[Podman]:
         finally:
             podman.env["CONTAINERS_CONF"] = before
             podman.tidy()
+            # The trial has podman's own parent, which podman keeps.
+            cgroupfs.remove(cgroupfs.named("libpod_parent") - parents)
 
 
 def shown(podman: Podman, *flags: str) -> Result:

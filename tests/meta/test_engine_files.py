@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from ociruntime.runtime.engines.configuration import (
+    RUNC_SHIM,
     CriEntry,
     Entry,
     containerd_lines,
@@ -61,7 +62,7 @@ def test_they_are_what_setup_writes() -> None:
     assert json.loads(docker_lines(entry)) == json.loads((FILES / "docker.json").read_text())
     assert tomllib.loads(crio_lines(Entry(PLACE))) == toml("crio.conf")
     for release, version in ((1, 2), (2, 3)):
-        cri = CriEntry(PLACE, False, PLUGINS[release], version, False)
+        cri = CriEntry(PLACE, False, PLUGINS[release], version, {"runtime_type": RUNC_SHIM})
         assert tomllib.loads(containerd_lines(cri)) == toml(f"containerd-{release}.toml")
 
 

@@ -31,13 +31,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class CriEntry:
-    """The same for containerd: with the plugin and the version of its configuration."""
+    """The same for containerd: with the plugin and the version of its configuration.
+
+    ``runc`` has the settings of the runtime runc there, which an imported file may replace.
+    """
 
     program: str
     default: bool
     plugin: str
     version: int
-    systemd_cgroup: bool
+    runc: Mapping[str, Any]
 
 
 def podman_lines(entry: Entry) -> str:
@@ -87,6 +90,8 @@ def crio_lines(entry: Entry) -> str:
 def containerd_lines(entry: CriEntry) -> str:
     """Return the lines for containerd, to be imported or added."""
     plugin = f"plugins.{_quoted(entry.plugin)}.containerd"
+    options = entry.runc.get("options", {})
+    runc = {name: value for name, value in entry.runc.items() if name != "options"}
     return "\n".join(
         [
             f"version = {entry.version}",
@@ -97,14 +102,30 @@ def containerd_lines(entry: CriEntry) -> str:
             "",
             f"[{plugin}.runtimes.{NAME}.options]",
             f"BinaryName = {_quoted(entry.program)}",
-            *(["SystemdCgroup = true"] * entry.systemd_cgroup),
+            *(["SystemdCgroup = true"] * (options.get("SystemdCgroup") is True)),
             "",
-            "# Stays, for pods without a RuntimeClass: the lines above would replace it.",
-            f"[{plugin}.runtimes.runc]",
-            f"runtime_type = {_quoted(RUNC_SHIM)}",
-            "",
+            *(
+                ["# Stays as it is: without these lines, those above would replace it."]
+                * bool(runc)
+            ),
+            *_table(f"{plugin}.runtimes.runc", runc),
+            *_table(f"{plugin}.runtimes.runc.options", options),
         ]
     )
+
+
+def _table(name: str, settings: Mapping[str, Any]) -> list[str]:
+    """Return the lines of a table, without settings that are zero, and nothing if all are."""
+    lines = [
+        f"{_key(key)} = {json.dumps(value, ensure_ascii=False)}"
+        for key, value in settings.items()
+        if value and not isinstance(value, Mapping)
+    ]
+    return [f"[{name}]", *lines, ""] if lines else []
+
+
+def _key(name: str) -> str:
+    return name if name.isidentifier() and name.isascii() else _quoted(name)
 
 
 @dataclass(frozen=True)
@@ -190,10 +211,10 @@ def cri_plugin(document: Mapping[str, Any]) -> str:
     return next((name for name in CRI_PLUGINS if name in plugins), "")
 
 
-def uses_systemd(document: Mapping[str, Any], plugin: str) -> bool:
-    """Return whether containerd's runc uses systemd for cgroups: this runtime then does, too."""
-    place = ("plugins", plugin, "containerd", "runtimes", "runc", "options", "SystemdCgroup")
-    return _member(document, place) is True
+def runc_settings(document: Mapping[str, Any], plugin: str) -> Mapping[str, Any]:
+    """Return the settings of containerd's runtime runc, none if it has no such runtime."""
+    found = _member(document, ("plugins", plugin, "containerd", "runtimes", "runc"))
+    return found if isinstance(found, Mapping) else {}
 
 
 def lost(before: Mapping[str, Any], after: Mapping[str, Any], allowed: tuple[str, ...]) -> str:

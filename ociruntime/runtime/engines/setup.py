@@ -280,7 +280,7 @@ def _set_up_containerd(request: Request, containerd: str, outcome: Outcome) -> N
         request.default,
         plugin,
         int(before.get("version", 2)),
-        configuration.uses_systemd(before, plugin),
+        configuration.runc_settings(before, plugin),
     )
     lines = configuration.containerd_lines(entry)
     # A configuration of somebody's own may import the drop-in; without any, ours is the whole.

@@ -24,11 +24,18 @@ from ociruntime.runtime.engines.configuration import (
     podman_lines,
 )
 
+RUNC = {
+    "runtime_type": "io.containerd.runc.v2",
+    "runtime_root": "",
+    "sandbox_mode": "podsandbox",
+    "pod_annotations": ["a", 'b"'],
+    "options": {"BinaryName": "", "SystemdCgroup": True},
+}
 PLACE = '/opt/a "b"\\c/bin/ociruntime'
 
 
 def cri_lines(default: bool, plugin: str = CRI_PLUGINS[0]) -> str:
-    return containerd_lines(CriEntry(PLACE, default, plugin, 3, True))
+    return containerd_lines(CriEntry(PLACE, default, plugin, 3, RUNC))
 
 
 @pytest.mark.parametrize("default", [False, True])
@@ -47,7 +54,11 @@ def test_containerd_keeps_runc_and_follows_its_cgroup_driver() -> None:
     document = tomllib.loads(cri_lines(False))
     runtimes = document["plugins"][CRI_PLUGINS[0]]["containerd"]["runtimes"]
     assert runtimes["ociruntime"]["options"] == {"BinaryName": PLACE, "SystemdCgroup": True}
-    assert runtimes["runc"] == {"runtime_type": "io.containerd.runc.v2"}
+    assert runtimes["runc"] == {
+        **{name: value for name, value in RUNC.items() if value},
+        "options": {"SystemdCgroup": True},
+    }
+    assert "runc]" not in containerd_lines(CriEntry(PLACE, False, CRI_PLUGINS[0], 3, {}))
 
 
 def test_settings_of_several_files() -> None:
