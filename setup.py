@@ -18,16 +18,12 @@ import subprocess
 import sys
 from glob import glob
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import setuptools  # first: it brings the distutils of the next line
 from distutils.command.build_scripts import build_scripts
 from distutils.command.install_data import install_data
 
-try:
-    from setuptools.command.bdist_wheel import bdist_wheel
-except ImportError:  # before version 70
-    from wheel.bdist_wheel import bdist_wheel  # type: ignore[import-not-found,no-redef]
 from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 from setuptools.errors import CompileError
@@ -213,7 +209,11 @@ class InstallData(install_data):
         super().run()
 
 
-class Wheel(bdist_wheel):
+# Before version 70, setuptools took it from another package.
+BuildWheel: Any = setuptools.Distribution().get_command_class("bdist_wheel")
+
+
+class Wheel(BuildWheel):  # type: ignore[misc]
     """The extension modules keep to the stable interface: one wheel for all interpreters."""
 
     def finalize_options(self) -> None:
