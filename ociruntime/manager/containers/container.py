@@ -279,12 +279,15 @@ class Container:
             try:
                 record.name = name
                 await self._engine.save(record)
-                own = names_on_networks({**record.spec, "name": name}, self.id)
-                await asyncio.to_thread(self.pod.set_names, own)
             except BaseException:
                 record.name = before
                 names.release(name, self.id)
                 raise
+            try:
+                own = names_on_networks({**record.spec, "name": name}, self.id)
+                await asyncio.to_thread(self.pod.set_names, own)
+            except RuntimeFailure as failure:
+                log.warning('rename container "%s" on its networks: %s', name, failure)
             names.release(before, self.id)
             self._publish("rename", before=before)
 
