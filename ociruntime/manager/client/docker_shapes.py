@@ -109,7 +109,7 @@ def _host_config(record: Record, spec: Record) -> Record:
         "PortBindings": _bindings(record["ports"]),
         "RestartPolicy": {"Name": policy["name"], "MaximumRetryCount": policy["maximum"]},
         "AutoRemove": record["auto_remove"],
-        "VolumesFrom": Null(),
+        "VolumesFrom": [_shared(one) for one in spec.get("volumes_from") or ()] or Null(),
         "ExtraHosts": [f"{one['name']}:{one['address']}" for one in spec.get("hosts") or ()]
         or Null(),
         "GroupAdd": [str(group) for group in spec.get("group_add") or ()] or Null(),
@@ -124,6 +124,11 @@ def _bind(volume: Record) -> str:
     """Return a volume as ``-v`` takes it."""
     source = volume.get("source") or volume.get("name") or ""
     return f"{source}:{volume['target']}{':ro' if volume.get('read_only') else ''}"
+
+
+def _shared(other: Record) -> str:
+    """Return a container whose volumes are mounted, as ``--volumes-from`` takes it."""
+    return f"{other['container']}{':ro' if other.get('read_only') else ''}"
 
 
 def _bindings(ports: list[Record], *, address: str = "") -> Keys:
@@ -149,7 +154,7 @@ def _mount(one: Record) -> Record:
         "Driver": "local" if named else "",
         "Mode": "ro" if one["read_only"] else "",
         "RW": not one["read_only"],
-        "Propagation": "" if named else "rprivate",
+        "Propagation": one.get("propagation", "" if named else "rprivate"),
     }
 
 

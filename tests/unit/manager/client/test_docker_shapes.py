@@ -40,7 +40,14 @@ DETAILS = {
     "hostname": "web1",
     "log_path": "/pods/logs/app.log",
     "mounts": [
-        {"type": "bind", "name": "", "source": "/srv", "target": "/pages", "read_only": True},
+        {
+            "type": "bind",
+            "name": "",
+            "source": "/srv",
+            "target": "/pages",
+            "read_only": True,
+            "propagation": "rslave",
+        },
         {"type": "volume", "name": "d", "source": "/v/d", "target": "/d", "read_only": False},
     ],
     "networks": {
@@ -66,6 +73,7 @@ SPEC = {
         {"source": "/srv", "target": "/pages", "read_only": True},
         {"name": "d", "target": "/d"},
     ],
+    "volumes_from": [{"container": "db"}, {"container": "web", "read_only": True}],
     "labels": {"tier": "front"},
     "ports": [PORT],
 }
@@ -108,6 +116,8 @@ FIELDS: dict[str, str] = {
         "on-failure:3"
     ),
     "{{.HostConfig.Binds}} {{.HostConfig.NetworkMode}}": "[/srv:/pages:ro d:/d] default",
+    "{{.HostConfig.VolumesFrom}}": "[db web:ro]",
+    "{{range .Mounts}}{{.Destination}} {{.Propagation}};{{end}}": "/pages rslave;/d ;",
     "{{json .HostConfig.PortBindings}}": '{"80/tcp":[{"HostIp":"","HostPort":"8080"}]}',
     "{{.NetworkSettings.IPAddress}} {{.NetworkSettings.Gateway}}": "172.16.28.2 172.16.28.1",
     "{{range $name, $n := .NetworkSettings.Networks}}{{$name}} {{$n.IPAddress}}{{end}}": (
