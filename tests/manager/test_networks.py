@@ -5,7 +5,6 @@ Each test has a host of its own: a network namespace in which everything that it
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 from pathlib import Path
@@ -31,7 +30,7 @@ def listed(daemon: Daemon, *filters: str) -> list[str]:
 
 
 def shown(daemon: Daemon, name: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(daemon.ctl("network", "inspect", name).ok().out)[0]
+    found: dict[str, Any] = daemon("GET", f"/v1/networks/{name}").ok()
     return found
 
 

@@ -269,3 +269,39 @@ def volume(answer: Record) -> Shape:
         },
         answer,
     )
+
+
+def network(answer: Record) -> Shape:
+    """Return a network as ``docker network inspect`` shows it; containers by name, not by ID."""
+    subnets = answer["subnets"]
+    prefixes = {":" in one["subnet"]: one["subnet"].partition("/")[2] for one in subnets}
+    containers = {}
+    for name, address in (answer.get("addresses") or {}).items():
+        version = "IPv6Address" if ":" in address else "IPv4Address"
+        prefix = prefixes.get(":" in address, "")
+        containers[name] = {
+            "Name": name,
+            "IPv4Address": "",
+            "IPv6Address": "",
+            version: f"{address}/{prefix}" if prefix else address,
+        }
+    ranges = [{"Subnet": one["subnet"], "Gateway": one["gateway"]} for one in subnets]
+    return Shape(
+        {
+            "Name": answer["name"],
+            "Id": answer["name"],
+            "Created": answer["created_at"] or NO_TIME,
+            "Scope": "local",
+            "Driver": answer["driver"],
+            "EnableIPv4": any(":" not in one["subnet"] for one in subnets),
+            "EnableIPv6": any(":" in one["subnet"] for one in subnets),
+            "IPAM": {"Driver": "default", "Options": None, "Config": ranges},
+            "Internal": answer["internal"],
+            "Attachable": False,
+            "Ingress": False,
+            "Containers": Keys(containers),
+            "Options": Keys({}),
+            "Labels": Keys(answer["labels"]),
+        },
+        answer,
+    )

@@ -11,9 +11,11 @@ from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import each
-from ociruntime.manager.client.forms import formatted
+from ociruntime.manager.client.docker_shapes import network
+from ociruntime.manager.client.forms import chosen, formatted
 from ociruntime.manager.client.inspection import show_each
-from ociruntime.manager.client.options import FILTER, FORMAT, NO_LEGEND
+from ociruntime.manager.client.new_container import labels_of
+from ociruntime.manager.client.options import FILTER, FORMAT, INSPECT_FORMAT, NO_LEGEND
 from ociruntime.manager.client.ps import as_query
 
 _TITLES = ["NAME", "DRIVER", "SUBNET", "CONTAINERS"]
@@ -29,8 +31,8 @@ def run_create(connection: Connection, arguments: Arguments) -> int:
     body: dict[str, object] = {"name": arguments.positional[0]}
     body.update({_LISTS[name]: arguments.list(name) for name in _LISTS if arguments.list(name)})
     body.update({name: True for name in ("internal", "ipv6") if arguments.flag(name)})
-    if labels := arguments.list("label"):
-        body["labels"] = {name: value for name, _, value in (one.partition("=") for one in labels)}
+    if labels := labels_of(arguments.list("label")):
+        body["labels"] = labels
     return write(f"{connection.post(resource('networks'), body)['name']}\n")
 
 
@@ -38,8 +40,9 @@ def run_ls(connection: Connection, arguments: Arguments) -> int:
     """Print a line for each network.  Raises UsageError."""
     query = as_query(arguments.list("filter"), _FILTERS)
     networks = connection.get(resource("networks", filters=query))
-    if form := arguments.text("format"):
-        return write(formatted(networks, form))
+    if form := chosen(arguments):
+        shown = networks if form == "json" else [network(one) for one in networks]
+        return write(formatted(shown, form))
     if arguments.flag("quiet"):
         return write("".join(f"{one['name']}\n" for one in networks))
     rows = [] if arguments.flag("no-legend") else [_TITLES]
@@ -53,7 +56,7 @@ def run_ls(connection: Connection, arguments: Arguments) -> int:
 
 def run_inspect(connection: Connection, arguments: Arguments) -> int:
     """Print the networks that exist; return 1 if one was not found.  Raises UsageError."""
-    return show_each(arguments, lambda name: connection.get(resource("networks", name)))
+    return show_each(arguments, lambda name: network(connection.get(resource("networks", name))))
 
 
 def run_rm(connection: Connection, arguments: Arguments) -> int:
@@ -139,7 +142,7 @@ COMMANDS = (
         "network inspect NETWORK...",
         "show details of networks as JSON",
         run_inspect,
-        options=(FORMAT,),
+        options=(INSPECT_FORMAT,),
         examples=(
             (
                 "Print the addresses of its containers",

@@ -204,3 +204,29 @@ def test_a_volume() -> None:
     answer = {"name": "d", "mountpoint": "/v/d", "containers": ["web"]}
     text = "{{.Name}} {{.Driver}} {{.Mountpoint}} {{.Containers}} {{.Labels}}"
     assert formatted([docker_shapes.volume(answer)], text) == "d local /v/d [web] \n"
+
+
+def test_a_network() -> None:
+    answer = {
+        "name": "back",
+        "driver": "bridge",
+        "created_at": "2026-11-24T00:00:00Z",
+        "internal": False,
+        "labels": {"a": "1"},
+        "subnets": [
+            {"subnet": "10.89.0.0/24", "gateway": "10.89.0.1"},
+            {"subnet": "fd00:1::/64", "gateway": "fd00:1::1"},
+        ],
+        "containers": ["db", "web"],
+        "addresses": {"web": "10.89.0.2"},
+    }
+    shape = docker_shapes.network(answer)
+    text = (
+        '{{.Name}} {{.EnableIPv6}} {{(index .IPAM.Config 0).Gateway}} {{index .Labels "a"}}'
+        "{{range .Containers}} {{.Name}}={{.IPv4Address}}{{.IPv6Address}}{{end}}"
+    )
+    assert formatted([shape], text) == "back true 10.89.0.1 1 web=10.89.0.2/24\n"
+    none = answer | {"subnets": [], "created_at": None, "addresses": {}, "labels": {}}
+    assert (
+        formatted([docker_shapes.network(none)], "{{len .Containers}}{{.EnableIPv4}}") == "0false\n"
+    )
