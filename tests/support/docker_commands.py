@@ -149,6 +149,7 @@ NOTES: dict[str, str] = {
     "login": "`ocid` keeps the credentials for all clients",
     "info": "other facts",
     "version": "other lines",
+    "system df": "sizes on disk; there is no build cache",
     "volume ls": "shows the containers of each volume, not a driver",
     "volume prune": "removes all that no container uses, as docker's `--all`",
     "container prune": "does not ask; also prunes containers that were never started",
@@ -170,7 +171,6 @@ ABSENT: dict[str, str] = {
     "network disconnect": "networks: see [networks](networks.md)",
     "network prune": "networks: see [networks](networks.md)",
     "image prune": "`ocipod image gc`",
-    "system df": "`ocipod image list` and `ocictl volume ls`",
     "system prune": "`ocictl prune`, `ocictl volume prune` and `ocipod image gc`",
 }
 

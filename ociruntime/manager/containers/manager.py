@@ -152,6 +152,11 @@ class Manager:
     def _drop(self, container: Container) -> None:
         self._containers.pop(container.id, None)
 
+    @property
+    def containers(self) -> list[Container]:
+        """All containers."""
+        return [*self._containers.values()]
+
     def find(self, ref: str) -> Container:
         """Return the container that ``ref`` means: its id, an unambiguous prefix, or its name.
 
@@ -241,7 +246,7 @@ class Manager:
         for container in list(self._containers.values()):
             if container.inspect()["status"] not in (CREATED, STOPPED):
                 continue
-            size = await asyncio.to_thread(self._size, container)
+            size = await asyncio.to_thread(self.size, container)
             try:
                 await container.remove(force=False)
             except (Conflict, NotFound):
@@ -250,7 +255,10 @@ class Manager:
             freed += size
         return removed, freed
 
-    def _size(self, container: Container) -> int:
+    def size(self, container: Container) -> int:
+        """Return the bytes on disk of a container's files; 0 if they cannot be read."""
+        if container.is_corrupt:
+            return 0
         handle = self._engine.pod_handle(container.record.pod)
         try:
             return handle.size()
