@@ -112,8 +112,6 @@ class ManagerStub:
 class ContainerStub:
     """A container of a ManagerStub, which remembers the requests for it; it has no record."""
 
-    is_corrupt = True
-
     is_corrupt = True  # there is no pod from which details could be read
 
     def __init__(self, manager: ManagerStub, answer: dict[str, Any]) -> None:
