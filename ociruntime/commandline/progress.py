@@ -42,7 +42,7 @@ class Bar:
         if not self._terminal:
             return
         now = time.monotonic()
-        if kind == self._kind and now - self._drawn < _OFTEN and done != total:
+        if now - self._drawn < _OFTEN and done != total:  # several downloads may take turns
             return
         self._kind, self._drawn, self._shown = kind, now, True
         columns = _columns()
@@ -67,11 +67,11 @@ class Lines:
     Used like a Bar; nothing is cleared.
     """
 
-    __slots__ = ("_kind", "_told")
+    __slots__ = ("_gone", "_told")
 
     def __init__(self) -> None:
-        self._told = 0.0
-        self._kind = ""
+        self._told: dict[str, float] = {}  # kind -> time of its last line; several take turns
+        self._gone = False
 
     def __enter__(self) -> Lines:
         return self
@@ -82,16 +82,16 @@ class Lines:
     def __call__(self, kind: str, done: int, total: int) -> None:
         """Print one line of JSON; the parameters are those of Bar."""
         now = time.monotonic()
-        if kind == self._kind and now - self._told < _OFTEN and done != total:
+        if self._gone or (done != total and now - self._told.get(kind, -1.0) < _OFTEN):
             return
         import json
 
-        self._kind, self._told = kind, now
+        self._told[kind] = now
         text = json.dumps({"progress": kind, "done": done, "total": total})
         try:
             os.write(_STDERR, text.encode() + b"\n")
         except OSError:  # the reader closed the pipe; continue without it
-            self._told = float("inf")
+            self._gone = True
 
 
 def line(kind: str, done: int, total: int) -> str:

@@ -81,6 +81,14 @@ def test_layouts_and_archives(ocipod: Ocipod, built: images.BuiltImage, work: Pa
     )
 
 
+def test_what_is_printed_as_json(ocipod: Ocipod, work: Path) -> None:
+    volumes: dict[str, object] = {"/a b": {}, "/new\nline": {}, "/": {}}
+    built = images.make_layout(work / "layout", config={"Volumes": volumes})
+    out = ocipod("fetch", "--format=json", f"oci:{work}/layout").ok().out
+    assert json.loads(out) == {"id": built.id, "volumes": ["/a b", "/new\nline"]}
+    assert out.count("\n") == 1
+
+
 def test_policies_of_pulling(ocipod: Ocipod, built: images.BuiltImage, work: Path) -> None:
     """A file is looked at whenever it is there; what it was is known without it."""
     name = f"oci:{work}/layout"

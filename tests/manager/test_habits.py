@@ -136,6 +136,16 @@ def test_ports_are_those_of_a_container_that_is_up(daemon: Daemon, shell_root: s
     assert daemon.ctl("ps", "-a", "--format={{.Ports}}").ok().out == "\n"
     assert daemon.ctl("port", "c1").ok().out == ""
     assert daemon.get("c1")["ports"] == ports
+    daemon.ctl("start", "c1").ok()
+    assert daemon.ctl("port", "c1").ok().out == "80/tcp -> 127.0.0.1:47311\n"
+    for port in ("80", "80/tcp"):
+        assert daemon.ctl("port", "c1", port).ok().out == "127.0.0.1:47311\n"
+    for port in ("80/udp", "81", "x"):
+        daemon.ctl("port", "c1", port).failed("it is not published")
+    daemon.create("c2", rootfs=shell_root, command=command)
+    assert daemon.ctl("ps", "-l", "--format={{.Names}}").ok().out == "c2\n"
+    daemon.ctl("stop", "--timeout", "0", "c1").ok()
+    assert daemon.get("c1")["exit_code"] == 137
 
 
 def test_short_ids_of_images(daemon: Daemon, shell_root: str) -> None:

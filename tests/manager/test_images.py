@@ -12,6 +12,7 @@ import pytest
 
 from tests.support import images
 from tests.support.daemon import Daemon
+from tests.support.registry import Registry
 
 LAYER = images.pack({"a": "1"})
 NAME = "docker.io/library/web:1"
@@ -49,6 +50,26 @@ def test_inspect_and_history(daemon: Daemon, built: images.BuiltImage) -> None:
         result = daemon.ctl(*words, "nope")
         assert result.status == 1
         assert '"nope" is not in the store' in result.err
+
+
+def test_what_a_pull_prints(daemon: Daemon) -> None:
+    """The ID is on standard output alone; how far it is, on standard error."""
+    layers = [images.busybox_layer(), images.pack({"a": "1"}), images.pack({"b": "2"})]
+    image = images.build(layers)
+    with Registry() as registry:
+        registry.push("web", "v1", image)
+        name = f"{registry.host}/web:v1"
+        result = daemon.ctl("pull", name).ok()
+        assert result.out == f"{image.id}\n"
+        *lines, last = result.err.splitlines()
+        for number in (1, 2, 3):
+            states = [line.split()[4] for line in lines if line.startswith(f"layer {number} of 3")]
+            assert states == ["fetched", "unpacked"]
+        assert last.startswith(f"{name}: 3 layers, ")
+        assert daemon.ctl("pull", name).ok().err == f"{name}: up to date\n"
+        assert daemon.ctl("pull", "--quiet", name).ok().err == ""
+        result = daemon.ctl("pull", f"{registry.host}/nope")
+        assert (result.status, result.out, result.err.count("\n")) == (1, "", 1)
 
 
 def test_rmi_removes_one_name_of_several(daemon: Daemon, built: images.BuiltImage) -> None:

@@ -182,10 +182,8 @@ def test_links_in_the_image_lead_nothing_out(daemon: Daemon, shell_root: str) ->
     before = sorted(Path("/dev").iterdir())
     (Path(shell_root) / "out").symlink_to("/../../../../dev")
     (Path(shell_root) / "up").symlink_to("../../../../../../tmp")
-    options = (
-        *("--device=/dev/full:/out/escaped", "--device=/dev/full:/up/escaped"),
-        "--tmpfs=/up/mounted:size=64k",
-    )
+    devices = ("--device=/dev/full:/out/escaped", "--device=/dev/full:/up/escaped")
+    options = (*devices, "--tmpfs=/up/mounted:size=64k")
     script = "ls /dev/escaped /tmp/escaped; grep -c '^tmpfs /tmp/mounted' /proc/self/mounts"
     lines = seen(daemon, shell_root, *options, script=script.replace("grep", "/bin/busybox grep"))
     assert lines == ["/dev/escaped", "/tmp/escaped", "1"]

@@ -56,10 +56,11 @@ def test_a_stopped_container(up: Daemon) -> None:
     up.ctl("update", "-m", "80m", "up").ok()
     up.ctl("start", "up").ok()
     assert limits(up, "up")["memory_limit"] == 80 * MEGABYTES
-    # Also in the pod that replaces one that has ended.
-    up.ctl("stop", "-t", "0", "up").ok()
+    # Also in the pod that replaces one that somebody has removed.
     before = up.get("up")["pod"]
     up.pods("stop", "--force", "--wait", before).ok()
+    up.pods("rm", before).ok()
+    up.wait_for("up", "stopped")
     up.ctl("start", "up").ok()
     assert limits(up, "up")["memory_limit"] == 80 * MEGABYTES
     assert up.get("up")["pod"] != before
@@ -102,7 +103,7 @@ def test_what_is_refused_changes_nothing(up: Daemon) -> None:
 
 
 def test_a_limit_that_the_kernel_refuses_changes_nothing(up: Daemon) -> None:
-    """No host has this CPU; the pids limit beside it must not be set either."""
+    """The kernel refuses a CPU that the host lacks; the limit beside it is not set either."""
     before, now = up.get("up"), limits(up, "up")
     body = {"cpuset_cpus": "8000", "pids_limit": 44, "restart_policy": {"name": "always"}}
     up.verb("up", "update", body).failed(500, 'update container "up"')

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Set
+from collections.abc import Callable, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, replace
 
@@ -188,11 +188,12 @@ def _from_layout(
         way = layout.image(reference.tag, reference.platform)
         signer = _signer(store, reference, way, judge)
 
-        def add(incoming: Incoming, blob: Descriptor, kind: str) -> None:
-            with closing(layout.open_blob(blob.digest)) as stream:
-                incoming.add_blob(stream, blob.digest, blob.size, progress, kind)
+        def add_all(incoming: Incoming, wanted: Sequence[tuple[Descriptor, str]]) -> None:
+            for blob, kind in wanted:
+                with closing(layout.open_blob(blob.digest)) as stream:
+                    incoming.add_blob(stream, blob.digest, blob.size, progress, kind)
 
-        return take_in_documents(store, way, add, "copying", reference.name, signer, budget)
+        return take_in_documents(store, way, add_all, "copying", reference.name, signer, budget)
 
 
 def _signer(store: Store, reference: Reference, way: list[Document], judge: Judge) -> str:

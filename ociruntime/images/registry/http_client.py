@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Set
 from typing import TYPE_CHECKING
@@ -43,6 +44,7 @@ class HttpClient:
         self._sleep = sleep
         self._session: Session | None = None
         self._schemes: dict[str, str] = {}
+        self._lock = threading.Lock()  # several threads may send requests
 
     def close(self) -> None:
         if self._session:
@@ -50,10 +52,10 @@ class HttpClient:
 
     def url(self, host: str, path: str) -> str:
         """Return the URL of ``path`` at a registry; plain HTTP only if allowed and needed."""
-        if host not in self._schemes:
-            self._schemes[host] = "https"
-            if self.allows_http(host) and not self._supports_tls(host):
-                self._schemes[host] = "http"
+        with self._lock:
+            if host not in self._schemes:
+                plain = self.allows_http(host) and not self._supports_tls(host)
+                self._schemes[host] = "http" if plain else "https"
         return f"{self._schemes[host]}://{host}{path}"
 
     def allows_http(self, host: str) -> bool:
@@ -162,25 +164,30 @@ class HttpClient:
         )
 
     def _open_session(self) -> Session:
-        if self._session is None:
-            try:
-                from requests import Session
-            except ImportError:
-                hint = "pip install 'ociruntime[image]'"
-                message = "access to registries needs the Python package requests"
-                raise RegistryError(message, hint) from None
-            if "tls" in self.insecure:
-                import warnings
+        with self._lock:
+            if self._session is None:
+                self._session = self._new_session()
+            return self._session
 
-                warnings.filterwarnings("ignore", message="Unverified HTTPS request")
-            from ociruntime import __version__
+    def _new_session(self) -> Session:
+        try:
+            from requests import Session
+        except ImportError:
+            hint = "pip install 'ociruntime[image]'"
+            message = "access to registries needs the Python package requests"
+            raise RegistryError(message, hint) from None
+        if "tls" in self.insecure:
+            import warnings
 
-            self._session = Session()
-            self._session.headers["User-Agent"] = f"ocipod/{__version__}"
-            self._session.auth = _no_auth
-            # requests parses the target of a redirect even with allow_redirects=False.
-            self._session.resolve_redirects = _no_redirects  # type: ignore[assignment]
-        return self._session
+            warnings.filterwarnings("ignore", message="Unverified HTTPS request")
+        from ociruntime import __version__
+
+        session = Session()
+        session.headers["User-Agent"] = f"ocipod/{__version__}"
+        session.auth = _no_auth
+        # requests parses the target of a redirect even with allow_redirects=False.
+        session.resolve_redirects = _no_redirects  # type: ignore[assignment]
+        return session
 
     def _supports_tls(self, host: str) -> bool:
         """Return False if the host answers a TLS handshake with something else."""

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from errno import EDQUOT, ENOSPC
 
 from ociruntime.base.errors import HostError, ImageError, RegistryError
-from ociruntime.images.model.image import Descriptor, Image
+from ociruntime.images.model.image import Image
 from ociruntime.images.model.limits import Budget
 from ociruntime.images.model.platforms import fits
 from ociruntime.images.model.progress import Progress
 from ociruntime.images.model.reference import Reference
-from ociruntime.images.registry.partial import Download, partial_path
+from ociruntime.images.registry.downloads import Downloads
 from ociruntime.images.registry.sources import Sources
 from ociruntime.images.store.document import Judge, take_in, way_to_image
-from ociruntime.images.store.incoming import Incoming
 from ociruntime.images.store.store import Store
 
 
@@ -47,7 +45,7 @@ def update(
     downloads = Downloads(f"{store.path}/partial", sources, progress)
     try:
         image = take_in(
-            store, way, downloads.add, "fetching", name, signer, budget, downloads.present
+            store, way, downloads.add_all, "fetching", name, signer, budget, downloads.present
         )
     except RegistryError:
         raise  # keep the downloads, so that the next attempt can resume
@@ -65,51 +63,3 @@ def update(
 def _is_current(known: Image, digest: str) -> bool:
     """Return whether the tag's ``digest`` in the registry is the stored image's or its index's."""
     return digest != "" and digest in (known.id, known.index)
-
-
-class Downloads:
-    """The downloads of one image's blobs, kept in ``directory`` until ``discard``."""
-
-    def __init__(self, directory: str, sources: Sources, progress: Progress) -> None:
-        self.directory = directory
-        self.sources = sources
-        self.progress = progress
-        self.blobs: list[Descriptor] = []
-
-    def add(self, incoming: Incoming, blob: Descriptor, kind: str) -> None:
-        """Download a blob into the import; ``kind`` is its label for progress.
-
-        Raises HostError, RegistryError, ImageError.
-        """
-        self.blobs.append(blob)
-        incoming.budget.take_bytes(blob.size)  # a download never exceeds the announced size
-        while True:
-            with Download(self.directory, self.sources, blob) as download:
-                # A concurrent download of the blob may have finished while we waited.
-                if incoming.has(blob.digest):
-                    return
-                try:
-                    download.complete(self.progress, kind)
-                except RegistryError:
-                    raise
-                except ImageError:
-                    download.discard()
-                    # An earlier attempt or a mirror may have delivered wrong data: try again.
-                    if not download.resumed and not self.sources.give_up():
-                        raise
-                else:
-                    incoming.adopt(download.path, blob.digest)
-                    return
-
-    def present(self, blob: Descriptor) -> int:
-        """Return the bytes of a blob that an interrupted download has left."""
-        try:
-            return os.lstat(partial_path(self.directory, blob.digest)).st_size
-        except OSError:
-            return 0
-
-    def discard(self) -> None:
-        """Remove the files of all downloads that nobody else continues.  Raises HostError."""
-        for blob in self.blobs:
-            with Download(self.directory, self.sources, blob, wait=0) as download:
-                download.discard()

@@ -14,12 +14,13 @@ import fcntl
 import os
 import secrets
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import HostError, ImageError, RegistryError
 from ociruntime.images.model.digest import hasher
 from ociruntime.images.model.image import Descriptor
-from ociruntime.images.model.progress import Progress
 from ociruntime.images.registry.sources import Sources
 
 if TYPE_CHECKING:
@@ -78,16 +79,17 @@ class Download:
         finally:
             os.close(self._file)
 
-    def complete(self, progress: Progress, kind: str) -> None:
-        """Download the rest and verify the digest; ``kind`` is the label for progress.
+    def complete(self, took: Callable[[int, int], None] | None = None) -> None:
+        """Download the rest and verify the digest.
 
+        ``took`` is called before bytes are written (and for those of earlier attempts), with their
+        number and the sum; what it raises ends the download.
         Raises HostError, RegistryError if the download fails, ImageError for wrong content.
         """
-        digest, size = self.blob.digest, self.blob.size
+        digest = self.blob.digest
         hashed = hasher(digest)
-        while data := self._next():
+        while data := self._next(took or _ignore):
             hashed.update(data)
-            progress(kind, self._at, size)
         actual = f"{hashed.name}:{hashed.hexdigest()}"
         if actual != digest:
             raise ImageError(f"download blob: digest mismatch: expected {digest}, got {actual}")
@@ -105,7 +107,15 @@ class Download:
         except OSError as error:
             raise HostError(f'remove "{self.path}"', error) from None
 
-    def _next(self) -> bytes:
+    def interrupt(self) -> None:
+        """Make a read from the registry fail at once; called by another thread."""
+        response = self._response
+        shutdown = getattr(response.raw, "shutdown", None) if response is not None else None
+        if shutdown is not None:
+            with suppress(Exception):  # it may be closed meanwhile
+                shutdown()
+
+    def _next(self, took: Callable[[int, int], None]) -> bytes:
         """Return the blob's next bytes, from the file or else the registry; b"" at its end."""
         size = min(_CHUNK, self.blob.size - self._at)
         if size <= 0:
@@ -113,8 +123,10 @@ class Download:
         try:
             if self._at < self._size:
                 data = os.pread(self._file, min(size, self._size - self._at), self._at)
+                took(len(data), self._at + len(data))
             else:
                 data = self._receive(size)
+                took(len(data), self._at + len(data))
                 _write(self._file, data, self._at)
         except OSError as error:
             raise HostError(f'read or write download "{self.path}"', error) from None
@@ -161,6 +173,10 @@ class Download:
     def _truncate(self) -> None:
         os.ftruncate(self._file, 0)
         self._size = 0
+
+
+def _ignore(count: int, done: int) -> None:
+    del count, done
 
 
 def partial_path(directory: str, digest: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, TypeVar
@@ -23,11 +24,14 @@ Answer = TypeVar("Answer")
 class Sources:
     """Registries to try in order; the one that succeeded last is tried first next time.
 
-    If all fail, the methods raise a RegistryError with the messages of all.
+    If all fail, the methods raise a RegistryError with the messages of all.  Several threads may
+    use them at once.
     """
 
     def __init__(self, registries: list[Registry]) -> None:
         self.registries = registries
+        self._lock = threading.Lock()
+        self._latest = threading.local()  # ``registry``: the one that succeeded last in this thread
 
     @classmethod
     def of(
@@ -62,11 +66,15 @@ class Sources:
         return self._first(lambda registry: registry.open_blob(digest, offset))
 
     def give_up(self) -> bool:
-        """Drop the source that succeeded last; return False, keeping it, if it is the only one."""
-        if len(self.registries) == 1:
-            return False
-        del self.registries[0]
-        return True
+        """Drop the source that this thread used last; return False, keeping it, if it is alone."""
+        registry = getattr(self._latest, "registry", None)
+        with self._lock:
+            if registry not in self.registries:
+                return True  # another thread has dropped it
+            if len(self.registries) == 1:
+                return False
+            self.registries.remove(registry)
+            return True
 
     def _first(self, request: Callable[[Registry], Answer]) -> Answer:
         """Return the result of ``request`` for the first source where it does not raise."""
@@ -77,9 +85,11 @@ class Sources:
             except ImageError as error:
                 faults.append(error)
                 continue
-            if faults:
-                self.registries.remove(registry)
-                self.registries.insert(0, registry)
+            self._latest.registry = registry
+            with self._lock:
+                if faults and registry in self.registries:
+                    self.registries.remove(registry)
+                    self.registries.insert(0, registry)
             return answer
         if len(faults) == 1:
             raise faults[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ociruntime.base.errors import ImageError
@@ -64,7 +64,7 @@ def way_to_image(
 def take_in(
     store: Store,
     way: list[Document],
-    add: Callable[[Incoming, Descriptor, str], None],
+    add_all: Callable[[Incoming, Sequence[tuple[Descriptor, str]]], None],
     verb: str,
     name: str,
     signer: str,
@@ -73,7 +73,7 @@ def take_in(
 ) -> Image:
     """Import the image at the end of ``way`` under ``name``.
 
-    ``add`` copies a missing blob into the import; its third argument is a label for progress,
+    ``add_all`` copies the missing blobs into the import; each comes with its label for progress,
     ``verb`` and the layer's number.  ``present`` returns how much of a blob is on the disk already.
     ``signer`` is recorded with the name.
     Raises HostError, ImageError; the store is then unchanged.
@@ -82,12 +82,13 @@ def take_in(
         for document in way:
             incoming.add_bytes(document.data, document.digest)
         _, config, layers = parse_manifest(way[-1].data, f"manifest {way[-1].digest}")
-        missing = {one.digest: one for one in (config, *layers) if not incoming.has(one.digest)}
-        needed = sum(max(one.size - present(one), 0) for one in missing.values())
-        budget.check_room(needed, f'the layers of image "{name}"')
+        missing: dict[str, tuple[Descriptor, str]] = {}
         for number, blob in enumerate((config, *layers)):
             what = f"layer {number} of {len(layers)}" if number else "the configuration"
             if not incoming.has(blob.digest):
-                add(incoming, blob, f"{verb} {what}")
+                missing.setdefault(blob.digest, (blob, f"{verb} {what}"))
+        needed = sum(max(one.size - present(one), 0) for one, _ in missing.values())
+        budget.check_room(needed, f'the layers of image "{name}"')
+        add_all(incoming, list(missing.values()))
         index = way[0].digest if len(way) > 1 else ""
         return incoming.commit(way[-1].digest, name, index, signer)

@@ -26,9 +26,11 @@ from ociruntime.manager.api import (
     executions,
     files,
     images,
+    networks,
     pods,
     registries,
     streams,
+    system,
     volumes,
 )
 from ociruntime.manager.api.errors import error_answer, failure_of
@@ -95,10 +97,12 @@ ROUTES: tuple[Route, ...] = (
     *containers.ROUTES,
     *files.ROUTES,
     *images.ROUTES,
+    *networks.ROUTES,
     *pods.ROUTES,
     *registries.ROUTES,
     *volumes.ROUTES,
     *streams.ROUTES,
+    *system.ROUTES,
     ("GET", "/v1/containers/{ref}/attach", attachments.attach),
     ("GET", "/v1/containers/{ref}/exec", executions.execute),
 )

@@ -28,7 +28,7 @@ from ociruntime.pods.store.pod import PREPARED, RUNNING
 
 FRAMES = "application/vnd.ociruntime.frames"
 LOG_POLL = 0.1  # seconds between two reads of a followed log
-OVER = ("exited", "deleting", "unknown")
+OVER = ("exited", "deleting")
 NUMBERS = {"stdout": b"\1", "stderr": b"\2"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EVENT_POLL = 2.0  # seconds between two checks whether the client is still connected

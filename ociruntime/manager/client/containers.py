@@ -15,6 +15,7 @@ from ociruntime.manager.client.options import (
     DETACH_KEYS_OPTION,
     START_STATUS,
     TIME,
+    TIMEOUT,
 )
 
 TYPE_CHECKING = False
@@ -61,7 +62,10 @@ def exit_status(ref: str, facts: dict[str, Any]) -> int:
 
 def stop_timeout(arguments: Arguments) -> dict[str, int]:
     """Return the request's timeout; empty without the option, for the container's own."""
-    return {"timeout": arguments.number("time")} if arguments.has("time") else {}
+    for name in ("time", "timeout"):
+        if arguments.has(name):
+            return {"timeout": arguments.number(name)}
+    return {}
 
 
 def run_start(connection: Connection, arguments: Arguments) -> int:
@@ -141,8 +145,8 @@ def run_update(connection: Connection, arguments: Arguments) -> int:
 
 def run_rm(connection: Connection, arguments: Arguments) -> int:
     """Remove each container and print its reference."""
-    force = arguments.flag("force")
-    return each(arguments.positional, lambda ref: connection.delete(container(ref, force=force)))
+    how = {name: arguments.flag(name) for name in ("force", "volumes")}
+    return each(arguments.positional, lambda ref: connection.delete(container(ref, **how)))
 
 
 def run_prune(connection: Connection, arguments: Arguments) -> int:
@@ -179,7 +183,7 @@ COMMANDS = (
         "stop CONTAINER...",
         "stop running containers",
         run_stop,
-        options=(TIME,),
+        options=(TIME, TIMEOUT),
         details=(
             "Sends the container's stop signal and, after its stop timeout, SIGKILL. Stopping\n"
             "a stopped container is not an error."
@@ -197,7 +201,7 @@ COMMANDS = (
         "restart CONTAINER...",
         "restart containers",
         run_restart,
-        options=(TIME,),
+        options=(TIME, TIMEOUT),
         exit_status=START_STATUS,
     ),
     Command("pause CONTAINER...", "suspend all processes of containers", run_pause),
@@ -228,8 +232,9 @@ COMMANDS = (
         run_rm,
         options=(
             Option("force", "kill running containers first", short="f"),
-            Option("volumes", short="v"),
+            Option("volumes", "remove its anonymous volumes, too", short="v"),
         ),
+        details="Without --volumes, anonymous volumes stay; those of `run --rm` never do.",
         examples=(("Remove it, running or not", "ocictl rm --force web"),),
     ),
     Command(

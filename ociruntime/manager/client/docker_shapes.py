@@ -7,7 +7,7 @@ value that they have in docker by default.
 
 from __future__ import annotations
 
-from ociruntime.manager.client.template_functions import Keys, Shape
+from ociruntime.manager.client.template_functions import Keys, Null, Shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ _HOST_CONFIG: tuple[tuple[str, str, Any], ...] = (
     ("CpusetCpus", "cpuset_cpus", ""),
     ("PidsLimit", "pids_limit", None),
     ("OomScoreAdj", "oom_score_adj", 0),
-    ("CapAdd", "cap_add", None),
-    ("CapDrop", "cap_drop", None),
+    ("CapAdd", "cap_add", Null()),
+    ("CapDrop", "cap_drop", Null()),
     ("Dns", "dns", []),
     ("DnsOptions", "dns_options", []),
     ("DnsSearch", "dns_search", []),
@@ -51,7 +51,7 @@ def container(record: Record, image: Record | None = None) -> Shape:
     container's image, None if it was removed.
     """
     spec, details = record["spec"], record.get("details") or {}
-    settings = ((image or {}).get("config") or {}) if not spec.get("rootfs") else {}
+    settings = {} if spec.get("rootfs") else _object(image or {}, "config")
     program, *args = record["command"] or [""]
     image_id = details.get("image_id") or ""
     return Shape(
@@ -67,7 +67,7 @@ def container(record: Record, image: Record | None = None) -> Shape:
             "RestartCount": record["restart_count"],
             "Driver": "overlay",
             "Platform": "linux",
-            "ExecIDs": None,
+            "ExecIDs": Null(),
             "HostConfig": _host_config(record, spec),
             "Mounts": [_mount(one) for one in details.get("mounts") or ()],
             "Config": _config(record, spec, details, settings),
@@ -75,6 +75,12 @@ def container(record: Record, image: Record | None = None) -> Shape:
         },
         record,
     )
+
+
+def _object(settings: Record, name: str) -> Record:
+    """Return an object of an image's settings; empty if the image has something else there."""
+    value = settings.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def _state(record: Record) -> Record:
@@ -102,19 +108,19 @@ def _host_config(record: Record, spec: Record) -> Record:
     security = ["no-new-privileges"] if spec.get("no_new_privileges") else []
     security += [f"seccomp={spec['seccomp']}"] if "seccomp" in spec else []
     return {
-        "Binds": [_bind(one) for one in volumes] or None,
+        "Binds": [_bind(one) for one in volumes] or Null(),
         "ContainerIDFile": "",
         "LogConfig": {"Type": "json-file", "Config": Keys()},
         "NetworkMode": spec.get("network") or "default",
         "PortBindings": _bindings(record["ports"]),
         "RestartPolicy": {"Name": policy["name"], "MaximumRetryCount": policy["maximum"]},
         "AutoRemove": record["auto_remove"],
-        "VolumesFrom": None,
+        "VolumesFrom": [_shared(one) for one in spec.get("volumes_from") or ()] or Null(),
         "ExtraHosts": [f"{one['name']}:{one['address']}" for one in spec.get("hosts") or ()]
-        or None,
-        "GroupAdd": [str(group) for group in spec.get("group_add") or ()] or None,
+        or Null(),
+        "GroupAdd": [str(group) for group in spec.get("group_add") or ()] or Null(),
         "PublishAllPorts": False,
-        "SecurityOpt": security or None,
+        "SecurityOpt": security or Null(),
         "NanoCpus": round((spec.get("cpus") or 0) * 1_000_000_000),
         **found,
     }
@@ -124,6 +130,11 @@ def _bind(volume: Record) -> str:
     """Return a volume as ``-v`` takes it."""
     source = volume.get("source") or volume.get("name") or ""
     return f"{source}:{volume['target']}{':ro' if volume.get('read_only') else ''}"
+
+
+def _shared(other: Record) -> str:
+    """Return a container whose volumes are mounted, as ``--volumes-from`` takes it."""
+    return f"{other['container']}{':ro' if other.get('read_only') else ''}"
 
 
 def _bindings(ports: list[Record], *, address: str = "") -> Keys:
@@ -149,7 +160,7 @@ def _mount(one: Record) -> Record:
         "Driver": "local" if named else "",
         "Mode": "ro" if one["read_only"] else "",
         "RW": not one["read_only"],
-        "Propagation": "" if named else "rprivate",
+        "Propagation": one.get("propagation", "" if named else "rprivate"),
     }
 
 
@@ -158,7 +169,7 @@ def _config(record: Record, spec: Record, details: Record, settings: Record) -> 
     if entrypoint is None:
         entrypoint = settings.get("Entrypoint")
         command = command or settings.get("Cmd")
-    exposed = {*(settings.get("ExposedPorts") or ()), *map(_port, record["ports"])}
+    exposed = {*_object(settings, "ExposedPorts"), *map(_port, record["ports"])}
     tty, stdin = bool(spec.get("tty")), bool(spec.get("stdin"))
     return {
         "Hostname": details.get("hostname") or spec.get("hostname") or record["id"][:_SHORT_ID],
@@ -172,13 +183,13 @@ def _config(record: Record, spec: Record, details: Record, settings: Record) -> 
         "OpenStdin": stdin,
         "StdinOnce": stdin,
         "Env": details.get("env") or [],
-        "Cmd": command or None,
+        "Cmd": command or Null(),
         "Image": record["image"] or record["rootfs"] or "",
-        "Volumes": Keys({path: {} for path in settings.get("Volumes") or ()}) or None,
+        "Volumes": Keys({path: {} for path in _object(settings, "Volumes")}) or None,
         "WorkingDir": details.get("working_dir") or spec.get("working_dir") or "",
-        "Entrypoint": entrypoint or None,
-        "OnBuild": None,
-        "Labels": Keys({**(settings.get("Labels") or {}), **record["labels"]}),
+        "Entrypoint": entrypoint or Null(),
+        "OnBuild": Null(),
+        "Labels": Keys({**_object(settings, "Labels"), **record["labels"]}),
         "StopSignal": record["stop_signal"],
         "StopTimeout": int(record["stop_timeout"]),
     }
@@ -187,7 +198,7 @@ def _config(record: Record, spec: Record, details: Record, settings: Record) -> 
 def _network_settings(record: Record, details: Record, settings: Record) -> Record:
     active = record["status"] in _ACTIVE
     ports = _bindings(record["ports"], address=_ALL) if active else Keys()
-    for exposed in settings.get("ExposedPorts") or ():
+    for exposed in _object(settings, "ExposedPorts"):
         if active:
             ports.setdefault(exposed, None)
     networks = Keys({name: _network(one) for name, one in (details.get("networks") or {}).items()})
@@ -212,7 +223,7 @@ def _network(one: Record) -> Record:
 
 def image(details: Record) -> Shape:
     """Return an image as ``docker image inspect`` shows it."""
-    settings = details["config"]
+    settings = _object(details, "config")
     free = {
         name: Keys(settings[name])
         for name in ("Labels", "ExposedPorts", "Volumes")
@@ -240,7 +251,13 @@ def image(details: Record) -> Shape:
     )
 
 
-_IMAGE_CONFIG = {"User": "", "Env": None, "Cmd": None, "WorkingDir": "", "Entrypoint": None}
+_IMAGE_CONFIG = {
+    "User": "",
+    "Env": Null(),
+    "Cmd": Null(),
+    "WorkingDir": "",
+    "Entrypoint": Null(),
+}
 
 
 def volume(answer: Record) -> Shape:
@@ -255,6 +272,42 @@ def volume(answer: Record) -> Shape:
             "Name": answer["name"],
             "Options": None if options is None else Keys(options),
             "Scope": "local",
+        },
+        answer,
+    )
+
+
+def network(answer: Record) -> Shape:
+    """Return a network as ``docker network inspect`` shows it; containers by name, not by ID."""
+    subnets = answer["subnets"]
+    prefixes = {":" in one["subnet"]: one["subnet"].partition("/")[2] for one in subnets}
+    containers = {}
+    for name, address in (answer.get("addresses") or {}).items():
+        version = "IPv6Address" if ":" in address else "IPv4Address"
+        prefix = prefixes.get(":" in address, "")
+        containers[name] = {
+            "Name": name,
+            "IPv4Address": "",
+            "IPv6Address": "",
+            version: f"{address}/{prefix}" if prefix else address,
+        }
+    ranges = [{"Subnet": one["subnet"], "Gateway": one["gateway"]} for one in subnets]
+    return Shape(
+        {
+            "Name": answer["name"],
+            "Id": answer["name"],
+            "Created": answer["created_at"] or NO_TIME,
+            "Scope": "local",
+            "Driver": answer["driver"],
+            "EnableIPv4": any(":" not in one["subnet"] for one in subnets),
+            "EnableIPv6": any(":" in one["subnet"] for one in subnets),
+            "IPAM": {"Driver": "default", "Options": None, "Config": ranges},
+            "Internal": answer["internal"],
+            "Attachable": False,
+            "Ingress": False,
+            "Containers": Keys(containers),
+            "Options": Keys({}),
+            "Labels": Keys(answer["labels"]),
         },
         answer,
     )

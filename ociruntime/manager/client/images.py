@@ -7,10 +7,11 @@ import time
 
 from ociruntime.base.log import plain
 from ociruntime.commandline.formats import ago, date, tabbed
+from ociruntime.commandline.layer_progress import Layers
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
-from ociruntime.commandline.progress import Bar, amount
+from ociruntime.commandline.progress import amount
 from ociruntime.manager.client.connection import Connection, DaemonError, resource
 from ociruntime.manager.client.containers import each
 from ociruntime.manager.client.forms import chosen, formatted
@@ -95,22 +96,24 @@ def run_pull(connection: Connection, arguments: Arguments) -> int:
             "insecure": arguments.list("insecure"),
             "platform": arguments.text("platform") or None,
         }
-        status = write(f"{_pulled(connection, body)}\n")
+        image_id = _pulled(connection, body, text, quiet=arguments.flag("quiet"))
+        status = write(f"{image_id}\n")
     return status
 
 
-def _pulled(connection: Connection, body: dict[str, object]) -> str:
-    """Pull an image and return its id, with a progress bar on a terminal.
+def _pulled(connection: Connection, body: dict[str, object], name: str, *, quiet: bool) -> str:
+    """Pull an image and return its id, with the progress on standard error.
 
     Raises RuntimeFailure.
     """
-    with Bar() as bar:
+    with Layers(name, quiet=quiet) as layers:
         for line in connection.lines("POST", resource("images", "pull"), body):
             if "error" in line:
                 raise DaemonError(line["error"]["message"], line["error"]["code"], 200)
             if "id" in line:
+                layers.finish()
                 return str(line["id"])
-            bar(line["progress"], line["done"], line["total"])
+            layers(line["progress"], line["done"], line["total"])
     message = f'pull image "{body["image"]}": ocid ended its answer without a result'
     raise DaemonError(message, "failed", 200)
 
@@ -133,7 +136,10 @@ _PULL_OPTIONS = (
     Option("insecure", "skip a check: image, tls, http", "CHECK", kind="list"),
 )
 _REMOVE_OPTIONS = (Option("force", "remove images that containers use, too", short="f"),)
-_PULL_DETAILS = "Prints the ID of each image."
+_PULL_DETAILS = (
+    "Prints the ID of each image, and on standard error how far it is: a line for each layer\n"
+    "at a terminal, otherwise a line whenever one is complete. --quiet prints only the ID."
+)
 _REMOVE_DETAILS = "If an image has several names, only the given one is removed."
 COMMANDS = (
     Command("images", "list images", run_images, options=_LIST_OPTIONS),

@@ -90,11 +90,17 @@ def show_each(arguments: Arguments, get: Callable[[str], Shape]) -> int:
         except RuntimeFailure as failure:
             print_failure(failure)
             status = FAILED
-    if form := arguments.text("format"):
-        return write(formatted(found, form, escapes=False)) or status
     import json
 
-    return write(json.dumps(found, indent=4) + "\n") or status
+    from ociruntime.manager.client.template_functions import json_value
+
+    if (form := arguments.text("format")) and form != "json":
+        return write(formatted(found, form, escapes=False)) or status
+    shown = [json_value(one) for one in found]
+    if form:
+        return write(json.dumps(shown, separators=(",", ":")) + "\n") or status
+
+    return write(json.dumps(shown, indent=4) + "\n") or status
 
 
 _TOP_COLUMNS = ("pid", "ppid", "user", "cpu_seconds", "memory", "command")
@@ -117,9 +123,22 @@ def run_top(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_port(connection: Connection, arguments: Arguments) -> int:
-    """Print a line for each published port, as in ``80/tcp -> 0.0.0.0:8080``."""
-    ports = open_ports(connection.get(container(arguments.positional[0])))
-    return write("".join(f"{one['port']}/{one['protocol']} -> {outside(one)}\n" for one in ports))
+    """Print a line for each published port, as in ``80/tcp -> 0.0.0.0:8080``.
+
+    With a port of the container, print only where it is published.  Raises RuntimeFailure if it is
+    not.
+    """
+    ref, *wanted = arguments.positional
+    ports = open_ports(connection.get(container(ref)))
+    if not wanted:
+        lines = [f"{one['port']}/{one['protocol']} -> {outside(one)}\n" for one in ports]
+        return write("".join(lines))
+    number, _, protocol = wanted[0].partition("/")
+    key = (number, protocol or "tcp")
+    places = [outside(one) for one in ports if (str(one["port"]), one["protocol"]) == key]
+    if not places:
+        raise RuntimeFailure(f'port {"/".join(key)} of container "{ref}": it is not published')
+    return write("".join(f"{place}\n" for place in places))
 
 
 COMMANDS = (
@@ -139,12 +158,11 @@ COMMANDS = (
         ),
         examples=(
             ("Print its status", "ocictl inspect --format '{{.State.Status}}' web"),
-            (
-                "Print its IP addresses",
-                "ocictl inspect -f '{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}' web",
-            ),
+            ("Print its variables", "ocictl inspect -f '{{join .Config.Env \" \"}}' web"),
         ),
     ),
     Command("top CONTAINER", "list the processes of a container", run_top, options=(FORMAT,)),
-    Command("port CONTAINER", "list the published ports of a container", run_port),
+    Command(
+        "port CONTAINER [PORT[/PROTOCOL]]", "list the published ports of a container", run_port
+    ),
 )

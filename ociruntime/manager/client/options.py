@@ -27,6 +27,7 @@ QUIET = Option("quiet", "print only IDs", short="q")
 NO_LEGEND = Option("no-legend", "omit the header")
 DETACH_KEYS_OPTION = Option("detach-keys", "detach key sequence (default: ctrl-p,ctrl-q)", "KEYS")
 TIME = Option("time", "timeout before SIGKILL", "SECONDS", kind="count", short="t")
+TIMEOUT = Option("timeout", value="SECONDS", kind="count")  # docker's newer name of it
 SINCE = Option("since", "start time: 10m (ago) or a date", "TIME")
 UNTIL = Option("until", "end time", "TIME")
 FILTER = Option("filter", "filter the output", "KEY=VALUE", kind="list", short="f")
@@ -81,11 +82,20 @@ GROUPS: Groups = {
             "volume prune",
         ),
     },
+    "networks": {
+        "networks": (
+            "network create",
+            "network ls",
+            "network inspect",
+            "network rm",
+            "network prune",
+        ),
+    },
     "images, pods and the daemon": {
         "images": ("images", "pull", "rmi", "image ls", "image pull", "image rm"),
         "login": ("login", "logout"),
         "image_files": ("image inspect", "history", "tag", "save", "load"),
-        "daemon": ("pod ls", "pod stop", "pod rm", "info", "version"),
+        "daemon": ("pod ls", "pod stop", "pod rm", "info", "version", "system df"),
     },
     "strict commands for scripts, with fixed columns": {
         "strict": (
@@ -97,6 +107,7 @@ GROUPS: Groups = {
             "container delete",
         )
     },
+    "": {"networks": ("network connect", "network disconnect")},
 }
 
 PROGRAM = Program(

@@ -41,6 +41,10 @@ class Pairs(Keys):
         return ",".join(f"{name}={value}" for name, value in self.items())
 
 
+class Null(list[Any]):
+    """An empty list, which docker writes as ``null`` in JSON."""
+
+
 class Shape(dict[str, Any]):
     """An object with docker's names for its members.
 
@@ -90,17 +94,19 @@ def _inner(value: object) -> str:
 def _json(value: object) -> Safe:
     import json
 
-    return Safe(json.dumps(_in_order(value), separators=(",", ":")))
+    return Safe(json.dumps(json_value(value), separators=(",", ":")))
 
 
-def _in_order(value: object) -> object:
-    """Return a value with the keys of users sorted, as Go writes them."""
+def json_value(value: object) -> object:
+    """Return what docker writes as JSON for a value: keys of users are sorted."""
     if isinstance(value, Pairs):
         return value.text
+    if isinstance(value, Null):
+        return None
     if isinstance(value, dict):
         items = sorted(value.items()) if isinstance(value, Keys) else value.items()
-        return {key: _in_order(one) for key, one in items}
-    return [_in_order(one) for one in value] if isinstance(value, list | tuple) else value
+        return {key: json_value(one) for key, one in items}
+    return [json_value(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _text(value: object) -> str:

@@ -46,7 +46,7 @@ from ociruntime.manager.containers.pod_status import (
 )
 from ociruntime.manager.containers.records import Answer, Record
 from ociruntime.manager.containers.restarts import Restarts
-from ociruntime.manager.containers.spec import changed_spec, check_signal
+from ociruntime.manager.containers.spec import changed_spec, check_signal, names_on_networks
 from ociruntime.pods.store import pod as pods
 from ociruntime.pods.store.pod import Pod
 
@@ -118,6 +118,15 @@ class Container:
         pending = self._restarts.pending
         answer = records.answer(self._record, self.pod.status(), starting=pending)
         return answer | {"status": REMOVING} if self._removing else answer
+
+    def volumes(self) -> tuple[list[Answer], list[str]]:
+        """Return its mounts, and the names of its anonymous volumes.  Raises NotFound, Conflict."""
+        self._check_present()
+        return self.record.spec.get("volumes") or [], self.record.anonymous_volumes
+
+    def addresses(self) -> dict[str, str]:
+        """Return the container's address on each network while it runs."""
+        return self.pod.status().addresses
 
     def abandon(self) -> None:
         """Cancel the pending restart, and fail every pending ``wait``: the daemon shuts down."""
@@ -274,11 +283,16 @@ class Container:
                 record.name = before
                 names.release(name, self.id)
                 raise
+            try:
+                own = names_on_networks({**record.spec, "name": name}, self.id)
+                await asyncio.to_thread(self.pod.set_names, own)
+            except RuntimeFailure as failure:
+                log.warning('rename container "%s" on its networks: %s', name, failure)
             names.release(before, self.id)
             self._publish("rename", before=before)
 
-    async def remove(self, *, force: bool) -> None:
-        """Remove the container and its files; ``force`` kills a running one first."""
+    async def remove(self, *, force: bool, volumes: bool = False) -> None:
+        """Remove the container; ``force`` kills it first, ``volumes`` includes anonymous ones."""
         if force:
             self._restarts.cancel()
             await self._shorten_stop(0)
@@ -292,7 +306,7 @@ class Container:
                 if status in (*ACTIVE, UNKNOWN, RESTARTING):
                     hint = "stop it first, or use --force"
                     raise Conflict(f'remove container "{self.name}": it is {status}', hint)
-            await self.remove_held()
+            await self.remove_held(volumes=volumes)
 
     # --- common parts of requests ---
 
@@ -398,13 +412,17 @@ class Container:
             with suppress(RuntimeFailure):  # the stop in progress gets and reports the same error
                 await ask(pod, {"op": "stop", "app": APP, "seconds": seconds})
 
-    async def remove_held(self) -> None:
+    async def remove_held(self, *, volumes: bool = False) -> None:
         """Remove the container, whose lock is held.
 
-        The marker ``removing`` is the point of no return: the next daemon finishes the removal.
+        The marker ``removing`` is the point of no return: the next daemon finishes the removal,
+        with ``volumes`` (or ``--rm``) also that of the anonymous volumes, which it lists.
         """
         engine, store = self._engine, self._engine.store
-        await asyncio.to_thread(store.write_marker, self.id, records.REMOVING)
+        unwanted = store.marked_volumes(self.id, records.REMOVING)
+        if not self.is_corrupt and (volumes or self.record.auto_remove):
+            unwanted = self.record.anonymous_volumes
+        await asyncio.to_thread(store.write_marker, self.id, records.REMOVING, unwanted)
         self._removing = True
         if self.is_corrupt:
             pods = await asyncio.to_thread(engine.pods_of, self.id)
@@ -415,6 +433,7 @@ class Container:
             await engine.remove_pod(uuid)
         fault("remove.after-pod")
         self._publish("destroy", at=self.id)
+        await engine.volumes.remove_of(self.name, unwanted)
         await asyncio.to_thread(store.remove, self.id)
         self._removed = True
         self._restarts.cancel()

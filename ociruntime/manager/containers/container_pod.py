@@ -17,6 +17,7 @@ from ociruntime.manager.containers.engine import Engine, log
 from ociruntime.manager.containers.pod_calls import halt
 from ociruntime.manager.containers.pod_status import APP, PodStatus
 from ociruntime.manager.containers.records import POD, Record
+from ociruntime.pods.store.manifest_file import read_runtime_config, write_runtime_config
 from ociruntime.pods.store.pod import EXITED, PREPARED, RUNNING, Pod
 
 _POD_EVENTS = pod_watch.CLOSE_NOWRITE | pod_watch.MOVE_SELF | pod_watch.DELETE_SELF
@@ -91,6 +92,14 @@ class ContainerPod:
         if pod := self.open():
             await halt(self._engine.programs, pod)
 
+    def set_names(self, names: list[str]) -> None:
+        """Give the pod these names on its networks, from its next run on.  Raises RuntimeFailure.
+
+        ``names`` are those of ``spec.names_on_networks``.
+        """
+        if pod := self.open():
+            write_runtime_config(pod, read_runtime_config(pod) | {"net_names": names})
+
     async def settle(self, record: Record) -> None:
         """Undo an interrupted replacement of the pod.  Raises RuntimeFailure."""
         store = self._engine.store
@@ -109,7 +118,7 @@ class ContainerPod:
             except ManagerError:
                 # The image may have been garbage-collected: fetch it again by name.
                 await self.settle(record)
-                record.image_id = await engine.fetch_image(record.spec)
+                record.image_id = (await engine.fetch_image(record.spec)).id
                 pod = await engine.make_pod(self._id, record.spec, record.image_id)
             with pod:
                 fault("renew.before-save")

@@ -152,6 +152,14 @@ class PodHandle:
         except RuntimeFailure:
             return 0
 
+    def written(self) -> int:
+        """Return the bytes on disk that the app has written to its root filesystem; 0 as above."""
+        try:
+            pod = self.pod()
+            return disk_usage(f"{pod.path()}/apps/{APP}/upper") if pod is not None else 0
+        except RuntimeFailure:
+            return 0
+
     def close(self) -> None:
         if self._pod is not None:
             self._pod.close()

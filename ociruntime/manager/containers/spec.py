@@ -3,9 +3,11 @@
 It is checked by a table, and translated into the requests that ``ocipod`` reads.
 
     {"name", "image" or "rootfs", "command": [...], "entrypoint": [...], "env": {NAME: VALUE},
-     "working_dir", "user", "group", "volumes": [{"source" or "name", "target", "read_only"}],
-     "ports": [{"host_ip", "host_port", "port", "protocol"}], "network", "hostname", "dns": [...],
-     "dns_search": [...], "dns_options": [...], "hosts": [{"name", "address"}], "ipc",
+     "working_dir", "user", "group", "volumes": [{"source" or "name", "target", "read_only",
+     "no_copy", "propagation"}], "volumes_from": [{"container", "read_only"}],
+     "ports": [{"host_ip", "host_port", "port", "protocol"}], "publish_all", "network",
+     "network_aliases": [...], "hostname", "dns": [...], "dns_search": [...],
+     "dns_options": [...], "hosts": [{"name", "address"}], "ipc",
      "shm_size": bytes, "memory": bytes, "cpus", "cpu_shares", "pids_limit", "oom_score_adj",
      "group_add": [gid], "cap_add": [...], "cap_drop": [...], "no_new_privileges", "seccomp",
      "read_only", "tty", "stdin", "labels": {NAME: VALUE}, "restart_policy": {"name", "maximum"},
@@ -16,7 +18,8 @@ It is checked by a table, and translated into the requests that ``ocipod`` reads
      "platform", "cpu_quota": microseconds, "cpu_period": microseconds, "cpuset_cpus",
      "cpuset_mems"}
 
-Only ``image`` or ``rootfs`` is required.  Unknown members are refused.
+Only ``image`` or ``rootfs`` is required.  Unknown members are refused.  A volume with neither
+``source`` nor ``name`` is anonymous.
 """
 
 from __future__ import annotations
@@ -55,6 +58,7 @@ from ociruntime.pods.manifest.kernel_settings import (
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 from ociruntime.pods.manifest.seccomp import EMPTY
 from ociruntime.pods.manifest.tmpfs_and_devices import check_device, check_tmpfs
+from ociruntime.pods.net import choice, resolver
 
 Spec = dict[str, Any]
 
@@ -116,6 +120,7 @@ DEFAULTS: dict[str, Any] = {
     "stop_timeout": 10,  # seconds
 }
 _WITHOUT_PORTS = ("none", "host")
+WITHOUT_NAMES = (["default"], ["none"], ["host"])  # lists of networks that need no configuration
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 
 
@@ -133,7 +138,8 @@ def check_spec(spec: object) -> Spec:
         raise BadRequest("command", "required with rootfs")
     if given.get("auto_remove") and setting(given, "restart_policy")["name"] != NO:
         raise BadRequest("auto_remove", "cannot be combined with a restart policy")
-    if given.get("ports") and given.get("network") in _WITHOUT_PORTS:
+    has_ports = given.get("ports") or given.get("publish_all")
+    if has_ports and given.get("network") in _WITHOUT_PORTS:
         hint = "leave out the ports, or use another network"
         raise BadRequest("ports", f"network {given['network']} cannot forward ports", hint)
     for name in ("hostname", "domainname"):
@@ -195,6 +201,11 @@ def app_limits(spec: Spec) -> list[Isolator]:
     request = AppRequest(image="", **{_UNCHANGED[name]: spec[name] for name in limits})
     request.cpu = round(spec["cpus"] * 1000) if "cpus" in spec else None
     return limits_of(request)
+
+
+def networks_of(spec: Spec) -> list[str]:
+    """Return the names of the networks that the container joins."""
+    return [name for name, _ in choice.parse(_parts(setting(spec, "network")))]
 
 
 def setting(spec: Spec, name: str) -> Any:  # noqa: ANN401 - JSON
@@ -268,10 +279,29 @@ def _volume(where: str, value: Any) -> None:  # noqa: ANN401
         "name": check_volume_name,
         "target": volumes.target,
         "read_only": checks.flag,
+        "no_copy": checks.flag,
+        "propagation": _propagation,
     }
     checks.object_of(members, "target")(where, value)
-    if ("source" in value) == ("name" in value):
-        raise BadRequest(where, "either source or name is required")
+    if "source" in value and "name" in value:
+        raise BadRequest(where, "source and name are mutually exclusive")
+    if value.get("no_copy") and "source" in value:
+        raise BadRequest(f"{where}.no_copy", "nothing is copied to a directory of the host")
+    if "propagation" in value and "source" not in value:
+        raise BadRequest(f"{where}.propagation", "only for directories of the host")
+
+
+def _propagation(where: str, value: Any) -> None:  # noqa: ANN401
+    if value in ("shared", "rshared"):
+        reason = "mounts made in a container cannot propagate to the host: its pod's monitor is"
+        hint = f"{', '.join(volumes.PROPAGATIONS)}; rslave propagates from the host"
+        raise BadRequest(where, f"{value}: {reason} in a mount namespace of its own", hint)
+    checks.one_of(*volumes.PROPAGATIONS)(where, value)
+
+
+def _shared_volumes(where: str, value: Any) -> None:  # noqa: ANN401
+    members: checks.Members = {"container": checks.nonempty, "read_only": checks.flag}
+    checks.object_of(members, "container")(where, value)
 
 
 def _device(where: str, value: Any) -> None:  # noqa: ANN401
@@ -301,6 +331,7 @@ _MEMBERS: checks.Members = {
     "user": checks.nonempty,
     "group": checks.nonempty,
     "volumes": checks.list_of(_volume),
+    "volumes_from": checks.list_of(_shared_volumes),
     "ports": checks.list_of(
         checks.object_of(
             {
@@ -314,6 +345,8 @@ _MEMBERS: checks.Members = {
         )
     ),
     "network": _network,
+    "network_aliases": checks.list_of(requests.network_name),
+    "publish_all": checks.flag,
     "hostname": requests.host_name,
     "dns": _name_servers,
     "dns_search": checks.list_of(checks.nonempty),
@@ -363,12 +396,13 @@ _MEMBERS: checks.Members = {
 
 
 def fetch_args(spec: Spec) -> list[str]:
-    """Return the arguments that fetch the container's image and print its full id."""
+    """Return the arguments that fetch the container's image and describe it as JSON."""
     if "rootfs" in spec:
         # The directory may have changed since it was last made an image of.
-        return ["fetch", "--full", "--pull-policy=update", f"dir:{spec['rootfs']}"]
+        return ["fetch", "--format=json", "--pull-policy=update", f"dir:{spec['rootfs']}"]
     policy = PULL_POLICIES[setting(spec, "pull_policy")]
-    return ["fetch", "--full", f"--pull-policy={policy}", *platform_args(spec), spec["image"]]
+    platform = platform_args(spec)
+    return ["fetch", "--format=json", f"--pull-policy={policy}", *platform, spec["image"]]
 
 
 def platform_args(spec: Spec) -> list[str]:
@@ -384,7 +418,7 @@ def stored_args(spec: Spec) -> list[str]:
     policy = setting(spec, "pull_policy")
     if "rootfs" in spec or policy == "always" or (policy != "never" and _is_local(spec["image"])):
         return []
-    return ["fetch", "--full", "--pull-policy=never", *platform_args(spec), spec["image"]]
+    return ["fetch", "--format=json", "--pull-policy=never", *platform_args(spec), spec["image"]]
 
 
 def _is_local(image: str) -> bool:
@@ -408,16 +442,39 @@ def global_args(
 
 
 def pod_request(
-    spec: Spec, container_id: str, image_id: str, volume: Callable[[str], str]
+    spec: Spec,
+    container_id: str,
+    image_id: str,
+    volume: Callable[[str], str],
+    *,
+    fill: bool = False,
 ) -> SandboxRequest:
     """Return the request for the container's pod with its app.
 
-    ``volume`` maps the name of a volume to its directory.
+    ``volume`` maps the name of a volume to its directory; with ``fill`` an empty volume gets the
+    image's files.
     """
     host_name = _host_name(spec, container_id)
+    app = _app(spec, image_id, host_name)
+    app.mnt_volume = _mounts(spec, volume, fill)
     pod = _sandbox(spec, container_id, host_name)
-    pod.apps.append(_app(spec, image_id, host_name, volume))
+    pod.apps.append(app)
     return pod
+
+
+def _mounts(spec: Spec, volume: Callable[[str], str], fill: bool) -> list[Spec]:
+    mounts = []
+    for number, one in enumerate(spec.get("volumes") or ()):
+        mount: Spec = {"name": f"volume-{number}", "kind": "host", "target": one["target"]}
+        mount["source"] = one.get("source") or volume(one["name"])
+        if one.get("read_only"):
+            mount["readOnly"] = True
+        if "propagation" in one:
+            mount["propagation"] = one["propagation"]
+        if fill and "name" in one and not one.get("no_copy"):
+            mount["fill"] = True
+        mounts.append(mount)
+    return mounts
 
 
 def _host_name(spec: Spec, container_id: str) -> str:
@@ -442,6 +499,7 @@ def _sandbox(spec: Spec, container_id: str, host_name: str) -> SandboxRequest:
         on_exit="halt",
         annotation={ANNOTATION: container_id},
         net=_parts(setting(spec, "network")),
+        net_name=names_on_networks(spec, container_id),
         hostname="" if spec.get("uts") == _HOST else host_name,
         pid="parent" if spec.get("pid") == _HOST else "private",
         uts="parent" if spec.get("uts") == _HOST else "private",
@@ -453,7 +511,19 @@ def _sandbox(spec: Spec, container_id: str, host_name: str) -> SandboxRequest:
     )
 
 
-def _app(spec: Spec, image_id: str, host_name: str, volume: Callable[[str], str]) -> AppRequest:
+def names_on_networks(spec: Spec, container_id: str) -> list[str]:
+    """Return the names by which other containers find this one: its name, short id and aliases.
+
+    A name of a container that is no host name is left out.
+    """
+    if networks_of(spec) in WITHOUT_NAMES:
+        return []
+    name = spec.get("name") or ""
+    own = [name] if resolver.is_pod_name(name) else []
+    return list(dict.fromkeys([*own, container_id[:_SHORT], *spec.get("network_aliases", ())]))
+
+
+def _app(spec: Spec, image_id: str, host_name: str) -> AppRequest:
     user, _, group = str(spec.get("user") or "").partition(":")
     program, arguments = _program(spec)
     app = AppRequest(
@@ -468,16 +538,6 @@ def _app(spec: Spec, image_id: str, host_name: str, volume: Callable[[str], str]
         caps_retain=_capabilities(spec),
         seccomp=_NO_FILTER if spec.get("seccomp") == UNCONFINED else None,
         cpu=round(spec["cpus"] * 1000) if "cpus" in spec else None,
-        mnt_volume=[
-            {
-                "name": f"volume-{number}",
-                "kind": "host",
-                "source": one.get("source") or volume(one["name"]),
-                "target": one["target"],
-                **({"readOnly": True} if one.get("read_only") else {}),
-            }
-            for number, one in enumerate(spec.get("volumes") or ())
-        ],
         **{field: spec[member] for member, field in _UNCHANGED.items() if member in spec},
     )
     if spec.get("tty"):

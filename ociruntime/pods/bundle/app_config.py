@@ -258,16 +258,7 @@ def _mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
     ]
     if _is_privileged(entry["app"].get("isolators", []), facts):
         made = [_writable(one) if one["destination"].startswith("/sys") else one for one in made]
-    volumes = {volume["name"]: volume for volume in manifest.get("volumes", [])}
-    points = {point["path"]: point for point in entry["app"].get("mountPoints", [])}
-    wanted = []
-    for mount in entry.get("mounts", []):
-        volume = volumes.get(mount["volume"])
-        if volume is None:
-            message = f'app "{entry["name"]}": mount: unknown volume "{mount["volume"]}"'
-            raise PodError(message)
-        wanted.append(_volume_mount(mount, volume, points.get(mount["path"], {}), facts))
-    wanted += tmpfs
+    wanted = volume_mounts(manifest, entry, facts) + tmpfs
     if facts.private_users:
         wanted += [
             _mount(one["path"], "bind", one["source"], ["bind", "rprivate"])
@@ -280,6 +271,21 @@ def _mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
             options = ["bind", "rprivate"]
             made.append(_mount(destination, "bind", source, options))
     return made + wanted
+
+
+def volume_mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
+    """Return the mounts of an app's volumes, sorted by depth.  Raises PodError."""
+    volumes = {volume["name"]: volume for volume in manifest.get("volumes", [])}
+    points = {point["path"]: point for point in entry["app"].get("mountPoints", [])}
+    wanted = []
+    for mount in entry.get("mounts", []):
+        volume = volumes.get(mount["volume"])
+        if volume is None:
+            message = f'app "{entry["name"]}": mount: unknown volume "{mount["volume"]}"'
+            raise PodError(message)
+        wanted.append(_volume_mount(mount, volume, points.get(mount["path"], {}), facts))
+    wanted.sort(key=lambda mount: mount["destination"].count("/"))
+    return wanted
 
 
 def _writable(mount: Json) -> Json:
@@ -318,7 +324,8 @@ def _volume_mount(mount: Json, volume: Json, point: Json, facts: AppFacts) -> Js
     read_only = volume.get("readOnly")
     if read_only is None:
         read_only = mount.get("readOnly", point.get("readOnly", False))
-    options = ["rbind" if recursive else "bind", "rprivate" if recursive else "private"]
+    propagation = volume.get("propagation") or ("rprivate" if recursive else "private")
+    options = ["rbind" if recursive else "bind", propagation]
     options.append("ro" if read_only else "rw")
     return _mount(mount["path"], "bind", facts.volumes[name], options)
 

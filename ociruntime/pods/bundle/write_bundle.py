@@ -142,9 +142,10 @@ def _make_reachable(facts: AppFacts, app_name: str) -> None:
 def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tuple[str, str]]:
     """Return (source, destination) of the bind mounts of the pod's hostname, resolv.conf and hosts.
 
-    An image's own /etc/hosts is kept if the pod has no entries for it.
+    An image's own /etc/hosts is kept if the pod has neither entries for it nor names on a network.
     """
     from ociruntime.base.inside import open_inside
+    from ociruntime.pods.bundle.pod_network import has_names
 
     hosts = settings.get("hosts") or {}
     binds = [
@@ -158,7 +159,8 @@ def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tup
     try:
         if not hosts.get("entries") and hosts.get("mode") != "host":
             os.close(open_inside(root, "etc/hosts", os.O_PATH))
-            return binds
+            if not has_names(pod_path):
+                return binds
     except OSError:
         pass  # the image does not have one
     finally:

@@ -95,7 +95,9 @@ def prepared(context: Context, wanted: PodRequest, *, runs: bool) -> Pod:
 
 def check_networks(context: Context, networks: list[tuple[str, str]]) -> None:
     """Check that the networks exist, before anything is created.  Raises NetworkError."""
-    directories = net_directories(context.user_config, context.local_config, context.system_config)
+    directories = net_directories(
+        context.user_config, context.local_config, context.system_config, context.directory
+    )
     choice.check(networks, directories)
 
 

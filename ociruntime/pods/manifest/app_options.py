@@ -140,6 +140,16 @@ RUN_OPTIONS = (
         ),
     ),
     Option(
+        "net-name",
+        "name of the pod on its networks",
+        "NAME",
+        kind="list",
+        details=(
+            "On networks with names, such as those of `ocictl network create`, pods find each "
+            "other by their hostnames and these names. The default is the names of the apps."
+        ),
+    ),
+    Option(
         "dns",
         "set a DNS server; or host, none",
         "IP",

@@ -39,8 +39,8 @@ STREAM_DEFAULTS = {"stdin": "null", "stdout": "log", "stderr": "log"}
 class Draft:
     """A manifest under construction, and what ``prepare`` needs besides.
 
-    ``implicit`` lists (volume, app, path in the app's image) of empty volumes that are initialised
-    with the image's files; ``warnings`` are lines for the user.
+    ``implicit`` lists (volume, app, path in the app's image) of volumes that are initialised with
+    the image's files if they are empty; ``warnings`` are lines for the user.
     """
 
     __slots__ = ("implicit", "manifest", "warnings")

@@ -75,6 +75,7 @@ _FLY_MOUNTS: tuple[Mount, ...] = (
 _FLY_IGNORES = (
     *(
         "net",
+        "net-name",
         "hostname",
         "ipc",
         "pid",

@@ -145,6 +145,23 @@ def networks(where: str, value: list[str]) -> None:
     choice.parse(value, where)
 
 
+def network_name(where: str, value: Any) -> None:  # noqa: ANN401
+    """Check that the value can be a name of a pod on its networks."""
+    nonempty(where, value)
+    if not resolver.is_pod_name(value):
+        hint = (
+            f"letters, digits, dashes and dots, at most {resolver.LONGEST_POD_NAME}, not localhost"
+        )
+        raise BadRequest(where, f'invalid name "{value}" on networks', hint)
+
+
+def network_names(where: str, value: list[str]) -> None:
+    """Check that the values can be names of a pod on its networks."""
+    list_of(nonempty)(where, value)
+    for name in value:
+        network_name(where, name)
+
+
 def name_servers(where: str, value: list[str]) -> None:
     """Check that the values are addresses of name servers, or just ``host`` or ``none``."""
     list_of(string)(where, value)
@@ -299,6 +316,7 @@ class PodRequest(BaseRequest):
     store_only: bool = _flag()
     no_store: bool = _flag()
     net: list[str] = _setting(networks, _networks, list)
+    net_name: list[str] = _setting(network_names, _words, list)
     dns: list[str] = _setting(name_servers, _words, list)
     dns_search: list[str] = _setting(list_of(string), default=list)
     dns_opt: list[str] = _setting(list_of(string), default=list)

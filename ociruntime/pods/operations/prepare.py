@@ -22,6 +22,7 @@ from ociruntime.images.model.progress import Progress
 from ociruntime.images.model.settings import Settings
 from ociruntime.images.store.store import Store
 from ociruntime.pods.bundle.copy_files import PrivateUsers, copy_metadata, copy_tree
+from ociruntime.pods.bundle.filled_volume import fill
 from ociruntime.pods.bundle.host_devices import check_source
 from ociruntime.pods.bundle.users import account
 from ociruntime.pods.manifest import build as manifest
@@ -332,17 +333,20 @@ def make_volumes(
     """Create the directories of the pod's volumes of kind ``empty``, unless they exist.
 
     ``roots`` maps names of apps to the root directories of their images, from which volumes are
-    initialised.  Raises HostError, ImageError, OSError.
+    initialised, also those of the host that ``draft.implicit`` lists.  Raises HostError,
+    ImageError, OSError.
     """
     users = _private_users(settings)
     shift = users[0] if users else 0
     origins = {volume: (app, directory) for volume, app, directory in draft.implicit}
     for volume in draft.manifest["volumes"]:
         target = f"{path}/volumes/{volume['name']}"
+        origin = origins.get(volume["name"])
+        if volume["kind"] == "host" and origin:
+            fill(volume["source"], roots[origin[0]], origin[1], users, budget)
         if volume["kind"] != "empty" or os.path.isdir(target):
             continue
         os.mkdir(target, 0o700)
-        origin = origins.get(volume["name"])
         if origin and _copied(origin, roots, target, users, budget):
             continue
         os.chown(target, volume.get("uid", 0) + shift, volume.get("gid", 0) + shift)

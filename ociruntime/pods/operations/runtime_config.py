@@ -1,8 +1,8 @@
 """A pod's settings besides its manifest: the file ``runtime-config`` in its directory.
 
-    {"flavor", "runtime", "mutable", "on_failure", "net": [[name, arguments]], "dns", "hosts",
-     "hostname", "domainname", "ipc", "pid", "uts", "shm_size", "interactive",
-     "insecure": [...], "overlay",
+    {"flavor", "runtime", "mutable", "on_failure", "on_exit", "net": [[name, arguments]],
+     "net_names": [...], "dns", "hosts", "hostname", "domainname", "ipc", "pid", "uts",
+     "shm_size", "interactive", "insecure": [...], "overlay",
      "private_users", "debug", "directory", "local_config", "user_config", "system_config",
      "kvm_kernel"}
 
@@ -85,6 +85,7 @@ def run_settings(request: PodRequest, uuid: str, flavour: str) -> dict[str, Any]
     shares_name = request.uts == "parent"
     return {
         "net": [list(network) for network in networks],
+        "net_names": request.net_name,
         "dns": dns,
         "hosts": hosts,
         "hostname": request.hostname or (os.uname().nodename if shares_name else f"ocipod-{uuid}"),

@@ -199,6 +199,8 @@ def _draft_app(
         check_owners(draft.manifest["volumes"], settings["private_users"]["count"])
     entry = add_app(draft, app, image, [], {}, {})
     check_devices(entry)
+    filled = [one for one in app.mnt_volume if one.get("fill")]
+    draft.implicit += [(one["name"], str(entry["name"]), one["target"]) for one in filled]
     if image.has_healthcheck:
         entry["image"]["healthcheck"] = True  # ocid warns of it
     for warning in draft.warnings:
@@ -239,7 +241,8 @@ def _add_volumes(manifest: dict[str, Any], app: AppRequest) -> list[dict[str, An
     where = app.where("mnt_volume")
     mounts = []
     for one in app.mnt_volume:
-        made = with_clean_source({key: value for key, value in one.items() if key != "target"})
+        settings = {key: value for key, value in one.items() if key not in ("target", "fill")}
+        made = with_clean_source(settings)
         name = made["name"]
         if made["kind"] == "host" and not os.path.exists(made["source"]):
             raise UsageError(f"{where}: {made['source']}: no such file or directory on this host")

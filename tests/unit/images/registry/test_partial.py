@@ -13,8 +13,8 @@ import pytest
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.model.image import Descriptor
 from ociruntime.images.model.progress import silent
+from ociruntime.images.registry.downloads import Downloads
 from ociruntime.images.registry.http_client import HttpClient
-from ociruntime.images.registry.image import Downloads
 from ociruntime.images.registry.partial import Download, remove_stale
 from ociruntime.images.registry.registry import Registry as Client
 from ociruntime.images.registry.sources import Sources
@@ -42,26 +42,26 @@ def download(directory: Path, sources: Sources, size: int) -> Download:
 def test_a_shared_file_is_not_changed(tmp_path: Path, sources: Sources, size: int) -> None:
     """A manifest that gives the blob another size does not reach what the store has of it."""
     with download(tmp_path / "partial", sources, len(CONTENT)) as one:
-        one.complete(silent, "")
+        one.complete()
         os.link(one.path, tmp_path / "blob")
     with download(tmp_path / "partial", sources, size) as other, pytest.raises(ImageError):
-        other.complete(silent, "")
+        other.complete()
     assert (tmp_path / "blob").read_bytes() == CONTENT
 
 
 def test_a_whole_shared_file_need_not_come_again(tmp_path: Path, sources: Sources) -> None:
     with download(tmp_path / "partial", sources, len(CONTENT)) as one:
-        one.complete(silent, "")
+        one.complete()
         os.link(one.path, tmp_path / "blob")
     with download(tmp_path / "partial", sources, len(CONTENT)) as other:
         assert other.resumed == len(CONTENT)
-        other.complete(silent, "")
+        other.complete()
         assert os.path.samefile(other.path, tmp_path / "blob")
 
 
 def test_stale_ones_go_unless_they_are_in_use(tmp_path: Path, sources: Sources) -> None:
     with download(tmp_path / "partial", sources, len(CONTENT)) as one:
-        one.complete(silent, "")
+        one.complete()
         assert remove_stale(str(tmp_path / "partial"), 0) == (0, 0)
     assert remove_stale(str(tmp_path / "partial"), 3600) == (0, 0)
     assert remove_stale(str(tmp_path / "partial"), 0) == (1, len(CONTENT))
@@ -72,7 +72,7 @@ def test_a_size_that_the_registry_does_not_have(tmp_path: Path, sources: Sources
     wanted = len(CONTENT) + 5
     words = f"size mismatch: expected {wanted} bytes, got {len(CONTENT)} from http://127"
     with download(tmp_path, sources, wanted) as one, pytest.raises(ImageError, match=words):
-        one.complete(silent, "")
+        one.complete()
 
 
 def test_no_place_for_it(tmp_path: Path, sources: Sources) -> None:
@@ -86,7 +86,7 @@ def test_no_place_for_it(tmp_path: Path, sources: Sources) -> None:
         file_size_limit.limited(4096),
         pytest.raises(HostError, match=words),
     ):
-        other.complete(silent, "")
+        other.complete()
 
 
 @pytest.mark.timeout(20)
@@ -97,7 +97,7 @@ def test_a_download_that_takes_too_long(tmp_path: Path, sources: Sources) -> Non
     with shared.open("rb") as dripping:
         fcntl.flock(dripping, fcntl.LOCK_EX)
         with Download(str(tmp_path), sources, Descriptor("", DIGEST, len(CONTENT)), 0.1) as one:
-            one.complete(silent, "")
+            one.complete()
             assert Path(one.path).read_bytes() == CONTENT
             assert one.resumed == 0
             assert remove_stale(str(tmp_path), 0) == (0, 0)

@@ -160,14 +160,62 @@ def test_the_environment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "mount"),
+    [
+        (("-v", "/data"), {"target": "/data"}),
+        (("-v", "a:/b:nocopy,ro"), {"name": "a", "no_copy": True, "read_only": True}),
+        (("-v", "a:/b:Z"), {"name": "a"}),
+        (("-v", "/a:/b:rslave"), {"source": "/a", "propagation": "rslave"}),
+        (("--mount", "target=/b"), {}),
+        (("--mount", "type=volume,dst=/b,volume-nocopy"), {"no_copy": True}),
+        (("--mount", "src=a,destination=/b,volume-nocopy=false,ro=0"), {"name": "a"}),
+        (
+            ("--mount", "src=/a,dst=/b,bind-propagation=slave"),
+            {"source": "/a", "propagation": "slave"},
+        ),
+        (("--mount", '"src=/a,1",dst=/b,readonly=1'), {"source": "/a,1", "read_only": True}),
+    ],
+)
+def test_mounts(words: tuple[str, str], mount: dict[str, object]) -> None:
+    (found,) = asked(*words, "x")["volumes"]
+    assert found == {"target": "/b", "read_only": False, **mount}
+
+
+def test_volumes_of_others() -> None:
+    assert asked("--volumes-from", "web", "--volumes-from=db:ro", "x")["volumes_from"] == [
+        {"container": "web", "read_only": False},
+        {"container": "db", "read_only": True},
+    ]
+
+
+@pytest.mark.parametrize(
     ("words", "told"),
     [
         (("-e", "=1"), '"=1" has no name'),
-        (("-v", "/srv"), '--volume: invalid volume "/srv"'),
+        (("-v", "srv"), 'volume target "srv": must be an absolute path'),
+        (("-v", ""), '--volume: invalid volume ""'),
+        (("-v", ":/a"), '--volume: invalid volume ":/a"'),
+        (("-v", "a:"), '--volume: invalid volume "a:"'),
+        (("-v", "/data:ro"), 'volume target "ro": must be an absolute path'),
+        (("-v", "a:/b:ro,rw"), '--volume: invalid volume "a:/b:ro,rw"'),
+        (("-v", "/a:/b:rslave,private"), "--volume: invalid volume"),
+        (("-v", "/a:/b:nocopy"), "nocopy does not apply to a directory of the host"),
+        (("-v", "/a:/b:rshared"), "cannot propagate to the host"),
+        (("--mount", "src=/a,dst=/b,bind-propagation=shared"), "cannot propagate to the host"),
+        (("-v", "a:/b:rslave"), "propagation applies only to a directory of the host"),
         (("-v", "/a:/b:x"), '--volume: invalid volume "/a:/b:x"'),
         (("-v", "/a:b"), 'volume target "b": must be an absolute path'),
         (("--mount", "source=/a"), "source or target is missing"),
         (("--mount", "from=/a"), '--mount: unknown key "from"'),
+        (("--mount", "type=npipe,target=/b"), '--mount: unknown type "npipe"'),
+        (("--mount", "type=bind,target=/b"), "source or target is missing"),
+        (("--mount", "type=volume,source=a"), "source or target is missing"),
+        (("--mount", "type=bind,src=/a,dst=/b,volume-nocopy"), 'not apply to type "bind"'),
+        (("--mount", "src=a,dst=/b,bind-propagation=slave"), 'not apply to type "volume"'),
+        (("--mount", "src=/a,dst=/b,ro=maybe"), 'readonly: must be true or false, not "maybe"'),
+        (("--mount", 'src="/a'), "--mount"),
+        (("--volumes-from", ":ro"), '--volumes-from: invalid value ":ro"'),
+        (("--volumes-from", "web:nocopy"), '--volumes-from: invalid value "web:nocopy"'),
         (("--mount", "type=volume,source=/a,target=/b"), 'type "volume" for source "/a"'),
         (("-p", "80:x"), '--publish: invalid port "80:x"'),
         (("-p", "0:80"), "--publish"),

@@ -145,7 +145,7 @@ def test_a_store(tmp_path: Path) -> None:
     store.open()
     with pytest.raises(ManagerError, match="another ocid is using it"):
         RecordStore(str(tmp_path)).open()
-    store.begin(ID)
+    store.begin(ID, ["v"])
     assert store.has(ID, "creating")
     store.save(record())
     assert store.load(ID) == record()
@@ -168,7 +168,7 @@ def test_a_record_of_another_container(tmp_path: Path) -> None:
     store = RecordStore(str(tmp_path))
     store.open()
     other = "cd" * 32
-    store.begin(other)
+    store.begin(other, [])
     (tmp_path / "containers" / other / "container.state").write_bytes(to_text(record()))
     with pytest.raises(ManagerError, match=f"the record of another container, {ID}"):
         store.load(other)

@@ -85,7 +85,20 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"working_dir": "tmp"}, 'working_dir: "tmp" is not an absolute path'),
     ({"volumes": [1]}, "volumes[0]: must be an object"),
     ({"volumes": [{"source": "/x"}]}, "volumes[0].target: required"),
-    ({"volumes": [{"target": "/x"}]}, "volumes[0]: either source or name is required"),
+    (
+        {"volumes": [{"source": "/", "name": "a", "target": "/x"}]},
+        "volumes[0]: source and name are mutually exclusive",
+    ),
+    ({"volumes": [{"target": "/x", "anonymous": True}]}, "volumes[0].anonymous: unknown member"),
+    ({"volumes": [{"source": "/", "target": "/x", "no_copy": True}]}, "volumes[0].no_copy: "),
+    ({"volumes": [{"name": "a", "target": "/x", "propagation": "slave"}]}, "only for directories"),
+    (
+        {"volumes": [{"source": "/", "target": "/x", "propagation": "rshared"}]},
+        "volumes[0].propagation: rshared: mounts made in a container cannot propagate",
+    ),
+    ({"volumes": [{"source": "/", "target": "/x", "propagation": "x"}]}, "unknown value"),
+    ({"volumes_from": ["web"]}, "volumes_from[0]: must be an object"),
+    ({"volumes_from": [{"read_only": True}]}, "volumes_from[0].container: required"),
     (
         {"volumes": [{"source": "/x", "target": "/y", "mode": "z"}]},
         "volumes[0].mode: unknown member",
@@ -224,6 +237,12 @@ def test_the_least() -> None:
     assert add() == {"environment": {}}
 
 
+def test_names_on_networks() -> None:
+    found = sandbox(network="a,b", name="web", network_aliases=["www", "web"])
+    assert found["net_name"] == ["web", "abababababab", "www"]
+    assert sandbox(network="a", name="not..a.host")["net_name"] == ["abababababab"]
+
+
 def test_of_the_pod() -> None:
     ports = [
         {"host_port": 8080, "port": 80},
@@ -232,6 +251,7 @@ def test_of_the_pod() -> None:
     found = sandbox(network="lan", hostname="web", dns=["9.9.9.9", "1.1.1.1"], ports=ports)
     assert found == {
         "net": ["lan"],
+        "net_name": ["abababababab"],
         "hostname": "web",
         "dns": ["9.9.9.9", "1.1.1.1"],
         "port": [
@@ -257,6 +277,8 @@ def test_of_the_app() -> None:
     volumes = [
         {"source": "/srv", "target": "/data, old", "read_only": True},
         {"name": "db", "target": "/db"},
+        {"name": "web", "target": "/web", "no_copy": True},
+        {"source": "/", "target": "/host", "propagation": "rslave"},
     ]
     found = add(
         env={"A": "1=2", "B": ""},
@@ -271,7 +293,12 @@ def test_of_the_app() -> None:
         stdin=True,
     )
     own: dict[str, Any] = {"name": "volume-0", "kind": "host", "source": "/srv"}
-    named = {"name": "volume-1", "kind": "host", "source": "/volumes/db", "target": "/db"}
+    mounted = [
+        own | {"target": "/data, old", "readOnly": True},
+        own | {"name": "volume-1", "source": "/volumes/db", "target": "/db"},
+        own | {"name": "volume-2", "source": "/volumes/web", "target": "/web"},
+        own | {"name": "volume-3", "source": "/", "target": "/host", "propagation": "rslave"},
+    ]
     assert found == {
         "environment": {"A": "1=2", "B": ""},
         "working_dir": "/srv",
@@ -283,8 +310,12 @@ def test_of_the_app() -> None:
         "group": "8",
         "stdin": "stream",
         "readonly_rootfs": True,
-        "mnt_volume": [own | {"target": "/data, old", "readOnly": True}, named],
+        "mnt_volume": mounted,
     }
+    # Only when the container is created.
+    spec = IMAGE | {"volumes": volumes}
+    pod = pod_request(spec, ID, "sha256:1", lambda name: f"/volumes/{name}", fill=True)
+    assert [one.get("fill") for one in pod.apps[0].mnt_volume] == [None, True, None, None]
     terminal = {"stdin": "tty", "stdout": "tty", "stderr": "tty"}
     assert add(tty=True, stdin=True) == {"environment": {}, **terminal}
 
@@ -362,9 +393,14 @@ def test_capabilities_of_the_privileged() -> None:
 
 
 def test_fetching() -> None:
-    assert fetch_args(IMAGE) == ["fetch", "--full", "--pull-policy=new", "busybox"]
+    assert fetch_args(IMAGE) == ["fetch", "--format=json", "--pull-policy=new", "busybox"]
     assert fetch_args(IMAGE | {"pull_policy": "always"})[2] == "--pull-policy=update"
-    assert fetch_args({"rootfs": "/r"}) == ["fetch", "--full", "--pull-policy=update", "dir:/r"]
+    assert fetch_args({"rootfs": "/r"}) == [
+        "fetch",
+        "--format=json",
+        "--pull-policy=update",
+        "dir:/r",
+    ]
     chosen = fetch_args(IMAGE | {"platform": "linux/arm64"})
     assert chosen == [*fetch_args(IMAGE)[:3], "--platform=linux/arm64", "busybox"]
     assert stored_args(IMAGE | {"platform": "linux/arm64"})[3] == "--platform=linux/arm64"

@@ -58,6 +58,13 @@ APPS: tuple[tuple[str, Any], ...] = (
         "--mnt-volume=name=v,kind=host,source=/s,target=/t",
         [{"name": "v", "kind": "host", "source": "/s", "target": "/t"}],
     ),
+    (
+        "--mnt-volume=name=v,kind=host,source=/s,target=/t,fill=true,propagation=slave",
+        [
+            {"name": "v", "kind": "host", "source": "/s", "target": "/t"}
+            | {"fill": True, "propagation": "slave"}
+        ],
+    ),
     ("--readonly-rootfs", True),
     ("--stop-signal=quit", "quit"),
     ("--ulimit=nofile=1024:-1", [{"name": "nofile", "soft": 1024, "hard": -1}]),
@@ -153,6 +160,16 @@ WRONG: tuple[tuple[str, Any, str], ...] = (
         "mnt_volume",
         [{"name": "v", "kind": "empty", "uid": -1, "target": "/t"}],
         "mnt_volume[0].uid: ",
+    ),
+    (
+        "mnt_volume",
+        [{"name": "v", "kind": "empty", "target": "/t", "fill": True}],
+        "mnt_volume[0].fill: unknown member",
+    ),
+    (
+        "mnt_volume",
+        [{"name": "v", "kind": "host", "source": "/", "target": "/t", "propagation": "shared"}],
+        "mnt_volume[0].propagation: unknown value",
     ),
     ("stop_signal", "SIGNOTHING", "stop_signal: "),
     ("ulimit", [{"name": "files", "soft": 1, "hard": 1}], 'ulimit[0].name: unknown value "files"'),

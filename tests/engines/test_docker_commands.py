@@ -1,0 +1,74 @@
+"""``ocictl`` beside docker: the same lines, the same status and the same output."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.engines.docker import Docker
+from tests.engines.image import NAME
+from tests.engines.transcript import ALWAYS_ANOTHER
+from tests.support import docker_commands, leaks, processes
+from tests.support.daemon import Daemon
+from tests.support.ocipod import after
+from tests.support.runtime import Result
+
+MAIN = "trap 'exit 0' TERM; echo ready; while :; do sleep 0.1; done"
+# Commands whose status a script reads; of the others it counts only whether they have failed.
+_STATUSES = ("run", "exec")
+
+
+@pytest.fixture
+def ocid(work: Path, docker: Docker) -> Iterator[Daemon]:
+    """``ocid`` with docker's image; fails if its containers leave anything on the host."""
+    daemon = Daemon(work)
+    mounts = leaks.mount_table()
+    running = frozenset(processes.descendants())
+    try:
+        daemon.start()
+        daemon.ctl("load", "--input", str(docker.home / "box.tar")).ok()
+        yield daemon
+    finally:
+        daemon.finish()
+        found = after(daemon.pods, lambda: daemon.pods.left(mounts, running))
+    assert not found
+
+
+def answers(command: Callable[..., Result], work: Path) -> list[str]:
+    """Each line with its status and what was printed, without what differs each time."""
+    lines = []
+    for line in [line for script in docker_commands.SAME.values() for line in script]:
+        words = []
+        for word in shlex.split(line.lstrip("?~ ")):
+            words += ["sh", "-c", MAIN] if word == "MAIN" else [word.replace("IMAGE", NAME)]
+        words = [word.replace("WORK", str(work)) for word in words]
+        if words[0] in ("run", "create"):
+            words.insert(1, "--network=none")
+        if line == "logs up":
+            assert processes.until(lambda: command("logs", "up").out != "", 30)
+        result = command(*words)
+        status: object = result.status
+        if words[0] not in _STATUSES:
+            status = "success" if result.status == 0 else "failure"
+        if line.startswith("~ "):
+            status = "any"
+        out = result.out
+        for pattern, word in ALWAYS_ANOTHER:
+            out = re.sub(pattern, word, out)
+        lines.append(f"{line} -> {status}\n{out}")
+    return lines
+
+
+def test_the_same_answers(docker: Docker, ocid: Daemon, work: Path) -> None:
+    try:
+        expected = answers(docker, work)
+    finally:
+        docker("volume", "rm", "--force", "data", "v1")
+        docker("rmi", "localhost/other:1")
+    given = answers(ocid.ctl, work)
+    different = [pair for pair in zip(given, expected, strict=True) if pair[0] != pair[1]]
+    assert not different, "\n".join(f"{ours}\nbut docker: {theirs}" for ours, theirs in different)

@@ -1,0 +1,278 @@
+"""docker's most used commands, and what ocictl does with them: the table of docs/docker.md.
+
+``OPTIONS`` are the options of docker's client, version 28.2, without ``--help``; ``NOTES`` say what
+differs.  Which of the options ocictl has is looked up in its own definition of its commands, so the
+page cannot promise more.  ``SAME`` are command lines that both must answer alike.
+"""
+
+from __future__ import annotations
+
+from ociruntime.manager.client.options import PROGRAM
+
+VERSION = "28.2"
+
+# Command -> docker's options.
+OPTIONS: dict[str, str] = {
+    "run": (
+        "add-host annotation attach blkio-weight blkio-weight-device cap-add cap-drop "
+        "cgroup-parent cgroupns cidfile cpu-count cpu-percent cpu-period cpu-quota "
+        "cpu-rt-period cpu-rt-runtime cpu-shares cpus cpuset-cpus cpuset-mems detach "
+        "detach-keys device device-cgroup-rule device-read-bps device-read-iops "
+        "device-write-bps device-write-iops disable-content-trust dns dns-option "
+        "dns-search domainname entrypoint env env-file expose gpus group-add health-cmd "
+        "health-interval health-retries health-start-interval health-start-period "
+        "health-timeout hostname init interactive io-maxbandwidth io-maxiops ip ip6 ipc "
+        "isolation kernel-memory label label-file link link-local-ip log-driver log-opt "
+        "mac-address memory memory-reservation memory-swap memory-swappiness mount name "
+        "network network-alias no-healthcheck oom-kill-disable oom-score-adj pid "
+        "pids-limit platform privileged publish publish-all pull quiet read-only restart "
+        "rm runtime security-opt shm-size sig-proxy stop-signal stop-timeout storage-opt "
+        "sysctl tmpfs tty ulimit use-api-socket user userns uts volume volume-driver "
+        "volumes-from workdir"
+    ),
+    "create": (
+        "add-host annotation attach blkio-weight blkio-weight-device cap-add cap-drop "
+        "cgroup-parent cgroupns cidfile cpu-count cpu-percent cpu-period cpu-quota "
+        "cpu-rt-period cpu-rt-runtime cpu-shares cpus cpuset-cpus cpuset-mems device "
+        "device-cgroup-rule device-read-bps device-read-iops device-write-bps "
+        "device-write-iops disable-content-trust dns dns-option dns-search domainname "
+        "entrypoint env env-file expose gpus group-add health-cmd health-interval "
+        "health-retries health-start-interval health-start-period health-timeout hostname "
+        "init interactive io-maxbandwidth io-maxiops ip ip6 ipc isolation kernel-memory "
+        "label label-file link link-local-ip log-driver log-opt mac-address memory "
+        "memory-reservation memory-swap memory-swappiness mount name network "
+        "network-alias no-healthcheck oom-kill-disable oom-score-adj pid pids-limit "
+        "platform privileged publish publish-all pull quiet read-only restart rm runtime "
+        "security-opt shm-size stop-signal stop-timeout storage-opt sysctl tmpfs tty "
+        "ulimit use-api-socket user userns uts volume volume-driver volumes-from workdir"
+    ),
+    "start": "attach checkpoint checkpoint-dir detach-keys interactive",
+    "stop": "signal timeout",
+    "restart": "signal timeout",
+    "kill": "signal",
+    "pause": "",
+    "unpause": "",
+    "wait": "",
+    "rename": "",
+    "rm": "force link volumes",
+    "update": (
+        "blkio-weight cpu-period cpu-quota cpu-rt-period cpu-rt-runtime cpu-shares cpus "
+        "cpuset-cpus cpuset-mems memory memory-reservation memory-swap pids-limit restart"
+    ),
+    "ps": "all filter format last latest no-trunc quiet size",
+    "inspect": "format size type",
+    "logs": "details follow since tail timestamps until",
+    "events": "filter format since until",
+    "stats": "all format no-stream no-trunc",
+    "top": "",
+    "port": "",
+    "exec": "detach detach-keys env env-file interactive privileged tty user workdir",
+    "attach": "detach-keys no-stdin sig-proxy",
+    "cp": "archive follow-link quiet",
+    "export": "output",
+    "import": "change message platform",
+    "commit": "author change message pause",
+    "diff": "",
+    "images": "all digests filter format no-trunc quiet tree",
+    "pull": "all-tags disable-content-trust platform quiet",
+    "push": "all-tags disable-content-trust platform quiet",
+    "rmi": "force no-prune platform",
+    "tag": "",
+    "history": "format human no-trunc platform quiet",
+    "save": "output platform",
+    "load": "input platform quiet",
+    "build": (
+        "add-host build-arg cache-from cgroup-parent compress cpu-period cpu-quota "
+        "cpu-shares cpuset-cpus cpuset-mems disable-content-trust file force-rm iidfile "
+        "isolation label memory memory-swap network no-cache platform pull quiet rm "
+        "security-opt shm-size squash tag target ulimit"
+    ),
+    "login": "password password-stdin username",
+    "logout": "",
+    "search": "filter format limit no-trunc",
+    "info": "format",
+    "version": "format",
+    "volume create": (
+        "availability driver group label limit-bytes opt required-bytes scope secret "
+        "sharing topology-preferred topology-required type"
+    ),
+    "volume ls": "cluster filter format quiet",
+    "volume inspect": "format",
+    "volume rm": "force",
+    "volume prune": "all filter force",
+    "network create": (
+        "attachable aux-address config-from config-only driver gateway ingress internal "
+        "ip-range ipam-driver ipam-opt ipv4 ipv6 label opt scope subnet"
+    ),
+    "network ls": "filter format no-trunc quiet",
+    "network inspect": "format verbose",
+    "network rm": "force",
+    "network connect": "alias driver-opt gw-priority ip ip6 link link-local-ip",
+    "network disconnect": "force",
+    "network prune": "filter force",
+    "image ls": "all digests filter format no-trunc quiet tree",
+    "image inspect": "format platform",
+    "image rm": "force no-prune platform",
+    "image prune": "all filter force",
+    "container prune": "filter force",
+    "container ls": "all filter format last latest no-trunc quiet size",
+    "system df": "format verbose",
+    "system prune": "all filter force volumes",
+}
+
+# Command of docker -> ocictl's, where the name differs.
+RENAMED = {"container prune": "prune", "container ls": "ps"}
+
+# What differs although the options are the same.
+NOTES: dict[str, str] = {
+    "run": "as `create`; a terminal (`-t`) needs one, as `docker run -it` does",
+    "create": "an image's HEALTHCHECK is not run (a warning says so)",
+    "start": "starting a running container succeeds, as in docker",
+    "wait": "exits with the container's exit code, docker with 0",
+    "update": "a limit can be replaced, but not removed",
+    "ps": "`--format json` is one list of the API's records; `{{json .}}` prints docker's lines",
+    "inspect": "images and volumes, but no networks; the names of the API are found, too",
+    "events": "only of containers; another form of lines, and filters event and container",
+    "stats": "prints once if standard output is no terminal",
+    "top": "columns of the daemon's choice; options of ps are refused",
+    "exec": (
+        "exits with 125 if there is no such container (docker with 1), 127 if there is no such "
+        "program, and 126 if the user or the directory does not exist"
+    ),
+    "cp": "files from a container belong to the caller, unless `--archive` is given",
+    "images": "names are in full (docker.io/library/busybox); SIZE is what the store holds",
+    "pull": "progress is on standard error; the ID on standard output is that of the manifest",
+    "rmi": "prints the given name, not each layer",
+    "save": "one image; an OCI layout, which docker reads",
+    "history": "sizes are those of the stored layers",
+    "login": "`ocid` keeps the credentials for all clients",
+    "info": "other facts",
+    "version": "other lines",
+    "network ls": "shows subnets and containers, not IDs: networks have none",
+    "network inspect": "containers by name, not by ID",
+    "network connect": "refused: `run --network A,B` joins both networks",
+    "network disconnect": "refused: a container leaves its networks when it stops",
+    "system df": "sizes on disk; there is no build cache",
+    "volume ls": "shows the containers of each volume, not a driver",
+    "container prune": "does not ask; also prunes containers that were never started",
+    "container ls": "`ocictl container list` has fixed columns for scripts",
+}
+
+# Why ocictl has no such command.
+ABSENT: dict[str, str] = {
+    "import": "`ocictl run --rootfs DIR`, or `ocictl pull tar:FILE`",
+    "commit": "build images with buildah or docker",
+    "build": "build images with buildah or docker, then `ocictl load` or push to a registry",
+    "push": "push with skopeo or buildah: the daemon holds no credentials for writing",
+    "search": "only Docker Hub answers it",
+    "image prune": "`ocipod image gc`",
+    "system prune": "`ocictl prune`, `ocictl volume prune` and `ocipod image gc`",
+}
+
+# Command -> lines that both programs must answer with the same status and the same output.  IMAGE
+# is an image with a shell, MAIN a program that ends at SIGTERM.  ``?`` begins a line that fails,
+# ``~`` one whose status may differ.
+SAME: dict[str, tuple[str, ...]] = {
+    "create": ("create --name one IMAGE sh -c 'exit 3'",),
+    "start": ("start one", "? start nope"),
+    "wait": ("~ wait one",),
+    "ps": (
+        "ps --all --format {{.Names}}",
+        "ps --quiet",
+        "ps -a --filter name=one --format '{{.Names}} {{.State}}'",
+        "ps -a --filter exited=3 --format {{.Names}}",
+        "ps -a --filter status=exited --format {{.Names}}",
+        "ps -a --format 'table {{.Names}}\\t{{.State}}'",
+        "ps -l --format {{.Names}}",
+    ),
+    "inspect": (
+        "inspect -f '{{.State.Status}} {{.State.ExitCode}} {{.State.Running}}' one",
+        "inspect -f '{{.Name}} {{.Path}} {{json .Args}}' one",
+        "inspect -f '{{.Config.Cmd}} {{.Config.Entrypoint}} {{.Config.Tty}}' one",
+        "inspect -f '{{.HostConfig.RestartPolicy.Name}} {{.HostConfig.Memory}}' one",
+        "inspect -f '{{range .Mounts}}{{.Source}}{{else}}none{{end}}' one",
+        "? inspect nope",
+    ),
+    "rename": ("rename one two", "inspect -f {{.Name}} two", "? rename nope three"),
+    "rm": ("rm two", "? rm two", "ps --all --quiet"),
+    "run": (
+        "run --rm IMAGE echo hello",
+        "? run --rm IMAGE sh -c 'exit 4'",
+        "run --rm -e A=1 -w /tmp IMAGE sh -c 'echo $A; pwd'",
+        "run --rm -u 7:8 IMAGE id -u",
+        "run --rm --hostname h1 IMAGE hostname",
+        "? run --rm IMAGE /no/such/program",
+        "run --rm --entrypoint echo IMAGE a b",
+        "run --rm -v data:/data IMAGE sh -c 'echo kept >/data/file'",
+        "run --rm -v data:/data:ro IMAGE cat /data/file",
+        "run -d --name up -m 64m --label tier=web IMAGE MAIN",
+        "ps --filter label=tier=web --format '{{.Names}} {{.Label \"tier\"}}'",
+        "inspect -f '{{index .Config.Labels \"tier\"}} {{.HostConfig.Memory}}' up",
+    ),
+    "exec": (
+        "exec up echo inside",
+        "? exec up sh -c 'exit 5'",
+        "exec -e B=2 -w / up sh -c 'echo $B; pwd'",
+        "~ exec nope true",
+    ),
+    "pause": ("pause up", "ps --format {{.State}}", "? pause up"),
+    "unpause": ("unpause up", "? unpause up"),
+    "update": ("update --memory 80m --restart no up", "inspect -f {{.HostConfig.Memory}} up"),
+    "cp": ("exec up sh -c 'echo text >/file'", "cp up:/file WORK/file", "? cp up:/nope WORK/nope"),
+    "logs": ("logs up", "logs --tail 1 up", "? logs nope"),
+    "port": ("port up",),
+    "restart": ("restart -t 5 up",),
+    "stop": ("stop up", "inspect -f {{.State.Status}} up", "stop up"),
+    "kill": ("? kill up", "start up", "kill -s KILL up", "~ wait up"),
+    "volume ls": ("volume ls --quiet", "volume ls --format '{{.Name}} {{.Driver}}'"),
+    "volume create": ("volume create v1", "volume create v1"),
+    "volume inspect": (
+        "volume inspect -f '{{.Name}} {{.Driver}} {{.Scope}}' v1",
+        "? volume inspect nope",
+    ),
+    "volume rm": ("volume rm v1", "? volume rm v1"),
+    "network create": ("network create --subnet 10.89.77.0/24 n1", "? network create n1"),
+    "network ls": ("network ls --filter name=n1 --format '{{.Name}} {{.Driver}}'",),
+    "network inspect": (
+        "network inspect -f '{{.Name}} {{.Driver}} {{.Internal}}' n1",
+        "network inspect -f '{{range .IPAM.Config}}{{.Subnet}} {{.Gateway}}{{end}}' n1",
+        "network inspect -f '{{len .Containers}} {{json .Labels}}' n1",
+        "? network inspect nope",
+    ),
+    "network rm": ("network rm n1", "? network rm n1"),
+    "tag": ("tag IMAGE localhost/other:1",),
+    "rmi": ("? rmi localhost/none",),
+}
+
+
+def ours(command: str) -> str:
+    """Return ocictl's name of a command; "" if it has none."""
+    name = RENAMED.get(command, command)
+    return name if name in PROGRAM.names else ""
+
+
+def known(command: str) -> tuple[list[str], list[str]]:
+    """Return docker's options of a command that ocictl has, and those that it lacks."""
+    name = ours(command)
+    kinds = {option.name: option.kind for option in PROGRAM.command(name).options} if name else {}
+    options = OPTIONS[command].split()
+    here = [option for option in options if kinds.get(option, "refused") != "refused"]
+    return here, [option for option in options if option not in here]
+
+
+def table() -> str:
+    """Return the table of the page."""
+    lines = ["| docker | options that work here | refused | differs |", "|---|---|---|---|"]
+    for command in OPTIONS:
+        here, lacking = known(command)
+        if not ours(command):
+            lines.append(f"| `{command}` | | all | not there: {ABSENT[command]} |")
+            continue
+        name = "" if ours(command) == command else f" (`ocictl {ours(command)}`)"
+        note = NOTES.get(command, "")
+        lines.append(f"| `{command}`{name} | {_words(here)} | {_words(lacking)} | {note} |")
+    return "\n".join(lines) + "\n"
+
+
+def _words(options: list[str]) -> str:
+    return f"`{' '.join(f'--{option}' for option in options)}`" if options else ""
