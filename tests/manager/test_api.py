@@ -42,6 +42,13 @@ GOOD: tuple[tuple[str, str, object, int, tuple[Any, ...]], ...] = (
     ("POST", "/v1/containers/web/pause", None, 200, ("pause", ID)),
     ("POST", "/v1/containers/web/unpause", None, 200, ("unpause", ID)),
     ("POST", "/v1/containers/web/rename", {"name": "db"}, 200, ("rename", ID, "db")),
+    (
+        "POST",
+        "/v1/containers/web/update",
+        {"memory": 1 << 26},
+        200,
+        ("update", ID, {"memory": 1 << 26}),
+    ),
     ("POST", "/v1/containers/prune", None, 200, ("prune",)),
     ("GET", "/v1/info", None, 200, ("list", {})),
 )
@@ -145,7 +152,9 @@ def test_a_body_that_is_too_large(api: Api) -> None:
     assert api("GET", "/v1/ping") == (200, {"ok": True})
 
 
-@pytest.mark.parametrize("path", ["", "/start", "/stop", "/wait", "/rename", "/top", "/stats"])
+@pytest.mark.parametrize(
+    "path", ["", "/start", "/stop", "/wait", "/rename", "/update", "/top", "/stats"]
+)
 def test_no_such_container(api: Api, path: str) -> None:
     method = "GET" if path in ("", "/top", "/stats") else "POST"
     status, code, message = error(api(method, f"/v1/containers/nope{path}", None))

@@ -107,3 +107,25 @@ def test_tables_with_names_of_docker(daemon: Daemon, shell_root: str) -> None:
         daemon.ctl("images", "--format", "{{.Repository}} {{.ID}} {{.Size}}").ok().out.splitlines()
     )
     assert image.startswith("dir:")
+
+
+def test_disk_space(daemon: Daemon, shell_root: str) -> None:
+    up = ["/bin/sleep", "1000"]
+    daemon.run("c1", rootfs=shell_root, command=up, volumes=[{"name": "d", "target": "/d"}])
+    daemon.create("c2", rootfs=shell_root, command=up)
+    (daemon.root / "volumes" / "d" / "file").write_bytes(b"x" * 100_000)
+    daemon.ctl("volume", "create", "unused").ok()
+    # A loop of links must not be followed.
+    (daemon.root / "volumes" / "unused" / "loop").symlink_to("/")
+    (found,) = json.loads(daemon.ctl("system", "df", "--format=json").ok().out)
+    counts = {kind: (one["count"], one["active"]) for kind, one in found.items()}
+    assert counts == {"images": (1, 1), "containers": (2, 1), "volumes": (2, 1)}
+    assert found["images"]["reclaimable"] == 0
+    assert 100_000 <= found["volumes"]["size"] < 1_000_000
+    assert found["volumes"]["reclaimable"] < found["volumes"]["size"]
+    assert 0 < found["containers"]["reclaimable"] < found["containers"]["size"]
+    lines = daemon.ctl("system", "df").ok().out.splitlines()
+    assert lines[0].split() == ["TYPE", "TOTAL", "ACTIVE", "SIZE", "RECLAIMABLE"]
+    assert lines[3].startswith("Local Volumes  2 ")
+    form = "table {{.Type}}\\t{{.TotalCount}}"
+    assert daemon.ctl("system", "df", "--format", form).ok().out.split()[:2] == ["TYPE", "TOTAL"]

@@ -152,6 +152,7 @@ NOTES: dict[str, str] = {
     "network inspect": "containers by name, not by ID",
     "network connect": "refused: `run --network A,B` joins both networks",
     "network disconnect": "refused: a container leaves its networks when it stops",
+    "system df": "sizes on disk; there is no build cache",
     "volume ls": "shows the containers of each volume, not a driver",
     "container prune": "does not ask; also prunes containers that were never started",
     "container ls": "`ocictl container list` has fixed columns for scripts",
@@ -165,7 +166,6 @@ ABSENT: dict[str, str] = {
     "push": "push with skopeo or buildah: the daemon holds no credentials for writing",
     "search": "only Docker Hub answers it",
     "image prune": "`ocipod image gc`",
-    "system df": "`ocipod image list` and `ocictl volume ls`",
     "system prune": "`ocictl prune`, `ocictl volume prune` and `ocipod image gc`",
 }
 

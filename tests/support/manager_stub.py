@@ -110,7 +110,7 @@ class ManagerStub:
 
 
 class ContainerStub:
-    """A container of a ManagerStub, which remembers the requests for it."""
+    """A container of a ManagerStub, which remembers the requests for it; it has no record."""
 
     is_corrupt = True  # there is no pod from which details could be read
 
@@ -140,6 +140,9 @@ class ContainerStub:
 
     async def pause(self, *, paused: bool) -> None:
         self.manager.call("pause" if paused else "unpause", self.id)
+
+    async def update(self, changes: object) -> None:
+        self.manager.call("update", self.id, changes)
 
     async def rename(self, name: str) -> None:
         self.manager.call("rename", self.id, name)

@@ -50,14 +50,15 @@ class Downloads:
 
         def work() -> None:
             try:
-                while waiting and not self._stopped.is_set():
-                    self._add(incoming, *waiting.popleft())
-            except IndexError:
-                ended.put(None)  # another thread has taken the last one
+                while not self._stopped.is_set():
+                    try:
+                        blob, kind = waiting.popleft()
+                    except IndexError:
+                        break
+                    self._add(incoming, blob, kind)
+                ended.put(None)
             except BaseException as failure:  # noqa: BLE001 - raised in the main thread
                 ended.put(failure)
-            else:
-                ended.put(None)
 
         # An interrupted program does not wait for them: a registry may be silent for a minute.
         threads = [
@@ -85,16 +86,19 @@ class Downloads:
         """Download a blob into the import; the exceptions are those of ``add_all``."""
         with self._lock:
             incoming.budget.check_bytes(blob.size)
+        exceeded: list[ImageError] = []  # why the budget refuses bytes
         while True:
             with Download(self.directory, self.sources, blob) as download:
                 # A concurrent download of the blob may have finished while we waited.
                 if incoming.has(blob.digest):
                     return
                 try:
-                    self._complete(incoming, download, kind)
+                    self._complete(incoming, download, kind, exceeded)
                 except RegistryError:
                     raise
                 except ImageError:
+                    if exceeded:
+                        raise
                     download.discard()
                     # An earlier attempt or a mirror may have delivered wrong data: try again.
                     if not download.resumed and not self.sources.give_up():
@@ -103,13 +107,19 @@ class Downloads:
                     incoming.adopt(download.path, blob.digest)
                     return
 
-    def _complete(self, incoming: Incoming, download: Download, kind: str) -> None:
+    def _complete(
+        self, incoming: Incoming, download: Download, kind: str, exceeded: list[ImageError]
+    ) -> None:
         def took(count: int, done: int) -> None:
             """Count bytes before they are written: the limit holds for all downloads together."""
             if self._stopped.is_set():
                 raise RegistryError(f"download blob {download.blob.digest}: another one failed")
-            with self._lock:
-                incoming.budget.take_bytes(count)
+            try:
+                with self._lock:
+                    incoming.budget.take_bytes(count)
+            except ImageError as error:
+                exceeded.append(error)
+                raise
             self._report(kind, done, download.blob.size)
 
         with self._lock:

@@ -30,6 +30,7 @@ from ociruntime.manager.api import (
     pods,
     registries,
     streams,
+    system,
     volumes,
 )
 from ociruntime.manager.api.errors import error_answer, failure_of
@@ -101,6 +102,7 @@ ROUTES: tuple[Route, ...] = (
     *registries.ROUTES,
     *volumes.ROUTES,
     *streams.ROUTES,
+    *system.ROUTES,
     ("GET", "/v1/containers/{ref}/attach", attachments.attach),
     ("GET", "/v1/containers/{ref}/exec", executions.execute),
 )

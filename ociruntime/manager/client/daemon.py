@@ -1,19 +1,20 @@
-"""Commands on the daemon and its pods: ``info``, ``version``, ``pod``."""
+"""Commands on the daemon and its pods: ``info``, ``version``, ``system``, ``pod``."""
 
 from __future__ import annotations
 
 from ociruntime import __version__
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.base.log import plain
-from ociruntime.commandline.formats import ago, tabbed
+from ociruntime.commandline.formats import ago, aligned, tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.progress import amount
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import FAILED, each, print_failure, stop_timeout
 from ociruntime.manager.client.forms import chosen, formatted
 from ociruntime.manager.client.options import FORMAT, NO_LEGEND, QUIET
-from ociruntime.manager.client.template_functions import displayed
+from ociruntime.manager.client.template_functions import Shape, displayed
 
 _TITLES = ["UUID", "STATE", "CREATED", "APPS", "CONTAINER"]
 
@@ -54,6 +55,30 @@ def run_info(connection: Connection, arguments: Arguments) -> int:
     return write("".join(f"{name}: {displayed(value)}\n" for name, value in facts.items()))
 
 
+_SPACE_TITLES = ["TYPE", "TOTAL", "ACTIVE", "SIZE", "RECLAIMABLE"]
+_SPACE_NAMES = {"images": "Images", "containers": "Containers", "volumes": "Local Volumes"}
+
+
+def run_system_df(connection: Connection, arguments: Arguments) -> int:
+    """Print the disk space of images, containers and volumes.  Raises UsageError."""
+    found = connection.get(resource("system", "df"))
+    rows = []
+    for kind, one in found.items():
+        share = f" ({100 * one['reclaimable'] // one['size']}%)" if one["size"] else ""
+        members = {
+            "Type": _SPACE_NAMES.get(kind, kind),
+            "TotalCount": str(one["count"]),
+            "Active": str(one["active"]),
+            "Size": amount(one["size"]),
+            "Reclaimable": f"{amount(one['reclaimable'])}{share}",
+        }
+        rows.append(Shape(members, {"kind": kind, **one}))
+    if form := chosen(arguments):
+        shown = [found] if form == "json" else rows
+        return write(formatted(shown, form, {"TotalCount": "TOTAL"}))
+    return write(aligned([_SPACE_TITLES, *(list(row.values()) for row in rows)], gap=2))
+
+
 def run_version(connection: Connection, arguments: Arguments) -> int:
     """Print the versions of client and daemon; return 1 if there is no daemon.
 
@@ -72,6 +97,13 @@ def run_version(connection: Connection, arguments: Arguments) -> int:
 
 
 COMMANDS = (
+    Command(
+        "system df",
+        "show the disk space that images, containers and volumes use",
+        run_system_df,
+        options=(FORMAT,),
+        details="RECLAIMABLE is the space of what no container uses, or of those that have ended.",
+    ),
     Command(
         "pod ls",
         "list pods, including those of ocipod",

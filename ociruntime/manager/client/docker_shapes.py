@@ -51,7 +51,7 @@ def container(record: Record, image: Record | None = None) -> Shape:
     container's image, None if it was removed.
     """
     spec, details = record["spec"], record.get("details") or {}
-    settings = ((image or {}).get("config") or {}) if not spec.get("rootfs") else {}
+    settings = {} if spec.get("rootfs") else _object(image or {}, "config")
     program, *args = record["command"] or [""]
     image_id = details.get("image_id") or ""
     return Shape(
@@ -75,6 +75,12 @@ def container(record: Record, image: Record | None = None) -> Shape:
         },
         record,
     )
+
+
+def _object(settings: Record, name: str) -> Record:
+    """Return an object of an image's settings; empty if the image has something else there."""
+    value = settings.get(name)
+    return value if isinstance(value, dict) else {}
 
 
 def _state(record: Record) -> Record:
@@ -163,7 +169,7 @@ def _config(record: Record, spec: Record, details: Record, settings: Record) -> 
     if entrypoint is None:
         entrypoint = settings.get("Entrypoint")
         command = command or settings.get("Cmd")
-    exposed = {*(settings.get("ExposedPorts") or ()), *map(_port, record["ports"])}
+    exposed = {*_object(settings, "ExposedPorts"), *map(_port, record["ports"])}
     tty, stdin = bool(spec.get("tty")), bool(spec.get("stdin"))
     return {
         "Hostname": details.get("hostname") or spec.get("hostname") or record["id"][:_SHORT_ID],
@@ -179,11 +185,11 @@ def _config(record: Record, spec: Record, details: Record, settings: Record) -> 
         "Env": details.get("env") or [],
         "Cmd": command or Null(),
         "Image": record["image"] or record["rootfs"] or "",
-        "Volumes": Keys({path: {} for path in settings.get("Volumes") or ()}) or None,
+        "Volumes": Keys({path: {} for path in _object(settings, "Volumes")}) or None,
         "WorkingDir": details.get("working_dir") or spec.get("working_dir") or "",
         "Entrypoint": entrypoint or Null(),
         "OnBuild": Null(),
-        "Labels": Keys({**(settings.get("Labels") or {}), **record["labels"]}),
+        "Labels": Keys({**_object(settings, "Labels"), **record["labels"]}),
         "StopSignal": record["stop_signal"],
         "StopTimeout": int(record["stop_timeout"]),
     }
@@ -192,7 +198,7 @@ def _config(record: Record, spec: Record, details: Record, settings: Record) -> 
 def _network_settings(record: Record, details: Record, settings: Record) -> Record:
     active = record["status"] in _ACTIVE
     ports = _bindings(record["ports"], address=_ALL) if active else Keys()
-    for exposed in settings.get("ExposedPorts") or ():
+    for exposed in _object(settings, "ExposedPorts"):
         if active:
             ports.setdefault(exposed, None)
     networks = Keys({name: _network(one) for name, one in (details.get("networks") or {}).items()})
@@ -217,7 +223,7 @@ def _network(one: Record) -> Record:
 
 def image(details: Record) -> Shape:
     """Return an image as ``docker image inspect`` shows it."""
-    settings = details["config"]
+    settings = _object(details, "config")
     free = {
         name: Keys(settings[name])
         for name in ("Labels", "ExposedPorts", "Volumes")

@@ -95,7 +95,7 @@ GROUPS: Groups = {
         "images": ("images", "pull", "rmi", "image ls", "image pull", "image rm"),
         "login": ("login", "logout"),
         "image_files": ("image inspect", "history", "tag", "save", "load"),
-        "daemon": ("pod ls", "pod stop", "pod rm", "info", "version"),
+        "daemon": ("pod ls", "pod stop", "pod rm", "info", "version", "system df"),
     },
     "strict commands for scripts, with fixed columns": {
         "strict": (

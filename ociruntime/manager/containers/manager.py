@@ -169,6 +169,11 @@ class Manager:
     def _drop(self, container: Container) -> None:
         self._containers.pop(container.id, None)
 
+    @property
+    def containers(self) -> list[Container]:
+        """All containers."""
+        return [*self._containers.values()]
+
     def find(self, ref: str) -> Container:
         """Return the container that ``ref`` means: its id, an unambiguous prefix, or its name.
 
@@ -292,6 +297,10 @@ class Manager:
             removed.append(container.id)
             freed += size
         return removed, freed
+
+    def size(self, container: Container) -> int:
+        """Return the bytes on disk of a container's files; 0 if they cannot be read."""
+        return 0 if container.is_corrupt else self._measured(container, PodHandle.size)
 
     def _measured(self, container: Container, measure: Callable[[PodHandle], int]) -> int:
         handle = self._engine.pod_handle(container.record.pod)

@@ -129,11 +129,12 @@ def test_what_a_broken_connection_leaves_is_resumed(
 def test_the_limit_is_for_all_together(store: Store, http: HttpClient, registry: Registry) -> None:
     """Announced sizes may be lies, so every byte is counted before it is written."""
     budget = Budget.at(store.path, Limits(bytes=1_000_000))
-    several = downloads(store, http, registry)
+    several = downloads(store, http, registry, registry)
     with Incoming(store, budget) as incoming, pytest.raises(ImageError, match="1000000 bytes"):
         several.add_all(incoming, WANTED)
     written = sum(path.stat().st_size for path in Path(several.directory).iterdir())
     assert written <= 1_000_000
+    assert len(several.sources.registries) == 2  # no source is to blame
     assert budget.bytes <= 1_000_000
 
 

@@ -200,6 +200,17 @@ def test_an_image() -> None:
     )
 
 
+@pytest.mark.parametrize("wrong", ["x", ["x"], [{}], 7, True, None, {"x": {"y": []}}])
+def test_an_image_with_settings_of_the_wrong_type(wrong: object) -> None:
+    """Whoever made the image has chosen them."""
+    names = ("Env", "Cmd", "Entrypoint", "Labels", "ExposedPorts", "Volumes", "User", "WorkingDir")
+    for config in (wrong, dict.fromkeys(names, wrong)):
+        hostile = IMAGE | {"config": config}
+        for shown in (docker_shapes.container(UP, hostile), docker_shapes.image(hostile)):
+            json.dumps(shown)
+            assert formatted([shown], "{{.Config}}{{json .}}").count("\n") == 1
+
+
 def test_a_volume() -> None:
     answer = {"name": "d", "mountpoint": "/v/d", "containers": ["web"]}
     text = "{{.Name}} {{.Driver}} {{.Mountpoint}} {{.Containers}} {{.Labels}}"

@@ -1,0 +1,60 @@
+"""The route of the disk space that images, containers and volumes use."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Any
+
+from aiohttp import web
+
+from ociruntime.base.deep_tree import disk_usage
+from ociruntime.manager.containers.manager import Manager
+from ociruntime.manager.containers.pod_status import ACTIVE
+
+Summary = dict[str, Any]
+
+
+async def disk_space(manager: Manager, request: web.Request) -> web.Response:
+    """Return ``{"count", "active", "size", "reclaimable"}`` of images, containers and volumes.
+
+    ``size`` is in bytes on disk; ``reclaimable`` is that of what is not in use.
+    """
+    del request
+    images = json.loads(await manager.programs.call("image", "list", "--format=json"))
+    rows = {
+        "images": _images(manager, images),
+        "containers": await asyncio.to_thread(_containers, manager),
+        "volumes": await asyncio.to_thread(_volumes, manager),
+    }
+    return web.json_response(rows)
+
+
+def _summary(sizes: list[tuple[int, bool]]) -> Summary:
+    """Summarise pairs (size, whether it is in use)."""
+    return {
+        "count": len(sizes),
+        "active": sum(active for _, active in sizes),
+        "size": sum(size for size, _ in sizes),
+        "reclaimable": sum(size for size, active in sizes if not active),
+    }
+
+
+def _images(manager: Manager, images: list[dict[str, Any]]) -> Summary:
+    used = {one.record.image_id for one in manager.containers if not one.is_corrupt}
+    sizes = {image["id"]: image["size"] for image in images}  # one with several names counts once
+    return _summary([(size, image_id in used) for image_id, size in sizes.items()])
+
+
+def _containers(manager: Manager) -> Summary:
+    return _summary(
+        [(manager.size(one), one.inspect()["status"] in ACTIVE) for one in manager.containers]
+    )
+
+
+def _volumes(manager: Manager) -> Summary:
+    volumes = manager.volumes.find({})
+    return _summary([(disk_usage(one["mountpoint"]), bool(one["containers"])) for one in volumes])
+
+
+ROUTES = (("GET", "/v1/system/df", disk_space),)
