@@ -171,6 +171,23 @@ def test_read_is_not_write(container: MakeContainer, bundle: MakeBundle) -> None
     assert "not permitted" in result.err
 
 
+def test_denied_first_and_then_allowed_in_part(
+    container: MakeContainer, bundle: MakeBundle
+) -> None:
+    """Docker denies fuse to all, and ``--device /dev/fuse:/node:r`` allows reading it again."""
+    minor = harmless_minor()
+    rule = {"type": "c", "major": 10, "minor": minor}
+    one = bundle().shell("dd if=/node of=/x count=0 2>/dev/null && echo read; echo w > /node")
+    one.linux["devices"] = [device("/node", "c", 10, minor, fileMode=0o666)]
+    one.resources["devices"] += [
+        {"allow": False, **rule, "access": "rwm"},
+        {"allow": True, **rule, "access": "r"},
+    ]
+    result = container(one).run()
+    assert result.out == "read\n"
+    assert "not permitted" in result.err
+
+
 def test_host_devices_are_untouched(container: MakeContainer, bundle: MakeBundle) -> None:
     before = Path("/dev/null").stat()
     container(bundle("chmod", "600", "/dev/null")).run()

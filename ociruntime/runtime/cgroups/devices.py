@@ -117,6 +117,8 @@ def policy(entries: Sequence[dict[str, Any]], where: str) -> DevicePolicy:
         if kind == "a" and major == minor == ANY and access == EVERY_ACCESS:
             result = DevicePolicy(allow, [] if allow else default_rules())
             continue
+        if allow and ANY not in (major, minor):
+            access |= MKNOD  # as in 2: docker denies fuse first, and --device may allow reading it
         for each in "cb" if kind == "a" else kind:
             result.rules.append(DeviceRule(allow, each, major, minor, access, path))
     return result

@@ -122,6 +122,13 @@ def test_v1_lines_name_the_rule_they_come_from() -> None:
     )
 
 
+def test_a_device_that_is_allowed_again_can_be_made() -> None:
+    """mknod(2) gives no access, and the runtime itself has to make the node."""
+    fuse = {"type": "c", "major": 10, "minor": 229}
+    entries = [DENY_ALL, {"allow": False, **fuse}, {"allow": True, **fuse, "access": "r"}]
+    assert ("devices.allow", "c 10:229 rm", f"{WHERE}[2]") in lines_v1(policy(entries, WHERE))
+
+
 def test_v1_cannot_take_a_part_out_of_a_rule() -> None:
     entries = [
         {"allow": True, "type": "c", "major": 10, "access": "rw"},
