@@ -3,24 +3,28 @@
 pyproject.toml holds everything else.  ``python setup.py build_native --prefix DIR``
 builds all of it in place, with the programs in ``DIR/bin``; add
 ``--sanitize`` for an executor that checks itself.  CC, CPPFLAGS, CFLAGS and LDFLAGS
-are honoured, after the project's own flags.
+are honoured, after the project's own flags; CC may be a cross compiler.
+
+With OCIRUNTIME_PORTABLE=1 the wheel is for every Linux with glibc 2.28 or newer: it has a copy of
+libseccomp, and nothing in it may need a newer glibc (``tools/check_baseline.py``).
 """
 
 from __future__ import annotations
 
 import os
-import platform
 import shlex
+import shutil
 import subprocess
 import sys
 from glob import glob
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import setuptools  # first: it brings the distutils of the next line
 from distutils.command.build_scripts import build_scripts
 from distutils.command.install_data import install_data
-from setuptools.command.bdist_wheel import bdist_wheel
+
+from setuptools.command.build_ext import build_ext
 from setuptools.command.build_py import build_py
 from setuptools.errors import CompileError
 
@@ -71,9 +75,28 @@ OWN_LIBC = [
     *("-fno-lto", "-fno-pie", "-no-pie", "-fno-asynchronous-unwind-tables"),
     "-Wl,-z,noseparate-code",
 ]
+# A wheel for other machines, its oldest glibc, and the library that it brings along.
+PORTABLE = os.environ.get("OCIRUNTIME_PORTABLE") == "1"
+BASELINE = (2, 28)
+BUNDLED = "libseccomp.so.2"
+BUNDLE = "ociruntime/_bundled"
+BUNDLED_LICENSE = "packaging/wheel/LICENSE.libseccomp"
+
+
+def compiler(*arguments: str) -> str:
+    """Return what the compiler answers."""
+    command = [*shlex.split(os.environ.get("CC", "gcc")), *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def processor() -> str:
+    """Return the processor that the compiler compiles for, as uname(1) names it."""
+    return compiler("-dumpmachine").partition("-")[0]
+
+
 # Away from where interpreters lie that are linked to a fixed address: a snapshot of one is mapped
 # beside the launcher (csrc/snapshot/thaw.c).
-LAUNCHER_ADDRESS = ["-Wl,-Ttext-segment=0x70000000"] if platform.machine() == "x86_64" else []
+LAUNCHER_ADDRESS = {"x86_64": ["-Wl,-Ttext-segment=0x70000000"]}
 # gcc has no static address sanitizer.
 SANITIZE = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
@@ -90,12 +113,13 @@ def compile_launchers(directory: str, flags: list[str]) -> None:
     """Compile the programs that start the interpreter."""
     for name, own in LAUNCHERS.items():
         sources = [*LAUNCHER_SOURCES, *own]
-        compile_with_own_libc(sources, f"{directory}/{name}", [*flags, *LAUNCHER_ADDRESS])
+        address = LAUNCHER_ADDRESS.get(processor(), [])
+        compile_with_own_libc(sources, f"{directory}/{name}", [*flags, *address])
 
 
 def compile_with_own_libc(sources: list[str], target: str, flags: list[str]) -> None:
     """Compile a program without the C library, on processors that csrc/libc knows."""
-    if platform.machine() in OWN_LIBC_PROCESSORS:
+    if processor() in OWN_LIBC_PROCESSORS:
         compile_program([*sources, *LIBC_SOURCES], target, flags, OWN_LIBC)
     else:
         compile_program(sources, target, flags)
@@ -132,9 +156,31 @@ class BuildPackage(build_py):
         for schema in SCHEMAS:
             self.copy_file(schema, os.path.join(self.build_lib, "ociruntime", schema))
         compile_small(self.build_lib, RELEASE)
+        if PORTABLE:
+            self._bundle()
         package = os.path.join(self.build_lib, "ociruntime")
         command = [sys.executable, "tools/build_archive.py", package, "--installed"]
         subprocess.run(command, check=True)
+
+    def _bundle(self) -> None:
+        """Put the library, under the name that the extension asks for, beside its licence."""
+        place = Path(self.build_lib, BUNDLE)
+        self.mkpath(str(place))
+        library = Path(compiler(f"-print-file-name={BUNDLED}"))
+        if not library.is_absolute():
+            raise CompileError(f"cannot bundle {BUNDLED}: the compiler does not find it")
+        shutil.copyfile(library, place / BUNDLED)
+        shutil.copyfile(BUNDLED_LICENSE, place / Path(BUNDLED_LICENSE).name)
+
+
+class BuildExtensions(build_ext):
+    """The extension modules; in a portable wheel they find the library beside them."""
+
+    def build_extension(self, ext: setuptools.Extension) -> None:
+        """Build one."""
+        if PORTABLE:
+            ext.extra_link_args = [*ext.extra_link_args, "-Wl,-rpath,$ORIGIN/_bundled"]
+        super().build_extension(ext)
 
 
 class BuildLauncher(build_scripts):
@@ -163,13 +209,28 @@ class InstallData(install_data):
         super().run()
 
 
-class Wheel(bdist_wheel):
+# Before version 70, setuptools took it from another package.
+BuildWheel: Any = setuptools.Distribution().get_command_class("bdist_wheel")
+
+
+class Wheel(BuildWheel):  # type: ignore[misc]
     """The extension modules keep to the stable interface: one wheel for all interpreters."""
 
     def finalize_options(self) -> None:
-        """Name the oldest interpreter."""
+        """Name the oldest interpreter and, of a portable wheel, the oldest glibc."""
         self.py_limited_api = "cp311"
+        if PORTABLE:
+            self.plat_name = "manylinux_{}_{}_{}".format(*BASELINE, processor())
         super().finalize_options()
+
+    def run(self) -> None:
+        """Build, and check that the wheel keeps what its name says."""
+        super().run()
+        if PORTABLE:
+            (wheel,) = Path(str(self.dist_dir)).glob("*.whl")
+            baseline = ".".join(map(str, BASELINE))
+            command = [sys.executable, "tools/check_baseline.py", baseline, str(wheel)]
+            subprocess.run(command, check=True)
 
 
 class NativeDistribution(setuptools.Distribution):
@@ -226,6 +287,7 @@ setuptools.setup(
     distclass=NativeDistribution,
     cmdclass={
         "build_py": BuildPackage,
+        "build_ext": BuildExtensions,
         "build_scripts": BuildLauncher,
         "bdist_wheel": Wheel,
         "install_data": InstallData,

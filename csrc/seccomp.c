@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -79,17 +78,17 @@ static int export_program(scmp_filter_ctx context, struct filter_result *result)
 	return rc;
 #else
 	/* Before 2.6 libseccomp writes to a descriptor only. */
-	struct stat status;
+	off_t size = 0;
 	int fd = memfd_create("seccomp", MFD_CLOEXEC);
 	int rc;
 
 	if (fd < 0)
 		return -errno;
 	rc = seccomp_export_bpf(context, fd);
-	if (rc == 0 && fstat(fd, &status) < 0)
+	if (rc == 0 && (size = lseek(fd, 0, SEEK_END)) < 0)
 		rc = -errno;
 	if (rc == 0) {
-		result->size = (size_t)status.st_size;
+		result->size = (size_t)size;
 		result->program = malloc(result->size ? result->size : 1);
 		if (!result->program)
 			rc = -ENOMEM;

@@ -345,8 +345,11 @@ int oci_own_null(void)
 
 	if (place < 0)
 		return -errno;
-	/* The mode a second time: the first is cut by the umask. */
-	if (mknodat(place, name, S_IFCHR | 0666, makedev(1, 3)) == 0 &&
+	/*
+	 * The system call: glibc's function is of 2.33, and wheels are for 2.28.  The mode a second
+	 * time: the first is cut by the umask.
+	 */
+	if (syscall(SYS_mknodat, place, name, S_IFCHR | 0666, makedev(1, 3)) == 0 &&
 	    fchmodat(place, name, 0666, 0) == 0)
 		fd = openat(place, name, O_RDWR | O_CLOEXEC);
 	error = errno;

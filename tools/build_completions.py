@@ -100,7 +100,8 @@ def bash(program: Program) -> str:
     others = [f'"{one.name}"' for one in program.commands if program.runs_another(one)]
     commands = {" ".join(program.first_words): ['""']}
     for first, members in program.members.items():
-        commands[" ".join(member.name.partition(" ")[2] for member in members)] = [f'"{first}"']
+        seconds = " ".join(member.name.partition(" ")[2] for member in members)
+        commands.setdefault(seconds, []).append(f'"{first}"')
     return "\n".join(
         [
             f'_{program.name}_signals="{signals()}"',

@@ -164,6 +164,9 @@ static bool map_plan(int fd, struct plan *plan)
 	       plan_open(plan, data, size, arena, arena_size);
 }
 
+/* A failure before the first operation belongs to none. */
+#define NO_STEP UINT32_MAX
+
 static struct executor executor;
 
 int main(int argc, char **argv)
@@ -184,6 +187,7 @@ int main(int argc, char **argv)
 	x->sync_fd = (int)sync_fd;
 	x->init_fd = (int)init_fd;
 	x->report_fd = x->sync_fd;
+	x->step = NO_STEP;
 	x->root_fd = x->proc_fd = x->null_fd = x->pid_fd = x->mask_fd = -1;
 	memset(x->slots, 0xff, sizeof(x->slots));
 	reset_signals();

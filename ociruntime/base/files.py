@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
 _DIRECTORY = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC
+_NO_TMPFILE = {21, 22, 95}  # EISDIR (before Linux 3.11), EINVAL, EOPNOTSUPP: the file system's
 _LONG_PATH = 3500  # characters: PATH_MAX is 4096 bytes, and the name of a control file follows
 
 
@@ -99,6 +100,35 @@ def replace_file(
     except BaseException:
         remove_file(temporary, within)
         raise
+
+
+def publish_file(path: str, data: bytes, mode: int = 0o644) -> None:
+    """Give ``path`` to a new, complete file; a process that is killed here leaves no other file.
+
+    So it suits directories of callers, where nobody would remove a temporary file.  An older file
+    of that name is removed just before.  Raises OSError.
+    """
+    directory = path.rpartition("/")[0] or "."
+    try:
+        fd = posix.open(directory, posix.O_WRONLY | posix.O_TMPFILE | posix.O_CLOEXEC, mode)
+    except OSError as error:
+        if error.errno not in _NO_TMPFILE:
+            raise
+        replace_file(path, data, mode)
+        return
+    try:
+        write_all(fd, data)
+        for _ in range(2):
+            remove_file(path)
+            try:
+                # With a descriptor, the link of procfs is followed (linkat(2), AT_SYMLINK_FOLLOW).
+                posix.link(f"/proc/self/fd/{fd}", path, src_dir_fd=fd)
+                return
+            except FileExistsError:
+                continue  # another process has made one
+    finally:
+        posix.close(fd)
+    replace_file(path, data, mode)
 
 
 def remove_file(path: str, within: int | None = None) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 UNLIMITED = -1
 _ULIMIT = "NAME=SOFT[:HARD], where -1 is unlimited"
-_DEVICE = "HOST[:CONTAINER[:rwm]]"
+_DEVICE = "HOST[:PATH[:rwm]]"
 
 
 def ulimit(text: str, where: str) -> dict[str, Any]:

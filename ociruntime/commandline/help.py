@@ -41,10 +41,21 @@ def command_help(program: str, command: Command, argument: str = "") -> str:
     for text in (command.details, argument):
         if text:
             lines += ["", text]
-    shown = option_lines(command.options)
-    if shown:
-        lines += ["", "options:", *shown]
+    for title, options in _grouped(command):
+        shown = option_lines(options)
+        if shown:
+            lines += ["", f"{title}:", *shown]
     return "\n".join([*lines, "", f"{program} --help lists the global options.", ""])
+
+
+def _grouped(command: Command) -> list[tuple[str, tuple[Option, ...]]]:
+    """Return the options under their titles; those without a group come first."""
+    titles = {name: title for title, names in command.option_groups for name in names}
+    groups: dict[str, list[Option]] = {"options": []}
+    groups |= {title: [] for title, _ in command.option_groups}
+    for option in command.options:
+        groups[titles.get(option.name, "options")].append(option)
+    return [(title, tuple(options)) for title, options in groups.items()]
 
 
 def usage(program: str, command: Command) -> tuple[str, str]:

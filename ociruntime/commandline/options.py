@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     Terms = tuple[tuple[str, str], ...]
+    OptionGroups = tuple[tuple[str, tuple[str, ...]], ...]
 
 ANY = 1 << 30
 
@@ -63,11 +64,12 @@ class Command:
     ``options_end``: the number of the argument that ends the options, because the rest belongs to
     another program; 0 if options may stand anywhere.  ``parse`` replaces the parser for commands
     where the position of an option matters.  ``exit_status`` describes a command's own exit status.
+    ``option_groups`` are titles and names of options for the help; the others come first.
     """
 
     __slots__ = (
         *("details", "examples", "exit_status", "fewest", "most", "name", "options"),
-        *("options_end", "parse", "run", "summary", "synopsis"),
+        *("option_groups", "options_end", "parse", "run", "summary", "synopsis"),
     )
 
     def __init__(
@@ -80,6 +82,7 @@ class Command:
         most: int = 0,
         options: tuple[Option, ...] = (),
         options_end: int = 0,
+        option_groups: OptionGroups = (),
         parse: Callable[[list[str], Any], Any] | None = None,
         details: str = "",
         examples: Terms = (),
@@ -98,6 +101,7 @@ class Command:
         self.most = most or (ANY if "..." in usage else len(arguments))
         self.options = options
         self.options_end = options_end
+        self.option_groups = option_groups
         self.parse = parse
         self.details = details
         self.examples = examples

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os.path
 from collections.abc import Callable, Set
-from dataclasses import replace
 
 from ociruntime.base.errors import ImageError, RuntimeFailure
 from ociruntime.images.model.image import Image, Record
+from ociruntime.images.model.platforms import fits, parse_platform
 from ociruntime.images.model.progress import Progress, silent
 from ociruntime.images.model.reference import LOCAL_KINDS, SURE_DIGITS, Reference, parse
 from ociruntime.images.model.settings import Settings
@@ -29,6 +30,7 @@ def fetch(
     signature: bytes | None = None,
     replace: bool = False,
     warn: Callable[[str], None] | None = None,
+    platform: str = "",
 ) -> Image:
     """Return the image that ``text`` names (see reference.py), fetching it if needed.
 
@@ -38,10 +40,35 @@ def fetch(
     ``signature`` is an OpenPGP signature, detached or with content; it is checked if the image is
     not in the store under this name.  An ACI contains its own name: ``replace`` takes that name
     from another image; without it, ``warn`` is called if the name is in use.  It is also called for
-    files of credentials that are ignored.
-    Raises HostError, ImageError, RegistryError; the store is then unchanged.
+    files of credentials that are ignored.  ``platform`` is the one to choose, "" for the machine's;
+    an image that has another one is refused.
+    Raises HostError, ImageError, RegistryError; the store is then unchanged, except if an image
+    without an index has another platform.
     """
-    reference = parse(text)
+    if platform:
+        parse_platform(platform)
+    reference = dataclasses.replace(parse(text), platform=platform)
+    image = _fetched(
+        store, reference, policy, insecure, progress, settings, signature, replace, warn or _ignore
+    )
+    if not fits(image.config, platform):
+        message = f'image "{text}" is for {image.platform or "no platform"}, not for {platform}'
+        raise ImageError(message)
+    return image
+
+
+def _fetched(
+    store: Store,
+    reference: Reference,
+    policy: str,
+    insecure: Set[str],
+    progress: Progress | None,
+    settings: Settings,
+    signature: bytes | None,
+    replace: bool,
+    warn: Callable[[str], None],
+) -> Image:
+    """Return the image, perhaps of another platform; see ``fetch``."""
     permission = Permission(store, settings, insecure)
     image = _by_id(store, reference)
     if image:
@@ -60,10 +87,9 @@ def fetch(
         from ociruntime.images.model.limits import Budget
 
         judge = _judge(reference, permission, signature, None)
-        claims = Claims(permission, replace, warn or _ignore)
+        claims = Claims(permission, replace, warn)
         budget = Budget.at(store.path, settings.limits())
         return take_in(store, reference, progress or silent, claims, judge, budget)
-    warn = warn or _ignore
     progress = progress or silent
     return _from_registry(store, reference, insecure, progress, permission, signature, warn)
 
@@ -115,7 +141,7 @@ def _by_name(
         return None
     if policy == "never":
         permission.require(image.id, reference.name)
-    elif not permission.has(image.id, reference.name):
+    elif not fits(image.config, reference.platform) or not permission.has(image.id, reference.name):
         return None
     return image
 
@@ -127,7 +153,7 @@ def _detect_kind(store: Store, reference: Reference, settings: Settings) -> Refe
     """
     if not os.path.lexists(reference.path):
         for kind in LOCAL_KINDS:
-            before = replace(reference, kind=kind)
+            before = dataclasses.replace(reference, kind=kind)
             try:
                 store.record(before.name)
             except ImageError:

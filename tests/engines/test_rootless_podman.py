@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.engines import host
+from tests.engines.command import execute
 from tests.engines.image import NAME, Image
 from tests.engines.rootless_podman import RootlessPodman
 from tests.support import processes
@@ -106,3 +107,29 @@ def test_pod(podman: RootlessPodman) -> None:
         assert sh(podman, "hostname", "--pod", "both") == [["both"]]
     finally:
         podman("pod", "rm", "--force", "--time", "0", "both").ok()
+
+
+def test_set_up_by_the_user(podman: RootlessPodman, runtime: Runtime) -> None:
+    """`ociruntime setup podman` without root writes into the user's own configuration."""
+    settings = (podman.home / "containers.conf").read_text().partition("[engine.runtimes]")
+    own = [line for line in settings[0].splitlines() if not line.startswith("runtime")]
+    config = podman.home / ".config/containers"
+    (config / "containers.conf").write_text("\n".join(own))
+    drop_in = config / "containers.conf.d/50-ociruntime.conf"
+    before = podman.env.pop("CONTAINERS_CONF")
+    words = [f"{name}={value}" for name, value in podman.env.items()]
+
+    def setup(*flags: str) -> str:
+        command = podman.user.words(*words, str(runtime.path), "setup", "podman", *flags)
+        return execute(command, {}, podman.home).ok().out
+
+    try:
+        assert "a container ran through it" in setup("--default")
+        assert drop_in.stat().st_uid == UID
+        shown = podman("info", "--format", "{{.Host.OCIRuntime.Path}}").ok().out
+        assert shown == f"{runtime.path}\n"
+        assert setup("--undo") == f"{drop_in}: removed\n"
+        assert not drop_in.parent.exists()
+    finally:
+        podman.env["CONTAINERS_CONF"] = before
+        (config / "containers.conf").unlink()

@@ -17,7 +17,7 @@ from ociruntime.runtime.executor.protocol import Message, go
 from ociruntime.runtime.plan import operations as o
 from ociruntime.runtime.plan import ops
 from tests.support import rootfs
-from tests.support.executor import READY, before, entered, plan_of, run, shell
+from tests.support.executor import NO_STEP, READY, before, entered, plan_of, run, shell
 from tests.support.refusal import refuse
 
 pytestmark = pytest.mark.usefixtures("nothing_left", "each_build")
@@ -110,7 +110,7 @@ class _reserved:  # noqa: N801  # reads as a statement
 def test_more_preserved_than_there_are(root: Path, count: int) -> None:
     """The executor's own sockets are never passed on."""
     plan = plan_of(*entered(root), shell("true"), preserve_fds=count)
-    assert run(plan).fact == (0, "verify", 9, "descriptors")
+    assert run(plan).fact == (NO_STEP, "verify", 9, "descriptors")
 
 
 def test_waiting_process_has_only_its_gate(root: Path) -> None:

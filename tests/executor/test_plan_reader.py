@@ -18,7 +18,7 @@ from ociruntime.runtime.plan import operations as o
 from ociruntime.runtime.plan.ops import OPERATIONS
 from ociruntime.runtime.plan.plan import Operation, Plan, encode
 from tests.support import golden, project
-from tests.support.executor import plan_of, run
+from tests.support.executor import NO_STEP, plan_of, run
 
 if TYPE_CHECKING:
     from ociruntime.runtime.plan.plan import Value
@@ -222,7 +222,7 @@ def test_flipped_bits(reader: Reader) -> None:
 @pytest.mark.parametrize("name", MALFORMED)
 def test_executor_refuses(name: str) -> None:
     outcome = run(MALFORMED[name])
-    assert outcome.fact == (0, "read", 74, "plan")
+    assert outcome.fact == (NO_STEP, "read", 74, "plan")
     assert (outcome.status, outcome.output) == (1, "")
 
 
@@ -234,7 +234,7 @@ def test_nothing_of_a_damaged_plan_is_carried_out(tmp_path: Path) -> None:
         state_before="", state_after="",
     )  # fmt: skip
     whole = encode(plan_of(hook, o.exec(args=["/bin/true"], env=[])))
-    assert run(resized(whole + bytes(4))).fact == (0, "read", 74, "plan")
+    assert run(resized(whole + bytes(4))).fact == (NO_STEP, "read", 74, "plan")
     assert not made.exists()
     run(whole).ok()
     assert made.exists()

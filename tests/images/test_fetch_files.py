@@ -81,6 +81,14 @@ def test_layouts_and_archives(ocipod: Ocipod, built: images.BuiltImage, work: Pa
     )
 
 
+def test_what_is_printed_as_json(ocipod: Ocipod, work: Path) -> None:
+    volumes: dict[str, object] = {"/a b": {}, "/new\nline": {}, "/": {}}
+    built = images.make_layout(work / "layout", config={"Volumes": volumes})
+    out = ocipod("fetch", "--format=json", f"oci:{work}/layout").ok().out
+    assert json.loads(out) == {"id": built.id, "volumes": ["/a b", "/new\nline"]}
+    assert out.count("\n") == 1
+
+
 def test_policies_of_pulling(ocipod: Ocipod, built: images.BuiltImage, work: Path) -> None:
     """A file is looked at whenever it is there; what it was is known without it."""
     name = f"oci:{work}/layout"
@@ -111,6 +119,9 @@ def test_an_index_in_a_layout(ocipod: Ocipod, built: images.BuiltImage, work: Pa
     index = images.make_index_layout(work / "l", [foreign, built])
     assert ocipod("fetch", "--full", f"oci:{work}/l:latest").ok().out == f"{built.id}\n"
     assert found(ocipod, built.id).index == index
+    words = ("fetch", "--full", f"oci:{work}/l:latest")
+    assert ocipod(*words, "--platform=linux/s390x").ok().out == f"{foreign.id}\n"
+    assert ocipod(*words).ok().out == f"{built.id}\n"
 
 
 def make_tree(tree: Path) -> None:

@@ -176,6 +176,30 @@ def test_platforms(ocipod: Ocipod, refused: Refused, registry: Registry) -> None
     refused(f"{registry.host}/web:v1", "no image for", "available: linux/s390x")
 
 
+def test_a_platform_that_the_user_chooses(
+    ocipod: Ocipod, registry: Registry, built: images.BuiltImage
+) -> None:
+    """The name in the store is that of the image that was fetched last, as with docker."""
+    other = foreign()
+    registry.push_index("web", "v1", [other, built])
+    name = f"{registry.host}/web:v1"
+
+    def fetched(*options: str) -> str:
+        return ocipod("fetch", "--full", *options, name).ok().out.strip()
+
+    own = f"--platform=linux/{images.MACHINE}"
+    assert fetched() == built.id
+    for policy in ("new", "update"):
+        assert fetched("--platform=linux/s390x", f"--pull-policy={policy}") == other.id
+        words = ("fetch", own, "--pull-policy=never", name)
+        ocipod(*words).failed("is for linux/s390x, not for linux/")
+        assert fetched(own, f"--pull-policy={policy}") == built.id
+    ocipod("fetch", "--platform=linux/riscv64", name).failed("no image for linux/riscv64")
+    ocipod("fetch", "--platform=windows/amd64", name).failed("only images for linux")
+    ocipod("fetch", "--platform=linux/../x", name).failed("invalid platform")
+    ocipod("fetch", "--platform=linux/s390x", built.id).failed("is for linux/")
+
+
 def test_names_that_are_not_there(ocipod: Ocipod, registry: Registry) -> None:
     ocipod("fetch", f"{registry.host}/web:v1").failed("404", "manifest unknown", "/v2/web/")
     ocipod("fetch", "Web").failed("lower case")

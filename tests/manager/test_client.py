@@ -356,3 +356,21 @@ def test_start_attached(daemon: Daemon, shell_root: str) -> None:
     daemon.pods("stop", "--force", "--wait", daemon.get("c1")["pod"]).ok()
     result = daemon.ctl("start", "--attach", "c1")
     assert (result.status, result.out) == (3, "x\n" * 3)
+
+
+def test_ps_with_sizes(daemon: Daemon, shell_root: str) -> None:
+    """What the container has written, without its volumes; a link is not followed."""
+    script = "cat /bin/busybox /bin/busybox >/big; cat /bin/busybox >/data/big; "
+    script += "/bin/busybox ln -s / /link"
+    command = ["/bin/sh", "-c", script]
+    daemon.run("c1", rootfs=shell_root, command=command, volumes=[{"target": "/data"}])
+    daemon.wait_for("c1", "stopped")
+    header, line = daemon.ctl("ps", "-as").ok().out.splitlines()
+    assert header.split()[-1] == "SIZE"
+    (one,) = daemon("GET", "/v1/containers?all=1&size=1").ok()
+    written = 2 * os.path.getsize(f"{shell_root}/bin/busybox")
+    assert written <= one["size"] < written + (1 << 20)
+    shown = daemon.ctl("ps", "-a", "--format={{.Size}}").ok().out.strip()
+    assert shown
+    assert line.endswith(shown)
+    assert "size" not in daemon.list()[0]

@@ -193,3 +193,24 @@ def test_hostile_archives_stay_inside(work: Path, names: tuple[str, ...]) -> Non
     assert os.listdir(outside) == ["a"]
     assert os.listdir(outside / "a") == []
     assert sorted(os.listdir(work)) == ["outside", "top"]
+
+
+@pytest.mark.parametrize("state", ["created", "stopped"])
+def test_a_volume_of_a_container_that_does_not_run(
+    daemon: Daemon, shell_root: str, work: Path, state: str
+) -> None:
+    host = {"source": "/etc", "target": "/host", "read_only": True}
+    volumes = [{"name": "data", "target": "/d"}, host]
+    command = ["/bin/sh", "-c", "echo own >/d/own"]
+    daemon.create("c1", rootfs=shell_root, command=command, volumes=volumes)
+    if state == "stopped":
+        daemon.verb("c1", "start").ok()
+        daemon.wait_for("c1", "stopped")
+        cp(daemon, "c1:/d/own", work).ok()
+        assert (work / "own").read_text() == "own\n"
+    (work / "new").write_text("new")
+    cp(daemon, work / "new", "c1:/d").ok()
+    assert (daemon.root / "volumes/data/new").read_text() == "new"
+    assert "read-only" in cp(daemon, work / "new", "c1:/host").err
+    daemon.remove("c1")
+    daemon.ctl("volume", "rm", "data").ok()

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import os
 import random
@@ -23,7 +24,12 @@ from tests.support.daemon import Daemon
 
 NAMES = [f"c{number}" for number in range(10)]
 KILLED_EVERY = 3.0  # seconds
-STAYS = ["/bin/sh", "-c", "trap 'exit 0' TERM; while :; do sleep 1; done"]
+LINES = 30
+COUNTS = (
+    f"trap 'exit 7' TERM; n=0; while [ $n -lt {LINES} ];"
+    " do echo $n; n=$((n+1)); sleep 0.05; done; exit 3"
+)
+ENDED, STOPPED, KILLED = 3, 7, 137  # the exit codes that it can have
 
 # Which event of a container may follow which; "" is the start.
 FOLLOWS = {
@@ -91,6 +97,23 @@ def check_events(events: list[dict[str, Any]], living: set[str]) -> None:
     assert unfinished == living
 
 
+def check_runs(daemon: Daemon, container: str, events: list[dict[str, Any]]) -> None:
+    """Check that each run of a container has all its lines and its own exit code."""
+    exits = [
+        event["attributes"]["exit_code"]
+        for event in events
+        if (event["id"], event["kind"]) == (container, "die")
+    ]
+    assert set(exits) <= {ENDED, STOPPED, KILLED}
+    text = daemon("GET", f"/v1/containers/{container}/logs?stdout=1").body.decode()
+    numbers = [int(line) for line in text.split()]
+    begun = numbers.count(0)
+    for before, number in itertools.pairwise(numbers):
+        assert number in (before + 1, 0), numbers
+    assert numbers.count(LINES - 1) >= exits.count(ENDED)
+    assert begun <= len([one for one in events if (one["id"], one["kind"]) == (container, "start")])
+
+
 def check_files(root: Path, daemon_started: float) -> None:
     for path in root.rglob("*"):
         if path.is_file() and path.suffix != ".jsonl" and path.name not in ("lock", "pod"):
@@ -103,7 +126,7 @@ def test_killed_again_and_again(
 ) -> None:
     seconds = pytestconfig.getoption("--manager-seconds")
     count = pytestconfig.getoption("--manager-clients")
-    spec = {"rootfs": shell_root, "command": STAYS, "network": "none"}
+    spec = {"rootfs": shell_root, "command": ["/bin/sh", "-c", COUNTS], "network": "none"}
     clients = Clients(daemon, spec)
     threads = [threading.Thread(target=clients.run, args=(seed,)) for seed in range(count)]
     for thread in threads:
@@ -142,7 +165,10 @@ def test_killed_again_and_again(
     assert set(daemon.pods.pods()) == pods
     assert pods_in_cgroups(daemon.pods.seen | pods) <= pods
     assert processes.until(lambda: not zombies(daemon.pid))
-    check_events(list(daemon.recorded_events()), ids)
+    events = list(daemon.recorded_events())
+    check_events(events, ids)
+    for one in shown:
+        check_runs(daemon, one["id"], events)
     for one in shown:
         daemon.remove(one["id"])
     assert daemon.pods.pods() == []

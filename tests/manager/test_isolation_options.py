@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import signal
 from pathlib import Path
 
 import pytest
 
-from tests.support import cgroupfs
+from tests.support import cgroupfs, processes
 from tests.support.daemon import Daemon
+from tests.support.images import MACHINE
+from tests.support.pod_images import busybox
+from tests.support.terminal import PtyCommand
 
 
 @pytest.fixture
@@ -54,7 +59,7 @@ def test_kernel_parameters(daemon: Daemon, shell_root: str) -> None:
         (("--sysctl=net.core.no_such=1",), "no_such"),
         (("--ulimit=files=1",), 'unknown value "files"'),
         (("--tmpfs=/run:bind",), 'unknown option of a tmpfs "bind"'),
-        (("--tmpfs=/run", "-v=/srv:/run"), "/run is a tmpfs, too"),
+        (("--tmpfs=/run", "-v=/srv:/run"), "/run is a volume, too"),
     ],
 )
 def test_settings_that_are_refused(
@@ -130,3 +135,190 @@ def test_cpus_that_the_host_lacks(daemon: Daemon, shell_root: str) -> None:
     words = ("run", f"--rootfs={shell_root}", "--network=none", "--cpuset-cpus=9999", "/bin/true")
     result = daemon.ctl(*words)
     assert (result.status, "cpuset" in result.err) == (125, True), result
+
+
+def test_a_device(daemon: Daemon, shell_root: str) -> None:
+    """It can be used as far as the access says; another one can be made, but not opened."""
+    options = ("--device=/dev/full:/dev/mine/full:r", "--device=/dev/zero:/srv/zero:w")
+    script = (
+        "cd /bin; for one in '/dev/mine/full r' '/dev/mine/full w' '/srv/zero r' '/srv/zero w'; do"
+        "  set -- $one; if [ $2 = r ]; then busybox head -c1 $1 >/dev/null; else : >$1; fi"
+        '  2>/dev/null && echo "$1 $2"; done; '
+        "busybox mknod /dev/kernel c 1 11; cat /dev/kernel 2>&1"
+    )
+    lines = seen(daemon, shell_root, *options, script=f"{script}; true")
+    # Kernels permit the devices that every container has, whatever the rule says.
+    assert {"/dev/mine/full r", "/srv/zero w"} <= set(lines)
+    assert lines[-1].endswith("Operation not permitted")
+
+
+def test_only_the_device_that_was_asked_for(daemon: Daemon, shell_root: str) -> None:
+    if not Path("/dev/fuse").is_char_device():
+        pytest.skip("needs /dev/fuse")
+    script = "exec 2>&1; : </dev/fuse && echo read; : >>/dev/fuse && echo write"
+    read = seen(daemon, shell_root, "--device=/dev/fuse:r", script=f"({script}); true")
+    assert read[0] == "read"
+    assert "write" not in read
+    assert "Operation not permitted" in read[1]
+    (line,) = seen(daemon, shell_root, "--device=/dev/fuse", script="ls -l /dev/fuse")
+    assert line.startswith("crw")
+
+
+def test_what_is_no_device(daemon: Daemon, shell_root: str, work: Path) -> None:
+    (work / "link").symlink_to("/etc/passwd")
+    for source, told in (
+        ("/dev/no-such", "no such file or directory"),
+        (str(work / "link"), "neither a device nor a directory of devices"),
+        ("/etc", "no device in this directory"),
+    ):
+        words = ("run", f"--rootfs={shell_root}", "--network=none", f"--device={source}:/dev/x")
+        result = daemon.ctl(*words, "/bin/true")
+        assert (result.status, told in result.err) == (125, True), result
+    assert daemon.list() == []
+
+
+def test_links_in_the_image_lead_nothing_out(daemon: Daemon, shell_root: str) -> None:
+    """The path in the container is resolved in its root, links included."""
+    before = sorted(Path("/dev").iterdir())
+    (Path(shell_root) / "out").symlink_to("/../../../../dev")
+    (Path(shell_root) / "up").symlink_to("../../../../../../tmp")
+    devices = ("--device=/dev/full:/out/escaped", "--device=/dev/full:/up/escaped")
+    options = (*devices, "--tmpfs=/up/mounted:size=64k")
+    script = "ls /dev/escaped /tmp/escaped; grep -c '^tmpfs /tmp/mounted' /proc/self/mounts"
+    lines = seen(daemon, shell_root, *options, script=script.replace("grep", "/bin/busybox grep"))
+    assert lines == ["/dev/escaped", "/tmp/escaped", "1"]
+    assert sorted(Path("/dev").iterdir()) == before
+    assert not Path("/tmp/escaped").exists()
+    assert not Path("/tmp/mounted").exists()
+
+
+def test_privileged(daemon: Daemon, shell_root: str) -> None:
+    script = (
+        "grep -E 'CapEff|Seccomp:' /proc/self/status; cut -d' ' -f2,4 /proc/self/mounts; "
+        "ls /dev; cat /proc/sysrq-trigger 2>&1; head -c0 /dev/kmsg && echo opened"
+    )
+    script = script.replace("grep", "busybox grep").replace("cut", "busybox cut")
+    script = script.replace("head", "busybox head")
+    lines = seen(daemon, shell_root, "--privileged", script=f"cd /bin; {script}; true")
+    effective, seccomp = lines[:2]
+    own = Path("/proc/self/status").read_text()
+    assert effective in own
+    assert seccomp == "Seccomp:\t0"
+    mounts = {words[0]: words[1].split(",") for line in lines if len(words := line.split()) == 2}
+    assert "rw" in mounts["/sys"]
+    assert not {path for path in mounts if path.startswith(("/proc/", "/sys/kernel"))}
+    assert all("rw" in options for path, options in mounts.items() if "cgroup" in path)
+    devices = {path.name for path in Path("/dev").iterdir() if path.is_char_device()}
+    assert devices - {"console"} <= set(lines)
+    assert lines[-1] == "opened"
+    usual = seen(daemon, shell_root, script=f"cd /bin; {script}; true")
+    assert usual[0] != effective
+    assert "opened" not in usual
+
+
+def test_orphans_are_reaped(daemon: Daemon, shell_root: str) -> None:
+    """Orphans are reaped with ``--init`` and without it; the program is not process 1."""
+    script = (
+        "cd /bin; (sh -c 'sleep 0.01 &') ; sh -c 'sleep 0.01 & sleep 0.01 &'; "
+        "for n in 1 2 3 4 5 6 7 8 9 10; do usleep 50000; "
+        "busybox grep -l '^State:.Z' /proc/[0-9]*/status || break; done; "
+        "echo $n; [ $$ != 1 ] && echo other"
+    )
+    for options in (("--init",), ()):
+        lines = seen(daemon, shell_root, *options, script=script)
+        assert lines[-1] == "other"
+        assert int(lines[-2]) < 10
+
+
+def test_the_environment_is_that_of_docker(daemon: Daemon, shell_root: str) -> None:
+    path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    words = ("run", "--rm", f"--rootfs={shell_root}", "--network=none")
+    env = ("/bin/busybox", "env")
+    lines = daemon.ctl(*words, "--hostname=box", "-e", "A=1", *env).ok().out.splitlines()
+    assert sorted(lines) == ["A=1", "HOME=/root", "HOSTNAME=box", f"PATH={path}"]
+    lines = daemon.ctl(*words, "-t", "-e", "HOME=/own", *env).ok().out.splitlines()
+    found = dict(line.split("=", 1) for line in lines)
+    assert set(found) == {"HOME", "HOSTNAME", "PATH", "TERM"}
+    assert (found["HOME"], found["TERM"]) == ("/own", "xterm")
+
+
+def test_a_terminal_without_input(daemon: Daemon, shell_root: str) -> None:
+    """It needs no terminal of ours; if there is one, its size follows."""
+    script = "[ -t 0 ] && [ -t 1 ] && echo terminal"
+    assert seen(daemon, shell_root, "-t", script=script) == ["terminal"]
+    words = ("run", "-t", "--rm", f"--rootfs={shell_root}", "--network=none", "/bin/busybox", "sh")
+    script = (
+        "cd /bin; trap 'busybox stty size; exit' WINCH; busybox stty size; "
+        "while :; do sleep 0.1; echo tick; done"
+    )
+    command = PtyCommand([*daemon.client, *words, "-c", script], rows=31, columns=71)
+    try:
+        command.terminal.read_until("31 71")
+        command.terminal.write("nobody reads this\n")
+        (made,) = daemon.list()
+        viewer = PtyCommand([*daemon.client, "attach", "--no-stdin", made["id"]], rows=5, columns=9)
+        try:
+            viewer.terminal.read_until("tick")
+            viewer.terminal.resize(6, 9)
+            viewer.terminal.seen = b""
+            viewer.terminal.read_until("tick")
+        finally:
+            os.kill(viewer.pid, signal.SIGKILL)
+            os.waitpid(viewer.pid, 0)
+            viewer.close()
+        command.terminal.resize(32, 72)
+        assert " 9\r" not in command.terminal.read_until("32 72")
+        assert command.wait() == 0
+    finally:
+        command.close()
+
+
+def namespace(kind: str) -> str:
+    return str(Path(f"/proc/self/ns/{kind}").readlink())
+
+
+def test_names(daemon: Daemon, shell_root: str) -> None:
+    script = "cd /bin; busybox readlink /proc/self/ns/uts; busybox hostname; cat /etc/hosts; "
+    script += "cat /proc/sys/kernel/domainname; echo $HOSTNAME"
+    lines = seen(daemon, shell_root, "--uts=host", script=script)
+    assert lines[:2] == [namespace("uts"), os.uname().nodename]
+    assert lines[-1] == os.uname().nodename
+    options = ("--hostname=web", "--domainname=example.org")
+    lines = seen(daemon, shell_root, *options, script=script)
+    assert lines[0] != namespace("uts")
+    assert (lines[1], *lines[-2:]) == ("web", "example.org", "web")
+    assert "127.0.0.1\tweb.example.org web" in lines
+    assert Path("/proc/sys/kernel/domainname").read_text() != "example.org\n"
+
+
+def test_processes_of_the_host(daemon: Daemon, shell_root: str) -> None:
+    """They are seen; what the container leaves running ends with it, and with its monitor."""
+    script = f"cd /bin; busybox readlink /proc/self/ns/pid; ls -d /proc/{os.getpid()}"
+    left = "(busybox setsid sleep 1000 >/dev/null 2>&1 & echo $!)"
+    *lines, pid = seen(daemon, shell_root, "--pid=host", script=f"{script}; {left}")
+    assert lines == [namespace("pid"), f"/proc/{os.getpid()}"]
+    assert processes.until(lambda: not processes.alive(int(pid)))
+    script = "trap '' TERM; busybox setsid sleep 1000 & echo $!; while :; do sleep 0.1; done"
+    words = ("run", "-d", "--pid=host", f"--rootfs={shell_root}", "--network=none")
+    made = daemon.ctl(*words, "/bin/sh", "-c", script).ok().out.strip()
+    assert processes.until(lambda: daemon.ctl("logs", made).ok().out != "")
+    pids = [int(daemon.ctl("logs", made).ok().out), daemon.get(made)["pid"]]
+    assert all(processes.alive(one) for one in pids)
+    assert daemon.ctl("exec", made, "/bin/sh", "-c", "echo $$").ok().out.strip() != ""
+    pod = daemon.pods.path(daemon.get(made)["pod"])
+    os.kill(json.loads((pod / "monitor.json").read_text())["pid"], signal.SIGKILL)
+    assert processes.until(lambda: not any(processes.alive(one) for one in pids))
+    daemon.wait_for(made, "stopped")
+
+
+def test_a_platform(daemon: Daemon, work: Path) -> None:
+    image = busybox(work)
+    words = ("run", "--rm", "--network=none")
+    echo = ("/bin/sh", "-c", "echo here")
+    own = f"--platform=linux/{MACHINE}"
+    assert daemon.ctl(*words, own, image, *echo).ok().out == "here\n"
+    other = daemon.ctl(*words, "--platform=linux/s390x", image, *echo)
+    assert (other.status, "not for linux/s390x" in other.err) == (125, True), other
+    daemon.ctl("pull", own, image).ok()
+    daemon.ctl("pull", "--platform=linux/s390x", image).failed("not for linux/s390x")
+    daemon.ctl("pull", "--platform=--help", image).failed("invalid platform")

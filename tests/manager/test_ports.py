@@ -64,3 +64,30 @@ def test_what_is_read_late_is_there(host: NetworkHost, daemon: Daemon, shell_roo
     daemon.pods.wait_for(uuid, "exited")
     daemon.remove("c")
     host.assert_clean()
+
+
+def test_only_running_containers_have_addresses_and_ports(
+    host: NetworkHost, daemon: Daemon, shell_root: str
+) -> None:
+    """Two containers with the same port can exist; one of them can run at a time."""
+    spec = {"ports": [{"host_port": 8080, "port": 80}], "network": "default"}
+    command = ["/bin/sh", "-c", "exec sleep 600"]
+    for name in ("c1", "c2"):
+        one = daemon.create(name, rootfs=shell_root, command=command, **spec)
+        assert daemon.get(one)["addresses"] == {}
+        assert daemon.pods.state(daemon.get(one)["pod"]) == "prepared"
+    host.assert_clean()
+    daemon.verb("c1", "start").ok()
+    for _ in range(2):
+        daemon.verb("c2", "start").failed(500, "8080")
+        assert daemon.get("c2")["status"] == "created"
+    daemon.verb("c1", "stop").ok()
+    daemon.verb("c2", "start").ok()  # at once: the port is free when the stop has returned
+    assert daemon.get("c1")["addresses"] == {}
+    assert daemon.get("c2")["addresses"]["default"].startswith("172.16.28.")
+    daemon("POST", "/v1/containers/c2/kill", {"signal": "SIGKILL"}).ok()
+    assert daemon.verb("c2", "wait").ok()["exit_code"] == 137
+    daemon.verb("c1", "start").ok()  # at once here, too
+    daemon.remove("c1")
+    daemon.remove("c2")
+    host.assert_clean()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -56,7 +55,7 @@ def test_all_at_once(daemon: Daemon, shell_root: str) -> None:
     assert daemon.died() == -signal.SIGKILL
     daemon.pods.look()
     assert len(ids_on_disk(daemon)) == 7
-    assert len(daemon.pods.pods("run")) == 7
+    assert len(daemon.pods.pods()) == 7
     file = daemon.root / "containers" / corrupt / "container.state"
     file.write_bytes(file.read_bytes()[:-40])
     for uuid in (lost_pod, again_pod):
@@ -82,16 +81,15 @@ def test_all_at_once(daemon: Daemon, shell_root: str) -> None:
     assert (daemon.pods.path(lost_pod) / "apps" / "app" / "upper" / "kept").exists()
     assert shown["c7"]["status"] == "stopped"
     daemon.wait_for("c6", "running")
-    assert daemon.get("c6")["pod"] != again_pod
-    assert processes.until(lambda: again_pod not in daemon.pods.pods())
-    assert len(daemon.pods.pods("run")) == 6, "that of c3 is gone"
+    assert daemon.get("c6")["pod"] == again_pod
+    assert len(daemon.pods.pods()) == 6, "that of c3 is gone"
     numbers = [int(line) for line in log_of(daemon, "c1")]
     assert numbers == list(range(1, len(numbers) + 1)), "no line was lost"
 
     daemon.verb(corrupt, "start").failed(409, "corrupt")
     daemon("DELETE", f"/v1/containers/{corrupt}").failed(409, "corrupt")
     daemon("DELETE", f"/v1/containers/{corrupt}?force=1").ok()
-    assert len(daemon.pods.pods("run")) == 5
+    assert len(daemon.pods.pods()) == 5
     daemon.verb("c4", "start").ok()
     assert (daemon.pods.path(daemon.get("c4")["pod"]) / "apps" / "app" / "upper" / "kept").exists()
 
@@ -147,7 +145,7 @@ def test_a_creation_that_was_killed(daemon: Daemon, shell_root: str, point: str)
 def test_a_creation_whose_ocipod_was_at_work(daemon: Daemon, shell_root: str) -> None:
     """It ends with the daemon, and what it has made until then goes."""
     daemon.kill()
-    daemon.start(fault="appadd.after-manifest:stop")
+    daemon.start(fault="sandbox.after-manifest:stop")
     connection_lost = False
     from threading import Thread
 
@@ -189,29 +187,22 @@ def test_a_removal_that_was_killed(daemon: Daemon, shell_root: str) -> None:
     assert (kinds[0], kinds[-1], kinds.count("destroy")) == ("create", "destroy", 1)
 
 
-def test_another_pod_that_was_not_made_to_the_end(daemon: Daemon, shell_root: str) -> None:
-    """Its files move to the new one, before or after the kill."""
+def test_a_pod_whose_monitor_was_killed_is_run_again(daemon: Daemon, shell_root: str) -> None:
+    """It is the same pod, with the same files."""
     script = (
         "busybox wc -l < /runs; echo run >> /runs; trap 'exit 0' TERM; while :; do sleep 0.1; done"
     )
-    identifier = daemon.run("c1", rootfs=shell_root, command=["/bin/sh", "-c", script])
-    old = daemon.get("c1")["pod"]
-    assert processes.until((daemon.pods.path(old) / "apps/app/upper/runs").exists)
+    daemon.run("c1", rootfs=shell_root, command=["/bin/sh", "-c", script])
+    uuid = daemon.get("c1")["pod"]
+    assert processes.until((daemon.pods.path(uuid) / "apps/app/upper/runs").exists)
     daemon.kill()
-    kill_monitor(daemon, old)
-    daemon.start(fault="replace.before-move:kill")
-    with pytest.raises((OSError, HTTPException)):
-        daemon.verb("c1", "start")
-    assert daemon.died() == -signal.SIGKILL
-    daemon.pods.look()
-    assert len(daemon.pods.pods("run")) == 2
+    kill_monitor(daemon, uuid)
     daemon.start()
     assert daemon.get("c1")["status"] == "stopped"
-    assert not list((daemon.root / "containers" / identifier).glob("replac*"))
     daemon.verb("c1", "start").ok()
     assert processes.until(lambda: log_of(daemon, "c1")[-1:] == ["1"])
-    assert daemon.get("c1")["pod"] != old
-    assert processes.until(lambda: len(daemon.pods.pods()) == 1)
+    assert daemon.get("c1")["pod"] == uuid
+    assert daemon.pods.pods() == [uuid]
 
 
 def test_a_pod_that_was_removed_by_hand(daemon: Daemon, shell_root: str) -> None:
@@ -225,14 +216,49 @@ def test_a_pod_that_was_removed_by_hand(daemon: Daemon, shell_root: str) -> None
     assert daemon.get("c1")["status"] == "running"
 
 
-def test_gc_leaves_containers_alone(daemon: Daemon, shell_root: str) -> None:
+def test_a_new_pod_that_was_not_made_to_the_end(daemon: Daemon, shell_root: str) -> None:
+    """The next daemon removes it, and the next start makes another one."""
+    identifier = daemon.create("c1", rootfs=shell_root, command=STAYS)
+    old = daemon.get("c1")["pod"]
+    daemon.kill()
+    daemon.pods("rm", old).ok()
+    daemon.start(fault="renew.before-save:kill")
+    with pytest.raises((OSError, HTTPException)):
+        daemon.verb("c1", "start")
+    assert daemon.died() == -signal.SIGKILL
+    daemon.pods.look()
+    assert len(daemon.pods.pods()) == 1
+    daemon.start()
+    assert daemon.pods.pods() == []
+    assert daemon.get("c1")["pod"] == old
+    daemon.verb("c1", "start").ok()
+    assert daemon.pods.pods() == [daemon.get("c1")["pod"]] != [old]
+    notes = daemon.root / "containers" / identifier
+    assert [path.name for path in notes.iterdir()] == ["container.state"]
+
+
+def test_a_pod_that_a_killed_daemon_ran_for_nobody(daemon: Daemon, shell_root: str) -> None:
+    """A client was attached, and waited for the container's start."""
     daemon.create("c1", rootfs=shell_root, command=STAYS)
     uuid = daemon.get("c1")["pod"]
-    kill_monitor(daemon, uuid)
-    daemon.pods("gc", "--grace-period=0s").ok()
+    daemon.kill()
+    daemon.pods("run-prepared", "--detach", uuid).ok()
+    daemon.start()
+    daemon.pods.wait_for(uuid, "exited")
     assert daemon.get("c1")["status"] == "created"
-    daemon.verb("c1", "start").ok()
-    assert daemon.get("c1")["status"] == "running"
+
+
+def test_gc_leaves_containers_alone(daemon: Daemon, shell_root: str) -> None:
+    for name in ("c1", "c2"):
+        daemon.create(name, rootfs=shell_root, command=STAYS)
+    daemon.verb("c2", "start").ok()
+    kill_monitor(daemon, daemon.get("c2")["pod"])
+    daemon.wait_for("c2", "stopped")
+    daemon.pods("gc", "--grace-period=0s", "--expire-prepared=0s").ok()
+    assert daemon.get("c1")["status"] == "created"
+    for name in ("c1", "c2"):
+        daemon.verb(name, "start").ok()
+        assert daemon.get(name)["status"] == "running"
 
 
 def test_what_belongs_to_nobody(daemon: Daemon) -> None:
@@ -270,65 +296,23 @@ def test_a_removal_that_was_killed_within_the_pod(daemon: Daemon, shell_root: st
     assert (daemon.list(), ids_on_disk(daemon), daemon.pods.pods()) == ([], [], [])
 
 
-def test_notes_of_an_earlier_replacement_do_not_cost_the_pod(
+def test_the_note_of_a_finished_replacement_does_not_cost_the_pod(
     daemon: Daemon, shell_root: str
 ) -> None:
-    """They may name the container's own pod, which is not to go when there is no other."""
-    script = ["/bin/sh", "-c", "echo x > /kept; trap 'exit 0' TERM; while :; do sleep 0.1; done"]
-    identifier = daemon.run("c1", rootfs=shell_root, command=script)
-    uuid = daemon.get("c1")["pod"]
-    kept = "apps/app/upper/kept"
-    assert processes.until((daemon.pods.path(uuid) / kept).exists)
-    daemon.verb("c1", "stop").ok()
-    daemon.pods("stop", "--wait", uuid).ok()
-    notes = daemon.root / "containers" / identifier
-    embryo = daemon.pods.directory / "pods" / "embryo"
-    noted = {"old": [uuid], "pod": "", "moving": False}
-    for name, text in (("pod", uuid), ("replacing", json.dumps(noted))):
-        (notes / name).write_text(text)
-        embryo.rmdir()
-        embryo.touch()
-        try:
-            daemon.verb("c1", "start").failed(500, "embryo")
-        finally:
-            embryo.unlink()
-            embryo.mkdir(0o750)
-        assert daemon.pods.pods() == [uuid]
-        assert sorted(path.name for path in notes.iterdir()) == ["container.state"]
-    daemon.verb("c1", "start").ok()
-    new = daemon.get("c1")["pod"]
-    assert new != uuid
-    assert (daemon.pods.path(new) / kept).exists()
-    assert daemon.pods.pods() == [new]
-
-
-def test_files_that_could_not_be_moved_at_first(daemon: Daemon, shell_root: str) -> None:
-    """The next start continues with the pod that already has some of them."""
-    identifier = daemon.run("c1", rootfs=shell_root, command=STAYS)
-    old = daemon.get("c1")["pod"]
-    daemon.verb("c1", "stop").ok()
-    daemon.pods("stop", "--wait", old).ok()
-    (daemon.pods.path(old) / "apps/app/upper/kept").touch()
-    notes = daemon.root / "containers" / identifier
-    # The record cannot take the place of a directory.
-    (notes / "container.state").rename(daemon.root / "saved")
-    (notes / "container.state").mkdir()
-    daemon.verb("c1", "start").failed(500, "container.state")
-    assert daemon.get("c1")["pod"] == old
-    (notes / "container.state").rmdir()
-    (daemon.root / "saved").rename(notes / "container.state")
-    daemon.verb("c1", "start").ok()
-    new = daemon.get("c1")["pod"]
-    assert (daemon.pods.path(new) / "apps/app/upper/kept").exists()
-    assert daemon.pods.pods() == [new]
-
-
-def test_pods_that_only_notes_know_of_go_with_it(daemon: Daemon, shell_root: str) -> None:
+    """It names the container's own pod, which is not to go when there is no other."""
     identifier = daemon.create("c1", rootfs=shell_root, command=STAYS)
-    words = ("app", "sandbox", "--detach", "--keep", "--net=none")
-    made, old, new = (daemon.pods(*words).ok().out.strip() for _ in range(3))
+    uuid = daemon.get("c1")["pod"]
+    daemon.kill()
     notes = daemon.root / "containers" / identifier
-    (notes / "pod").write_text(made)
-    (notes / "replacing").write_text(json.dumps({"old": [old], "pod": new, "moving": True}))
+    (notes / "pod").write_text(uuid)
+    daemon.start()
+    assert daemon.pods.pods() == [uuid]
+    assert [path.name for path in notes.iterdir()] == ["container.state"]
+
+
+def test_a_pod_that_only_a_note_knows_of_goes_with_it(daemon: Daemon, shell_root: str) -> None:
+    identifier = daemon.create("c1", rootfs=shell_root, command=STAYS)
+    made = daemon.pods("app", "sandbox", "--detach", "--keep", "--net=none").ok().out.strip()
+    (daemon.root / "containers" / identifier / "pod").write_text(made)
     daemon.remove("c1")
     assert daemon.pods.pods() == []

@@ -82,15 +82,15 @@ def test_while_its_program_is_started(
 
 
 @pytest.mark.parametrize("how", ["stop", "remove"])
-def test_while_it_gets_another_pod(daemon: Daemon, shell_root: str, how: str) -> None:
-    """The pod is not forgotten."""
+def test_while_its_pod_is_run_again(daemon: Daemon, shell_root: str, how: str) -> None:
+    """The pod does not run on for nobody."""
     one = daemon.run("c1", rootfs=shell_root, command=STAYS, **policy("unless-stopped"))
-    old = daemon.get(one)["pod"]
+    uuid = daemon.get(one)["pod"]
     daemon.kill()
-    os.kill(daemon.pods.monitor(old)["pid"], signal.SIGKILL)
-    daemon.pods.wait_for(old, "exited")
-    (daemon.pods.path(old) / "apps/app/upper/kept").touch()
-    daemon.start(fault="newpod.after-mkdir:stop")
+    os.kill(daemon.pods.monitor(uuid)["pid"], signal.SIGKILL)
+    daemon.pods.wait_for(uuid, "exited")
+    (daemon.pods.path(uuid) / "apps/app/upper/kept").touch()
+    daemon.start(fault="runagain.after-lock:stop")
 
     def held() -> list[int]:
         return [pid for pid in processes.descendants() if processes.state(pid) == "T"]
@@ -116,10 +116,8 @@ def test_while_it_gets_another_pod(daemon: Daemon, shell_root: str, how: str) ->
     daemon.kill()
     daemon.start()
     daemon.verb(one, "start").ok()
-    new = daemon.get(one)["pod"]
-    assert new != old
-    assert daemon.pods.pods() == [new]
-    assert (daemon.pods.path(new) / "apps/app/upper/kept").exists()
+    assert daemon.pods.pods() == [uuid]
+    assert (daemon.pods.path(uuid) / "apps/app/upper/kept").exists()
 
 
 def test_restarting_one_that_goes_with_its_end(daemon: Daemon, shell_root: str) -> None:

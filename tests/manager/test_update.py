@@ -56,10 +56,11 @@ def test_a_stopped_container(up: Daemon) -> None:
     up.ctl("update", "-m", "80m", "up").ok()
     up.ctl("start", "up").ok()
     assert limits(up, "up")["memory_limit"] == 80 * MEGABYTES
-    # Also in the pod that replaces one that has ended.
-    up.ctl("stop", "-t", "0", "up").ok()
+    # Also in the pod that replaces one that somebody has removed.
     before = up.get("up")["pod"]
     up.pods("stop", "--force", "--wait", before).ok()
+    up.pods("rm", before).ok()
+    up.wait_for("up", "stopped")
     up.ctl("start", "up").ok()
     assert limits(up, "up")["memory_limit"] == 80 * MEGABYTES
     assert up.get("up")["pod"] != before

@@ -47,6 +47,7 @@ SCRIPTS = {
 "ps --all --format={{{{.Name}}}}") printf "web\\ndb\\n" ;;
 "images --format={{{{.Name}}}}") printf "busybox:1.36\\nbusybox:latest\\n" ;;
 "pod ls --quiet") echo {UUID} ;;
+"network ls --quiet") printf "back\\nfront\\n" ;;
 """,
     "ocid": "",
 }
@@ -55,6 +56,7 @@ ONE_OF = {
     "container": "web",
     "pod": UUID,
     "image": "busybox:latest",
+    "network": "back",
     "signal": "TERM",
     "directory": "bundle",
     "file": "file",

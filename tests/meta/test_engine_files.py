@@ -8,6 +8,15 @@ from typing import Any
 
 import pytest
 
+from ociruntime.runtime.engines.configuration import (
+    RUNC_SHIM,
+    CriEntry,
+    Entry,
+    containerd_lines,
+    crio_lines,
+    docker_lines,
+    podman_lines,
+)
 from tests.support.project import ROOT
 
 FILES = ROOT / "packaging/engines"
@@ -41,6 +50,20 @@ def test_runtime_class_names_the_handler() -> None:
     lines = (FILES / "runtimeclass.yaml").read_text().splitlines()
     assert "kind: RuntimeClass" in lines
     assert "handler: ociruntime" in lines
+
+
+def test_they_are_what_setup_writes() -> None:
+    """The command of the runtime makes the same settings."""
+    entry = Entry(PLACE, default=True)
+    assert tomllib.loads(podman_lines(entry))["engine"] == {
+        **(engine := toml("podman.conf")["engine"]),
+        "runtimes": {"ociruntime": engine["runtimes"]["ociruntime"][:1]},
+    }
+    assert json.loads(docker_lines(entry)) == json.loads((FILES / "docker.json").read_text())
+    assert tomllib.loads(crio_lines(Entry(PLACE))) == toml("crio.conf")
+    for release, version in ((1, 2), (2, 3)):
+        cri = CriEntry(PLACE, False, PLUGINS[release], version, {"runtime_type": RUNC_SHIM})
+        assert tomllib.loads(containerd_lines(cri)) == toml(f"containerd-{release}.toml")
 
 
 def test_podman_and_docker() -> None:

@@ -33,9 +33,12 @@ ALLOWED: dict[str, set[str]] = {
     "runtime.handlers": BASE | {"runtime.spec"},
     "runtime.lifecycle": RUNTIME_HOST
     | {f"runtime.{room}" for room in ("plan", "executor", "host", "cgroups", "handlers")},
+    "runtime.engines": BASE | {"runtime.executor"},
     "runtime.doctor": RUNTIME_HOST
-    | {f"runtime.{room}" for room in ("plan", "executor", "host", "cgroups", "lifecycle")},
-    "runtime.cli": PROGRAM | {"runtime.spec", "runtime.lifecycle", "runtime.doctor"},
+    | {f"runtime.{room}" for room in ("plan", "executor", "host", "cgroups", "lifecycle")}
+    | {"runtime.engines"},
+    "runtime.cli": PROGRAM
+    | {"runtime.spec", "runtime.lifecycle", "runtime.doctor", "runtime.engines"},
     "runtime": BASE | {"runtime.lifecycle", "runtime.host"},
     "images.model": BASE,
     "images.tar": BASE | {"images.model"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import _cffi_backend
 import pytest
 
 from tests.support import project
+from tools import check_baseline
 from tools.build_completions import SHELLS
 from tools.programs import PROGRAMS
 
@@ -20,18 +22,31 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built from a copy of the source files, as from a fresh clone."""
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the source files, as from a fresh clone."""
     source = tmp_path_factory.mktemp("source")
     for path in project.files():
         target = source / path.relative_to(project.ROOT)
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, target)
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", "dist"]
-    done = subprocess.run(command, cwd=source, capture_output=True, text=True)
+    return source
+
+
+def build(source: Path, **settings: str) -> Path:
+    """Build a wheel with these variables in the environment."""
+    place = f"dist-{len(settings)}"
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", place]
+    env = {**os.environ, **settings}
+    done = subprocess.run(command, cwd=source, env=env, capture_output=True, text=True)
     assert done.returncode == 0, (done.stdout + done.stderr)[-4000:]
-    (found,) = (source / "dist").glob("*.whl")
+    (found,) = (source / place).glob("*.whl")
     return found
+
+
+@pytest.fixture(scope="module")
+def wheel(source: Path) -> Path:
+    """The one for other machines."""
+    return build(source, OCIRUNTIME_PORTABLE="1")
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +139,7 @@ def test_contents(wheel: Path) -> None:
     }
     data |= {"py.typed", "pods/bundle/seccomp.json"}
     data |= {"schemas/pod-manifest.schema.json"}
+    data |= {"_bundled/libseccomp.so.2", "_bundled/LICENSE.libseccomp"}
     assert {f"ociruntime/{name}" for name in data} <= names
     sources = {name for name in names if name.endswith(".py")}
     assert sources == {
@@ -131,7 +147,41 @@ def test_contents(wheel: Path) -> None:
         for path in project.with_suffix(".py")
         if path.is_relative_to(project.PACKAGE)
     }
-    assert "-abi3-" in wheel.name
+    assert "-abi3-manylinux_2_28_" in wheel.name
+
+
+def test_glibc_of_every_file(wheel: Path) -> None:
+    """Every symbol is as old as the name of the wheel says, and every library is in it."""
+    files = {name: check_baseline.parse(data) for name, data in check_baseline.elf_files(wheel)}
+    assert len(files) == 7 + len(PROGRAMS)
+    assert max(elf.glibc for elf in files.values()) <= (2, 28)
+    assert [*check_baseline.faults(wheel, (2, 28))] == []
+    linked = {name for name, elf in files.items() if elf.libraries}
+    assert {name.rpartition("/")[2] for name in linked} == {
+        *("_shim.abi3.so", "_seccomp.abi3.so", "libseccomp.so.2")
+    }
+
+
+def test_newer_glibc_is_refused(wheel: Path) -> None:
+    (fault,) = [*check_baseline.faults(wheel, (2, 27))]
+    assert "_shim.abi3.so: needs glibc 2.28" in fault
+
+
+def test_bundled_library_is_used(environment: Path) -> None:
+    """Also where the system has one of its own."""
+    program = "from ociruntime import _seccomp; print(open('/proc/self/maps').read())"
+    done = run(environment / "bin" / "python", "-c", program)
+    assert f"{library(environment)}/_bundled/libseccomp.so.2" in done.stdout, done.stderr
+
+
+def test_wheel_for_this_system(source: Path) -> None:
+    """Without the variable: the system's own library, and no promise to others."""
+    shutil.rmtree(source / "build")
+    wheel = build(source)
+    assert "-abi3-linux_" in wheel.name
+    names = zipfile.ZipFile(wheel).namelist()
+    assert not any("_bundled" in name for name in names)
+    assert any("needs libseccomp" in each for each in check_baseline.faults(wheel, (9, 9)))
 
 
 def test_library(environment: Path) -> None:

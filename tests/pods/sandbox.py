@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support import processes
@@ -18,14 +19,15 @@ class Sandbox:
         ocipod("fetch", self.image).ok()
         self.uuid = ocipod("app", "sandbox", "--detach", "--net=none", *options).ok().out.strip()
 
-    def add(self, name: str, *lines: str) -> None:
-        self.ocipod("app", "add", self.uuid, self.image, f"--name={name}", *shell(*lines)).ok()
+    def add(self, name: str, *lines: str, options: Sequence[str] = ()) -> None:
+        words = ("app", "add", self.uuid, self.image, f"--name={name}", *options, *shell(*lines))
+        self.ocipod(*words).ok()
 
     def do(self, action: str, name: str) -> None:
         self.ocipod("app", action, self.uuid, f"--app={name}").ok()
 
-    def start(self, name: str, *lines: str) -> None:
-        self.add(name, *lines)
+    def start(self, name: str, *lines: str, options: Sequence[str] = ()) -> None:
+        self.add(name, *lines, options=options)
         self.do("start", name)
 
     def states(self) -> dict[str, str]:

@@ -257,3 +257,111 @@ def test_changes_too_deep_to_list(sandbox: Sandbox, work: Path) -> None:
     done = sandbox.ocipod(*words)
     assert done.status == 254
     assert "nested more than 50 deep" in done.err
+
+
+# --- volumes of stopped apps ---
+
+
+def volume(name: str, source: Path, target: str, **more: object) -> str:
+    fields = {"name": name, "kind": "host", "source": source, "target": target, **more}
+    return "--mnt-volume=" + ",".join(f"{key}={value}" for key, value in fields.items())
+
+
+def directory(work: Path, name: str, *files: str) -> Path:
+    place = work / name
+    place.mkdir()
+    for one in files:
+        (place / one).write_text(name)
+    return place
+
+
+@pytest.mark.parametrize("state", ["running", "stopped", "never started"])
+def test_copies_from_and_to_volumes(
+    sandbox: Sandbox, copies: Copies, work: Path, state: str
+) -> None:
+    outer, inner = directory(work, "outer", "a"), directory(work, "inner", "b")
+    (outer / "in").mkdir()
+    file = work / "single"
+    file.write_text("single")
+    options = (
+        *(
+            volume("o", outer, "/data"),
+            volume("i", inner, "/data/in"),
+            volume("n", inner, "/new/x"),
+        ),
+        *(volume("f", file, "/etc/group"), volume("r", inner, "/ro", readOnly="true")),
+    )
+    sandbox.add("web", STAYS, options=options)
+    if state != "never started":
+        sandbox.do("start", "web")
+    if state == "stopped":
+        sandbox.do("stop", "web")
+    before = Path("/proc/self/mountinfo").read_text()
+    assert copies.content("/data/a") == b"outer"
+    assert copies.content("/link/in/b") == b"inner", "through a link of the image"
+    assert copies.content("/new/x/b") == b"inner"
+    assert copies.content("/ro/b") == b"inner"
+    assert list(copies.out("/new")) == [".", "x"], "what is mounted below is left out"
+    copies.put("/data", data=packed_file("c"))
+    assert (outer / "c").read_text() == "new"
+    if state != "never started":
+        assert copies.content("/etc/group") == b"single"
+    assert "read-only" in copies.refused("copy-in", "/ro", data=packed_file("d"))
+    assert sorted(os.listdir(inner)) == ["b"]
+    assert Path("/proc/self/mountinfo").read_text() == before
+
+
+def packed_file(name: str) -> bytes:
+    return packed(file(name))
+
+
+def test_mount_points_that_became_links(
+    sandbox: Sandbox, copies: Copies, work: Path, outside: Path
+) -> None:
+    """Nothing is mounted or made outside of the app's root."""
+    source = directory(work, "source", "a")
+    options = [volume(f"v{at}", source, f"/v{at}") for at in range(4)]
+    sandbox.start("web", STAYS, options=options)
+    sandbox.do("stop", "web")
+    uppers = list((sandbox.ocipod.directory / "pods/run").glob("*/apps/web/upper"))
+    (upper,) = uppers
+    for at, target in enumerate((str(outside), f"{outside}/new", "/", "v3")):
+        (upper / f"v{at}").rmdir()
+        (upper / f"v{at}").symlink_to(target)
+    for path in ("/v0/file", f"{outside}/file"):
+        assert b"the host's" not in copies._run("copy-out", path).stdout
+    copies._run("copy-in", "/v0", data=packed_file("x"))
+    copies._run("copy-in", "/v1", data=packed_file("x"))
+    assert os.listdir(outside) == ["file"]
+    assert copies.content("/etc/passwd")
+
+
+def test_volumes_whose_source_is_gone(sandbox: Sandbox, copies: Copies, work: Path) -> None:
+    """The other files of the app remain accessible."""
+    source, kept = directory(work, "source", "a"), directory(work, "kept", "a")
+    options = (volume("s", source, "/s"), volume("k", kept, "/k"))
+    sandbox.start("web", STAYS, options=options)
+    sandbox.do("stop", "web")
+    (source / "a").unlink()
+    source.rmdir()
+    assert copies.content("/k/a") == b"kept"
+    assert b"root" in copies.content("/etc/passwd")
+
+
+def test_a_mount_point_in_a_volume_that_another_app_changes(
+    sandbox: Sandbox, copies: Copies, work: Path, outside: Path
+) -> None:
+    """It exchanges the directory for a link to the host's as fast as it can."""
+    shared, inner = directory(work, "shared"), directory(work, "inner", "file")
+    (shared / "in").mkdir()
+    options = (volume("s", shared, "/s"), volume("i", inner, "/s/in", readOnly="true"))
+    sandbox.start("web", STAYS, options=options)
+    sandbox.do("stop", "web")
+    script = f"cd /s; ln -s {outside} l; while :; do mv in d; mv l in; mv in l; mv d in; done"
+    sandbox.start("evil", script, options=(volume("s", shared, "/s"),))
+    for _ in range(25):
+        assert b"the host's" not in copies._run("copy-out", "/s/in/file").stdout
+        copies._run("copy-in", "/s/in", data=packed_file("file"))
+        assert os.listdir(outside) == ["file"]
+        assert (outside / "file").read_text() == "the host's"
+    assert (inner / "file").read_text() == "inner"

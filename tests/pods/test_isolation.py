@@ -318,3 +318,17 @@ def test_kernel_parameters_of_the_host(ocipod: Ocipod, work: Path) -> None:
     ocipod("run-prepared", "--net=host", uuid).failed("--net=host")
     words = ("app", "sandbox", "--detach", "--net=host", "--sysctl=net.core.somaxconn=77")
     ocipod(*words).failed("--net=host")
+
+
+def test_devices_and_users(ocipod: Ocipod, work: Path) -> None:
+    """A device for a pod with its own users; such an app cannot be privileged."""
+    words = ("run", "--net=none", "--private-users", busybox(work))
+    script = shell("head -c1 /dev/mine/full | wc -c", ": >/dev/mine/full && echo written")
+    done = ocipod(*words, "--device=/dev/full:/dev/mine/full", *script).ok()
+    assert lines(done) == ["1", "written"]
+    done = ocipod(*words, "--privileged", *shell("echo started"))
+    assert done.status != 0
+    assert "a privileged app cannot have a user namespace" in done.err
+    uuid = ocipod("prepare", "--private-users", busybox(work)).ok().out.strip()
+    ocipod("run-prepared", "--pid=parent", uuid).failed("--private-users and --pid=parent are")
+    assert "started" not in done.out

@@ -145,7 +145,8 @@ def test_the_end_of_the_first_process(ocipod: Ocipod, work: Path) -> None:
     uuid = start(ocipod, work, "exec sleep 60")
     os.kill(ocipod.monitor(uuid)["init_pid"], signal.SIGKILL)
     ocipod.wait_for(uuid, "exited")
-    assert ending(ocipod, uuid) == {"code": 137, "reason": "the pod's init was killed"}
+    ended = ending(ocipod, uuid)
+    assert (ended["code"], ended["reason"]) == (137, "the pod's init was killed")
     assert state(ocipod, uuid, "a")["exit_code"] == 137
 
 
@@ -156,7 +157,8 @@ def test_a_monitor_that_cannot_write(ocipod: Ocipod, work: Path) -> None:
     in_the_way.mkdir()
     ocipod("enter", uuid, "sh", "-c", "kill -9 $(pidof sleep)")
     ocipod.wait_for(uuid, "exited", seconds=40)
-    assert ending(ocipod, uuid) == {"code": 137, "reason": "app a ended with 137"}
+    ended = ending(ocipod, uuid)
+    assert (ended["code"], ended["reason"]) == (137, "app a ended with 137")
     assert "write apps/a/state.json: " in (ocipod.path(uuid) / "monitor.log").read_text()
     in_the_way.rmdir()
 

@@ -126,13 +126,12 @@ RENAMED = {"container prune": "prune", "container ls": "ps"}
 # What differs although the options are the same.
 NOTES: dict[str, str] = {
     "run": "as `create`; a terminal (`-t`) needs one, as `docker run -it` does",
-    "create": "an image's HEALTHCHECK is not run (a warning says so); volumes start empty",
+    "create": "an image's HEALTHCHECK is not run (a warning says so)",
     "start": "starting a running container succeeds, as in docker",
     "wait": "exits with the container's exit code, docker with 0",
-    "rm": "anonymous volumes always go with their container",
     "update": "a limit can be replaced, but not removed",
     "ps": "`--format json` is one list of the API's records; `{{json .}}` prints docker's lines",
-    "inspect": "images and volumes, but no networks; the names of the API are found, too",
+    "inspect": "the names of the API are found, too; an unknown field is an error",
     "events": "only of containers; another form of lines, and filters event and container",
     "stats": "prints once if standard output is no terminal",
     "top": "columns of the daemon's choice; options of ps are refused",
@@ -150,8 +149,12 @@ NOTES: dict[str, str] = {
     "info": "other facts",
     "version": "other lines",
     "system df": "sizes on disk; there is no build cache",
+    "network create": "prints the name: networks have no IDs",
+    "network ls": "shows subnets and containers, not IDs: networks have none",
+    "network inspect": "containers by name, not by ID",
+    "network connect": "refused: `run --network A,B` joins both networks",
+    "network disconnect": "refused: a container leaves its networks when it stops",
     "volume ls": "shows the containers of each volume, not a driver",
-    "volume prune": "removes all that no container uses, as docker's `--all`",
     "container prune": "does not ask; also prunes containers that were never started",
     "container ls": "`ocictl container list` has fixed columns for scripts",
 }
@@ -163,20 +166,13 @@ ABSENT: dict[str, str] = {
     "build": "build images with buildah or docker, then `ocictl load` or push to a registry",
     "push": "push with skopeo or buildah: the daemon holds no credentials for writing",
     "search": "only Docker Hub answers it",
-    "network create": "networks: see [networks](networks.md)",
-    "network ls": "networks: see [networks](networks.md)",
-    "network inspect": "networks: see [networks](networks.md)",
-    "network rm": "networks: see [networks](networks.md)",
-    "network connect": "networks: see [networks](networks.md)",
-    "network disconnect": "networks: see [networks](networks.md)",
-    "network prune": "networks: see [networks](networks.md)",
     "image prune": "`ocipod image gc`",
     "system prune": "`ocictl prune`, `ocictl volume prune` and `ocipod image gc`",
 }
 
 # Command -> lines that both programs must answer with the same status and the same output.  IMAGE
 # is an image with a shell, MAIN a program that ends at SIGTERM.  ``?`` begins a line that fails,
-# ``~`` one whose status may differ.
+# ``~`` one whose status may differ, ``-`` one whose output may.
 SAME: dict[str, tuple[str, ...]] = {
     "create": ("create --name one IMAGE sh -c 'exit 3'",),
     "start": ("start one", "? start nope"),
@@ -236,6 +232,15 @@ SAME: dict[str, tuple[str, ...]] = {
         "? volume inspect nope",
     ),
     "volume rm": ("volume rm v1", "? volume rm v1"),
+    "network create": ("- network create --subnet 10.89.77.0/24 n1", "? network create n1"),
+    "network ls": ("network ls --filter name=n1 --format '{{.Name}} {{.Driver}}'",),
+    "network inspect": (
+        "network inspect -f '{{.Name}} {{.Driver}} {{.Internal}}' n1",
+        "network inspect -f '{{range .IPAM.Config}}{{.Subnet}}{{end}}' n1",
+        "network inspect -f '{{len .Containers}} {{json .Labels}}' n1",
+        "? network inspect nope",
+    ),
+    "network rm": ("network rm n1", "? network rm n1"),
     "tag": ("tag IMAGE localhost/other:1",),
     "rmi": ("? rmi localhost/none",),
 }

@@ -26,6 +26,8 @@ program = PROGRAM  # which build is to be driven
 refused: tuple[str, ...] = ()  # system calls that the kernel is not to have
 READY = operations.sync(stage=ops.STAGE_READY)
 
+NO_STEP = 2**32 - 1  # of a failure before the first operation
+
 
 class Outcome:
     """``messages`` in order; ``status`` as of subprocess; ``output`` of whatever ran."""

@@ -112,7 +112,7 @@ class ManagerStub:
 class ContainerStub:
     """A container of a ManagerStub, which remembers the requests for it; it has no record."""
 
-    is_corrupt = True
+    is_corrupt = True  # there is no pod from which details could be read
 
     def __init__(self, manager: ManagerStub, answer: dict[str, Any]) -> None:
         self.manager = manager
@@ -147,8 +147,8 @@ class ContainerStub:
     async def rename(self, name: str) -> None:
         self.manager.call("rename", self.id, name)
 
-    async def remove(self, *, force: bool) -> None:
-        self.manager.call("remove", self.id, force)
+    async def remove(self, *, force: bool, volumes: bool = False) -> None:
+        self.manager.call("remove", self.id, force, volumes)
 
     async def wait(self, condition: str) -> dict[str, Any]:
         self.manager.call("wait", self.id, condition)

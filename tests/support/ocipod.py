@@ -214,7 +214,7 @@ class Ocipod:
             self._end_monitor(uuid)
         self("gc", "--grace-period=0s", "--expire-prepared=0s")
         self("gc", "--grace-period=0s", "--expire-prepared=0s")
-        for uuid in self.pods("run"):  # of which it was said that gc is to keep them
+        for uuid in (*self.pods("prepared"), *self.pods("run")):  # which gc is to keep
             self("rm", uuid)
         self.look()
 

@@ -8,7 +8,7 @@ from ociruntime.base.errors import ImageError
 from ociruntime.images.model.digest import check_content
 from ociruntime.images.model.image import Descriptor
 from ociruntime.images.model.manifest import LARGEST_DOCUMENT, load_document
-from ociruntime.images.model.platforms import Entry, choose, host, read_index
+from ociruntime.images.model.platforms import Entry, choose, read_index, wanted
 from ociruntime.images.store.document import Document, way_to_image
 from ociruntime.images.tar.archives import Files, Reading, read_small
 
@@ -27,13 +27,13 @@ class Layout:
             message = f"unsupported imageLayoutVersion {version!r}"
             raise ImageError(f"{files}: oci-layout: {message}", "supported: 1.0.0")
 
-    def image(self, tag: str) -> list[Document]:
+    def image(self, tag: str, platform: str = "") -> list[Document]:
         """Return the documents of ``way_to_image`` for the image called ``tag``.
 
-        With "", the layout must have a single image.  Raises HostError, ImageError.
+        Without a tag, the layout must have a single image.  Raises HostError, ImageError.
         """
-        chosen = _chosen(self.entries(), tag, f"{self.files}: index.json")
-        return way_to_image(self._document(chosen.digest), self._document)
+        chosen = _chosen(self.entries(), tag, platform, f"{self.files}: index.json")
+        return way_to_image(self._document(chosen.digest), self._document, platform)
 
     def entries(self) -> list[Entry]:
         """Return the entries of ``index.json``.  Raises HostError, ImageError."""
@@ -64,8 +64,8 @@ def blob_path(digest: str) -> str:
     return f"blobs/{digest.replace(':', '/')}"
 
 
-def _chosen(entries: list[Entry], tag: str, what: str) -> Descriptor:
-    """Return the entry called ``tag`` (a name or digest), of several the one for this machine."""
+def _chosen(entries: list[Entry], tag: str, platform: str, what: str) -> Descriptor:
+    """Return the entry called ``tag`` (a name or digest), of several the one for the platform."""
     named = [one for one in entries if not tag or tag in (*names_of(one), one.descriptor.digest)]
     available = sorted({names_of(one)[0] for one in entries if names_of(one)})
     if not named:
@@ -77,7 +77,7 @@ def _chosen(entries: list[Entry], tag: str, what: str) -> Descriptor:
     if len(names) > 1:
         hint = f"append :TAG, one of: {', '.join(available)}"
         raise ImageError(f"{what} has several images", hint)
-    return choose(named, host(), what)
+    return choose(named, wanted(platform), what)
 
 
 def names_of(entry: Entry) -> list[str]:

@@ -185,7 +185,7 @@ def _from_layout(
         files = ArchiveFiles(path, store.tmp, budget)
     with closing(files):
         layout = Layout(files)
-        way = layout.image(reference.tag)
+        way = layout.image(reference.tag, reference.platform)
         signer = _signer(store, reference, way, judge)
 
         def add_all(incoming: Incoming, wanted: Sequence[tuple[Descriptor, str]]) -> None:

@@ -79,6 +79,59 @@ def runs(machine: str, flags: set[str]) -> list[Platform]:
     return [*platforms, ("386", "")]
 
 
+# Names that people use for architectures -> architecture and variant.
+_ALIASES = {
+    "x86_64": ("amd64", ""),
+    "x86-64": ("amd64", ""),
+    "i386": ("386", ""),
+    "i686": ("386", ""),
+    "aarch64": ("arm64", ""),
+    "armhf": ("arm", "v7"),
+    "armel": ("arm", "v6"),
+}
+# A variant that is the same as none.
+_USUAL = {("amd64", "v1"), ("arm64", "v8"), ("arm", "v7")}
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_.-")
+
+
+def parse_platform(text: str) -> Platform:
+    """Parse ``linux/arm64``, ``linux/arm/v7`` or just an architecture.  Raises ImageError."""
+    parts = text.lower().split("/")
+    if len(parts) == 1:
+        parts.insert(0, "linux")
+    is_valid = all(part[:1].isalnum() and not set(part) - _LETTERS for part in parts)
+    if len(parts) > 3 or not is_valid:
+        raise ImageError(f'invalid platform "{text}"', "linux/ARCH[/VARIANT], as in linux/arm64")
+    if parts[0] != "linux":
+        raise ImageError(f'platform "{text}": only images for linux can be used')
+    architecture, variant = _ALIASES.get(parts[1], (parts[1], ""))
+    return architecture, parts[2] if len(parts) == 3 else variant
+
+
+def wanted(text: str) -> list[Platform]:
+    """Return the platforms that a user's ``text`` means, best first; the machine's for "".
+
+    Raises ImageError.
+    """
+    if not text:
+        return host()
+    architecture, variant = parse_platform(text)
+    if variant:
+        usual = (architecture, variant) in _USUAL
+        return [(architecture, variant), *([(architecture, "")] if usual else [])]
+    known = [*host(), *(one for platforms in _RUNS.values() for one in platforms)]
+    found = [one for one in known if one[0] == architecture]
+    return list(dict.fromkeys(found)) or [(architecture, "")]
+
+
+def fits(config: Json, text: str) -> bool:
+    """Return whether an image's configuration is for the platform ``text``; true for ""."""
+    if not text:
+        return True
+    architecture, variant = config.get("architecture"), config.get("variant") or ""
+    return config.get("os") == "linux" and (architecture, variant) in wanted(text)
+
+
 def read_index(data: bytes, served_as: str, what: str) -> list[Entry] | None:
     """Parse an index; return its entries, or None if ``data`` is an image's manifest.
 

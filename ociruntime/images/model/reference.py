@@ -40,7 +40,8 @@ class Reference:
     has ``host`` (docker.io for Docker Hub), ``repository``, ``tag`` ("" if there is only a digest)
     and ``digest`` ("" or sha256:HEX).  Local kinds have ``path`` (absolute) and ``tag``, the
     image's name in the file, or "".  Kind ``id`` has ``digest``, sha256: and up to 64 digits.
-    ``maybe_id`` is the same for a registry's name that could also be an id.
+    ``maybe_id`` is the same for a registry's name that could also be an id.  ``platform`` is the
+    one that the user wants, "" for the machine's; ``parse`` does not set it.
     """
 
     kind: str
@@ -51,6 +52,7 @@ class Reference:
     digest: str = ""
     path: str = ""
     maybe_id: str = ""
+    platform: str = ""
 
     @property
     def name(self) -> str:

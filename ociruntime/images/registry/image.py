@@ -7,6 +7,7 @@ from errno import EDQUOT, ENOSPC
 from ociruntime.base.errors import HostError, ImageError, RegistryError
 from ociruntime.images.model.image import Image
 from ociruntime.images.model.limits import Budget
+from ociruntime.images.model.platforms import fits
 from ociruntime.images.model.progress import Progress
 from ociruntime.images.model.reference import Reference
 from ociruntime.images.registry.downloads import Downloads
@@ -33,11 +34,11 @@ def update(
         known = store.find(name, digest=reference.digest)
     except ImageError:
         known = None
-    if known and not judge.knows(known.id):
+    if known and not (judge.knows(known.id) and fits(known.config, reference.platform)):
         known = None
     if known and (reference.digest or _is_current(known, sources.head_manifest(tag))):
         return known  # a digest is immutable
-    way = way_to_image(sources.manifest(tag), sources.manifest)
+    way = way_to_image(sources.manifest(tag), sources.manifest, reference.platform)
     if known and known.id == way[-1].digest:
         return known
     signer = judge(way)

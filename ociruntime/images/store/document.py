@@ -9,7 +9,7 @@ from ociruntime.base.errors import ImageError
 from ociruntime.images.model.image import Descriptor, Image
 from ociruntime.images.model.limits import Budget
 from ociruntime.images.model.manifest import parse_manifest
-from ociruntime.images.model.platforms import choose, host, read_index
+from ociruntime.images.model.platforms import choose, read_index, wanted
 from ociruntime.images.store.incoming import Incoming
 from ociruntime.images.store.store import Store
 
@@ -42,11 +42,13 @@ class Judge:
         return ""
 
 
-def way_to_image(first: Document, get: Callable[[str], Document]) -> list[Document]:
-    """Resolve ``first``, an index or manifest, to the manifest of the image for this machine.
+def way_to_image(
+    first: Document, get: Callable[[str], Document], platform: str = ""
+) -> list[Document]:
+    """Resolve ``first``, an index or manifest, to the manifest of the image for ``platform``.
 
     ``get`` returns a document by digest.  Returns ``first``, then any nested indexes, then the
-    manifest.  Raises ImageError.
+    manifest.  The default platform is the machine's.  Raises ImageError.
     """
     way = [first]
     while True:
@@ -56,7 +58,7 @@ def way_to_image(first: Document, get: Callable[[str], Document]) -> list[Docume
             return way
         if len(way) > _DEEPEST:
             raise ImageError(f"{what}: more than {_DEEPEST} nested indexes")
-        way.append(get(choose(entries, host(), what).digest))
+        way.append(get(choose(entries, wanted(platform), what).digest))
 
 
 def take_in(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from collections import deque
 from contextlib import closing
 from typing import Any
 
@@ -18,10 +19,11 @@ from aiohttp import WSMsgType, web
 
 from ociruntime.base.errors import BadRequest, Conflict, PodError
 from ociruntime.manager.api.errors import error_document
+from ociruntime.manager.containers.container import Container
 from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.pod_calls import ask_over
 from ociruntime.manager.containers.pod_status import ACTIVE
-from ociruntime.pods.loop.control_socket import LARGEST
+from ociruntime.pods.loop.control_socket import HELD, LARGEST
 from ociruntime.pods.store.control import connect
 from ociruntime.pods.store.phases import open_pod
 
@@ -29,6 +31,7 @@ STREAMS = ("stdin", "stdout", "stderr")
 NUMBERS = {b"o": b"\1", b"e": b"\2"}
 MESSAGE = 1 << 20  # bytes, the longest message of a client
 PART = 32768  # bytes of input per frame to the monitor
+_GLANCE = 0.05  # seconds
 
 
 async def attach(manager: Manager, request: web.Request) -> web.StreamResponse:
@@ -46,19 +49,22 @@ async def attach(manager: Manager, request: web.Request) -> web.StreamResponse:
     container = manager.find(request.match_info["ref"])
     wait = request.query.get("wait") == "1"
     client = web.WebSocketResponse(max_msg_size=MESSAGE)
-    with container.clients.attached():
-        if wait:
-            await container.prepare()
-        elif (status := container.inspect()["status"]) not in ACTIVE:
-            hint = "start it first, or use start --attach, which misses no output"
-            raise Conflict(f'attach to container "{container.name}": it is {status}', hint)
-        directory, uuid, app = container.location
-        with closing(await asyncio.to_thread(_connect, directory, uuid)) as sock:
-            frame = {"op": "attach", "app": app, "streams": streams, "wait": wait, "size": size}
-            answer = await ask_over(sock, frame)
-            await client.prepare(request)
-            await client.send_json({"tty": answer["tty"], "streams": answer["streams"]})
-            await relay(_from_monitor(sock, client), _from_client(sock, client))
+    try:
+        with container.clients.attached():
+            if wait:
+                await container.prepare()
+            elif (status := container.inspect()["status"]) not in ACTIVE:
+                hint = "start it first, or use start --attach, which misses no output"
+                raise Conflict(f'attach to container "{container.name}": it is {status}', hint)
+            directory, uuid, app = container.location
+            with closing(await asyncio.to_thread(_connect, directory, uuid)) as sock:
+                frame = {"op": "attach", "app": app, "streams": streams, "wait": wait, "size": size}
+                answer = await ask_over(sock, frame)
+                await client.prepare(request)
+                await client.send_json({"tty": answer["tty"], "streams": answer["streams"]})
+                await relay(_from_monitor(container, sock, client), _from_client(sock, client))
+    finally:
+        container.release()
     await client.close()
     return client
 
@@ -93,15 +99,61 @@ async def relay(first: Any, *others: Any) -> None:  # noqa: ANN401 - coroutines
         await asyncio.gather(main, rest, return_exceptions=True)
 
 
-async def _from_monitor(sock: socket.socket, client: web.WebSocketResponse) -> None:
-    loop = asyncio.get_running_loop()
-    while message := await loop.sock_recv(sock, LARGEST):
-        kind, data = message[:1], message[1:]
-        if kind == b"x":
-            await client.send_json({"exit_code": int(data)})
-            return
-        await client.send_bytes(NUMBERS.get(kind, b"\1") + data)
+async def _from_monitor(
+    container: Container, sock: socket.socket, client: web.WebSocketResponse
+) -> None:
+    output = _Output(container, sock)
+    reading = asyncio.ensure_future(output.read())
+    try:
+        while message := await output.next():
+            kind, data = message[:1], message[1:]
+            if kind == b"x":
+                await container.settled()
+                await client.send_json({"exit_code": int(data)})
+                return
+            await client.send_bytes(NUMBERS.get(kind, b"\1") + data)
+    finally:
+        reading.cancel()
     await client.send_json(error_document(PodError("the container's pod has ended")))
+
+
+class _Output:
+    """The monitor's messages, read ahead of a slow client.
+
+    Once the program has exited they are all read, so that the pod need not wait for the client to
+    give up its address and ports: the monitor holds a limited number of bytes.
+    """
+
+    def __init__(self, container: Container, sock: socket.socket) -> None:
+        self._container = container
+        self._socket = sock
+        self._messages: deque[bytes] = deque()
+        self._held = 0
+        self._changed = asyncio.Event()
+
+    async def read(self) -> None:
+        """Read until the end, at which an empty message is the last."""
+        loop = asyncio.get_running_loop()
+        message = b"."
+        while message:
+            try:
+                message = await loop.sock_recv(self._socket, LARGEST)
+            except OSError:
+                message = b""
+            self._messages.append(message)
+            self._held += len(message)
+            self._changed.set()
+            while self._held > HELD and not self._container.pod.status().is_ending:
+                await asyncio.sleep(_GLANCE)
+
+    async def next(self) -> bytes:
+        """Return the next message; empty at the end."""
+        while not self._messages:
+            self._changed.clear()
+            await self._changed.wait()
+        message = self._messages.popleft()
+        self._held -= len(message)
+        return message
 
 
 async def _from_client(sock: socket.socket, client: web.WebSocketResponse) -> None:

@@ -26,9 +26,15 @@ _POLL = 1.0  # seconds between two checks whether a waiting client is still conn
 
 
 async def list_containers(manager: Manager, request: web.Request) -> web.Response:
-    """List running containers, with ``all`` every one; ``filters`` is a JSON object of lists."""
+    """List running containers, with ``all`` every one; ``filters`` is a JSON object of lists.
+
+    ``size``: with the bytes that each has written.
+    """
     filters = json_query(request, "filters")
-    return web.json_response(manager.list(all=flag(request.query, "all"), filters=filters))
+    found = manager.list(all=flag(request.query, "all"), filters=filters)
+    if flag(request.query, "size"):
+        await manager.add_sizes(found)
+    return web.json_response(found)
 
 
 async def create(manager: Manager, request: web.Request) -> web.Response:
@@ -50,10 +56,14 @@ async def inspect(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def remove(manager: Manager, request: web.Request) -> web.Response:
-    """Remove a container and its files; a concurrent removal is not an error."""
+    """Remove a container and its files; a concurrent removal is not an error.
+
+    ``volumes``: also its anonymous volumes.
+    """
     container = manager.find(_ref(request))
+    force, volumes = flag(request.query, "force"), flag(request.query, "volumes")
     try:
-        await container.remove(force=flag(request.query, "force"))
+        await container.remove(force=force, volumes=volumes)
     except NotFound:
         pass  # it was there above, so another request has removed it meanwhile
     return web.Response(status=204)

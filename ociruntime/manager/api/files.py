@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
-from aiohttp import web
+from aiohttp import StreamReader, web
 
 from ociruntime.base.errors import BadRequest, ManagerError, NotFound
 from ociruntime.manager.api.output import send_output
@@ -16,6 +16,8 @@ from ociruntime.manager.containers.pod_calls import classified, end, message_of
 from ociruntime.manager.containers.pod_status import ACTIVE, APP
 
 _PIECE = 1 << 16  # bytes
+# Seconds that a client may neither send nor read: a stopped container is locked meanwhile.
+PATIENCE = 60.0
 
 
 @asynccontextmanager
@@ -57,7 +59,7 @@ async def facts(manager: Manager, request: web.Request) -> web.Response:
 async def read(manager: Manager, request: web.Request) -> web.StreamResponse:
     """Send the file or directory ``path`` as a tar archive."""
     async with _files(manager, request, "copy-out") as words:
-        return await send_output(request, manager.programs, words)
+        return await send_output(request, manager.programs, words, patience=PATIENCE)
 
 
 async def write(manager: Manager, request: web.Request) -> web.Response:
@@ -78,7 +80,7 @@ async def _unpack(manager: Manager, request: web.Request, words: list[str]) -> N
     errors = asyncio.ensure_future(process.stderr.read())
     try:
         with suppress(BrokenPipeError, ConnectionResetError):  # its error says why
-            async for piece in request.content.iter_chunked(_PIECE):
+            async for piece in pieces(request.content, PATIENCE):
                 process.stdin.write(piece)
                 await process.stdin.drain()
         process.stdin.close()
@@ -88,6 +90,19 @@ async def _unpack(manager: Manager, request: web.Request, words: list[str]) -> N
     finally:
         errors.cancel()
         await end(process)
+
+
+async def pieces(content: StreamReader, patience: float) -> AsyncIterator[bytes]:
+    """Yield a request's body.  Raises HTTPRequestTimeout after ``patience`` seconds of silence."""
+    while True:
+        try:
+            async with asyncio.timeout(patience):
+                piece = await content.read(_PIECE)
+        except TimeoutError:
+            raise web.HTTPRequestTimeout from None
+        if not piece:
+            return
+        yield piece
 
 
 async def changes(manager: Manager, request: web.Request) -> web.StreamResponse:

@@ -14,12 +14,18 @@ from ociruntime.manager.api.errors import error_document
 from ociruntime.manager.api.output import send_output
 from ociruntime.manager.api.requests import flag, read_body, required
 from ociruntime.manager.containers.manager import Manager
-from ociruntime.manager.containers.spec import INSECURE, PULL_POLICIES
+from ociruntime.manager.containers.spec import (
+    INSECURE,
+    PULL_POLICIES,
+    check_platform,
+    platform_args,
+)
 
 _INSECURE: checks.Members = {"insecure": checks.list_of(checks.one_of(*INSECURE))}
 _PULL: checks.Members = {
     "image": checks.text,
     "pull_policy": checks.one_of(*PULL_POLICIES),
+    "platform": check_platform,
     **_INSECURE,
 }
 
@@ -54,7 +60,8 @@ async def pull(manager: Manager, request: web.Request) -> web.StreamResponse:
 
 async def _pulled(manager: Manager, image: str, body: dict[str, Any]) -> Any:  # noqa: ANN401
     policy = PULL_POLICIES[body.get("pull_policy", "always")]
-    args = ("fetch", "--full", "--progress=json", f"--pull-policy={policy}", "--", image)
+    args = ["fetch", "--full", "--progress=json", f"--pull-policy={policy}", *platform_args(body)]
+    args += ["--", image]
     try:
         async for line in manager.programs.fetch_with_progress(*_insecure(body), *args):
             yield line

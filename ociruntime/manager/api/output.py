@@ -18,11 +18,13 @@ async def send_output(
     programs: Programs,
     args: tuple[str, ...],
     content_type: str = "application/x-tar",
+    patience: float | None = None,
 ) -> web.StreamResponse:
     """Run ``ocipod`` and send its standard output.
 
     An error before the first byte becomes an error answer.  After that the connection is cut, so
-    that the client does not take the output for complete.  Raises ManagerError, HostError.
+    that the client does not take the output for complete; also if the client reads nothing for
+    ``patience`` seconds.  Raises ManagerError, HostError.
     """
     process = await programs.spawn(programs.command(*args))
     assert process.stdout is not None
@@ -37,14 +39,29 @@ async def send_output(
         answer.content_type = content_type
         await answer.prepare(request)
         while piece:
-            await answer.write(piece)
+            await _write(request, answer, piece, patience)
             piece = await process.stdout.read(_PIECE)
         if await process.wait():
-            if request.transport is not None:
-                request.transport.abort()
+            _cut(request)
             raise ManagerError(message_of(await errors, "ocipod"))
         await answer.write_eof()
         return answer
     finally:
         errors.cancel()
         await end(process)
+
+
+async def _write(
+    request: web.Request, answer: web.StreamResponse, piece: bytes, patience: float | None
+) -> None:
+    try:
+        async with asyncio.timeout(patience):
+            await answer.write(piece)
+    except TimeoutError:
+        _cut(request)
+        raise ManagerError(f"send to a client: it has read nothing for {patience} s") from None
+
+
+def _cut(request: web.Request) -> None:
+    if request.transport is not None:
+        request.transport.abort()

@@ -24,10 +24,11 @@ from ociruntime.manager.containers.manager import Manager
 from ociruntime.pods.store.description import app_record
 from ociruntime.pods.store.logs import Line, LogReader, form
 from ociruntime.pods.store.phases import open_pod
+from ociruntime.pods.store.pod import PREPARED, RUNNING
 
 FRAMES = "application/vnd.ociruntime.frames"
 LOG_POLL = 0.1  # seconds between two reads of a followed log
-OVER = ("exited", "deleting", "unknown")
+OVER = ("exited", "deleting")
 NUMBERS = {"stdout": b"\1", "stderr": b"\2"}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 EVENT_POLL = 2.0  # seconds between two checks whether the client is still connected
@@ -139,7 +140,10 @@ class _Log:
 
     def is_over(self) -> bool:
         """Return whether the app has exited.  Raises HostError."""
-        return self._pod.refresh() != "running" or app_record(self._pod, self._app)["state"] in OVER
+        state = self._pod.refresh()
+        if state == PREPARED:
+            return False  # the container has never been started
+        return state != RUNNING or app_record(self._pod, self._app)["state"] in OVER
 
     async def batches(self, *, last: bool) -> AsyncIterator[list[Line]]:
         """Yield the new lines, with ``last`` unterminated ones as well.  Raises HostError.

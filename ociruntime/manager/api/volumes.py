@@ -1,11 +1,11 @@
-"""The routes of named volumes."""
+"""The routes of volumes."""
 
 from __future__ import annotations
 
 from aiohttp import web
 
 from ociruntime.base import checks
-from ociruntime.manager.api.requests import json_query, read_body
+from ociruntime.manager.api.requests import check_lists, json_query, read_body
 from ociruntime.manager.containers.manager import Manager
 
 
@@ -15,9 +15,14 @@ async def list_volumes(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def create(manager: Manager, request: web.Request) -> web.Response:
-    """Create the volume ``name``, or return it if it exists; without a name, choose one."""
-    body = await read_body(request, {"name": checks.text})
-    return web.json_response(manager.volumes.create(body.get("name")), status=201)
+    """Create the volume ``name`` with ``labels``, or return it if it exists.
+
+    Without a name it is anonymous.
+    """
+    members = {"name": checks.text, "labels": checks.strings_by_name}
+    body = await read_body(request, members)
+    made = manager.volumes.create(body.get("name"), body.get("labels"))
+    return web.json_response(made, status=201)
 
 
 async def inspect(manager: Manager, request: web.Request) -> web.Response:
@@ -32,9 +37,10 @@ async def remove(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def prune(manager: Manager, request: web.Request) -> web.Response:
-    """Remove all volumes that no container uses."""
-    await read_body(request, {})
-    return web.json_response(await manager.volumes.prune())
+    """Remove the anonymous volumes that no container uses; ``all``: and the named ones."""
+    body = await read_body(request, {"all": checks.flag, "filters": check_lists})
+    removed = await manager.volumes.prune(body.get("filters") or {}, named=bool(body.get("all")))
+    return web.json_response(removed)
 
 
 ROUTES = (

@@ -145,8 +145,8 @@ def run_update(connection: Connection, arguments: Arguments) -> int:
 
 def run_rm(connection: Connection, arguments: Arguments) -> int:
     """Remove each container and print its reference."""
-    force = arguments.flag("force")
-    return each(arguments.positional, lambda ref: connection.delete(container(ref, force=force)))
+    how = {name: arguments.flag(name) for name in ("force", "volumes")}
+    return each(arguments.positional, lambda ref: connection.delete(container(ref, **how)))
 
 
 def run_prune(connection: Connection, arguments: Arguments) -> int:
@@ -232,8 +232,9 @@ COMMANDS = (
         run_rm,
         options=(
             Option("force", "kill running containers first", short="f"),
-            Option("volumes", short="v"),
+            Option("volumes", "remove its anonymous volumes, too", short="v"),
         ),
+        details="Without --volumes, anonymous volumes stay; those of `run --rm` never do.",
         examples=(("Remove it, running or not", "ocictl rm --force web"),),
     ),
     Command(

@@ -333,8 +333,8 @@ COMMANDS = (
         details=(
             "One of SOURCE and TARGET is CONTAINER:PATH. SOURCE/. copies the content of a\n"
             "directory. If a path of this host is -, it is a tar archive on standard input or\n"
-            "output. The container may be stopped; its volumes are then left out. What is\n"
-            "mounted below a directory is not copied."
+            "output. The container may be stopped. PATH may be in a volume; what is mounted\n"
+            "below a directory is not copied."
         ),
         examples=(
             ("Copy a log to this host", "ocictl cp web:/var/log/app.log ."),

@@ -115,7 +115,7 @@ def _host_config(record: Record, spec: Record) -> Record:
         "PortBindings": _bindings(record["ports"]),
         "RestartPolicy": {"Name": policy["name"], "MaximumRetryCount": policy["maximum"]},
         "AutoRemove": record["auto_remove"],
-        "VolumesFrom": Null(),
+        "VolumesFrom": [_shared(one) for one in spec.get("volumes_from") or ()] or Null(),
         "ExtraHosts": [f"{one['name']}:{one['address']}" for one in spec.get("hosts") or ()]
         or Null(),
         "GroupAdd": [str(group) for group in spec.get("group_add") or ()] or Null(),
@@ -130,6 +130,11 @@ def _bind(volume: Record) -> str:
     """Return a volume as ``-v`` takes it."""
     source = volume.get("source") or volume.get("name") or ""
     return f"{source}:{volume['target']}{':ro' if volume.get('read_only') else ''}"
+
+
+def _shared(other: Record) -> str:
+    """Return a container whose volumes are mounted, as ``--volumes-from`` takes it."""
+    return f"{other['container']}{':ro' if other.get('read_only') else ''}"
 
 
 def _bindings(ports: list[Record], *, address: str = "") -> Keys:
@@ -155,7 +160,7 @@ def _mount(one: Record) -> Record:
         "Driver": "local" if named else "",
         "Mode": "ro" if one["read_only"] else "",
         "RW": not one["read_only"],
-        "Propagation": "" if named else "rprivate",
+        "Propagation": one.get("propagation", "" if named else "rprivate"),
     }
 
 
@@ -267,6 +272,42 @@ def volume(answer: Record) -> Shape:
             "Name": answer["name"],
             "Options": None if options is None else Keys(options),
             "Scope": "local",
+        },
+        answer,
+    )
+
+
+def network(answer: Record) -> Shape:
+    """Return a network as ``docker network inspect`` shows it; containers by name, not by ID."""
+    subnets = answer["subnets"]
+    prefixes = {":" in one["subnet"]: one["subnet"].partition("/")[2] for one in subnets}
+    containers = {}
+    for name, address in (answer.get("addresses") or {}).items():
+        version = "IPv6Address" if ":" in address else "IPv4Address"
+        prefix = prefixes.get(":" in address, "")
+        containers[name] = {
+            "Name": name,
+            "IPv4Address": "",
+            "IPv6Address": "",
+            version: f"{address}/{prefix}" if prefix else address,
+        }
+    ranges = [{"Subnet": one["subnet"], "Gateway": one["gateway"]} for one in subnets]
+    return Shape(
+        {
+            "Name": answer["name"],
+            "Id": answer["name"],
+            "Created": answer["created_at"] or NO_TIME,
+            "Scope": "local",
+            "Driver": answer["driver"],
+            "EnableIPv4": any(":" not in one["subnet"] for one in subnets),
+            "EnableIPv6": any(":" in one["subnet"] for one in subnets),
+            "IPAM": {"Driver": "default", "Options": None, "Config": ranges},
+            "Internal": answer["internal"],
+            "Attachable": False,
+            "Ingress": False,
+            "Containers": Keys(containers),
+            "Options": Keys({}),
+            "Labels": Keys(answer["labels"]),
         },
         answer,
     )

@@ -94,6 +94,7 @@ def run_pull(connection: Connection, arguments: Arguments) -> int:
             "image": absolute_image(text, os.getcwd()),
             "pull_policy": policy,
             "insecure": arguments.list("insecure"),
+            "platform": arguments.text("platform") or None,
         }
         image_id = _pulled(connection, body, text, quiet=arguments.flag("quiet"))
         status = write(f"{image_id}\n")
@@ -131,6 +132,7 @@ _LIST_OPTIONS = (QUIET, Option("no-trunc", "do not truncate IDs"), NO_LEGEND, FO
 _PULL_OPTIONS = (
     QUIET,
     Option("pull", "pull policy (default: always)", "missing|always|never", kind="choice"),
+    Option("platform", "platform of the image (default: the host's)", "linux/ARCH"),
     Option("insecure", "skip a check: image, tls, http", "CHECK", kind="list"),
 )
 _REMOVE_OPTIONS = (Option("force", "remove images that containers use, too", short="f"),)

@@ -60,6 +60,40 @@ ISOLATION_OPTIONS = (
         kind="list",
         details="As in nofile=1024:4096; -1 is unlimited. NAME is one of setrlimit(2).",
     ),
+    Option("pid", "PID namespace", "private|host", completed=False),
+    Option("uts", "UTS namespace", "private|host", completed=False),
+    Option("domainname", "NIS domain name of the container", "NAME"),
+    Option("platform", "platform of the image (default: the host's)", "linux/ARCH"),
+    # The defaults, for docker's users.
+    Option("cgroupns", value="private", completed=False),
+    Option("userns", value="host", completed=False),
+    Option("log-driver", value="json-file", completed=False),
+    Option(
+        "device",
+        "add a device of the host",
+        "HOST[:PATH[:rwm]]",
+        kind="list",
+        details=(
+            "PATH is the path in the container, by default the same; rwm is the access: read, "
+            "write, mknod. Of a directory, all devices are added."
+        ),
+    ),
+    Option(
+        "privileged",
+        "grant all privileges of the host's root",
+        details=(
+            "All capabilities and devices, no seccomp filter, nothing masked, /sys and its "
+            "cgroups writable: the container can take over the host."
+        ),
+    ),
+    Option(
+        "init",
+        "reap orphans (always done)",
+        details=(
+            "Accepted for docker's users. The container's program is never process 1: that is "
+            "a small init, which reaps orphans, and signals reach the program itself."
+        ),
+    ),
     Option(
         "sysctl",
         "set a kernel parameter of the container",
@@ -79,6 +113,7 @@ def isolation_of(arguments: Arguments) -> Spec:
         member: [parse(text, f"--{option}") for text in arguments.list(option)]
         for option, (member, parse) in _PARSED.items()
     }
+    spec["privileged"] = arguments.flag("privileged")
     spec["tmpfs"] += [tmpfs_mount(text) for text in arguments.list("mount") if is_tmpfs(text)]
     pairs = [container_values.pair(text, "--sysctl") for text in arguments.list("sysctl")]
     spec["sysctls"] = dict(pairs)
@@ -86,17 +121,53 @@ def isolation_of(arguments: Arguments) -> Spec:
         if text := arguments.text(option):
             spec[option.replace("-", "_")] = byte_count(text, option)
     for option in ("cpu-quota", "cpu-period"):
-        spec[option.replace("-", "_")] = arguments.number(option)
-    for option in ("cpuset-cpus", "cpuset-mems"):
+        spec[option.replace("-", "_")] = max(arguments.number(option), 0)
+    for option in ("cpuset-cpus", "cpuset-mems", "domainname", "platform"):
         spec[option.replace("-", "_")] = arguments.text(option)
-    # 0 and an empty text are docker's "not set".
+    for option in _POSSIBLE:
+        value = _one_of(arguments, option)
+        if option not in _FIXED:
+            spec[option] = value
+    # 0, a negative time and an empty text are docker's "not set".
     return {member: value for member, value in spec.items() if value}
 
 
+def _one_of(arguments: Arguments, option: str) -> str:
+    """Return the value of an option with a few possible ones, "" if not given.
+
+    Raises UsageError with the reason for what docker knows and ``ocictl`` does not.
+    """
+    value = arguments.text(option)
+    if value and value not in _POSSIBLE[option]:
+        kind = value.partition(":")[0]
+        reason = _REASONS.get((option, kind), f"possible: {', '.join(_POSSIBLE[option])}")
+        raise UsageError(f"--{option}={value} is not supported", reason)
+    return value
+
+
+# Option -> its values.
+_POSSIBLE = {
+    "pid": ("private", "host"),
+    "uts": ("private", "host"),
+    "cgroupns": ("private",),
+    "userns": ("host",),
+    "log-driver": ("json-file",),
+}
+_FIXED = ("cgroupns", "userns", "log-driver")  # only the default is possible
+_REASONS = {
+    ("pid", "container"): "a container's processes end with its own pod; use exec, or --pid=host",
+    ("cgroupns", "host"): "a container sees its own cgroups only",
+    ("userns", "private"): "containers have the users of the host; see ocipod --private-users",
+    ("log-driver", "none"): "the output is always logged; redirect it in the container",
+    ("log-driver", "local"): "logs are files; see ocictl logs",
+    ("log-driver", "journald"): "logs are files; see ocictl logs",
+    ("log-driver", "syslog"): "logs are files; see ocictl logs",
+}
 # Option -> member of the request, and the parser of each of its values.
 _PARSED = {
     "tmpfs": ("tmpfs", container_values.tmpfs),
     "ulimit": ("ulimits", container_values.ulimit),
+    "device": ("devices", container_values.device),
 }
 # Key of --mount type=tmpfs -> option of the tmpfs that its value belongs to.
 _TMPFS_KEYS = {"tmpfs-size": "size", "tmpfs-mode": "mode"}

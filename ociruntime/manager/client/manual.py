@@ -32,10 +32,12 @@ LISTED = {
     "container": "ps --all --format='{{.Name}}'",
     "image": "images --format='{{.Name}}'",
     "pod": "pod ls --quiet",
+    "network": "network ls --quiet",
 }
 COMPLETED_BY = {
     "CONTAINER": "container",
     "UUID": "pod",
+    "NETWORK": "network",
     "IMAGE": "image",
     "DIR": "directory",
     "FILE": "file",

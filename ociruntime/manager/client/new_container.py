@@ -11,7 +11,8 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.signal_names import signal_number
 from ociruntime.commandline.sizes import byte_count, milli_cpus
 from ociruntime.manager.client.connection import Connection, resource
-from ociruntime.manager.client.isolation_options import ISOLATION_OPTIONS, is_tmpfs, isolation_of
+from ociruntime.manager.client.isolation_options import ISOLATION_OPTIONS, isolation_of
+from ociruntime.manager.client.mounts import MOUNT_OPTIONS, mounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,18 +39,7 @@ SPEC_OPTIONS = (
         details="A name without a value is copied from ocictl's environment.",
     ),
     Option("env-file", "read environment variables from a file", "FILE", kind="list"),
-    Option(
-        "volume",
-        "bind mount a directory or a named volume",
-        "SOURCE:TARGET[:ro]",
-        kind="list",
-        short="v",
-        details=(
-            "SOURCE is a directory of the host if it contains a slash, else the name of a "
-            "volume, which is created if it does not exist, and outlives the container."
-        ),
-    ),
-    Option("mount", "mount with keys: type, source, target, ...", "KEY=VALUE,...", kind="list"),
+    *MOUNT_OPTIONS,
     Option(
         "publish",
         "publish a port to the host",
@@ -61,15 +51,32 @@ SPEC_OPTIONS = (
             "8000-8009:80-89."
         ),
     ),
+    Option(
+        "publish-all",
+        "publish all ports that the image exposes",
+        short="P",
+        details="Free ports of the host are chosen when the container is created.",
+    ),
     Option("workdir", "working directory in the container", "DIR", short="w", completed=False),
     Option("user", "user name or UID", "USER[:GROUP]", short="u"),
     Option("hostname", "hostname of the container", "NAME", short="h"),
     Option(
         "network",
         "network: default, none, host or a name",
-        "NAME",
-        details="The default network is a bridge with NAT.",
+        "NETWORK",
+        details=(
+            "The default network is a bridge with NAT. Several names are separated by commas; "
+            "`network create` makes networks."
+        ),
     ),
+    Option(
+        "network-alias",
+        "further name on networks of `network create`",
+        "NAME",
+        kind="list",
+        completed=False,
+    ),
+    Option("net-alias", value="NAME", kind="list"),
     Option("dns", "set a DNS server (default: the host's)", "IP", kind="list"),
     Option("dns-search", "set a DNS search domain", "DOMAIN", kind="list"),
     Option("dns-option", "set an option of resolv.conf", "OPTION", kind="list"),
@@ -111,22 +118,31 @@ SPEC_OPTIONS = (
     Option("insecure", "skip an image check: image, tls, http", "CHECK", kind="list"),
     Option("cidfile", "write the ID to a new file", "FILE"),
     *ISOLATION_OPTIONS,
-    # Without effect here: all ports can be published, and no health check is run.
+    # Only for --publish-all: other ports need not be exposed to be published.
     Option("expose", value="PORT", kind="list"),
+    # Without effect here: no health check is run.
     Option("no-healthcheck"),
 )
 
-# Options of docker and podman without a counterpart: refused by name, not with a suggestion.
-_ELSEWHERE = (
-    *("blkio-weight", "cgroup-parent", "cgroupns", "device", "domainname", "gpus"),
-    *("init", "ip", "link", "log-driver", "log-opt", "mac-address"),
-    *("oom-kill-disable", "pid", "platform", "privileged", "publish-all", "storage-opt"),
-    *("userns", "uts", "volumes-from"),
-    *("health-cmd", "health-interval", "health-retries", "health-start-period"),
-    "health-timeout",
-)
+# Options of docker and podman that are refused by name, and why.
+_ELSEWHERE = {
+    "blkio-weight": "block I/O is not limited",
+    "cgroup-parent": "a container's cgroup is that of its pod, /ocipod-UUID",
+    "gpus": "use --device for the device files, and -v for the driver's libraries",
+    "ip": "the network chooses the address; see ocictl inspect",
+    "link": "containers of one network reach each other; see --add-host",
+    "log-opt": "logs are up to three files of 10 MiB",
+    "mac-address": "the network chooses the address",
+    "oom-kill-disable": "a container out of memory would hang; see --oom-score-adj",
+    "storage-opt": "the size of a container's files is not limited",
+    **dict.fromkeys(
+        ("health-cmd", "health-interval", "health-retries", "health-start-period"),
+        "health checks are not run; see --restart",
+    ),
+    "health-timeout": "health checks are not run; see --restart",
+}
 REFUSED_OPTIONS = tuple(
-    Option(name, value="ocictl has no such option of docker", kind="refused") for name in _ELSEWHERE
+    Option(name, value=reason, kind="refused") for name, reason in _ELSEWHERE.items()
 )
 
 _HIGHEST_PORT = 65535
@@ -136,56 +152,6 @@ _POLICIES = ("no", "on-failure", "always", "unless-stopped")
 _TAGGED = ("oci", "oci-archive", "docker-archive")
 _PLAIN = ("dir", "tar", "aci")
 _ARCHIVES = (".aci", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst")
-
-
-# z and Z relabel for SELinux, which would refuse nothing here; the others are the defaults.
-_VOLUME_MODES = {"ro", "rw", "z", "Z", "rprivate"}
-
-
-def volume(text: str, directory: str) -> dict[str, Any]:
-    """Parse a volume like ``/srv/pages:/pages:ro`` or ``data:/data``.  Raises UsageError."""
-    source, colon, rest = text.partition(":")
-    target, _, mode = rest.partition(":")
-    modes = set(mode.split(",")) - {""}
-    if not (source and colon and target) or modes - _VOLUME_MODES or modes >= {"ro", "rw"}:
-        raise UsageError(f'--volume: invalid volume "{text}"', "SOURCE:TARGET[:ro]")
-    return _volume(source, target, "ro" in modes, directory)
-
-
-def mount(text: str, directory: str) -> dict[str, Any]:
-    """Parse a mount like ``type=bind,source=/srv,target=/srv,readonly``.  Raises UsageError."""
-    found = {"type": "", "source": "", "target": "", "readonly": ""}
-    names = {"src": "source", "dst": "target", "destination": "target", "ro": "readonly"}
-    for word in text.split(","):
-        key, equals, value = word.partition("=")
-        key = names.get(key, key)
-        if key not in found:
-            raise UsageError(f'--mount: unknown key "{key}"', ", ".join(found))
-        found[key] = value if equals else "true"
-    if not found["source"] or not found["target"]:
-        raise UsageError(f'--mount: source or target is missing in "{text}"')
-    by_name = _is_name(found["source"])
-    if found["type"] not in ("", "volume" if by_name else "bind"):
-        raise UsageError(
-            f'--mount: wrong type "{found["type"]}" for source "{found["source"]}"',
-            "bind for a path, volume for a name",
-        )
-    read_only = found["readonly"] in ("true", "1")
-    return _volume(found["source"], found["target"], read_only, directory)
-
-
-def _volume(source: str, target: str, read_only: bool, directory: str) -> dict[str, Any]:
-    if not target.startswith("/"):
-        raise UsageError(f'volume target "{target}": must be an absolute path')
-    if _is_name(source):
-        origin = {"name": source}
-    else:
-        origin = {"source": os.path.normpath(os.path.join(directory, source))}
-    return {**origin, "target": target, "read_only": read_only}
-
-
-def _is_name(source: str) -> bool:
-    return "/" not in source and source not in (".", "..")
 
 
 def published_ports(text: str) -> list[dict[str, Any]]:
@@ -407,15 +373,8 @@ def _parsed(arguments: Arguments) -> Spec:
     spec: Spec = {}
     if env := environment(arguments.list("env-file"), arguments.list("env"), os.environ):
         spec["env"] = env
-    if network := arguments.text("network") or arguments.text("net"):
-        spec["network"] = network
-    volumes = [volume(text, os.getcwd()) for text in arguments.list("volume")]
-    mounts = [text for text in arguments.list("mount") if not is_tmpfs(text)]
-    volumes += [mount(text, os.getcwd()) for text in mounts]
-    if volumes:
-        spec["volumes"] = volumes
-    if ports := [port for text in arguments.list("publish") for port in published_ports(text)]:
-        spec["ports"] = ports
+    spec.update(mounts(arguments, os.getcwd()))
+    spec.update(_network(arguments))
     if options := [*arguments.list("dns-option"), *arguments.list("dns-opt")]:
         spec["dns_options"] = options
     if hosts := [extra_host(text) for text in arguments.list("add-host")]:
@@ -424,8 +383,8 @@ def _parsed(arguments: Arguments) -> Spec:
         spec["group_add"] = groups
     for option in arguments.list("security-opt"):
         spec.update(security(option))
-    if labels := arguments.list("label"):
-        spec["labels"] = {name: value for name, _, value in (one.partition("=") for one in labels)}
+    if labels := labels_of(arguments.list("label")):
+        spec["labels"] = labels
     user, _, primary = arguments.text("user").partition(":")
     spec.update({key: text for key, text in (("user", user), ("group", primary)) if text})
     if memory := arguments.text("memory"):
@@ -439,6 +398,30 @@ def _parsed(arguments: Arguments) -> Spec:
     if signal := arguments.text("stop-signal"):
         signal_number(signal)
         spec["stop_signal"] = signal
+    return spec
+
+
+def labels_of(words: list[str]) -> dict[str, str]:
+    """Return the labels of ``--label KEY[=VALUE]``."""
+    return {name: value for name, _, value in (one.partition("=") for one in words)}
+
+
+def _network(arguments: Arguments) -> Spec:
+    """Return the members for networks and ports."""
+    spec: Spec = {}
+    if network := arguments.text("network") or arguments.text("net"):
+        # The default network has this name in docker.
+        spec["network"] = "default" if network == "bridge" else network
+    if aliases := [*arguments.list("network-alias"), *arguments.list("net-alias")]:
+        spec["network_aliases"] = aliases
+    ports = [port for text in arguments.list("publish") for port in published_ports(text)]
+    if arguments.flag("publish-all"):
+        spec["publish_all"] = True
+        exposed = [port for text in arguments.list("expose") for port in published_ports(text)]
+        inside = {(port["port"], port["protocol"]) for port in ports}
+        ports += [one for one in exposed if (one["port"], one["protocol"]) not in inside]
+    if ports:
+        spec["ports"] = ports
     return spec
 
 

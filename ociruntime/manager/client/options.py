@@ -82,6 +82,15 @@ GROUPS: Groups = {
             "volume prune",
         ),
     },
+    "networks": {
+        "networks": (
+            "network create",
+            "network ls",
+            "network inspect",
+            "network rm",
+            "network prune",
+        ),
+    },
     "images, pods and the daemon": {
         "images": ("images", "pull", "rmi", "image ls", "image pull", "image rm"),
         "login": ("login", "logout"),
@@ -98,6 +107,7 @@ GROUPS: Groups = {
             "container delete",
         )
     },
+    "": {"networks": ("network connect", "network disconnect")},
 }
 
 PROGRAM = Program(

@@ -10,6 +10,7 @@ from ociruntime.commandline.formats import ago, aligned, brief, date, fitted, ta
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.progress import amount
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.forms import chosen, formatted
 from ociruntime.manager.client.options import FILTER, FORMAT, NO_LEGEND, QUIET
@@ -30,6 +31,12 @@ def as_query(words: Sequence[str], known: Sequence[str]) -> str | None:
     """Return the filters as a JSON object of lists; None without filters.  Raises UsageError."""
     import json
 
+    found = as_lists(words, known)
+    return json.dumps(found) if found else None
+
+
+def as_lists(words: Sequence[str], known: Sequence[str]) -> dict[str, list[str]]:
+    """Return the filters as lists of values by the daemon's key.  Raises UsageError."""
     found: dict[str, list[str]] = {}
     for word in words:
         key, equals, value = word.partition("=")
@@ -38,7 +45,7 @@ def as_query(words: Sequence[str], known: Sequence[str]) -> str | None:
         if key not in known:
             raise UsageError(f'--filter: unknown key "{key}"', ", ".join(known))
         found.setdefault(_RENAMED.get(key, key), []).append(value)
-    return json.dumps(found) if found else None
+    return found
 
 
 TITLES = ["CONTAINER ID", "IMAGE", "COMMAND", "CREATED", "STATUS", "PORTS", "NAMES"]
@@ -62,6 +69,8 @@ def row(record: Record, now: float, *, full: bool = False) -> dict[str, Any]:
         "status": status(record, now),
         "ports": ports(open_ports(record)),
         "names": record["name"],
+        "size": amount(record["size"]) if record.get("size") is not None else "",
+        "networks": record["spec"].get("network") or "default",
         "labels": Pairs(record["labels"]),
     }
 
@@ -148,7 +157,7 @@ def seconds(time: str | None) -> int | None:
     return int(datetime.fromisoformat(time).timestamp())
 
 
-FILTERS = ("id", "name", "status", "label", "ancestor", "exited")
+FILTERS = ("id", "name", "status", "label", "ancestor", "exited", "network")
 
 
 def run_ps(connection: Connection, arguments: Arguments) -> int:
@@ -161,7 +170,9 @@ def run_ps(connection: Connection, arguments: Arguments) -> int:
     whole = arguments.flag("all") or last > 0
     whole = whole or any(one.startswith(("status=", "exited=")) for one in filters)
     query = as_query(filters, FILTERS)
-    records = connection.get(resource("containers", all=whole, filters=query))
+    # A format that has the size needs it, too, as with docker.
+    sized = arguments.flag("size") or ".Size" in arguments.text("format")
+    records = connection.get(resource("containers", all=whole, filters=query, size=sized))
     records = records[:last] if last else records
     form, full = chosen(arguments), arguments.flag("no-trunc")
     if form == "json":
@@ -171,8 +182,9 @@ def run_ps(connection: Connection, arguments: Arguments) -> int:
         return write(formatted(list(map(shape, shown)), form, _FIELD_TITLES))
     if arguments.flag("quiet"):
         return write("".join(f"{one['id']}\n" for one in shown))
-    titles = [] if arguments.flag("no-legend") else [TITLES]
-    rows = [*titles, *map(cells, shown)]
+    rows = [] if arguments.flag("no-legend") else [[*TITLES, "SIZE"]]
+    rows += [[*cells(one), one["size"]] for one in shown]
+    rows = rows if sized else [one[:-1] for one in rows]
     return write(tabbed(rows) if full else table(rows, width()))
 
 
@@ -214,13 +226,14 @@ COMMANDS = (
             ),
             Option("latest", "show the latest container, in any state", short="l"),
             Option("no-trunc", "do not truncate anything"),
+            Option("size", "show how much each container has written", short="s"),
             NO_LEGEND,
             FILTER,
             FORMAT,
         ),
         details=(
-            "Filters: id, name, label, ancestor (image), exited (exit code), status (created,\n"
-            "running, paused, exited, restarting, removing, unknown, corrupt)."
+            "Filters: id, name, label, ancestor (image), network, exited (exit code), status\n"
+            "(created, running, paused, exited, restarting, removing, unknown, corrupt)."
         ),
         examples=(
             ("List all containers", "ocictl ps --all"),

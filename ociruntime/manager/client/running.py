@@ -42,7 +42,10 @@ class Attachment:
         self._connection = connection
         self._ref = ref
         names = ",".join(streams) or None
-        size = window_size(0)  # in the request, so that the program sees it from its start
+        # A viewer who neither types nor has started the program leaves its size alone.
+        sized = wait or not streams or "stdin" in streams
+        # In the request, so that the program sees it from its start.
+        size = window_size(0) if sized else None
         rows_columns = f"{size[0]},{size[1]}" if size else None
         path = container(ref, "attach", streams=names, wait=wait, size=rows_columns)
         self._socket: WebSocket = open_websocket(connection, path)
@@ -55,6 +58,7 @@ class Attachment:
             tty=bool(answer.get("tty")),
             with_input="stdin" in answer.get("streams", ()),
             keys=keys,
+            sized=sized,
             early=messages[1:],
         )
         self._session.on_signal = self._signal
@@ -119,9 +123,7 @@ def stay(attachment: Attachment) -> int | None:
 def run_run(connection: Connection, arguments: Arguments) -> int:
     """Run a container; return its exit status, or 0 with ``--detach``.  Raises UsageError."""
     detach = arguments.flag("detach")
-    if arguments.flag("tty") and not arguments.flag("interactive") and not detach:
-        raise UsageError("--tty: requires --interactive or --detach", "use -it")
-    if arguments.flag("tty") and not detach:
+    if arguments.flag("tty") and arguments.flag("interactive") and not detach:
         check_terminal("leave out --tty")
     container_id = created(connection, arguments)["id"]
     try:
@@ -248,6 +250,31 @@ def run_attach(connection: Connection, arguments: Arguments) -> int:
 
 # ``--net`` is an alias that docker and podman know.
 NEW_OPTIONS = (*SPEC_OPTIONS, Option("net", value="NAME"), *REFUSED_OPTIONS)
+_GROUPS = (
+    ("files and devices", ("volume", "mount", "tmpfs", "read-only", "device")),
+    (
+        "network and names",
+        (
+            *("network", "publish", "hostname", "domainname", "dns", "dns-search", "dns-option"),
+            "add-host",
+        ),
+    ),
+    (
+        "limits",
+        (
+            *("memory", "memory-swap", "memory-reservation", "shm-size", "cpus", "cpu-shares"),
+            *("cpu-quota", "cpu-period", "cpuset-cpus", "cpuset-mems", "pids-limit", "ulimit"),
+            "oom-score-adj",
+        ),
+    ),
+    (
+        "privileges and namespaces",
+        (
+            *("group-add", "cap-add", "cap-drop", "security-opt", "privileged", "sysctl"),
+            *("ipc", "pid", "uts"),
+        ),
+    ),
+)
 COMMANDS = (
     Command(
         "run IMAGE [COMMAND [ARG]...]",
@@ -259,6 +286,7 @@ COMMANDS = (
             DETACH_KEYS_OPTION,
             *NEW_OPTIONS,
         ),
+        option_groups=_GROUPS,
         options_end=1,
         details="With --rootfs there is no IMAGE: all arguments are the command.",
         examples=(
@@ -285,6 +313,7 @@ COMMANDS = (
         run_create,
         fewest=0,
         options=NEW_OPTIONS,
+        option_groups=_GROUPS,
         options_end=1,
         details="With --rootfs there is no IMAGE: all arguments are the command.",
         examples=(

@@ -47,18 +47,20 @@ class Session:
         with_input: bool,
         keys: bytes,
         metered: bool = False,
+        sized: bool = True,
         early: Iterable[tuple[int, bytes]] = (),
     ) -> None:
         """Create a session.
 
         ``early``: messages that were already received.  ``metered``: the daemon grants input with
-        ``room`` messages.
+        ``room`` messages.  ``sized``: the program's terminal gets the size of ours.
         """
         self._socket = socket
         self._early = list(early)
         self._tty = tty
         self._with_input = with_input
         self._metered = metered
+        self._sized = tty and sized
         self._room = 0
         self._watch = KeyWatch(keys if tty else b"")
         self._terminal: Terminal | None = None
@@ -78,6 +80,7 @@ class Session:
 
             self._terminal = Terminal(0, owned=False)
             self._terminal.make_raw()
+        if self._sized and os.isatty(0):
             _signal.signal(_signal.SIGWINCH, lambda *_: self._send_size())
             self._send_size()
         awake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)

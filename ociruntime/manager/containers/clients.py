@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from ociruntime.manager.containers.records import Answer
 
 CONDITIONS = ("not-running", "next-exit", "removed")
-DRAIN_TIMEOUT = 30.0  # seconds for attached clients to read the remaining output
 
 
 class Clients:
@@ -21,25 +20,19 @@ class Clients:
     def __init__(self) -> None:
         self._waiting: list[tuple[str, asyncio.Future[Answer]]] = []
         self._attached = 0
-        self._drained = asyncio.Event()  # set while no client is attached
-        self._drained.set()
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """Count an attached client: its unread output would be lost with the pod."""
+        """Count an attached client, which may wait for the container's start."""
         self._attached += 1
-        self._drained.clear()
         try:
             yield
         finally:
             self._attached -= 1
-            if not self._attached:
-                self._drained.set()
 
-    async def drain(self) -> None:
-        """Wait until attached clients have read the output of the exited container."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._drained.wait(), DRAIN_TIMEOUT)
+    @property
+    def any_attached(self) -> bool:
+        return self._attached > 0
 
     async def wait(self, condition: str) -> Answer:
         """Wait until ``notify`` is called with this condition; return its outcome."""

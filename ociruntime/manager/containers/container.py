@@ -1,4 +1,4 @@
-"""A container: the requests for it, its restarts with backoff, and reconciliation with its pod.
+"""A container: the requests for it, and reconciliation with its pod.
 
 The state file of the pod's app is the truth.  The record remembers which start and which exit were
 acted on; so events, restarts and removals follow even if no daemon was running when it happened.
@@ -29,7 +29,7 @@ from ociruntime.manager.containers.clients import CONDITIONS, Clients
 from ociruntime.manager.containers.container_pod import ContainerPod
 from ociruntime.manager.containers.engine import Engine, log
 from ociruntime.manager.containers.names import check_name
-from ociruntime.manager.containers.pod_calls import ask, halt
+from ociruntime.manager.containers.pod_calls import ask
 from ociruntime.manager.containers.pod_status import (
     ACTIVE,
     APP,
@@ -45,13 +45,13 @@ from ociruntime.manager.containers.pod_status import (
     PodStatus,
 )
 from ociruntime.manager.containers.records import Answer, Record
-from ociruntime.manager.containers.spec import changed_spec, check_signal
+from ociruntime.manager.containers.restarts import Restarts
+from ociruntime.manager.containers.spec import changed_spec, check_signal, names_on_networks
+from ociruntime.pods.store import pod as pods
 from ociruntime.pods.store.pod import Pod
 
-FIRST_DELAY = 0.1  # seconds, the first backoff between two restarts
-LONGEST_DELAY = 60.0
-STABLE = 10.0  # seconds of uptime that reset the backoff
 _FAILED = 125  # exit code of a start that fails for another reason
+_AT_REST = (CREATED, STOPPED)
 _OF_THE_PROGRAM = (126, 127)  # exit codes that ``start`` passes on
 
 
@@ -86,9 +86,7 @@ class Container:
         self._removing = False  # removal has begun and cannot be cancelled
         self._removed = False
         self._reconcile_scheduled = False
-        self._pending_restart: asyncio.Task[None] | None = None
-        self._restarting = False  # that task holds the lock and is restarting
-        self._delay = 0.0  # seconds, the latest backoff
+        self._restarts = Restarts(self._begin, self.lock, self._restart_exited)
 
     @property
     def record(self) -> Record:
@@ -117,13 +115,22 @@ class Container:
         """Return the container's status and configuration."""
         if self._record is None:
             return records.corrupt_answer(self.id, self.damage)
-        pending = self._pending_restart is not None
+        pending = self._restarts.pending
         answer = records.answer(self._record, self.pod.status(), starting=pending)
         return answer | {"status": REMOVING} if self._removing else answer
 
+    def volumes(self) -> tuple[list[Answer], list[str]]:
+        """Return its mounts, and the names of its anonymous volumes.  Raises NotFound, Conflict."""
+        self._check_present()
+        return self.record.spec.get("volumes") or [], self.record.anonymous_volumes
+
+    def addresses(self) -> dict[str, str]:
+        """Return the container's address on each network while it runs."""
+        return self.pod.status().addresses
+
     def abandon(self) -> None:
         """Cancel the pending restart, and fail every pending ``wait``: the daemon shuts down."""
-        self._cancel_restart()
+        self._restarts.cancel()
         self.clients.abandon(self._shutting_down())
 
     # --- requests ---
@@ -141,8 +148,8 @@ class Container:
             if status not in (CREATED, STOPPED) and (strict or status != RESTARTING):
                 hint = "only a created or stopped container can be started"
                 raise Conflict(f'start container "{record.name}": it is {status}', hint)
-            self._cancel_restart()
-            self._delay = 0.0
+            self._restarts.cancel()
+            self._restarts.forget_backoff()
             record.restart_count = 0
             try:
                 await self._start()
@@ -153,29 +160,41 @@ class Container:
             return True
 
     async def prepare(self) -> None:
-        """Make a new pod if the old one has ended, so that a client can attach before the start."""
+        """Run the pod of a container that is not running, so that a client can attach to it."""
         async with self._held():
-            pod_status = await self._reconcile()
-            if pod_status.pod_state != "running" and self._status(pod_status) in (CREATED, STOPPED):
-                await self.pod.replace(self.record)
+            await self.pod.wait_for_end()
+            if self._status(await self._reconcile()) in (CREATED, STOPPED):
+                await self.pod.run(self.record)
+
+    def release(self) -> None:
+        """End the pod of a container that is not started, if no client is attached any more."""
+        if self._is_idle():
+            self._begin("stop the pod of", self._end_idle_pod())
+
+    async def settled(self) -> None:
+        """Wait until the exit of the container's program is recorded, and its pod has ended."""
+        await self.pod.wait_for_end()
+        async with self.lock:
+            if not self._removing:
+                await self._reconcile()
 
     async def stop(self, seconds: float | None, *, strict: bool) -> bool:
         """Stop the container and wait for its end; return False if it was not running.
 
         ``seconds`` is the time between the stop signal and SIGKILL, by default the container's own.
         """
-        self._cancel_restart()
+        self._restarts.cancel()
         await self._shorten_stop(self.record.stop_timeout if seconds is None else seconds)
         async with self._held():
             return await self._stop(seconds, strict=strict)
 
     async def restart(self, seconds: float | None) -> None:
         """Stop the container, if it is running, and start it.  Raises StartFailed, too."""
-        self._cancel_restart()
+        self._restarts.cancel()
         async with self._held():
             await self._stop(seconds)
             self.record.restart_count = 0
-            self._delay = 0.0
+            self._restarts.forget_backoff()
             await self._start()
             self._publish("restart")
 
@@ -241,13 +260,13 @@ class Container:
     async def update(self, changes: object) -> None:
         """Change limits, at once if it runs, and the restart policy.  Raises BadRequest, too."""
         async with self._held():
-            runs = self._status(await self._reconcile()) in ACTIVE
+            pod_status = await self._reconcile()
+            runs = self._status(pod_status) in ACTIVE and not pod_status.is_ending
             spec = changed_spec(self.record.spec, changes)
             await limits.apply(self._engine, self.record, spec, self.pod.open(), runs=runs)
-            if self._pending_restart is not None and not self.record.should_restart():
-                self._cancel_restart()
+            if self._restarts.pending and not self.record.should_restart():
+                self._restarts.cancel()
                 self._notify("not-running")
-                self._release_ports()
             self._publish("update")
 
     async def rename(self, name: str) -> None:
@@ -264,25 +283,30 @@ class Container:
                 record.name = before
                 names.release(name, self.id)
                 raise
+            try:
+                own = names_on_networks({**record.spec, "name": name}, self.id)
+                await asyncio.to_thread(self.pod.set_names, own)
+            except RuntimeFailure as failure:
+                log.warning('rename container "%s" on its networks: %s', name, failure)
             names.release(before, self.id)
             self._publish("rename", before=before)
 
-    async def remove(self, *, force: bool) -> None:
-        """Remove the container and its files; ``force`` kills a running one first."""
+    async def remove(self, *, force: bool, volumes: bool = False) -> None:
+        """Remove the container; ``force`` kills it first, ``volumes`` includes anonymous ones."""
         if force:
-            self._cancel_restart()
+            self._restarts.cancel()
             await self._shorten_stop(0)
         async with self.lock:
             if not self._removing or self._removed:
                 self._check_present()
             if not force and not self._removing:
                 status = self._status(self.pod.status())
-                if self._pending_restart is not None and status == STOPPED:
+                if self._restarts.pending and status == STOPPED:
                     status = RESTARTING
                 if status in (*ACTIVE, UNKNOWN, RESTARTING):
                     hint = "stop it first, or use --force"
                     raise Conflict(f'remove container "{self.name}": it is {status}', hint)
-            await self.remove_held()
+            await self.remove_held(volumes=volumes)
 
     # --- common parts of requests ---
 
@@ -311,13 +335,16 @@ class Container:
         if self.is_corrupt:
             return False
         status = self._status(self.pod.status())
-        return self._pending_restart is not None or status in (*ACTIVE, RESTARTING)
+        return self._restarts.pending or status in (*ACTIVE, RESTARTING)
 
     def _active_pod(self) -> Pod:
-        status = self._status(self.pod.status())
+        pod_status = self.pod.status()
+        status = self._status(pod_status)
         pod = self.pod.open()
         if status not in ACTIVE or pod is None:
             raise Conflict(f'container "{self.name}": it is {status}, not running')
+        if pod_status.is_ending:
+            raise Conflict(f'container "{self.name}": it has just exited')
         return pod
 
     async def _start(self) -> None:
@@ -326,10 +353,12 @@ class Container:
         pod_status = self.pod.status()
         if pod_status.problem:
             raise ManagerError(f'start container "{record.name}": {pod_status.problem}')
-        if pod_status.pod_state != "running":
-            await self.pod.replace(record)
         record.wanted = RUNNING
         await self._engine.save(record)
+        try:
+            await self.pod.run(record)
+        except ManagerError as error:
+            raise ManagerError(f'start container "{record.name}": {error}') from None
         pod = self.pod.open()
         if pod is None:
             raise ManagerError(f'start container "{record.name}": its pod is gone')
@@ -338,10 +367,12 @@ class Container:
         except PodError as error:
             last = self.pod.status().last
             if last is None or last.exit_code is None:
+                await self.pod.halt()
                 raise ManagerError(f'start container "{record.name}": {error}') from None
-            if not self._in_restart_task():
+            if not self._restarts.in_task():
                 record.wanted = STOPPED  # the client gets the error and decides about a retry
             code = last.exit_code if last.exit_code in _OF_THE_PROGRAM else _FAILED
+            await self.pod.wait_for_end()
             await self._reconcile()
             raise StartFailed(f'start container "{record.name}": {error}', code) from None
         await self._reconcile()
@@ -350,7 +381,7 @@ class Container:
         """Stop the container, whose lock is held; return False if it was not running."""
         record = self.record
         status = self._status(await self._reconcile())
-        self._cancel_restart()
+        self._restarts.cancel()
         if strict and status != RUNNING:
             hint = "only a running container can be stopped"
             raise Conflict(f'stop container "{record.name}": it is {status}', hint)
@@ -361,7 +392,6 @@ class Container:
         if status not in (*ACTIVE, RESTARTING) or pod is None:
             # Clients may wait for the end of a pending restart, which was cancelled above.
             self._notify("not-running")
-            self._release_ports()
             return False
         if status == PAUSED:
             await self._engine.programs.runtime(pod, "resume")
@@ -371,6 +401,7 @@ class Container:
         except RuntimeFailure as error:
             if (await self._reconcile()).pid is not None:
                 raise ManagerError(f'stop container "{record.name}": {error}') from None
+        await self.pod.wait_for_end()
         await self._reconcile()
         return True
 
@@ -381,26 +412,31 @@ class Container:
             with suppress(RuntimeFailure):  # the stop in progress gets and reports the same error
                 await ask(pod, {"op": "stop", "app": APP, "seconds": seconds})
 
-    async def remove_held(self) -> None:
+    async def remove_held(self, *, volumes: bool = False) -> None:
         """Remove the container, whose lock is held.
 
-        The marker ``removing`` is the point of no return: the next daemon finishes the removal.
+        The marker ``removing`` is the point of no return: the next daemon finishes the removal,
+        with ``volumes`` (or ``--rm``) also that of the anonymous volumes, which it lists.
         """
         engine, store = self._engine, self._engine.store
-        await asyncio.to_thread(store.write_marker, self.id, records.REMOVING, {})
+        unwanted = store.marked_volumes(self.id, records.REMOVING)
+        if not self.is_corrupt and (volumes or self.record.auto_remove):
+            unwanted = self.record.anonymous_volumes
+        await asyncio.to_thread(store.write_marker, self.id, records.REMOVING, unwanted)
         self._removing = True
         if self.is_corrupt:
             pods = await asyncio.to_thread(engine.pods_of, self.id)
         else:
-            pods = [self.record.pod, *store.marked_pods(self.id)]
+            pods = [self.record.pod, *filter(None, [store.new_pod(self.id)])]
         self.pod.close()
         for uuid in dict.fromkeys(pods):
             await engine.remove_pod(uuid)
         fault("remove.after-pod")
         self._publish("destroy", at=self.id)
+        await engine.volumes.remove_of(self.name, unwanted)
         await asyncio.to_thread(store.remove, self.id)
         self._removed = True
-        self._cancel_restart()
+        self._restarts.cancel()
         self.pod.close()  # a list may have opened it again
         engine.names.release(self.name, self.id)
         self._on_removed(self)
@@ -429,8 +465,9 @@ class Container:
         except RuntimeFailure as failure:
             log.warning('reconcile container "%s": %s', self.name, failure)
             return
-        if self._pending_restart is None and self._status(pod_status) == STOPPED:
+        if not self._restarts.pending and self._status(pod_status) == STOPPED:
             self._follow_up(at_reload=True)
+        self.release()
 
     async def _reconcile(self) -> PodStatus:
         """Compare the record with the pod, and act on a new start or exit; the lock is held."""
@@ -480,74 +517,36 @@ class Container:
             self._publish("stop", at=end)
 
     def _follow_up(self, *, at_reload: bool = False) -> None:
-        """Remove, restart or release the container after its exit."""
+        """Remove or restart the container after its exit."""
         record = self.record
         if record.auto_remove:
             self._begin("remove", self._remove_exited())
         elif not record.should_restart(at_reload=at_reload):
-            self._release_ports()
+            return
         elif at_reload:
-            self._restart_later(0.0, at_reload=True)
+            self._restarts.at_reload()
         else:
-            self._delay = next_delay(self._delay, record.last.uptime)
-            self._restart_later(self._delay)
+            self._restarts.after_run(record.last.uptime)
 
-    def _release_ports(self) -> None:
-        """End the pod of the exited container if it forwards ports, to free them on the host."""
-        if self.record.spec.get("ports"):
-            self._begin("stop the pod of", self._end_pod())
+    def _is_idle(self) -> bool:
+        """Return whether the pod runs for clients alone that wait for the container's start."""
+        pod_status = self.pod.status()
+        runs = pod_status.pod_state == pods.RUNNING and self._status(pod_status) in _AT_REST
+        return runs and not (self.clients.any_attached or self._removing or self._engine.closing)
 
-    async def _end_pod(self) -> None:
-        await self.clients.drain()
+    async def _end_idle_pod(self) -> None:
         async with self.lock:
-            pod_status = self.pod.status()
-            pod = self.pod.open()
-            ended = pod_status.pod_state == "running" and pod_status.app_state == "exited"
-            in_use = self._pending_restart is not None or self._removing
-            if ended and pod is not None and not in_use:
-                await halt(self._engine.programs, pod)
+            if self._is_idle():
+                await self.pod.halt()
 
     async def _remove_exited(self) -> None:
-        """Remove the exited container once attached clients have drained its output."""
-        await self.clients.drain()
         async with self.lock:
             # A request that held the lock before us may have started the container again.
             if not self._removing and self._status(self.pod.status()) == STOPPED:
-                self._cancel_restart()
+                self._restarts.cancel()
                 await self.remove_held()
 
     # --- restarts ---
-
-    def _restart_later(self, delay: float, *, at_reload: bool = False) -> None:
-        """Start the container in ``delay`` seconds, unless a request cancels the restart."""
-        self._cancel_restart()
-        self._pending_restart = self._begin("restart", self._restart_after(delay, at_reload))
-
-    def _cancel_restart(self) -> None:
-        """Cancel the pending restart, if any.
-
-        A restart that is already under way runs to its end: interrupting it would leave a program
-        starting or an incomplete pod.  A caller that gets the lock finds the container started.
-        """
-        task, self._pending_restart = self._pending_restart, None
-        if task is not None and task is not asyncio.current_task() and not self._restarting:
-            task.cancel()
-
-    def _in_restart_task(self) -> bool:
-        return self._pending_restart is asyncio.current_task()
-
-    async def _restart_after(self, delay: float, at_reload: bool) -> None:
-        await asyncio.sleep(delay)
-        async with self.lock:
-            if not self._in_restart_task():
-                return
-            self._restarting = True
-            try:
-                await self._restart_exited(at_reload)
-            finally:
-                self._restarting = False
-                if self._in_restart_task():
-                    self._pending_restart = None
 
     async def _restart_exited(self, at_reload: bool) -> None:
         self._check_present()
@@ -560,12 +559,11 @@ class Container:
             await self._start()
         except RuntimeFailure as failure:
             log.warning('restart container "%s": %s', record.name, failure)
-            if self._in_restart_task():
+            if self._restarts.in_task():
                 # The pod could not be made, so no exit will schedule the next attempt.
-                self._pending_restart = None
+                self._restarts.cancel()
                 if record.should_restart():
-                    self._delay = next_delay(self._delay, 0)
-                    self._restart_later(self._delay)
+                    self._restarts.after_run(0)
 
     # --- events and notifications ---
 
@@ -586,13 +584,3 @@ class Container:
 
     def _shutting_down(self) -> ManagerError:
         return ManagerError(f'wait for container "{self.name}": the daemon is shutting down')
-
-
-def next_delay(before: float, uptime: float) -> float:
-    """Return the next backoff in seconds.
-
-    ``before`` is the previous backoff (0: none yet), ``uptime`` the length of the last run.
-    """
-    if before <= 0 or uptime >= STABLE:
-        return FIRST_DELAY
-    return min(before * 2, LONGEST_DELAY)

@@ -1,34 +1,35 @@
-"""The pod of a container, and its replacement by a new pod when it has ended.
+"""The pod of a container: it runs from the container's start to its end.
 
-A replacement is recorded in the marker ``replacing``, so that the next daemon can finish or undo
-it: before any file was moved it is undone, afterwards it is finished.
+Only a running pod has processes, networks and ports.  A pod that is gone is replaced by a new one,
+whose UUID is in the marker ``pod`` until the record has it, so that the next daemon can remove it.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable
+from contextlib import suppress
 
-from ociruntime.base.errors import HostError, ManagerError, RuntimeFailure
+from ociruntime.base.errors import ManagerError, RuntimeFailure
 from ociruntime.base.fault import fault
 from ociruntime.manager.containers import pod_watch
 from ociruntime.manager.containers.engine import Engine, log
+from ociruntime.manager.containers.pod_calls import halt
 from ociruntime.manager.containers.pod_status import APP, PodStatus
-from ociruntime.manager.containers.records import POD, REPLACING, Record
-from ociruntime.pods.store.lock import open_directory
-from ociruntime.pods.store.manifest_file import read_runtime_config
-from ociruntime.pods.store.pod import Pod
-from ociruntime.pods.store.removal import remove_tree
+from ociruntime.manager.containers.records import POD, Record
+from ociruntime.pods.store.manifest_file import read_runtime_config, write_runtime_config
+from ociruntime.pods.store.pod import EXITED, PREPARED, RUNNING, Pod
 
 _POD_EVENTS = pod_watch.CLOSE_NOWRITE | pod_watch.MOVE_SELF | pod_watch.DELETE_SELF
+_END_TIMEOUT = 75.0  # seconds; a plugin of a network has one minute to take its part down
+_GLANCE = 0.01
 
 
 class ContainerPod:
     """The pod of a container.
 
     ``on_change`` is called when the pod or its app may have changed.  The container's lock must be
-    held to replace the pod.
+    held to run or replace the pod.
     """
 
     def __init__(
@@ -64,123 +65,75 @@ class ContainerPod:
         for directory, events in ((path, _POD_EVENTS), (f"{path}/apps/{APP}", pod_watch.MOVED_TO)):
             self._watches.append(watcher.watch(directory, events, self._on_change))
 
-    async def replace(self, record: Record) -> None:
-        """Move the container to a new pod, with its files, unless its pod is running.
-
-        Raises ManagerError; the container is unchanged then.
-        """
-        engine, store = self._engine, self._engine.store
-        await self.settle(record)
-        if self.status().pod_state == "running":
+    async def run(self, record: Record) -> None:
+        """Run the pod, unless it is running: it joins its networks.  Raises ManagerError."""
+        await self.wait_for_end()
+        state = self.status().pod_state
+        if state == RUNNING:
             return
-        # An earlier replacement may not have removed its old pods yet.
-        old = [*self._old_pods(record), record.pod]
-        store.write_marker(self._id, REPLACING, {"old": old, "pod": "", "moving": False})
+        if state not in (PREPARED, EXITED):
+            await self._renew(record)
+        await self._engine.run_pod(record)
+
+    async def wait_for_end(self) -> None:
+        """Wait for the end of a pod whose app has exited; a pod that does not end is killed.
+
+        Raises RuntimeFailure.
+        """
+        deadline = asyncio.get_running_loop().time() + _END_TIMEOUT
+        while self.status().is_ending:
+            if asyncio.get_running_loop().time() > deadline:
+                await self.halt()
+                return
+            await asyncio.sleep(_GLANCE)
+
+    async def halt(self) -> None:
+        """Kill the pod, if it is running, and wait for its end.  Raises RuntimeFailure."""
+        if pod := self.open():
+            await halt(self._engine.programs, pod)
+
+    def set_names(self, names: list[str]) -> None:
+        """Give the pod these names on its networks, from its next run on.  Raises RuntimeFailure.
+
+        ``names`` are those of ``spec.names_on_networks``.
+        """
+        if pod := self.open():
+            write_runtime_config(pod, read_runtime_config(pod) | {"net_names": names})
+
+    async def settle(self, record: Record) -> None:
+        """Undo an interrupted replacement of the pod.  Raises RuntimeFailure."""
+        store = self._engine.store
+        if store.has(self._id, POD):
+            await self._engine.remove_new_pod(self._id, record.pod)
+            store.forget(self._id, POD)
+
+    async def _renew(self, record: Record) -> None:
+        """Give the container a new pod; the files in its old one are lost.  Raises ManagerError."""
+        engine = self._engine
+        before = record.pod
+        await self.settle(record)
         try:
             try:
                 pod = await engine.make_pod(self._id, record.spec, record.image_id)
             except ManagerError:
                 # The image may have been garbage-collected: fetch it again by name.
-                await engine.remove_new_pod(self._id, record.pod)
-                record.image_id = await engine.fetch_image(record.spec)
+                await self.settle(record)
+                record.image_id = (await engine.fetch_image(record.spec)).id
                 pod = await engine.make_pod(self._id, record.spec, record.image_id)
-        except RuntimeFailure:
-            await self._undo(record)
-            raise
-        with pod:
-            marker = {"old": old, "pod": pod.uuid, "moving": True}
-            store.write_marker(self._id, REPLACING, marker)
-            fault("replace.before-move")
-            await self._finish(record, pod.uuid)
-
-    async def settle(self, record: Record) -> None:
-        """Finish or undo an interrupted replacement.  Raises RuntimeFailure."""
-        store = self._engine.store
-        if not any(store.has(self._id, name) for name in (REPLACING, POD)):
-            return
-        marker = store.read_marker(self._id, REPLACING)
-        uuid = str(marker.get("pod") or "")
-        if uuid == record.pod:
-            await self._remove_old_pods(record)
-        elif marker.get("moving") and self._engine.pod_exists(uuid):
-            await self._finish(record, uuid)
-        else:
-            await self._undo(record)
-
-    def _old_pods(self, record: Record) -> list[str]:
-        marker = self._engine.store.read_marker(self._id, REPLACING)
-        return [str(uuid) for uuid in marker.get("old", ()) if uuid != record.pod]
-
-    async def _undo(self, record: Record) -> None:
-        """Undo a replacement before any file was moved.  Raises RuntimeFailure."""
-        store = self._engine.store
-        await self._engine.remove_new_pod(self._id, record.pod)
-        if older := self._old_pods(record):  # still to be removed, from an earlier replacement
-            marker = {"old": older, "pod": record.pod, "moving": False}
-            store.write_marker(self._id, REPLACING, marker)
-            store.forget(self._id, POD)
-        else:
-            store.forget(self._id, REPLACING, POD)
-
-    async def _finish(self, record: Record, uuid: str) -> None:
-        """Move the files and record the new pod; idempotent.  Raises RuntimeFailure."""
-        engine = self._engine
-        source, handle = self.open(), engine.pod_handle(uuid)
-        try:
-            await asyncio.to_thread(_move_files, source, handle.pod())
-        except OSError as error:
-            # If a user is just removing the old pod by hand, there is nothing left to move.
-            if source is not None and source.refresh() not in ("gone", "exited deleting"):
-                action = f'move the files of container "{record.name}" to a new pod'
-                raise HostError(action, error) from None
-        finally:
-            handle.close()
-        before, record.pod = record.pod, uuid
-        try:
-            await engine.save(record)
+            with pod:
+                fault("renew.before-save")
+                record.pod = pod.uuid
+                await engine.save(record)
         except BaseException:
             record.pod = before
+            with suppress(RuntimeFailure):  # if it fails, the next daemon tries again
+                await self.settle(record)
             raise
+        engine.store.forget(self._id, POD)
         self.close()
-        self._handle = handle
+        self._handle = engine.pod_handle(record.pod)
         self.watch()
-        await self._remove_old_pods(record)
-
-    async def _remove_old_pods(self, record: Record) -> None:
-        """Remove the former pods.
-
-        A failure is only logged: an old pod does no harm, and the next daemon tries again.
-        """
-        store = self._engine.store
-        for uuid in self._old_pods(record):
-            try:
-                await self._engine.remove_pod(uuid)
-            except RuntimeFailure as failure:
-                log.warning("remove the old pod of container %s: %s", self._id[:12], failure)
-                store.forget(self._id, POD)  # the marker now names the container's own pod
-                return
-        store.forget(self._id, REPLACING, POD)
-
-
-def _move_files(old: Pod | None, new: Pod | None) -> None:
-    """Move the writable layer, volumes and logs to the new pod.  Raises OSError, RuntimeFailure."""
-    if old is None or new is None:
-        return
-    source, target = (f"/proc/self/fd/{pod.fd}" for pod in (old, new))
-    overlay = bool(read_runtime_config(old).get("overlay"))
-    moved = [f"apps/{APP}/{'upper' if overlay else 'bundle/rootfs'}"]
-    for directory in ("volumes", "logs"):
-        moved += [f"{directory}/{name}" for name in os.listdir(f"{source}/{directory}")]
-    for name in moved:
-        if os.path.lexists(f"{source}/{name}"):
-            _replace(f"{source}/{name}", f"{target}/{name}")
-
-
-def _replace(source: str, target: str) -> None:
-    parent, _, name = target.rpartition("/")
-    fd = open_directory(parent)
-    try:
-        remove_tree(fd, name)
-    finally:
-        os.close(fd)
-    os.rename(source, target)
+        try:
+            await engine.remove_pod(before)
+        except RuntimeFailure as failure:
+            log.warning("remove the old pod of container %s: %s", self._id[:12], failure)

@@ -1,8 +1,8 @@
 """What a container has from its image and its pod, for a client that asks for one container.
 
     {"image_id", "env": ["NAME=VALUE"], "user": "USER[:GROUP]", "working_dir", "hostname",
-     "log_path", "mounts": [{"type": "bind" or "volume", "name", "source", "target", "read_only"}],
-     "networks": {NAME: {"ip4", "ip6", "prefix", "gateway", "mac"}}}
+     "log_path", "mounts": [{"type": "bind" or "volume", "name", "source", "target", "read_only",
+     "propagation"}], "networks": {NAME: {"ip4", "ip6", "prefix", "gateway", "mac"}}}
 
 All of it is read from the pod's files; what is not there (any more) is empty.
 """
@@ -77,6 +77,7 @@ def _mount(manifest: dict[str, Any], mount: dict[str, Any], pod: Pod, volumes: s
         "source": source,
         "target": mount["path"],
         "read_only": bool(volume.get("readOnly")),
+        "propagation": "" if name else volume.get("propagation") or "rprivate",
     }
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 from ociruntime.base.errors import ManagerError, RuntimeFailure
@@ -24,6 +26,19 @@ from ociruntime.pods.store.phases import each_pod
 from ociruntime.pods.store.pod import Pod
 
 log = logging.getLogger("ocid")
+
+
+@dataclass(frozen=True)
+class ImageFacts:
+    """An image in the store: its full id, and the paths of the volumes that it declares."""
+
+    id: str
+    volumes: list[str]
+
+
+def _image_facts(line: str) -> ImageFacts:
+    facts = json.loads(line)
+    return ImageFacts(facts["id"], facts["volumes"])
 
 
 class Engine:
@@ -114,35 +129,44 @@ class Engine:
                     uuids.append(pod.uuid)
         return uuids
 
-    async def fetch_image(self, spec: dict[str, Any]) -> str:
-        """Fetch the image of a spec and return its full id.  Raises ManagerError."""
+    async def fetch_image(self, spec: dict[str, Any]) -> ImageFacts:
+        """Fetch the image of a spec and return what is needed of it.  Raises ManagerError."""
         options, args = self._global_args(spec), specs.fetch_args(spec)
         if stored := specs.stored_args(spec):
             # Usually the store has the image: do not queue behind slow downloads to find it.
             try:
-                return (await self.programs.ocipod(*options, *stored)).strip()
+                return _image_facts(await self.programs.ocipod(*options, *stored))
             except ManagerError:
                 if stored == args:
                     raise
         # A local directory needs no network, so it does not compete with slow downloads.
         run = self.programs.ocipod if "rootfs" in spec else self.programs.fetch
-        return (await run(*options, *args)).strip()
+        return _image_facts(await run(*options, *args))
 
-    async def make_pod(self, container_id: str, spec: dict[str, Any], image_id: str) -> Pod:
-        """Make a pod with the container's app in it, not started.
+    async def make_pod(
+        self, container_id: str, spec: dict[str, Any], image_id: str, *, fill: bool = False
+    ) -> Pod:
+        """Prepare a pod with the container's app in it.
 
-        Raises ManagerError; the marker ``pod`` names the pod for the roll-back.
+        With ``fill``, its empty volumes get the image's files.  Raises ManagerError; the marker
+        ``pod`` names the pod for the roll-back.
         """
-        sandbox, app = specs.pod_requests(spec, container_id, image_id, self.volumes.make)
+        # The name may have changed since the spec was given.
+        spec = {**spec, "name": self.names.name_of(container_id)}
+        volume = self.volumes.make
+        sandbox = specs.pod_request(spec, container_id, image_id, volume, fill=fill)
         sandbox.uuid_file_save = self.store.path(container_id, POD)
-        options = self._global_args(spec)
-        run = self.programs.ocipod
-        uuid = (await run(*options, "app", "sandbox", "--request", request=sandbox)).strip()
-        await run(*options, "app", "add", uuid, "--request", request=app)
+        words = (*self._global_args(spec), "app", "sandbox", "--request")
+        uuid = (await self.programs.ocipod(*words, request=sandbox)).strip()
         pod = self.pod_handle(uuid).pod()
         if pod is None:
             raise ManagerError(f"make a pod for container {container_id[:12]}: pod {uuid} is gone")
         return pod
+
+    async def run_pod(self, record: Record) -> None:
+        """Run a pod that is prepared or has exited.  Raises ManagerError."""
+        words = ("run-prepared", "--detach", record.pod)
+        await self.programs.ocipod(*self._global_args(record.spec), *words)
 
     async def remove_pod(self, uuid: str) -> None:
         """Kill and remove a pod, whatever its state.  Raises RuntimeFailure."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -20,6 +21,9 @@ from ociruntime.manager.containers import names, records
 from ociruntime.manager.containers.container import Container
 from ociruntime.manager.containers.engine import Engine, log
 from ociruntime.manager.containers.events import EventBus
+from ociruntime.manager.containers.filters import LABEL, Filter, check_filters, passes
+from ociruntime.manager.containers.mounts import Mounts, add_image, of_request
+from ociruntime.manager.containers.networks import Networks, User, publish
 from ociruntime.manager.containers.pod_calls import Programs
 from ociruntime.manager.containers.pod_status import (
     ACTIVE,
@@ -32,12 +36,13 @@ from ociruntime.manager.containers.pod_status import (
     RUNNING,
     STOPPED,
     UNKNOWN,
+    PodHandle,
 )
 from ociruntime.manager.containers.records import Answer, Record
 from ociruntime.manager.containers.settings import Settings
-from ociruntime.manager.containers.spec import check_spec
+from ociruntime.manager.containers.spec import check_spec, networks_of
 from ociruntime.manager.containers.volumes import Volumes
-from ociruntime.pods.manifest.build import app_entry
+from ociruntime.pods.manifest.build import app_entry, ports_of
 from ociruntime.pods.store.manifest_file import read_manifest
 
 
@@ -47,6 +52,7 @@ class Manager:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self._engine = Engine(settings, self._volume_users)
+        self.networks = Networks(settings, self._network_users)
         self._containers: dict[str, Container] = {}
         self._incomplete: dict[str, dict[str, Any]] = {}  # specs of containers being created
 
@@ -61,7 +67,7 @@ class Manager:
 
     @property
     def volumes(self) -> Volumes:
-        """The named volumes."""
+        """The volumes of all containers."""
         return self._engine.volumes
 
     def _volume_users(self) -> Iterator[tuple[str, dict[str, Any] | None]]:
@@ -69,6 +75,15 @@ class Manager:
             yield container.name, None if container.is_corrupt else container.record.spec
         for container_id, spec in self._incomplete.items():
             yield spec.get("name") or container_id[:12], spec
+
+    def _network_users(self) -> Iterator[User]:
+        for one in self._containers.values():
+            if one.is_corrupt:
+                yield User(one.name, None, "", dict)
+            else:
+                yield User(one.name, one.record.spec, one.record.pod, one.addresses)
+        for container_id, spec in self._incomplete.items():
+            yield User(spec.get("name") or container_id[:12], spec, "", dict)
 
     # --- the daemon's start and end ---
 
@@ -82,8 +97,10 @@ class Manager:
         Raises ManagerError if another daemon holds the lock, HostError.
         """
         self._engine.open(on_overflow=self._reconcile_all)
-        await asyncio.to_thread(self._clear_volumes)
-        for container_id in self._engine.store.ids():
+        await asyncio.to_thread(self._settle_volumes)
+        # Removals last: by then it is known which volumes the other containers use.
+        store = self._engine.store
+        for container_id in sorted(store.ids(), key=store.is_to_be_removed):
             try:
                 container = await self._load(container_id)
             except RuntimeFailure as failure:
@@ -116,9 +133,9 @@ class Manager:
             container.pod.watch()
         return container
 
-    def _clear_volumes(self) -> None:
+    def _settle_volumes(self) -> None:
         try:
-            self.volumes.clear()
+            self.volumes.settle()
         except RuntimeFailure as failure:
             log.warning("%s", failure)
 
@@ -176,16 +193,22 @@ class Manager:
         rootfs = spec.get("rootfs")
         if rootfs is not None and not os.path.isdir(rootfs):
             raise BadRequest("rootfs", f"directory not found: {rootfs}")
+        self.networks.check(spec)
         engine = self._engine
         container_id = names.new_id()
         name = spec.get("name") or names.new_name(engine.names)
         engine.names.reserve(name, container_id)
-        self._incomplete[container_id] = {**spec, "name": name}
         try:
-            image_id = await engine.fetch_image(spec)
-            await asyncio.to_thread(engine.store.begin, container_id)
+            mounts = of_request(spec, lambda ref: self.find(ref).volumes())
+            # From here on, none of these volumes is removed.
+            self._incomplete[container_id] = {**spec, "name": name, "volumes": mounts.volumes}
+            image = await engine.fetch_image(spec)
+            add_image(mounts, image.volumes)
+            if spec.get("publish_all"):
+                spec = await self._with_published_ports(spec, image.id)
+            await asyncio.to_thread(engine.store.begin, container_id, mounts.generated)
             try:
-                container = await self._create(spec, container_id, name, image_id)
+                container = await self._create(spec, mounts, container_id, name, image.id)
             except BaseException:
                 if incomplete := self._containers.pop(container_id, None):
                     incomplete.pod.close()
@@ -195,16 +218,20 @@ class Manager:
             engine.names.release(name, container_id)
             raise
         finally:
-            del self._incomplete[container_id]
+            self._incomplete.pop(container_id, None)
         warnings = _warnings(container)
         return container.inspect() | ({"warnings": warnings} if warnings else {})
 
     async def _create(
-        self, spec: dict[str, Any], container_id: str, name: str, image_id: str
+        self, spec: dict[str, Any], mounts: Mounts, container_id: str, name: str, image_id: str
     ) -> Container:
         engine = self._engine
         fault("create.after-intent")
-        with await engine.make_pod(container_id, spec, image_id) as pod:
+        if mounts.volumes:
+            spec = {**spec, "volumes": mounts.volumes}
+        for volume in mounts.generated:
+            engine.volumes.make(volume, anonymous=True)
+        with await engine.make_pod(container_id, spec, image_id, fill=True) as pod:
             entry = app_entry(read_manifest(pod), APP)
             record = Record(
                 id=container_id,
@@ -215,6 +242,7 @@ class Manager:
                 created_at=now(),
                 pod=pod.uuid,
                 spec=spec,
+                anonymous_volumes=mounts.anonymous,
             )
         fault("create.after-bundle")
         await engine.save(record)
@@ -226,6 +254,15 @@ class Manager:
         engine.store.forget(container_id, records.CREATING, records.POD)
         return container
 
+    async def _with_published_ports(self, spec: dict[str, Any], image_id: str) -> dict[str, Any]:
+        """Add free ports of the host for the ports that the image exposes.  Raises ManagerError."""
+        out = await self.programs.ocipod("image", "inspect", "--", image_id)
+        exposed = ports_of(json.loads(out)[0].get("config") or {})
+        taken = [
+            port for one in self._network_users() for port in (one.spec or {}).get("ports", ())
+        ]
+        return spec | {"ports": publish(exposed, spec.get("ports") or [], taken)}
+
     async def _roll_back(self, container_id: str, name: str = "") -> None:
         """Remove everything that an unfinished creation has made.
 
@@ -233,9 +270,15 @@ class Manager:
         """
         engine = self._engine
         await engine.remove_new_pod(container_id)
+        volumes = engine.store.marked_volumes(container_id, records.CREATING)
+        await self.volumes.remove_of(self._incomplete_name(container_id), volumes)
         if engine.events.has("create", container_id, container_id):
             engine.events.publish("destroy", container_id, name, {"at": container_id})
         await asyncio.to_thread(engine.store.remove, container_id)
+
+    def _incomplete_name(self, container_id: str) -> str:
+        """Return the name of a container being created, as ``_volume_users`` has it."""
+        return str(self._incomplete.get(container_id, {}).get("name") or "")
 
     async def prune(self) -> tuple[list[str], int]:
         """Remove every created or stopped container.
@@ -246,7 +289,7 @@ class Manager:
         for container in list(self._containers.values()):
             if container.inspect()["status"] not in (CREATED, STOPPED):
                 continue
-            size = await asyncio.to_thread(self.size, container)
+            size = await asyncio.to_thread(self._measured, container, PodHandle.size)
             try:
                 await container.remove(force=False)
             except (Conflict, NotFound):
@@ -257,13 +300,27 @@ class Manager:
 
     def size(self, container: Container) -> int:
         """Return the bytes on disk of a container's files; 0 if they cannot be read."""
-        if container.is_corrupt:
-            return 0
+        return 0 if container.is_corrupt else self._measured(container, PodHandle.size)
+
+    def _measured(self, container: Container, measure: Callable[[PodHandle], int]) -> int:
         handle = self._engine.pod_handle(container.record.pod)
         try:
-            return handle.size()
+            return measure(handle)
         finally:
             handle.close()
+
+    async def add_sizes(self, answers: list[Answer]) -> None:
+        """Add ``size`` to each answer of ``list``: the bytes that the container has written.
+
+        It is None for a container that cannot be read, or was removed meanwhile.
+        """
+        for answer in answers:
+            container = self._containers.get(answer["id"])
+            answer["size"] = None
+            if container is not None and not container.is_corrupt:
+                answer["size"] = await asyncio.to_thread(
+                    self._measured, container, PodHandle.written
+                )
 
     def list(
         self, *, all: bool = True, filters: Mapping[str, list[str]] | None = None
@@ -272,19 +329,16 @@ class Manager:
 
         ``filters``: ``id`` (prefix), ``name`` (substring), ``status`` (also as ``ps`` shows it,
         ``exited`` and ``up``), ``image`` (or root filesystem), ``label`` (``NAME`` or
-        ``NAME=VALUE``), ``exited`` (exit code).  A container must match one value of
-        every filter.  Raises BadRequest.
+        ``NAME=VALUE``), ``exited`` (exit code), ``network``.  A container must match one
+        value of every filter.  Raises BadRequest.
         """
         filters = filters or {}
-        for name, values in filters.items():
-            if name not in _FILTERS:
-                raise BadRequest(f"filters.{name}", "unknown filter", ", ".join(_FILTERS))
-            for value in values:
-                _check_filter(name, value)
+        check_filters(filters, _FILTERS)
         answers = [
             answer
             for answer in (container.inspect() for container in self._containers.values())
-            if (all or answer["status"] in (*ACTIVE, RESTARTING)) and _passes(answer, filters)
+            if (all or answer["status"] in (*ACTIVE, RESTARTING))
+            and passes(answer, filters, _FILTERS)
         ]
         return sorted(answers, key=lambda answer: answer["created_at"] or "", reverse=True)
 
@@ -295,16 +349,6 @@ def _warnings(container: Container) -> list[str]:
     if pod is None or not app_entry(read_manifest(pod), APP)["image"].get("healthcheck"):
         return []
     return ["the image's HEALTHCHECK is not run"]
-
-
-_FILTERS: dict[str, Callable[[Answer, str], bool]] = {
-    "id": lambda one, value: one["id"].startswith(value),
-    "name": lambda one, value: value in one["name"],
-    "status": lambda one, value: one["status"] == _status_word(value),
-    "image": lambda one, value: value in (one["image"], one["rootfs"]),
-    "label": lambda one, value: _has_label(one["labels"], value),
-    "exited": lambda one, value: one["status"] == STOPPED and str(one["exit_code"]) == value,
-}
 
 
 # Words of docker and of the columns of ``ps`` for a status.
@@ -320,20 +364,26 @@ def _status_word(value: str) -> str:
     return _SYNONYMS.get(word, word)
 
 
-def _check_filter(name: str, value: str) -> None:
-    """Raise BadRequest if no container can ever pass the filter."""
-    if name == "status" and value.lower() not in _STATUSES:
-        raise BadRequest(f"filters.{name}", f'unknown status "{value}"', ", ".join(_STATUSES))
-    if name == "exited" and not (value.isascii() and value.isdigit()):
-        raise BadRequest(f"filters.{name}", f'"{value}" is not an exit code', "as in exited=1")
+def _check_status(where: str, value: str) -> None:
+    if value.lower() not in _STATUSES:
+        raise BadRequest(where, f'unknown status "{value}"', ", ".join(_STATUSES))
 
 
-def _passes(one: Answer, filters: Mapping[str, list[str]]) -> bool:
-    return all(
-        any(_FILTERS[name](one, value) for value in values) for name, values in filters.items()
-    )
+def _check_exit_code(where: str, value: str) -> None:
+    if not (value.isascii() and value.isdigit()):
+        raise BadRequest(where, f'"{value}" is not an exit code', "as in exited=1")
 
 
-def _has_label(labels: dict[str, str], label: str) -> bool:
-    name, equals, value = label.partition("=")
-    return name in labels and (not equals or labels[name] == value)
+def _has_exited(one: Answer, value: str) -> bool:
+    return one["status"] == STOPPED and str(one["exit_code"]) == value
+
+
+_FILTERS: dict[str, Filter] = {
+    "id": Filter(lambda one, value: one["id"].startswith(value)),
+    "name": Filter(lambda one, value: value in one["name"]),
+    "status": Filter(lambda one, value: one["status"] == _status_word(value), _check_status),
+    "image": Filter(lambda one, value: value in (one["image"], one["rootfs"])),
+    "label": LABEL,
+    "exited": Filter(_has_exited, _check_exit_code),
+    "network": Filter(lambda one, value: value in networks_of(one["spec"])),
+}

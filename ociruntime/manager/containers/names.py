@@ -46,6 +46,10 @@ class Names:
         """Add the name of an existing container."""
         self._ids[name] = container_id
 
+    def name_of(self, container_id: str) -> str:
+        """Return the name of a container, "" if it has none."""
+        return next((name for name, one in self._ids.items() if one == container_id), "")
+
     def release(self, name: str, container_id: str) -> None:
         if self._ids.get(name) == container_id:
             del self._ids[name]

@@ -14,10 +14,11 @@ from typing import Any
 from ociruntime.base.deep_tree import disk_usage
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.base.files import read_file
+from ociruntime.pods.store import pod as pods
 from ociruntime.pods.store import pod_cgroup
 from ociruntime.pods.store.manifest_file import read_object
 from ociruntime.pods.store.phases import find
-from ociruntime.pods.store.pod import GONE, Pod
+from ociruntime.pods.store.pod import EXITED, GONE, Pod
 
 CREATED = "created"
 RUNNING = "running"
@@ -33,7 +34,7 @@ UNSEEN = "exit status unknown: the pod's monitor was killed, or the host went do
 APP = "app"  # the only one in a container's pod
 _RUNS = ("running", "stopping")
 _PREPARED = ("prepared", "preparing")
-_READABLE = ("running", "exited", "exited garbage", "exited deleting", GONE)
+_READABLE = (pods.PREPARED, pods.RUNNING, EXITED, "exited garbage", "exited deleting", GONE)
 
 
 @dataclass
@@ -84,25 +85,30 @@ class PodStatus:
         if self.problem or self.pod_state not in _READABLE:
             return UNKNOWN
         at_rest = STOPPED if ever_started else CREATED
-        if self.pod_state != "running":
+        if self.pod_state != pods.RUNNING:
             return at_rest if self.app_state in ("", *_PREPARED) else STOPPED
         if self.app_state in _RUNS:
             return PAUSED if self.paused else RUNNING
-        if self.app_state in _PREPARED:
+        if self.app_state in ("", *_PREPARED):
             return RESTARTING if self.last else at_rest
-        return {"exited": STOPPED, "deleting": REMOVING}.get(self.app_state, UNKNOWN)
+        if self.is_ending:
+            return RUNNING  # it still has its networks and ports
+        return REMOVING if self.app_state == "deleting" else UNKNOWN
+
+    @property
+    def is_ending(self) -> bool:
+        """Return whether the app has exited, but not yet the pod, which follows it."""
+        return self.pod_state == pods.RUNNING and self.app_state == "exited"
 
     def end_of_run(self, last_start: str | None) -> str:
         """Return a key that identifies the exit of the latest run; "" if there was none.
 
         ``last_start``: the start of the latest known run, None if its exit is recorded already.
         """
-        if self.problem:
+        if self.problem or self.pod_state == pods.RUNNING:
             return ""
         if self.app_state == "exited" and self.last is not None:
             return self.last.finished_at or "unknown"
-        if self.pod_state == "running":
-            return ""
         if self.app_state in _RUNS and self.last is not None:
             return f"unseen {self.last.started_at}"
         return f"unseen {last_start}" if last_start and self.pod_state == GONE else ""
@@ -143,6 +149,14 @@ class PodHandle:
         try:
             pod = self.pod()
             return disk_usage(pod.path()) if pod is not None else 0
+        except RuntimeFailure:
+            return 0
+
+    def written(self) -> int:
+        """Return the bytes on disk that the app has written to its root filesystem; 0 as above."""
+        try:
+            pod = self.pod()
+            return disk_usage(f"{pod.path()}/apps/{APP}/upper") if pod is not None else 0
         except RuntimeFailure:
             return 0
 

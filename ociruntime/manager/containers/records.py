@@ -4,11 +4,10 @@ The manager's data directory has one directory per container, whose files are re
 
 ROOT/lock                            flock(2) held by the daemon
 ROOT/events.jsonl, events.jsonl.1    the event log, see events.py
-ROOT/volumes/NAME                    named volumes, see volumes.py
+ROOT/volumes/NAME                    volumes, see volumes.py
 ROOT/containers/ID/container.state   the record
-ROOT/containers/ID/creating          marker: creation is not finished
-ROOT/containers/ID/replacing         marker: moving to a new pod: {"old": [UUIDs], "pod", "moving"}
-ROOT/containers/ID/removing          marker: removal has begun
+ROOT/containers/ID/creating          marker: creation is not finished: {"volumes": [anonymous]}
+ROOT/containers/ID/removing          marker: removal has begun: {"volumes": [to be removed]}
 ROOT/containers/ID/pod               the UUID of the pod that is being made
 
 A record holds only what cannot be read from the pod: whether the container is running is always
@@ -16,6 +15,7 @@ read from the pod itself.
 
     {"id", "name", "image", "image_id", "command": [...], "created_at", "pod": UUID, "spec": {...},
      "wanted": "running" | "stopped", "ever_started", "restart_count",
+     "anonymous_volumes": [names of volumes that are removed with it by ``rm -v``],
      "seen_start", "seen_end": the last start and exit that were published as events,
      "last": {"started_at", "finished_at", "exit_code", "signal", "oom_killed", "error"}}
 """
@@ -26,7 +26,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
@@ -49,7 +49,6 @@ Answer = dict[str, Any]
 
 STATE = "container.state"
 CREATING = "creating"
-REPLACING = "replacing"
 REMOVING = "removing"
 POD = "pod"
 _TEMPORARY = ".tmp-"
@@ -72,6 +71,7 @@ class Record:
     wanted: str = STOPPED  # the state that the user asked for last
     ever_started: bool = False
     restart_count: int = 0
+    anonymous_volumes: list[str] = field(default_factory=list)
     seen_start: str = ""
     seen_end: str = ""
     last: LastRun = field(default_factory=LastRun)
@@ -126,7 +126,10 @@ def from_text(text: bytes) -> Record:
         raise ManagerError(f"invalid JSON: {error}") from None
     if not isinstance(document, dict):
         raise ManagerError("must be a JSON object")
-    optional = ("wanted", "ever_started", "restart_count", "seen_start", "seen_end", "last")
+    optional = (
+        *("wanted", "ever_started", "restart_count", "anonymous_volumes"),
+        *("seen_start", "seen_end", "last"),
+    )
     _check(document, Record, optional)
     last = document.pop("last", {})
     _check(last, LastRun, tuple(one.name for one in fields(LastRun)))
@@ -138,6 +141,7 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
     "spec": dict,
     "ever_started": bool,
     "restart_count": int,
+    "anonymous_volumes": list,
     "last": dict,
     "started_at": (str, type(None)),
     "finished_at": (str, type(None)),
@@ -252,16 +256,23 @@ class RecordStore:
     def has(self, container_id: str, name: str) -> bool:
         return os.path.lexists(self.path(container_id, name))
 
+    def is_to_be_removed(self, container_id: str) -> bool:
+        """Return whether its creation must be undone, or its removal completed."""
+        return self.has(container_id, CREATING) or self.has(container_id, REMOVING)
+
     def is_empty(self, container_id: str) -> bool:
         """Return whether the directory is empty: a kill came right after mkdir or before rmdir."""
         with _failing(f"list {self.path(container_id)}"):
             return not os.listdir(self.path(container_id))
 
-    def begin(self, container_id: str) -> None:
-        """Make the directory of a new container, with the marker ``creating`` in it."""
+    def begin(self, container_id: str, volumes: list[str]) -> None:
+        """Make the directory of a new container, with the marker ``creating`` in it.
+
+        ``volumes`` are the names of the anonymous volumes that are going to be made for it.
+        """
         with _failing(f"make {self.path(container_id)}"):
             os.mkdir(self.path(container_id), 0o750)
-        self.write_marker(container_id, CREATING, {})
+        self.write_marker(container_id, CREATING, volumes)
         self._sync(self.containers)
 
     def save(self, record: Record) -> None:
@@ -282,18 +293,19 @@ class RecordStore:
             raise ManagerError(f"{path}: contains the record of another container, {record.id}")
         return record
 
-    def write_marker(self, container_id: str, name: str, value: dict[str, Any]) -> None:
-        """Write a marker file of the container durably."""
-        self._replace(container_id, name, json.dumps(value).encode() + b"\n")
+    def write_marker(self, container_id: str, name: str, volumes: Collection[str] = ()) -> None:
+        """Write a marker file of the container durably, with names of volumes to be removed."""
+        content = json.dumps({"volumes": list(volumes)}).encode() + b"\n"
+        self._replace(container_id, name, content)
 
-    def read_marker(self, container_id: str, name: str) -> dict[str, Any]:
-        """Return the contents of a marker; empty if it is missing or damaged."""
+    def marked_volumes(self, container_id: str, name: str) -> list[str]:
+        """Return the names of the volumes in a marker; none if it is missing or damaged."""
         try:
             with open(self.path(container_id, name), "rb") as file:
-                value = json.load(file)
-        except (OSError, ValueError):
-            return {}
-        return value if isinstance(value, dict) else {}
+                volumes = json.load(file)["volumes"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return []
+        return [str(one) for one in volumes] if isinstance(volumes, list) else []
 
     def new_pod(self, container_id: str) -> str:
         """Return the UUID that ``ocipod`` wrote to ``--uuid-file-save``; empty if there is none."""
@@ -302,12 +314,6 @@ class RecordStore:
                 return file.read().strip()
         except OSError:
             return ""
-
-    def marked_pods(self, container_id: str) -> list[str]:
-        """Return the UUIDs of former pods and of the pod being made, from the markers."""
-        marker = self.read_marker(container_id, REPLACING)
-        uuids = [*marker.get("old", ()), marker.get("pod"), self.new_pod(container_id)]
-        return list(dict.fromkeys(str(uuid) for uuid in uuids if uuid))
 
     def forget(self, container_id: str, *names: str) -> None:
         """Remove these marker files durably; missing ones are ignored."""

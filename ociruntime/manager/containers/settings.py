@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ociruntime.base import directories
 from ociruntime.base.errors import Forbidden
+from ociruntime.pods.net.configuration import net_directories
 
-ROOT = "/var/lib/ociruntime/manager"
-DIRECTORY = "/var/lib/ociruntime"
+ROOT = f"{directories.DATA}/manager"
+DIRECTORY = directories.DATA
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,13 @@ class Settings:
     insecure: tuple[str, ...] = ()
     client_insecure: tuple[str, ...] = ()
     debug: bool = False
+
+    @property
+    def net_directories(self) -> list[str]:
+        """The directories with configurations of networks, as ``ocipod`` reads them."""
+        local = self.local_config or directories.LOCAL_CONFIG
+        system = self.system_config or directories.SYSTEM_CONFIG
+        return net_directories("", local, system, self.directory)
 
     def check_insecure(self, checks: Sequence[str]) -> None:
         """Raise Forbidden if a client may not disable one of these checks."""

@@ -3,18 +3,23 @@
 It is checked by a table, and translated into the requests that ``ocipod`` reads.
 
     {"name", "image" or "rootfs", "command": [...], "entrypoint": [...], "env": {NAME: VALUE},
-     "working_dir", "user", "group", "volumes": [{"source" or "name", "target", "read_only"}],
-     "ports": [{"host_ip", "host_port", "port", "protocol"}], "network", "hostname", "dns": [...],
-     "dns_search": [...], "dns_options": [...], "hosts": [{"name", "address"}], "ipc",
+     "working_dir", "user", "group", "volumes": [{"source" or "name", "target", "read_only",
+     "no_copy", "propagation"}], "volumes_from": [{"container", "read_only"}],
+     "ports": [{"host_ip", "host_port", "port", "protocol"}], "publish_all", "network",
+     "network_aliases": [...], "hostname", "dns": [...], "dns_search": [...],
+     "dns_options": [...], "hosts": [{"name", "address"}], "ipc",
      "shm_size": bytes, "memory": bytes, "cpus", "cpu_shares", "pids_limit", "oom_score_adj",
      "group_add": [gid], "cap_add": [...], "cap_drop": [...], "no_new_privileges", "seccomp",
      "read_only", "tty", "stdin", "labels": {NAME: VALUE}, "restart_policy": {"name", "maximum"},
      "stop_signal", "stop_timeout", "auto_remove", "pull_policy", "insecure": [...],
      "ulimits": [{"name", "soft", "hard"}], "sysctls": {NAME: VALUE},
      "tmpfs": [{"target", "options": [...]}], "memory_swap": bytes, "memory_reservation": bytes,
-     "cpu_quota": microseconds, "cpu_period": microseconds, "cpuset_cpus", "cpuset_mems"}
+     "pid", "uts", "domainname", "devices": [{"source", "target", "access"}], "privileged",
+     "platform", "cpu_quota": microseconds, "cpu_period": microseconds, "cpuset_cpus",
+     "cpuset_mems"}
 
-Only ``image`` or ``rootfs`` is required.  Unknown members are refused.
+Only ``image`` or ``rootfs`` is required.  Unknown members are refused.  A volume with neither
+``source`` nor ``name`` is anonymous.
 """
 
 from __future__ import annotations
@@ -24,14 +29,17 @@ from collections.abc import Callable
 from typing import Any
 
 from ociruntime.base import checks
-from ociruntime.base.errors import BadRequest, ImageError
+from ociruntime.base.errors import BadRequest, ImageError, PodError
 from ociruntime.base.linux import CAPABILITIES
+from ociruntime.base.paths import clean
 from ociruntime.commandline.signal_names import signal_name
 from ociruntime.commandline.sizes import CPU_RANGE
+from ociruntime.images.model.platforms import parse_platform
 from ociruntime.images.model.reference import parse
 from ociruntime.manager.containers.names import check_name
 from ociruntime.manager.containers.pod_status import APP
 from ociruntime.pods.bundle.app_config import CAPABILITIES as DEFAULT_CAPABILITIES
+from ociruntime.pods.bundle.host_devices import check_source
 from ociruntime.pods.manifest import request as requests
 from ociruntime.pods.manifest import volumes
 from ociruntime.pods.manifest.build import limits_of
@@ -49,7 +57,8 @@ from ociruntime.pods.manifest.kernel_settings import (
 )
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 from ociruntime.pods.manifest.seccomp import EMPTY
-from ociruntime.pods.manifest.tmpfs_and_devices import check_tmpfs
+from ociruntime.pods.manifest.tmpfs_and_devices import check_device, check_tmpfs
+from ociruntime.pods.net import choice, resolver
 
 Spec = dict[str, Any]
 
@@ -75,6 +84,8 @@ _UNCHANGED = {
     "group_add": "supplementary_gids",
     "no_new_privileges": "no_new_privileges",
     "ulimits": "ulimit",
+    "devices": "device",
+    "privileged": "privileged",
     "memory_swap": "memory_swap",
     "memory_reservation": "memory_reservation",
     "cpu_quota": "cpu_quota",
@@ -88,6 +99,7 @@ _UNCHANGED_FOR_POD = {
     "dns_search": "dns_search",
     "dns_options": "dns_opt",
     "shm_size": "shm_size",
+    "domainname": "domainname",
     "sysctls": "sysctl",
 }
 # Members that ``update`` changes: limits, and the restart policy.
@@ -97,6 +109,7 @@ CHANGEABLE = (
 )
 UNCONFINED = "unconfined"
 _IPC = {"private": "private", "host": "parent"}
+_HOST = "host"  # value of the members pid and uts
 _NO_FILTER = {"mode": "remove", "set": [EMPTY]}
 # Members that a spec may leave out.
 DEFAULTS: dict[str, Any] = {
@@ -107,6 +120,7 @@ DEFAULTS: dict[str, Any] = {
     "stop_timeout": 10,  # seconds
 }
 _WITHOUT_PORTS = ("none", "host")
+WITHOUT_NAMES = (["default"], ["none"], ["host"])  # lists of networks that need no configuration
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 
 
@@ -116,15 +130,25 @@ def check_spec(spec: object) -> Spec:
     Raises BadRequest with the JSON path.
     """
     given = checks.check_object(spec, _MEMBERS, "the spec of the container")
+    if "platform" in given and "rootfs" in given:
+        raise BadRequest("platform", "only possible with image")
     if ("image" in given) == ("rootfs" in given):
         raise BadRequest("image", "either image or rootfs is required")
     if "rootfs" in given and not given.get("command") and not given.get("entrypoint"):
         raise BadRequest("command", "required with rootfs")
     if given.get("auto_remove") and setting(given, "restart_policy")["name"] != NO:
         raise BadRequest("auto_remove", "cannot be combined with a restart policy")
-    if given.get("ports") and given.get("network") in _WITHOUT_PORTS:
+    has_ports = given.get("ports") or given.get("publish_all")
+    if has_ports and given.get("network") in _WITHOUT_PORTS:
         hint = "leave out the ports, or use another network"
         raise BadRequest("ports", f"network {given['network']} cannot forward ports", hint)
+    for name in ("hostname", "domainname"):
+        if name in given and given.get("uts") == _HOST:
+            raise BadRequest(name, "cannot be set for a container that has the host's name")
+    covered = {clean(one["target"]) for one in given.get("volumes") or ()}
+    for index, tmpfs in enumerate(given.get("tmpfs") or ()):
+        if clean(tmpfs["target"]) in covered:
+            raise BadRequest(f"tmpfs[{index}].target", f"{tmpfs['target']} is a volume, too")
     _check_limits(given)
     _check_sysctls(given)
     for index, volume in enumerate(given.get("volumes") or ()):
@@ -179,6 +203,11 @@ def app_limits(spec: Spec) -> list[Isolator]:
     return limits_of(request)
 
 
+def networks_of(spec: Spec) -> list[str]:
+    """Return the names of the networks that the container joins."""
+    return [name for name, _ in choice.parse(_parts(setting(spec, "network")))]
+
+
 def setting(spec: Spec, name: str) -> Any:  # noqa: ANN401 - JSON
     """Return a member of a checked spec, or its default."""
     return spec.get(name, DEFAULTS[name])
@@ -188,6 +217,15 @@ def _image(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
     checks.nonempty(where, value)
     if value.startswith("-") or value.split() != [value]:
         raise BadRequest(where, f'"{value}" is not an image reference')
+
+
+def check_platform(where: str, value: Any) -> None:  # noqa: ANN401
+    """Check the platform of an image, as in ``linux/arm64``.  Raises BadRequest."""
+    checks.nonempty(where, value)
+    try:
+        parse_platform(value)
+    except ImageError as error:
+        raise BadRequest(where, error.message, error.hint) from None
 
 
 def _capability(where: str, value: object) -> None:
@@ -241,10 +279,37 @@ def _volume(where: str, value: Any) -> None:  # noqa: ANN401
         "name": check_volume_name,
         "target": volumes.target,
         "read_only": checks.flag,
+        "no_copy": checks.flag,
+        "propagation": _propagation,
     }
     checks.object_of(members, "target")(where, value)
-    if ("source" in value) == ("name" in value):
-        raise BadRequest(where, "either source or name is required")
+    if "source" in value and "name" in value:
+        raise BadRequest(where, "source and name are mutually exclusive")
+    if value.get("no_copy") and "source" in value:
+        raise BadRequest(f"{where}.no_copy", "nothing is copied to a directory of the host")
+    if "propagation" in value and "source" not in value:
+        raise BadRequest(f"{where}.propagation", "only for directories of the host")
+
+
+def _propagation(where: str, value: Any) -> None:  # noqa: ANN401
+    if value in ("shared", "rshared"):
+        reason = "mounts made in a container cannot propagate to the host: its pod's monitor is"
+        hint = f"{', '.join(volumes.PROPAGATIONS)}; rslave propagates from the host"
+        raise BadRequest(where, f"{value}: {reason} in a mount namespace of its own", hint)
+    checks.one_of(*volumes.PROPAGATIONS)(where, value)
+
+
+def _shared_volumes(where: str, value: Any) -> None:  # noqa: ANN401
+    members: checks.Members = {"container": checks.nonempty, "read_only": checks.flag}
+    checks.object_of(members, "container")(where, value)
+
+
+def _device(where: str, value: Any) -> None:  # noqa: ANN401
+    check_device(where, value)
+    try:
+        check_source(value["source"])
+    except PodError as error:
+        raise BadRequest(f"{where}.source", error.message) from None
 
 
 def _policy(where: str, value: Any) -> None:  # noqa: ANN401
@@ -266,6 +331,7 @@ _MEMBERS: checks.Members = {
     "user": checks.nonempty,
     "group": checks.nonempty,
     "volumes": checks.list_of(_volume),
+    "volumes_from": checks.list_of(_shared_volumes),
     "ports": checks.list_of(
         checks.object_of(
             {
@@ -279,12 +345,17 @@ _MEMBERS: checks.Members = {
         )
     ),
     "network": _network,
+    "network_aliases": checks.list_of(requests.network_name),
+    "publish_all": checks.flag,
     "hostname": requests.host_name,
     "dns": _name_servers,
     "dns_search": checks.list_of(checks.nonempty),
     "dns_options": checks.list_of(checks.nonempty),
     "hosts": checks.list_of(_host),
     "ipc": checks.one_of(*_IPC),
+    "pid": checks.one_of("private", _HOST),
+    "uts": checks.one_of("private", _HOST),
+    "domainname": requests.host_name,
     "shm_size": requests.size,
     "memory": requests.size,
     "cpus": checks.number(*(limit / 1000 for limit in CPU_RANGE), whole=False),
@@ -297,6 +368,9 @@ _MEMBERS: checks.Members = {
     "no_new_privileges": checks.flag,
     "seccomp": checks.one_of(UNCONFINED),
     "ulimits": checks.list_of(check_ulimit),
+    "devices": checks.list_of(_device),
+    "privileged": checks.flag,
+    "platform": check_platform,
     "memory_swap": requests.swap_size,
     "memory_reservation": requests.size,
     "cpu_quota": checks.number(*QUOTA_RANGE),
@@ -322,12 +396,18 @@ _MEMBERS: checks.Members = {
 
 
 def fetch_args(spec: Spec) -> list[str]:
-    """Return the arguments that fetch the container's image and print its full id."""
+    """Return the arguments that fetch the container's image and describe it as JSON."""
     if "rootfs" in spec:
         # The directory may have changed since it was last made an image of.
-        return ["fetch", "--full", "--pull-policy=update", f"dir:{spec['rootfs']}"]
+        return ["fetch", "--format=json", "--pull-policy=update", f"dir:{spec['rootfs']}"]
     policy = PULL_POLICIES[setting(spec, "pull_policy")]
-    return ["fetch", "--full", f"--pull-policy={policy}", spec["image"]]
+    platform = platform_args(spec)
+    return ["fetch", "--format=json", f"--pull-policy={policy}", *platform, spec["image"]]
+
+
+def platform_args(spec: Spec) -> list[str]:
+    """Return the option of ``ocipod fetch`` for the platform of a request, if it has one."""
+    return [f"--platform={spec['platform']}"] if spec.get("platform") else []
 
 
 def stored_args(spec: Spec) -> list[str]:
@@ -338,7 +418,7 @@ def stored_args(spec: Spec) -> list[str]:
     policy = setting(spec, "pull_policy")
     if "rootfs" in spec or policy == "always" or (policy != "never" and _is_local(spec["image"])):
         return []
-    return ["fetch", "--full", "--pull-policy=never", spec["image"]]
+    return ["fetch", "--format=json", "--pull-policy=never", *platform_args(spec), spec["image"]]
 
 
 def _is_local(image: str) -> bool:
@@ -361,20 +441,45 @@ def global_args(
     return [f"--insecure-options={','.join(checks)}"] if checks else []
 
 
-def pod_requests(
-    spec: Spec, container_id: str, image_id: str, volume: Callable[[str], str]
-) -> tuple[SandboxRequest, AppRequest]:
-    """Return the requests for the container's pod and for its app.
+def pod_request(
+    spec: Spec,
+    container_id: str,
+    image_id: str,
+    volume: Callable[[str], str],
+    *,
+    fill: bool = False,
+) -> SandboxRequest:
+    """Return the request for the container's pod with its app.
 
-    ``volume`` maps the name of a volume to its directory.
+    ``volume`` maps the name of a volume to its directory; with ``fill`` an empty volume gets the
+    image's files.
     """
     host_name = _host_name(spec, container_id)
-    return _sandbox(spec, container_id, host_name), _app(spec, image_id, host_name, volume)
+    app = _app(spec, image_id, host_name)
+    app.mnt_volume = _mounts(spec, volume, fill)
+    pod = _sandbox(spec, container_id, host_name)
+    pod.apps.append(app)
+    return pod
+
+
+def _mounts(spec: Spec, volume: Callable[[str], str], fill: bool) -> list[Spec]:
+    mounts = []
+    for number, one in enumerate(spec.get("volumes") or ()):
+        mount: Spec = {"name": f"volume-{number}", "kind": "host", "target": one["target"]}
+        mount["source"] = one.get("source") or volume(one["name"])
+        if one.get("read_only"):
+            mount["readOnly"] = True
+        if "propagation" in one:
+            mount["propagation"] = one["propagation"]
+        if fill and "name" in one and not one.get("no_copy"):
+            mount["fill"] = True
+        mounts.append(mount)
+    return mounts
 
 
 def _host_name(spec: Spec, container_id: str) -> str:
     """Return the container's hostname; the default is the host's if they share the network."""
-    is_shared = setting(spec, "network") == "host"
+    is_shared = _HOST in (setting(spec, "network"), spec.get("uts"))
     default = os.uname().nodename if is_shared else container_id[:_SHORT]
     return str(spec.get("hostname") or default)
 
@@ -389,11 +494,15 @@ def _sandbox(spec: Spec, container_id: str, host_name: str) -> SandboxRequest:
         for port in spec.get("ports") or ()
     ]
     return SandboxRequest(
-        detach=True,
+        prepare=True,
         keep=True,
+        on_exit="halt",
         annotation={ANNOTATION: container_id},
         net=_parts(setting(spec, "network")),
-        hostname=host_name,
+        net_name=names_on_networks(spec, container_id),
+        hostname="" if spec.get("uts") == _HOST else host_name,
+        pid="parent" if spec.get("pid") == _HOST else "private",
+        uts="parent" if spec.get("uts") == _HOST else "private",
         dns=[word for text in spec.get("dns") or () for word in _parts(text)],
         hosts_entry=[f"{one['address']}={one['name']}" for one in spec.get("hosts") or ()],
         ipc=_IPC[spec["ipc"]] if "ipc" in spec else "auto",
@@ -402,7 +511,19 @@ def _sandbox(spec: Spec, container_id: str, host_name: str) -> SandboxRequest:
     )
 
 
-def _app(spec: Spec, image_id: str, host_name: str, volume: Callable[[str], str]) -> AppRequest:
+def names_on_networks(spec: Spec, container_id: str) -> list[str]:
+    """Return the names by which other containers find this one: its name, short id and aliases.
+
+    A name of a container that is no host name is left out.
+    """
+    if networks_of(spec) in WITHOUT_NAMES:
+        return []
+    name = spec.get("name") or ""
+    own = [name] if resolver.is_pod_name(name) else []
+    return list(dict.fromkeys([*own, container_id[:_SHORT], *spec.get("network_aliases", ())]))
+
+
+def _app(spec: Spec, image_id: str, host_name: str) -> AppRequest:
     user, _, group = str(spec.get("user") or "").partition(":")
     program, arguments = _program(spec)
     app = AppRequest(
@@ -412,20 +533,11 @@ def _app(spec: Spec, image_id: str, host_name: str, volume: Callable[[str], str]
         arguments=arguments,
         user=user or None,
         group=spec.get("group") or group,
+        docker_environment=True,
         environment={"HOSTNAME": host_name, **(spec.get("env") or {})},
         caps_retain=_capabilities(spec),
         seccomp=_NO_FILTER if spec.get("seccomp") == UNCONFINED else None,
         cpu=round(spec["cpus"] * 1000) if "cpus" in spec else None,
-        mnt_volume=[
-            {
-                "name": f"volume-{number}",
-                "kind": "host",
-                "source": one.get("source") or volume(one["name"]),
-                "target": one["target"],
-                **({"readOnly": True} if one.get("read_only") else {}),
-            }
-            for number, one in enumerate(spec.get("volumes") or ())
-        ],
         **{field: spec[member] for member, field in _UNCHANGED.items() if member in spec},
     )
     if spec.get("tty"):
@@ -440,7 +552,7 @@ def _capabilities(spec: Spec) -> list[str] | None:
     if not added and not dropped:
         return None
     retained = set() if ALL in dropped else set(DEFAULT_CAPABILITIES)
-    if ALL in added:
+    if ALL in added or (spec.get("privileged") and ALL not in dropped):
         retained = set(CAPABILITIES)
     retained |= {capability(one) for one in added if one != ALL}
     retained -= {capability(one) for one in dropped if one != ALL}

@@ -1,10 +1,14 @@
-"""Named volumes: directories of files that outlive the containers that mount them.
+"""Volumes: directories of files that outlive the containers that mount them.
 
     VOLUMES/NAME              a volume; container programs write below it
+    VOLUMES/.record-NAME      {"created_at", "labels", "anonymous"}; a volume without one is a named
+                              volume that an administrator or an older daemon has made
     VOLUMES/.removing-TOKEN   what is left of a volume whose removal has begun
+    VOLUMES/.copying-NAME, .filling-NAME   see pods/bundle/filled_volume.py
 
 A removal begins with a rename, so that a container created at the same time gets an empty volume
-of the same name, never half of the old one.
+of the same name, never half of the old one.  A record is written before its volume is made, and
+removed after it.
 """
 
 from __future__ import annotations
@@ -12,12 +16,23 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
+from ociruntime.base import json_files
 from ociruntime.base.deep_tree import disk_usage
-from ociruntime.base.errors import BadRequest, Conflict, HostError, NotFound
+from ociruntime.base.errors import Conflict, HostError, NotFound, RuntimeFailure
+from ociruntime.base.files import remove_file, replace_file
+from ociruntime.manager.containers.filters import (
+    BOOLEANS,
+    LABEL,
+    Filter,
+    check_boolean,
+    check_filters,
+    passes,
+)
 from ociruntime.manager.containers.spec import check_volume_name
+from ociruntime.pods.bundle import filled_volume
 from ociruntime.pods.store.lock import open_directory
 from ociruntime.pods.store.removal import remove_tree
 
@@ -25,9 +40,9 @@ Answer = dict[str, Any]
 # (a container's name, its spec), also of those that are being created; None for a corrupt record.
 Users = Callable[[], Iterable[tuple[str, dict[str, Any] | None]]]
 
+_RECORD = ".record-"
 _REMOVING = ".removing-"
 _MODE = 0o755
-_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
 class Volumes:
@@ -41,47 +56,45 @@ class Volumes:
         """Return the directory of a volume, which may not exist."""
         return f"{self.directory}/{name}"
 
-    def make(self, name: str) -> str:
+    def make(
+        self, name: str, *, anonymous: bool = False, labels: Mapping[str, str] | None = None
+    ) -> str:
         """Return the directory of a volume, created if missing.  Raises HostError."""
         path = self.path(name)
+        if os.path.isdir(path):
+            return path
+        record = {"created_at": json_files.now(), "labels": labels or {}, "anonymous": anonymous}
         try:
+            replace_file(self.path(_RECORD + name), json_files.text_of(record), 0o640, lasting=True)
             os.mkdir(path, _MODE)
-        except FileExistsError:
-            pass
         except OSError as error:
             raise HostError(f'create volume "{name}"', error) from None
         return path
 
-    def create(self, name: str | None) -> Answer:
-        """Create a volume, or return the existing one of that name; None chooses a name.
+    def create(self, name: str | None, labels: Mapping[str, str] | None = None) -> Answer:
+        """Create a volume, or return the existing one of that name.
 
-        Raises BadRequest, HostError.
+        Without a name it is anonymous, as docker has it, and gets a generated one.  Raises
+        BadRequest, HostError.
         """
+        anonymous = name is None
         if name is None:
             name = secrets.token_hex(32)
         check_volume_name("name", name)
-        self.make(name)
+        self.make(name, anonymous=anonymous, labels=labels)
         return self._described(name, self._containers_by_volume())
 
     def find(self, filters: Mapping[str, list[str]]) -> list[Answer]:
         """Return all volumes, sorted by name.
 
-        ``filters``: ``name`` (substring), ``dangling`` (whether no container uses it).  A volume
-        must match one value of every filter.  Raises BadRequest, HostError.
+        ``filters``: ``name`` (substring), ``dangling`` (whether no container uses it), ``label``
+        (``NAME`` or ``NAME=VALUE``).  A volume must match one value of every filter.  Raises
+        BadRequest, HostError.
         """
-        for key, values in filters.items():
-            if key not in _FILTERS:
-                raise BadRequest(f"filters.{key}", "unknown filter", ", ".join(_FILTERS))
-            for value in values:
-                if key == "dangling" and value not in _BOOLEANS:
-                    raise BadRequest("filters.dangling", f'must be true or false, not "{value}"')
+        check_filters(filters, _FILTERS)
         used = self._containers_by_volume()
         found = [self._described(name, used) for name in self._names()]
-        return [
-            one
-            for one in found
-            if all(any(_FILTERS[key](one, value) for value in filters[key]) for key in filters)
-        ]
+        return [one for one in found if passes(one, filters, _FILTERS)]
 
     def inspect(self, name: str) -> Answer:
         """Return one volume.  Raises NotFound."""
@@ -99,13 +112,33 @@ class Volumes:
         self._detach(name)
         await asyncio.to_thread(self.clear)
 
-    async def prune(self) -> Answer:
-        """Remove all volumes that no container uses.
+    async def remove_of(self, container: str, names: Collection[str]) -> None:
+        """Remove those volumes of a container, which is being removed, that no other one uses.
 
-        Returns ``{"removed": [names], "space": bytes}``.  Raises HostError.
+        None of them is removed while it is unknown what a container uses.  Raises HostError.
         """
+        try:
+            self._refuse_unknown_users("")
+        except Conflict:
+            return
+        used = self._containers_by_volume()
+        unused = [name for name in names if set(used.get(name, ())) <= {container}]
+        for name in unused:
+            if os.path.isdir(self.path(name)):
+                self._detach(name)
+        if unused:
+            await asyncio.to_thread(self.clear)
+
+    async def prune(self, filters: Mapping[str, list[str]], *, named: bool = False) -> Answer:
+        """Remove the anonymous volumes that no container uses; with ``named`` all of these.
+
+        ``filters``: ``label``.  Returns ``{"removed": [names], "space": bytes}``.  Raises
+        BadRequest, Conflict, HostError.
+        """
+        check_filters(filters, {"label": LABEL})
         self._refuse_unknown_users("prune volumes")
-        unused = [one["name"] for one in self.find({"dangling": ["true"]})]
+        found = self.find({**filters, "dangling": ["true"]})
+        unused = [one["name"] for one in found if named or one["anonymous"]]
         detached = [self._detach(name) for name in unused]
         space = await asyncio.to_thread(lambda: sum(map(disk_usage, detached)))
         await asyncio.to_thread(self.clear)
@@ -124,6 +157,21 @@ class Volumes:
         except OSError as error:
             raise HostError(f"remove volumes in {self.directory}", error) from None
 
+    def settle(self) -> None:
+        """Finish what an earlier daemon has left: removals, and volumes that were being filled.
+
+        Raises HostError.
+        """
+        self.clear()
+        filled_volume.settle(self.directory)
+        for name in os.listdir(self.directory):
+            # A volume that is gone, or was not made; or the temporary file of a killed writer.
+            is_orphan = name.startswith(_RECORD) and not os.path.isdir(
+                self.path(name.removeprefix(_RECORD))
+            )
+            if is_orphan or name.startswith(f".{_RECORD}"):
+                remove_file(self.path(name))
+
     def _refuse_unknown_users(self, what: str) -> None:
         for container, spec in self._users():
             if spec is None:
@@ -138,9 +186,11 @@ class Volumes:
             raise HostError(f"list {self.directory}", error) from None
 
     def _detach(self, name: str) -> str:
+        """Begin to remove a volume: rename it, and forget its record; return its new path."""
         detached = self.path(_REMOVING + secrets.token_hex(8))
         try:
             os.rename(self.path(name), detached)
+            remove_file(self.path(_RECORD + name))
         except OSError as error:
             raise HostError(f'remove volume "{name}"', error) from None
         return detached
@@ -155,14 +205,24 @@ class Volumes:
         return found
 
     def _described(self, name: str, used: Mapping[str, list[str]]) -> Answer:
+        try:
+            record = json_files.read(self.path(_RECORD + name))
+        except RuntimeFailure:
+            record = {}
         return {
             "name": name,
             "mountpoint": self.path(name),
+            "anonymous": record.get("anonymous") is True,
+            "created_at": record.get("created_at"),
+            "labels": record.get("labels") or {},
             "containers": sorted(used.get(name, ())),
         }
 
 
-_FILTERS: dict[str, Callable[[Answer, str], bool]] = {
-    "name": lambda one, value: value in one["name"],
-    "dangling": lambda one, value: _BOOLEANS[value] != bool(one["containers"]),
+_FILTERS: dict[str, Filter] = {
+    "name": Filter(lambda one, value: value in one["name"]),
+    "dangling": Filter(
+        lambda one, value: BOOLEANS[value] != bool(one["containers"]), check_boolean
+    ),
+    "label": LABEL,
 }

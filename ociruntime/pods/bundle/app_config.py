@@ -47,6 +47,8 @@ READONLY = (
     *("/sys/block", "/sys/bus", "/sys/class", "/sys/dev", "/sys/devices", "/sys/fs", "/sys/kernel"),
 )
 IMAGE_ANNOTATION = "org.opencontainers.image."
+_DEVICE_MEMBERS = ("path", "type", "major", "minor", "fileMode", "uid", "gid")
+_RULE_MEMBERS = ("type", "major", "minor", "access")
 _SHARED_MEMORY = ("bind", "rprivate", "nosuid", "noexec", "nodev")
 
 
@@ -57,6 +59,7 @@ class AppFacts:
     pod's namespace; types not listed are shared with the caller.  ``shared_memory`` is the host
     directory to mount at ``/dev/shm``, "" for a private tmpfs.  ``volumes`` maps a volume's name to
     its directory on the host, ``devices`` a volume's name to (``b`` or ``c``, major, minor).
+    ``host_devices`` are the devices of the app, as ``host_devices.found`` returns them.
     ``binds`` lists (host path, path in the app) of files made for the pod.  ``private_users`` is
     None, or (first host id, number of ids).
     """
@@ -68,10 +71,12 @@ class AppFacts:
         "cgroup_namespace",
         "controllers",
         "devices",
+        "domainname",
         "environment",
         "filesystems",
         "flavour",
         "gid",
+        "host_devices",
         "hostname",
         "insecure",
         "machine",
@@ -102,8 +107,10 @@ class AppFacts:
         self.filesystems: tuple[str, ...] = ()  # paths to mask, besides MASKED
         self.volumes: dict[str, str] = {}
         self.devices: dict[str, tuple[str, int, int]] = {}
+        self.host_devices: list[Json] = []
         self.binds: list[tuple[str, str]] = []
         self.hostname = ""
+        self.domainname = ""
         self.insecure: frozenset[str] = frozenset()
         self.private_users: tuple[int, int] | None = None
         self.terminal = False
@@ -119,6 +126,8 @@ def app_config(manifest: Json, app_name: str, image_config: Json, facts: AppFact
     entry = app_entry(manifest, app_name)
     app = entry["app"]
     confined = facts.flavour.confined
+    if _is_privileged(app.get("isolators", []), facts) and facts.private_users:
+        raise PodError(f'app "{app_name}": a privileged app cannot have a user namespace')
     granted = _granted(app.get("isolators", []), facts)
     config: Json = {
         "ociVersion": SPEC_VERSION,
@@ -144,17 +153,34 @@ def app_config(manifest: Json, app_name: str, image_config: Json, facts: AppFact
     if not confined:
         linux["rootfsPropagation"] = "rslave"
         return config
-    if sysctls := isolators.sysctls(manifest.get("isolators", [])):
-        linux["sysctl"] = dict(sysctls)
-    if "paths" not in facts.insecure:
+    if facts.host_devices and not facts.private_users:
+        linux["devices"] = [
+            {name: one[name] for name in _DEVICE_MEMBERS} for one in facts.host_devices
+        ]
+    sysctls = dict(isolators.sysctls(manifest.get("isolators", [])))
+    if facts.domainname and "uts" in facts.namespaces:
+        sysctls["kernel.domainname"] = facts.domainname  # runc knows no member domainname
+    if sysctls:
+        linux["sysctl"] = sysctls
+    wanted = app.get("isolators", [])
+    if "paths" not in facts.insecure and not _is_privileged(wanted, facts):
         linux["maskedPaths"] = [*MASKED, *facts.filesystems]
         linux["readonlyPaths"] = list(READONLY)
-    if "seccomp" not in facts.insecure:
-        wanted = app.get("isolators", [])
+    if "seccomp" not in facts.insecure and not _is_unfiltered(wanted, facts):
         profile = seccomp.profile(wanted, facts.seccomp, facts.machine, granted)
         if profile is not None:
             linux["seccomp"] = profile
     return config
+
+
+def _is_privileged(wanted: list[Json], facts: AppFacts) -> bool:
+    return facts.flavour.confined and bool(isolators.value_of(wanted, isolators.PRIVILEGED))
+
+
+def _is_unfiltered(wanted: list[Json], facts: AppFacts) -> bool:
+    """Return whether the app is privileged and has no filter of its own."""
+    filters = {isolators.RETAIN_SECCOMP, isolators.REMOVE_SECCOMP}
+    return _is_privileged(wanted, facts) and not any(one["name"] in filters for one in wanted)
 
 
 def _granted(wanted: list[Json], facts: AppFacts) -> list[str]:
@@ -165,10 +191,11 @@ def _granted(wanted: list[Json], facts: AppFacts) -> list[str]:
     if retain is not None:
         return sorted({isolators.capability(word) for word in retain["set"]})
     remove = isolators.value_of(wanted, isolators.REMOVE_CAPS)
+    usual = sorted(facts.capabilities) if _is_privileged(wanted, facts) else list(CAPABILITIES)
     if remove is None:
-        return list(CAPABILITIES)
+        return usual
     gone = {isolators.capability(word) for word in remove["set"]}
-    return [name for name in CAPABILITIES if name not in gone]
+    return [name for name in usual if name not in gone]
 
 
 def _process(app: Json, facts: AppFacts, granted: list[str]) -> Json:
@@ -229,6 +256,25 @@ def _mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
         for row in facts.flavour.mounts
         if _is_possible(row, facts) and row[0] not in replaced
     ]
+    if _is_privileged(entry["app"].get("isolators", []), facts):
+        made = [_writable(one) if one["destination"].startswith("/sys") else one for one in made]
+    wanted = volume_mounts(manifest, entry, facts) + tmpfs
+    if facts.private_users:
+        wanted += [
+            _mount(one["path"], "bind", one["source"], ["bind", "rprivate"])
+            for one in facts.host_devices
+        ]
+    wanted.sort(key=lambda mount: mount["destination"].count("/"))
+    taken = {mount["destination"] for mount in wanted}
+    for source, destination in facts.binds:
+        if destination not in taken:
+            options = ["bind", "rprivate"]
+            made.append(_mount(destination, "bind", source, options))
+    return made + wanted
+
+
+def volume_mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
+    """Return the mounts of an app's volumes, sorted by depth.  Raises PodError."""
     volumes = {volume["name"]: volume for volume in manifest.get("volumes", [])}
     points = {point["path"]: point for point in entry["app"].get("mountPoints", [])}
     wanted = []
@@ -238,14 +284,12 @@ def _mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
             message = f'app "{entry["name"]}": mount: unknown volume "{mount["volume"]}"'
             raise PodError(message)
         wanted.append(_volume_mount(mount, volume, points.get(mount["path"], {}), facts))
-    wanted += tmpfs
     wanted.sort(key=lambda mount: mount["destination"].count("/"))
-    taken = {mount["destination"] for mount in wanted}
-    for source, destination in facts.binds:
-        if destination not in taken:
-            options = ["bind", "rprivate"]
-            made.append(_mount(destination, "bind", source, options))
-    return made + wanted
+    return wanted
+
+
+def _writable(mount: Json) -> Json:
+    return mount | {"options": [word for word in mount["options"] if word != "ro"]}
 
 
 def _is_possible(row: Mount, facts: AppFacts) -> bool:
@@ -280,7 +324,8 @@ def _volume_mount(mount: Json, volume: Json, point: Json, facts: AppFacts) -> Js
     read_only = volume.get("readOnly")
     if read_only is None:
         read_only = mount.get("readOnly", point.get("readOnly", False))
-    options = ["rbind" if recursive else "bind", "rprivate" if recursive else "private"]
+    propagation = volume.get("propagation") or ("rprivate" if recursive else "private")
+    options = ["rbind" if recursive else "bind", propagation]
     options.append("ro" if read_only else "rw")
     return _mount(mount["path"], "bind", facts.volumes[name], options)
 
@@ -299,6 +344,10 @@ def _resources(manifest: Json, wanted: list[Json], facts: AppFacts) -> Json:
         access = "r" if name in read_only else "rw"
         rule = {"allow": True, "type": kind, "major": major, "minor": minor, "access": access}
         rules.append(rule)
+    for one in facts.host_devices:
+        rules.append({"allow": True, **{name: one[name] for name in _RULE_MEMBERS}})
+    if _is_privileged(wanted, facts):
+        rules = [{"allow": True, "access": "rwm"}]
     kept = oci_resources.kept(wanted, facts.controllers)
     most_cpu = isolators.cpu_limit(manifest.get("isolators", []))
     return {"devices": rules, **oci_resources.resources(kept, most_cpu)}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ociruntime.base import json_files
-from ociruntime.base.errors import HostError
+from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.files import read_file
 
 INFO = "net-info.json"
+HOST = "host"  # mode of resolv.conf and hosts: the host's own file
 # What systemd-resolved forwards to; its own stub, in /etc/resolv.conf, is on the host's loopback.
 UPSTREAM = "/run/systemd/resolve/resolv.conf"
 
@@ -41,16 +42,18 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
     from ociruntime.pods.net.configuration import net_directories
     from ociruntime.pods.net.ports import forwarded
 
+    manifest = json_files.read(f"{path}/pod")
     request = networks.NetworkRequest(
         uuid=uuid,
         namespace_path=namespace,
         networks=networks_of(config),
-        ports=forwarded(json_files.read(f"{path}/pod")),
+        ports=forwarded(manifest),
         state_directory=f"{config['directory']}/net",
         config_directories=net_directories(
             config.get("user_config") or "",
             config.get("local_config") or "",
             config.get("system_config") or "",
+            config["directory"],
         ),
         hostname=config.get("hostname") or "",
     )
@@ -58,27 +61,52 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
     json_files.replace(f"{path}/{INFO}", info)
     info = networks.carry_out(info)
     json_files.replace(f"{path}/{INFO}", info)
-    write_files(path, config, info["dns"])
+    named = any(one["names"] for one in info["networks"])
+    write_files(path, config, info["dns"], named=named)
+    if named:
+        is_host_file = (config.get("hosts") or {}).get("mode") == HOST
+        hosts = "" if is_host_file else f"{path}/hosts"
+        networks.give_names(info, names_of(config, manifest), hosts)
 
 
-def write_files(path: str, config: dict[str, Any], dns: dict[str, Any]) -> None:
+def has_names(path: str) -> bool:
+    """Return whether the pod with directory ``path`` has joined a network with names."""
+    try:
+        joined = json_files.read(f"{path}/{INFO}")["networks"]
+    except (HostError, PodError, KeyError):
+        return False
+    return any(one.get("names") for one in joined)
+
+
+def names_of(config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
+    """Return the names of the pod on networks with names, the first one first."""
+    names = config.get("net_names") or [app["name"] for app in manifest.get("apps") or ()]
+    return [*names, config.get("hostname") or ""]
+
+
+def write_files(
+    path: str, config: dict[str, Any], dns: dict[str, Any], *, named: bool = False
+) -> None:
     """Write resolv.conf, hosts and hostname, unless the images' own are used.
 
-    ``dns`` is the DNS object of the networks' results.  Raises HostError.
+    ``dns`` is the DNS object of the networks' results.  If it is ``named``, the hosts file is
+    about to get the pod's own names with its address.  Raises HostError.
     """
     from ociruntime.pods.net import resolver
 
     hostname = str(config.get("hostname") or "")
     if hostname:
         json_files.replace_text(f"{path}/hostname", f"{hostname}\n".encode(), 0o644, lasting=False)
+    domain = str(config.get("domainname") or "")
+    own = [f"{hostname}.{domain}", hostname] if hostname and domain else [hostname]
     names = {"resolv.conf": config.get("dns") or {}, "hosts": config.get("hosts") or {}}
     host_dns = _host_dns(is_host_network(config))
     texts = {
         "resolv.conf": resolver.resolv_conf(names["resolv.conf"], dns, host_dns),
-        "hosts": resolver.hosts(names["hosts"], hostname, False),
+        "hosts": resolver.hosts(names["hosts"], "" if named else " ".join(own), False),
     }
     for name, text in texts.items():
-        if names[name].get("mode") == resolver.HOST:
+        if names[name].get("mode") == HOST:
             text = _host_file(f"/etc/{name}")  # noqa: PLW2901 - replaces our text by the host's
         if text is not None:
             json_files.replace_text(f"{path}/{name}", text.encode(), 0o644, lasting=False)

@@ -13,6 +13,7 @@ from ociruntime.base.json_text import dump
 from ociruntime.base.trusted import make_directory
 from ociruntime.pods.bundle.app_config import AppFacts, app_config
 from ociruntime.pods.bundle.own_mounts import mount
+from ociruntime.pods.manifest import isolators
 from ociruntime.pods.manifest.build import app_entry
 from ociruntime.pods.manifest.flavours import flavour
 from ociruntime.pods.manifest.oci_resources import skipped
@@ -40,6 +41,7 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
     _fill(facts, tree if os.path.isdir(tree) else facts.rootfs, pod_path, entry, settings)
     facts.shared_memory = "/dev/shm" if settings.get("ipc") == "parent" else f"{pod_path}/shm"
     _find_volumes(facts, pod_path, manifest)
+    _find_devices(facts, entry)
     add_mtab(facts.rootfs, facts.private_users[0] if facts.private_users else 0)
     facts.namespaces = namespaces
     facts.environment = json_files.read(f"{home}/env")
@@ -84,6 +86,7 @@ def _fill(
     facts.capabilities = CAPABILITIES[: last_capability() + 1]
     facts.insecure = frozenset(settings.get("insecure", ()))
     facts.hostname = settings.get("hostname") or ""
+    facts.domainname = settings.get("domainname") or ""
     users = settings.get("private_users")
     facts.private_users = (users["shift"], users["count"]) if users else None
     streams = app.get("streams", {})
@@ -111,6 +114,20 @@ def _find_volumes(facts: AppFacts, pod_path: str, manifest: dict[str, Any]) -> N
                 facts.devices[name] = (kind, os.major(status.st_rdev), os.minor(status.st_rdev))
 
 
+def _find_devices(facts: AppFacts, entry: dict[str, Any]) -> None:
+    """Look up the devices of the host that the app gets.  Raises PodError."""
+    from ociruntime.pods.bundle import host_devices
+
+    if not facts.flavour.confined:
+        return
+    for one in entry.get("devices", []):
+        facts.host_devices += host_devices.found(one["source"], one["path"], one["access"])
+    if isolators.value_of(entry["app"].get("isolators", []), isolators.PRIVILEGED):
+        known = {one["path"] for one in facts.host_devices}
+        more = host_devices.all_devices()
+        facts.host_devices += [one for one in more if one["path"] not in known]
+
+
 def _make_reachable(facts: AppFacts, app_name: str) -> None:
     """Replace host paths by bind mounts that the pod's root user can open.  Raises HostError."""
     facts.rootfs = reachable(f"app-{app_name}", facts.rootfs)
@@ -125,9 +142,10 @@ def _make_reachable(facts: AppFacts, app_name: str) -> None:
 def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tuple[str, str]]:
     """Return (source, destination) of the bind mounts of the pod's hostname, resolv.conf and hosts.
 
-    An image's own /etc/hosts is kept if the pod has no entries for it.
+    An image's own /etc/hosts is kept if the pod has neither entries for it nor names on a network.
     """
     from ociruntime.base.inside import open_inside
+    from ociruntime.pods.bundle.pod_network import has_names
 
     hosts = settings.get("hosts") or {}
     binds = [
@@ -141,7 +159,8 @@ def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tup
     try:
         if not hosts.get("entries") and hosts.get("mode") != "host":
             os.close(open_inside(root, "etc/hosts", os.O_PATH))
-            return binds
+            if not has_names(pod_path):
+                return binds
     except OSError:
         pass  # the image does not have one
     finally:

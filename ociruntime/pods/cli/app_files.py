@@ -95,8 +95,8 @@ COMMANDS = (
         ),
         details=(
             "Writes a tar archive of a file or directory to standard output. PATH is resolved\n"
-            "inside the app, and may be in a volume if the app runs; what is mounted below it\n"
-            "is left out. Do not start a stopped app meanwhile."
+            "inside the app, and may be in a volume; what is mounted below it is left out. Do\n"
+            "not start a stopped app meanwhile."
         ),
         examples=(("List a directory", "ocipod app copy-out --app=web 6d52 /etc | tar t"),),
     ),

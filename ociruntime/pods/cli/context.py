@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 
+from ociruntime.base import directories
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import Log
 from ociruntime.base.trusted import check_directory, check_entry
 from ociruntime.commandline.parser import Arguments
 
-DIRECTORY = "/var/lib/ociruntime"
-SYSTEM_CONFIG = "/usr/lib/ociruntime"
-LOCAL_CONFIG = "/etc/ociruntime"
-PARTS = ("cas", "locks", "net", "pods")  # of the data directory
+PARTS = ("cas", "locks", "net", "net.d", "pods")  # of the data directory
 
 # Word of --insecure-options -> the checks that it disables.
 INSECURE = {
@@ -51,7 +49,7 @@ class Context:
     @property
     def directory(self) -> str:
         """The data directory (pods and images), without symbolic links."""
-        path = _checked(self.arguments.text("dir", DIRECTORY), "data directory")
+        path = _checked(self.arguments.text("dir", directories.DATA), "data directory")
         for part in PARTS:
             check_entry(f"{path}/{part}", "data directory")
         return path
@@ -59,12 +57,12 @@ class Context:
     @property
     def system_config(self) -> str:
         """The directory of the distribution's settings."""
-        return _checked(self.arguments.text("system-config", SYSTEM_CONFIG), "settings")
+        return _checked(self.arguments.text("system-config", directories.SYSTEM_CONFIG), "settings")
 
     @property
     def local_config(self) -> str:
         """The directory of the administrator's settings."""
-        return _checked(self.arguments.text("local-config", LOCAL_CONFIG), "settings")
+        return _checked(self.arguments.text("local-config", directories.LOCAL_CONFIG), "settings")
 
     @property
     def user_config(self) -> str:

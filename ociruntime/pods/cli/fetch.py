@@ -18,6 +18,7 @@ from ociruntime.images.model.settings import Settings
 from ociruntime.images.store.store import Store
 from ociruntime.images.unpack.tree_store import TreeStore
 from ociruntime.pods.cli.context import Context
+from ociruntime.pods.manifest.build import mount_points_of
 from ociruntime.pods.store.lock import prepare_lock
 
 if TYPE_CHECKING:
@@ -27,14 +28,22 @@ SHORT = 12  # digits of an id
 
 
 def run_fetch(context: Context, arguments: Arguments) -> int:
-    """Fetch each image and print its id, in the order of the arguments."""
+    """Fetch each image and print its id, in the order of the arguments.
+
+    With ``--format=json`` a line is an object, which also lists the volumes that it declares.
+    """
     signature = _signature(arguments)
     policy = arguments.text("pull-policy", "update")
     with Store(context.directory) as store:
         for text in arguments.positional:
             image = _fetch(context, store, text, policy, signature)
-            full = image.id if arguments.flag("full") else image.id.partition(":")[2][:SHORT]
-            status = write(f"{full}\n")
+            if arguments.text("format") == "json":
+                volumes = [point["path"] for point in mount_points_of(image.app)]
+                line = json.dumps({"id": image.id, "volumes": volumes})
+            else:
+                full = arguments.flag("full")
+                line = image.id if full else image.id.partition(":")[2][:SHORT]
+            status = write(f"{line}\n")
             if status:
                 return status
     return 0
@@ -63,6 +72,7 @@ def _fetch(
                 signature=signature,
                 replace=context.arguments.flag("replace"),
                 warn=warnings.append,
+                platform=context.arguments.text("platform"),
             )
             trees = TreeStore(context.directory, settings.limits)
             try:
@@ -212,7 +222,9 @@ COMMANDS = (
         run_fetch,
         options=(
             Option("pull-policy", "pull policy", "new|update|never", kind="choice"),
+            Option("platform", "platform, instead of this machine's", "linux/ARCH"),
             Option("full", "print full IDs"),
+            Option("format", value="text|json", kind="choice"),
             Option("signature", "verify this detached OpenPGP signature", "FILE"),
             Option("replace", "let an ACI take over the name of another image"),
             Option("progress", value="bar|json", kind="choice"),

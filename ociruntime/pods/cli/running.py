@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from ociruntime.base import json_text
 from ociruntime.base.errors import HostError, UsageError
+from ociruntime.base.fault import fault
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell, write
 from ociruntime.commandline.parser import Arguments
@@ -13,6 +15,7 @@ from ociruntime.commandline.progress import Bar
 from ociruntime.pods.bundle.runtime_calls import find_runtime
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import GLOBAL_OPTIONS
+from ociruntime.pods.garbage.sweep import forget_run
 from ociruntime.pods.manifest.app_arguments import (
     PodArguments,
     app_request,
@@ -37,20 +40,27 @@ from ociruntime.pods.manifest.request import (
     SandboxRequest,
     from_document,
     from_options,
+    sandbox_from_document,
 )
 from ociruntime.pods.net import choice
 from ociruntime.pods.net.configuration import net_directories
 from ociruntime.pods.operations.prepare import Request, check, prepare
 from ociruntime.pods.operations.runtime_config import Host, run_settings
-from ociruntime.pods.operations.sandbox import add_to_pod, make_sandbox, settings_of
+from ociruntime.pods.operations.sandbox import add_to_pod, make_sandbox, save_uuid, settings_of
 from ociruntime.pods.store.manifest_file import (
     read_manifest,
     read_runtime_config,
     write_manifest,
     write_runtime_config,
 )
-from ociruntime.pods.store.phases import open_pod, require_prepared, to_prepared, to_run
-from ociruntime.pods.store.pod import Pod
+from ociruntime.pods.store.phases import (
+    lock_exited,
+    open_pod,
+    require_prepared,
+    to_prepared,
+    to_run,
+)
+from ociruntime.pods.store.pod import PREPARED, STATES, Pod
 from ociruntime.pods.store.removal import discard
 from ociruntime.pods.supervisor.launch import be_monitor, start_monitor
 
@@ -85,7 +95,9 @@ def prepared(context: Context, wanted: PodRequest, *, runs: bool) -> Pod:
 
 def check_networks(context: Context, networks: list[tuple[str, str]]) -> None:
     """Check that the networks exist, before anything is created.  Raises NetworkError."""
-    directories = net_directories(context.user_config, context.local_config, context.system_config)
+    directories = net_directories(
+        context.user_config, context.local_config, context.system_config, context.directory
+    )
     choice.check(networks, directories)
 
 
@@ -110,21 +122,6 @@ def read_request() -> object:
         raise UsageError("--request: standard input is not JSON") from None
 
 
-def save_uuid(path: str, pod: Pod) -> None:
-    """Write the UUID to the file of --uuid-file-save, if there is one.
-
-    On failure, removes the pod and raises HostError.
-    """
-    if not path:
-        return
-    try:
-        with open(path, "w", encoding="ascii") as file:
-            file.write(pod.uuid)
-    except OSError as error:
-        discard(pod)
-        raise HostError(f"write the UUID to {path}", error) from error
-
-
 def warn(text: str) -> None:
     """Print a warning to standard error, unbuffered: the next step may take long."""
     tell("ocipod", text)
@@ -140,7 +137,11 @@ def run_run(context: Context, parsed: PodArguments) -> int:
     """Run a pod; return its exit code, or with --detach 0 once it is ready."""
     request = pod_request(parsed)
     pod = prepared(context, request, runs=True)
-    save_uuid(request.uuid_file_save, pod)
+    try:
+        save_uuid(request.uuid_file_save, pod)
+    except HostError:
+        discard(pod)
+        raise
     to_run(pod)
     if not request.detach:
         return be_monitor(pod, warn)
@@ -166,8 +167,11 @@ def run_run_prepared(context: Context, arguments: Arguments) -> int:
     check_root()
     request = from_options(PodRequest, arguments)
     pod = open_pod(context.directory, arguments.positional[0])
-    require_prepared(pod)
     manifest, config = read_manifest(pod), read_runtime_config(pod)
+    if config.get("mutable"):
+        return _run_sandbox(context, pod, config, request)
+    require_prepared(pod)
+    request.private_users = bool(config["private_users"])
     settings = run_settings(request, pod.uuid, config["flavor"])
     check_network(manifest, [name for name, _ in settings["net"]])
     check_sysctls(manifest, settings)
@@ -190,24 +194,50 @@ def run_run_prepared(context: Context, arguments: Arguments) -> int:
     return write(f"{pod.uuid}\n")
 
 
+def _run_sandbox(context: Context, pod: Pod, config: dict[str, Any], request: PodRequest) -> int:
+    """Run a sandbox that is prepared or has exited; return what ``run`` returns."""
+    if request != PodRequest(detach=request.detach):
+        raise UsageError(
+            f"pod {pod.uuid} is a sandbox: it runs with the options that it was made with",
+            "only --detach can be given",
+        )
+    if pod.refresh() == STATES[PREPARED][0]:
+        to_run(pod)
+    else:
+        lock_exited(pod)
+        fault("runagain.after-lock")
+        for problem in forget_run(pod):
+            warn(problem)
+    write_runtime_config(pod, config | host_of(context).stored())
+    return _become_sandbox(pod, detach=request.detach)
+
+
+def _become_sandbox(pod: Pod, *, detach: bool) -> int:
+    """Start the monitor, or become it; print the UUID once the pod is ready."""
+    uuid = pod.uuid
+    if not detach:
+        return be_monitor(pod, warn, lambda: write(f"{uuid}\n"))
+    start_monitor(pod, warn)
+    return write(f"{uuid}\n")
+
+
 def run_app_sandbox(context: Context, arguments: Arguments) -> int:
     """Run the pod and print its UUID once it is ready; become its monitor without --detach."""
     request = from_options(SandboxRequest, arguments)
     if arguments.flag("request"):
         if request != SandboxRequest():
             raise UsageError("--request and other options are mutually exclusive")
-        request = from_document(SandboxRequest, read_request())
+        request = sandbox_from_document(read_request())
     host = host_of(context)
     check_networks(context, settings_of(host, request, "")["net"])
     check_root()
-    pod = make_sandbox(host, request)
-    uuid = pod.uuid
-    save_uuid(request.uuid_file_save, pod)
+    pod = make_sandbox(host, request, warn)
+    if request.prepare:
+        with pod:
+            to_prepared(pod)
+            return write(f"{pod.uuid}\n")
     to_run(pod)
-    if not request.detach:
-        return be_monitor(pod, warn, lambda: write(f"{uuid}\n"))
-    start_monitor(pod, warn)
-    return write(f"{uuid}\n")
+    return _become_sandbox(pod, detach=request.detach)
 
 
 # The other commands on apps call the name of the app so.
@@ -271,6 +301,13 @@ SANDBOX_OPTIONS = (
         details="keep leaves the pod running, halt stops it as with `run`.",
     ),
     Option(
+        "on-exit",
+        "effect of the last app's exit (default: keep)",
+        "keep|halt",
+        kind="choice",
+        details="halt stops the pod when none of its apps is running any more.",
+    ),
+    Option(
         "memory",
         "memory limit of all apps together",
         "SIZE",
@@ -292,7 +329,8 @@ SANDBOX_OPTIONS = (
         details="2 to 262144; the default is 1024.",
     ),
     Option("pids", "maximum number of processes in the pod", "N"),
-    Option("keep", "exclude the stopped pod from gc"),
+    Option("prepare", "prepare the pod only, for `run-prepared`"),
+    Option("keep", "exclude the pod from gc while it does not run"),
     *(option for option in PREPARE_OPTIONS if option.name in _OF_SANDBOX),
     Option("flavor", value="NAME"),
     REQUEST,
@@ -354,6 +392,7 @@ COMMANDS = (
         "run a prepared pod",
         run_run_prepared,
         options=RUN_OPTIONS,
+        details="Also runs a pod of `app sandbox` again that has exited.",
         examples=(("Run a prepared pod", 'ocipod run-prepared "$uuid"'),),
         exit_status=POD_STATUS,
     ),

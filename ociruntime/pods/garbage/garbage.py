@@ -58,19 +58,26 @@ def collect(
     yield from _mark(directory, EMBRYO, lambda pod: _discard(pod, grace, ""))
     if mark_only:
         return
-    yield from _mark(directory, PREPARED, lambda pod: _discard(pod, expiry, "gc.expire.after-lock"))
+    yield from _mark(directory, PREPARED, lambda pod: _expire(pod, expiry))
     for phase in MARKED:
         for uuid in phases.names(directory, (phase,), []):
             yield from _sweep(directory, phase, uuid, grace if phase == EXITED_GARBAGE else 0)
 
 
 def _mark_exited(pod: Pod) -> bool:
-    """Mark an exited pod, unless it is kept for `rm` or for a restart by the manager."""
+    return not _is_kept(pod) and phases.mark_exited(pod)
+
+
+def _expire(pod: Pod, expiry: float) -> bool:
+    return not _is_kept(pod) and _discard(pod, expiry, "gc.expire.after-lock")
+
+
+def _is_kept(pod: Pod) -> bool:
+    """Return whether the pod is kept for `rm` or for a start by the manager."""
     try:
-        is_kept = (read_object(pod, RUNTIME_CONFIG) or {}).get("keep") is True
+        return (read_object(pod, RUNTIME_CONFIG) or {}).get("keep") is True
     except PodError:
-        is_kept = False  # damaged: of no use to the manager either
-    return not is_kept and phases.mark_exited(pod)
+        return False  # damaged: of no use to the manager either
 
 
 def discard(pod: Pod) -> Iterator[Event]:
@@ -102,8 +109,8 @@ def discard(pod: Pod) -> Iterator[Event]:
 
 
 def _hint(state: str) -> str:
-    hints = {"running": "stop it first", "prepared": "it is locked by another process"}
-    return hints.get(state, "")
+    locked = "it is locked by another process"
+    return {"running": "stop it first", "prepared": locked, "exited": locked}.get(state, "")
 
 
 def _mark(directory: str, phase: str, mark: Callable[[Pod], bool]) -> Iterator[Event]:

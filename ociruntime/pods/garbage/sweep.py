@@ -44,6 +44,26 @@ def clean_up(pod: Pod) -> list[str]:
     return problems
 
 
+def forget_run(pod: Pod) -> list[str]:
+    """Remove what the last run of a sandbox has left, so that it can be run again.
+
+    The caller holds its lock.  Returns harmless problems.  Raises PodError, HostError.
+    """
+    ended = read_object(pod, "exit") or {}
+    problems = [] if ended.get("left_nothing") else clean_up(pod)
+    try:
+        # The monitor's ``exit`` last: it tells whether this has to be repeated after a kill.
+        for name in ("ready", NET_INFO, *_state_files(pod), "exit"):
+            remove_tree(pod.fd, name)
+    except OSError as error:
+        raise HostError(f"prepare pod {pod.uuid} to run again", error) from None
+    return problems
+
+
+def _state_files(pod: Pod) -> list[str]:
+    return [f"apps/{name}/state.json" for name in os.listdir(f"/proc/self/fd/{pod.fd}/apps")]
+
+
 def remove(pod: Pod) -> None:
     """Remove the pod's directory after ``clean_up``, root filesystems first, the manifest last.
 

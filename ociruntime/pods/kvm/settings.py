@@ -26,7 +26,7 @@ OWN_MEMORY = 96  # MiB for the kernel and the guest agent, besides the apps
 LEAST_MEMORY, MOST_CPUS = 64, 255
 _NOT_IN_A_MACHINE = (
     *(isolators.ULIMITS, isolators.MEMORY_SWAP, isolators.MEMORY_RESERVATION),
-    *(isolators.CPU_QUOTA, isolators.CPUSET_CPUS, isolators.CPUSET_MEMS),
+    *(isolators.CPU_QUOTA, isolators.CPUSET_CPUS, isolators.CPUSET_MEMS, isolators.PRIVILEGED),
 )
 _TEXTS = ("kernel", "modules", "accelerator", "qemu")
 _NUMBERS = ("memory", "cpus")
@@ -214,7 +214,8 @@ def check_networks(networks: list[tuple[str, str]], ipc: str) -> None:
             hint = "choose another network"
             raise UsageError("--net=host: a virtual machine cannot have the host's network", hint)
     if ipc == "parent":
-        raise UsageError("--ipc=parent: a virtual machine cannot share memory with the host")
+        message = "a virtual machine cannot share memory, processes or its name with the host"
+        raise UsageError(f"--ipc, --pid or --uts=parent: {message}")
 
 
 def check_manifest(manifest: dict[str, Any]) -> None:
@@ -228,6 +229,9 @@ def check_manifest(manifest: dict[str, Any]) -> None:
             if isolator["name"] in _NOT_IN_A_MACHINE:
                 message = f'app "{entry["name"]}": {isolator["name"]}: not supported'
                 raise UsageError(f"{message} by flavour kvm")
+        if entry.get("devices"):
+            message = f'app "{entry["name"]}": a virtual machine has no devices of the host'
+            raise UsageError(message)
         if "tty" in entry["app"].get("streams", {}).values():
             name = entry["name"]
             hint = "use stream instead of tty"

@@ -69,17 +69,25 @@ class ControlSocket:
         self.connections.append(Connection(self._loop, sock, self._handler, self.connections))
 
     def close(self) -> None:
-        """Stop listening and close all connections, including those that wait for an answer."""
+        """Stop listening; close connections, also those that wait for an answer.
+
+        Those with unsent messages are closed once these are sent.
+        """
         if self._retry is not None:
             self._retry.cancel()
         self._loop.forget(self._fd)
         self._socket.close()
         for connection in list(self.connections):
-            connection.close()
+            connection.finish()
         try:
             os.unlink(self._path)
         except OSError:
             pass  # harmless: a stale socket refuses connections
+
+    def disconnect(self) -> None:
+        """Close the remaining connections."""
+        for connection in list(self.connections):
+            connection.close()
 
 
 class Connection:
@@ -89,7 +97,7 @@ class Connection:
     """
 
     __slots__ = (
-        *("_all", "_fd", "_handler", "_held", "_loop", "_queue", "_socket"),
+        *("_all", "_fd", "_finishing", "_handler", "_held", "_loop", "_queue", "_socket"),
         *("closed", "dropped", "on_close", "on_frame", "paused"),
     )
 
@@ -103,6 +111,7 @@ class Connection:
         self._all = connections
         self._queue: list[bytes] = []
         self._held = 0
+        self._finishing = False  # nothing that the client says counts any more
         self.dropped = 0  # bytes of output dropped because the client was too slow
         self.closed = False
         self.paused = False
@@ -137,6 +146,8 @@ class Connection:
             message = b""
         if not message:
             self.close()
+        elif self._finishing:
+            return
         elif self.on_frame is not None:
             self.on_frame(message)
         else:
@@ -176,7 +187,18 @@ class Connection:
         except OSError:
             self.close()
             return
+        if self._finishing and not self._queue:
+            self.close()
+            return
         self._watch()
+
+    def finish(self) -> None:
+        """Disconnect the client once all messages to it are sent."""
+        self._finishing = True
+        if not self._queue:
+            self.close()
+            return
+        self.pause(False)  # to notice that it disconnects
 
     def close(self) -> None:
         """Disconnect the client."""

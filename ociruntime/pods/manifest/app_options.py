@@ -140,6 +140,16 @@ RUN_OPTIONS = (
         ),
     ),
     Option(
+        "net-name",
+        "name of the pod on its networks",
+        "NAME",
+        kind="list",
+        details=(
+            "On networks with names, such as those of `ocictl network create`, pods find each "
+            "other by their hostnames and these names. The default is the names of the apps."
+        ),
+    ),
+    Option(
         "dns",
         "set a DNS server; or host, none",
         "IP",
@@ -167,6 +177,21 @@ RUN_OPTIONS = (
         kind="choice",
         details=("parent shares the IPC namespace and /dev/shm of the host; auto means private."),
     ),
+    Option(
+        "pid",
+        "PID namespace (default: private)",
+        "private|parent",
+        kind="choice",
+        details="parent shows the apps all processes of the host, and lets them send signals.",
+    ),
+    Option(
+        "uts",
+        "UTS namespace (default: private)",
+        "private|parent",
+        kind="choice",
+        details="parent shares the host's hostname. Conflicts with --hostname and --domainname.",
+    ),
+    Option("domainname", "NIS domain name of the pod", "NAME"),
     Option(
         "shm-size",
         "size of /dev/shm (default: 64M)",
@@ -321,6 +346,24 @@ APP_OPTIONS = (
         "NAME=SOFT[:HARD]",
         kind="list",
         details="As in nofile=1024:4096; -1 is unlimited. NAME is one of setrlimit(2).",
+    ),
+    Option(
+        "device",
+        "add a device of the host",
+        "HOST[:PATH[:rwm]]",
+        kind="list",
+        details=(
+            "PATH is the path in the app, by default the same; rwm is the access: read, write, "
+            "mknod. Of a directory, all devices are added."
+        ),
+    ),
+    Option(
+        "privileged",
+        "grant all privileges of the host's root",
+        details=(
+            "All capabilities and devices, no seccomp filter, nothing masked, /sys and its "
+            "cgroups writable: the app can take over the host."
+        ),
     ),
     Option(
         "tmpfs",

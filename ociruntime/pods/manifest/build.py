@@ -39,8 +39,8 @@ STREAM_DEFAULTS = {"stdin": "null", "stdout": "log", "stderr": "log"}
 class Draft:
     """A manifest under construction, and what ``prepare`` needs besides.
 
-    ``implicit`` lists (volume, app, path in the app's image) of empty volumes that are initialised
-    with the image's files; ``warnings`` are lines for the user.
+    ``implicit`` lists (volume, app, path in the app's image) of volumes that are initialised with
+    the image's files if they are empty; ``warnings`` are lines for the user.
     """
 
     __slots__ = ("implicit", "manifest", "warnings")
@@ -139,6 +139,7 @@ def new_entry(manifest: dict[str, Any], request: AppRequest, image: ImageFacts) 
         "mounts": [],
         "annotations": _annotations(request),
         **({"tmpfs": _tmpfs(request)} if request.tmpfs else {}),
+        **({"devices": _devices(request)} if request.device else {}),
     }
     manifest["apps"].append(entry)
     return entry
@@ -200,6 +201,13 @@ def _mounts(request: BaseRequest) -> list[dict[str, Any]]:
 def _tmpfs(request: AppRequest) -> list[dict[str, Any]]:
     return [
         {"path": clean(one["target"]), "options": one.get("options", [])} for one in request.tmpfs
+    ]
+
+
+def _devices(request: AppRequest) -> list[dict[str, Any]]:
+    return [
+        {"source": clean(one["source"]), "path": clean(one["target"]), "access": one["access"]}
+        for one in request.device
     ]
 
 
@@ -268,6 +276,8 @@ def _isolators(request: AppRequest) -> list[isolators.Isolator]:
         made.append({"name": name, "value": value})
     if request.no_new_privileges:
         made.append({"name": isolators.NO_NEW_PRIVILEGES, "value": True})
+    if request.privileged:
+        made.append({"name": isolators.PRIVILEGED, "value": True})
     if request.ulimit:
         made.append({"name": isolators.ULIMITS, "value": {"set": request.ulimit}})
     return made

@@ -78,6 +78,14 @@ def completed(
     }
 
 
+def completed_as_docker(variables: Mapping[str, str], home: str) -> dict[str, str]:
+    """Return ``variables`` with the defaults that docker sets: PATH and HOME.
+
+    ``home`` is from the image's /etc/passwd; it may be "".
+    """
+    return {"PATH": PATH, "HOME": home or "/", **variables}
+
+
 def with_term(variables: list[str]) -> list[str]:
     """Return ``NAME=VALUE`` strings with TERM=xterm, unless TERM is set: for use on a terminal.
 

@@ -75,8 +75,12 @@ _FLY_MOUNTS: tuple[Mount, ...] = (
 _FLY_IGNORES = (
     *(
         "net",
+        "net-name",
         "hostname",
         "ipc",
+        "pid",
+        "uts",
+        "domainname",
         "shm-size",
         "dns",
         "dns-search",
@@ -86,7 +90,7 @@ _FLY_IGNORES = (
     ),
     *("memory", "cpu", "cpu-shares", "pids", "oom-score-adj", "caps-retain", "caps-remove"),
     *("seccomp", "memory-swap", "memory-reservation", "cpu-quota", "cpu-period"),
-    *("cpuset-cpus", "cpuset-mems"),
+    *("cpuset-cpus", "cpuset-mems", "device", "privileged"),
 )
 
 _KVM_IGNORES = ("seccomp", "oom-score-adj")

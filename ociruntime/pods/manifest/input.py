@@ -13,7 +13,7 @@ from ociruntime.pods.manifest.build import ImageFacts
 from ociruntime.pods.manifest.names import is_name
 from ociruntime.pods.manifest.ports import add_ports
 from ociruntime.pods.manifest.request import AppRequest, PodRequest
-from ociruntime.pods.manifest.tmpfs_and_devices import check_tmpfs
+from ociruntime.pods.manifest.tmpfs_and_devices import check_device, check_tmpfs
 
 
 class Images(Protocol):
@@ -105,8 +105,15 @@ def _add(draft: manifest.Draft, entry: dict[str, Any], image: ImageFacts) -> Non
         {"target" if key == "path" else key: value for key, value in one.items()}
         for one in entry.get("tmpfs", [])
     ]
+    devices = [
+        {"target" if key == "path" else key: value for key, value in one.items()}
+        for one in entry.get("devices", [])
+    ]
     checks.list_of(check_tmpfs)(f'app "{entry["name"]}": tmpfs', tmpfs)
-    request = AppRequest(image=image.name or entry["name"], name=entry["name"], tmpfs=tmpfs)
+    checks.list_of(check_device)(f'app "{entry["name"]}": devices', devices)
+    request = AppRequest(
+        image=image.name or entry["name"], name=entry["name"], tmpfs=tmpfs, device=devices
+    )
     if "app" not in entry:
         made = manifest.add_app(draft, request, image, entry.get("mounts", []), {}, {})
     else:

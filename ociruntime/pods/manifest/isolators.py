@@ -34,6 +34,7 @@ MEMORY_RESERVATION = "ociruntime/memory-reservation"
 CPU_QUOTA = "ociruntime/cpu-quota"  # {"quota", "period"} in microseconds, either optional
 CPUSET_CPUS = "ociruntime/cpuset-cpus"
 CPUSET_MEMS = "ociruntime/cpuset-mems"
+PRIVILEGED = "ociruntime/privileged"
 
 KNOWN = frozenset(
     (
@@ -54,6 +55,7 @@ KNOWN = frozenset(
         CPU_QUOTA,
         CPUSET_CPUS,
         CPUSET_MEMS,
+        PRIVILEGED,
     )
 )
 # What ``update`` can change.
@@ -88,6 +90,7 @@ _FORMS = {
     CPU_QUOTA: '{"quota": 50000, "period": 100000}',
     CPUSET_CPUS: '"0-2,7"',
     CPUSET_MEMS: '"0"',
+    PRIVILEGED: "true",
 }
 LEAST_MEMORY = 4096
 SHARES_RANGE = (2, 262144)
@@ -179,6 +182,8 @@ def _check_value(isolator: Isolator, name: str, value: Any) -> None:  # noqa: AN
         [capability(word) for word in value["set"]]
     elif name in (RETAIN_SECCOMP, REMOVE_SECCOMP):
         "".join(value["set"])
+    elif name == PRIVILEGED and value is not True:
+        raise TypeError
     elif name == SYSCTL:
         kernel_settings.check_sysctls(SYSCTL, value)
     elif name == ULIMITS:

@@ -145,6 +145,23 @@ def networks(where: str, value: list[str]) -> None:
     choice.parse(value, where)
 
 
+def network_name(where: str, value: Any) -> None:  # noqa: ANN401
+    """Check that the value can be a name of a pod on its networks."""
+    nonempty(where, value)
+    if not resolver.is_pod_name(value):
+        hint = (
+            f"letters, digits, dashes and dots, at most {resolver.LONGEST_POD_NAME}, not localhost"
+        )
+        raise BadRequest(where, f'invalid name "{value}" on networks', hint)
+
+
+def network_names(where: str, value: list[str]) -> None:
+    """Check that the values can be names of a pod on its networks."""
+    list_of(nonempty)(where, value)
+    for name in value:
+        network_name(where, name)
+
+
 def name_servers(where: str, value: list[str]) -> None:
     """Check that the values are addresses of name servers, or just ``host`` or ``none``."""
     list_of(string)(where, value)
@@ -269,6 +286,11 @@ class AppRequest(BaseRequest):
     cpu_period: int | None = _setting(checks.number(*isolators.PERIOD_RANGE), _integer, None)
     cpuset_cpus: str | None = _setting(kernel_settings.check_cpu_list, default=None)
     cpuset_mems: str | None = _setting(kernel_settings.check_cpu_list, default=None)
+    device: list[Json] = _setting(
+        list_of(tmpfs_and_devices.check_device), _each(container_values.device), list
+    )
+    privileged: bool = _flag()
+    docker_environment: bool = _flag()  # without rkt's variables: not an option
     tmpfs: list[Json] = _setting(
         list_of(tmpfs_and_devices.check_tmpfs), _each(container_values.tmpfs), list
     )
@@ -294,6 +316,7 @@ class PodRequest(BaseRequest):
     store_only: bool = _flag()
     no_store: bool = _flag()
     net: list[str] = _setting(networks, _networks, list)
+    net_name: list[str] = _setting(network_names, _words, list)
     dns: list[str] = _setting(name_servers, _words, list)
     dns_search: list[str] = _setting(list_of(string), default=list)
     dns_opt: list[str] = _setting(list_of(string), default=list)
@@ -301,6 +324,9 @@ class PodRequest(BaseRequest):
     hosts_entry: list[str] = _setting(list_of(string), default=list)
     hostname: str = _setting(_or_empty(host_name))
     ipc: str = _setting(one_of("auto", "private", "parent"), default="auto")
+    pid: str = _setting(one_of("private", "parent"), default="private")
+    uts: str = _setting(one_of("private", "parent"), default="private")
+    domainname: str = _setting(_or_empty(host_name))
     shm_size: int | None = _setting(size, isolators.byte_count, None)
     sysctl: dict[str, str] = _setting(kernel_settings.check_sysctls, pairs, dict)
     interactive: bool = _flag()
@@ -311,11 +337,17 @@ class PodRequest(BaseRequest):
 
 @dataclass(kw_only=True)
 class SandboxRequest(PodRequest):
-    """A request for a pod without apps, to which apps are added while it runs."""
+    """A request for a pod to which apps are added while it runs.
+
+    As a document it may have ``apps`` to begin with, whose images are in the store; with
+    ``prepare`` the pod is not run yet.
+    """
 
     port: list[Json] = _setting(list_of(volumes.check_port), _each(volumes.sandbox_port), list)
     on_failure: str = _setting(one_of("keep", "halt"), default="keep")
+    on_exit: str = _setting(one_of("keep", "halt"), default="keep")
     keep: bool = _flag()
+    prepare: bool = _flag()
 
 
 def from_options(kind: type[R], options: Arguments, **others: Any) -> R:  # noqa: ANN401
@@ -336,6 +368,28 @@ def from_options(kind: type[R], options: Arguments, **others: Any) -> R:  # noqa
     return kind(**values)
 
 
+def sandbox_from_document(document: object) -> SandboxRequest:
+    """Return the request of a JSON document with its ``apps``.
+
+    Raises BadRequest with the path of a wrong member.
+    """
+    if not isinstance(document, dict) or "apps" not in document:
+        return from_document(SandboxRequest, document)
+    of_pod = {name: value for name, value in document.items() if name != "apps"}
+    request = from_document(SandboxRequest, of_pod)
+    list_of(lambda where, app: request.apps.append(_app_from(where, app)))("apps", document["apps"])
+    return request
+
+
+def _app_from(where: str, document: object) -> AppRequest:
+    try:
+        return from_document(AppRequest, document)
+    except BadRequest as error:
+        path = f"{where}.{error.where}" if error.where else where
+        text = error.message.removeprefix(f"{error.where}: ")
+        raise BadRequest(path, text, error.hint) from None
+
+
 def from_document(kind: type[R], document: object) -> R:
     """Return the request of a JSON document.  Raises BadRequest with the path of a wrong member."""
     members = {one.name: one.metadata["check"] for one in fields(kind) if one.metadata}
@@ -349,4 +403,7 @@ def from_document(kind: type[R], document: object) -> R:
 def document_of(request: BaseRequest) -> Json:
     """Return the JSON document from which ``from_document`` makes this request."""
     given = [one.name for one in fields(request) if one.metadata and _is_given(request, one)]
-    return {name: getattr(request, name) for name in given}
+    document = {name: getattr(request, name) for name in given}
+    if isinstance(request, SandboxRequest) and request.apps:
+        document["apps"] = [document_of(app) for app in request.apps]
+    return document

@@ -3,7 +3,8 @@
 --volume NAME,kind=host,source=DIR[,readOnly=true][,recursive=false]
 --volume NAME,kind=empty[,mode=0755][,uid=N][,gid=N]
 --mount volume=NAME,target=DIR[,readOnly=true]
---mnt-volume name=NAME,target=DIR,kind=...: a volume with the member ``target``
+--mnt-volume name=NAME,target=DIR,kind=...: a volume with the member ``target``, and of kind host
+    perhaps ``fill=true``: if it is empty, it gets the image's files
 --port NAME:[IP:]PORT
 """
 
@@ -102,6 +103,7 @@ def id_number(where: str, value: str) -> int:
 _PARSED: dict[str, Callable[[str, str], object]] = {
     "readOnly": _boolean,
     "recursive": _boolean,
+    "fill": _boolean,
     "uid": id_number,
     "gid": id_number,
 }
@@ -141,8 +143,15 @@ def address(where: str, value: str) -> None:
 ID = checks.number(0, LAST_ID)
 PORT = checks.number(1, 65535)
 _KIND = checks.one_of("host", "empty")
+# How mounts made later, on the host or in the app, get to the other side.  None gets to the host:
+# the pod's monitor has a mount namespace of its own, whose mounts do not propagate there.
+PROPAGATIONS = ("private", "rprivate", "slave", "rslave")
 _VOLUME: dict[str, checks.Members] = {
-    "host": {"source": checks.absolute_path, "recursive": checks.flag},
+    "host": {
+        "source": checks.absolute_path,
+        "recursive": checks.flag,
+        "propagation": checks.one_of(*PROPAGATIONS),
+    },
     "empty": {"mode": _mode, "uid": ID, "gid": ID},
 }
 _REQUIRED = {"host": ("name", "source"), "empty": ("name",)}
@@ -161,13 +170,17 @@ def check_volume(where: str, value: object) -> None:
 
 def check_added_volume(where: str, value: object) -> None:
     """Check a volume that has a member ``target``, too.  Raises BadRequest."""
-    _check_volume(where, value, {"target": target})
+    is_of_host = isinstance(value, dict) and value.get("kind") == "host"
+    _check_volume(where, value, {"target": target}, {"fill": checks.flag} if is_of_host else {})
 
 
-def _check_volume(where: str, value: object, more: checks.Members) -> None:
+def _check_volume(
+    where: str, value: object, more: checks.Members, optional: checks.Members | None = None
+) -> None:
     kind = value.get("kind", "") if isinstance(value, dict) else "host"
     _KIND(checks.path_of(where, "kind"), kind)
     members = {"name": _name, "kind": _KIND, "readOnly": checks.flag, **_VOLUME[kind], **more}
+    members |= optional or {}
     checks.object_of(members, *_REQUIRED[kind], *more)(where, value)
 
 

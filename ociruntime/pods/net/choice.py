@@ -51,8 +51,9 @@ def select(
 ) -> list[tuple[Configuration, str]]:
     """Return the chosen configurations with their arguments, in the order of ``known``.
 
-    ``default-restricted`` is added unless it or ``default`` was chosen: it always connects host and
-    pod. Raises NetworkError for an unknown name.
+    ``default-restricted`` is added, because it always connects host and pod, unless ``default`` or
+    a network with names was chosen, which do so themselves.  Raises NetworkError for an unknown
+    name.
     """
     wanted = dict(networks)
     if NONE in wanted or HOST in wanted:
@@ -66,7 +67,7 @@ def select(
         for name in names:
             if name != RESTRICTED:
                 wanted.setdefault(name, "")
-    if DEFAULT not in wanted:
+    if DEFAULT not in wanted and not any(one.has_names for one in known if one.name in wanted):
         wanted.setdefault(RESTRICTED, "")
     return [(one, wanted[one.name]) for one in known if one.name in wanted]
 

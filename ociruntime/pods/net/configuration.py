@@ -11,7 +11,7 @@ import os
 from typing import Any
 
 from ociruntime.base.errors import NetworkError, reason
-from ociruntime.pods.net.cni import is_plugin_name
+from ociruntime.pods.net.cni import BUILTIN, is_plugin_name
 from ociruntime.pods.net.plugin_call import UNSAID, VERSIONS, check_dns
 
 SUFFIXES = (".conf", ".conflist")
@@ -23,20 +23,44 @@ LARGEST_FILE = 1 << 20
 
 DEFAULT = "default"
 RESTRICTED = "default-restricted"
+# Our own member of a configuration, and its members.
+OWN = "ociruntime"
+_OWN_MEMBERS = (
+    ("names", bool, "true or false"),  # pods find each other by name
+    ("builtin", bool, "true or false"),  # installed plugins are not used
+    ("created", str, "a time"),
+    ("labels", dict, "a JSON object"),
+)
 
 
 class Configuration:
-    """A network; ``file`` is "" if it is built in."""
+    """A network; ``file`` is "" if it is built in, ``own`` its member ``ociruntime``."""
 
-    __slots__ = ("file", "name", "plugins", "version")
+    __slots__ = ("file", "name", "own", "plugins", "version")
 
     def __init__(
-        self, name: str, version: str, plugins: tuple[dict[str, Any], ...], file: str
+        self,
+        name: str,
+        version: str,
+        plugins: tuple[dict[str, Any], ...],
+        file: str,
+        own: dict[str, Any] | None = None,
     ) -> None:
         self.name = name
         self.version = version
         self.plugins = plugins
         self.file = file
+        self.own = own or {}
+
+    @property
+    def has_names(self) -> bool:
+        """Return whether its pods find each other by name."""
+        return self.own.get("names") is True
+
+    @property
+    def uses_programs(self) -> bool:
+        """Return whether installed plugins are preferred to the built-in ones."""
+        return bool(self.file) and self.own.get("builtin") is not True
 
     @property
     def masquerades(self) -> bool:
@@ -56,9 +80,12 @@ BUILT_IN = (
 )
 
 
-def net_directories(user: str, local: str, system: str) -> list[str]:
-    """Return the configuration directories, highest precedence first; "" for one not set."""
-    return [f"{place}/net.d" for place in (user, local, system) if place]
+def net_directories(user: str, local: str, system: str, data: str) -> list[str]:
+    """Return the configuration directories, highest precedence first; "" for one not set.
+
+    That in the data directory has the networks made by ``ocictl network create``.
+    """
+    return [f"{place}/net.d" for place in (user, local, system, data) if place]
 
 
 def plugin_directories(net_directories: list[str]) -> tuple[str, ...]:
@@ -134,11 +161,25 @@ def parse(value: object, path: str) -> Configuration:
         if not isinstance(plugins, list) or not plugins:
             raise NetworkError(f'{path}: "plugins" must be a list of plugins')
     else:
-        plugins = [{k: v for k, v in value.items() if k not in ("name", "cniVersion")}]
+        plugins = [{k: v for k, v in value.items() if k not in ("name", "cniVersion", OWN)}]
     for i, plugin in enumerate(plugins):
         where = f"{path}: plugins[{i}]" if "plugins" in value else path
         _check_plugin(plugin, where)
-    return Configuration(name, version, tuple(plugins), path)
+    own = value.get(OWN, {})
+    _check_own(own, plugins, path)
+    return Configuration(name, version, tuple(plugins), path, own)
+
+
+def _check_own(own: object, plugins: list[dict[str, Any]], path: str) -> None:
+    if not isinstance(own, dict):
+        raise NetworkError(f'{path}: "{OWN}" must be a JSON object')
+    for name, kind, what in _OWN_MEMBERS:
+        if name in own and not isinstance(own[name], kind):
+            raise NetworkError(f'{path}: "{OWN}.{name}" must be {what}')
+    for plugin in plugins if own.get("builtin") else ():
+        if plugin["type"] not in BUILTIN:
+            known = ", ".join(BUILTIN)
+            raise NetworkError(f'{path}: plugin "{plugin["type"]}" is not built in', known)
 
 
 def is_name(text: str) -> bool:

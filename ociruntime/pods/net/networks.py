@@ -7,7 +7,7 @@ The document (net-info.json)::
 
     {"version": 1, "uuid", "boot", "namespace": path, "identity": [device, inode],
      "stateDirectory", "directories": [...], "firewall": "nft|iptables|",
-     "networks": [{"name", "interface", "args", "cniVersion", "programs": bool,
+     "networks": [{"name", "interface", "args", "cniVersion", "programs": bool, "names": bool,
                    "plugins": [{"program": path or "", "configuration": {...}}, ...],
                    "ip4", "ip6", "result": {...} or null}, ...],
      "ports": [mappings], "dns": {"nameservers": [...], ...}}
@@ -16,7 +16,7 @@ The document (net-info.json)::
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from ociruntime.base.errors import NetworkError, RuntimeFailure, reason
@@ -109,7 +109,7 @@ def _network(
     directories: tuple[str, ...],
     request: NetworkRequest,
 ) -> dict[str, Any]:
-    programs = bool(configuration.file)
+    programs = configuration.uses_programs
     plugins = []
     for plugin in configuration.plugins:
         settings = dict(plugin)
@@ -125,6 +125,7 @@ def _network(
         "args": f"IgnoreUnknown=1;{arguments}" if arguments else "",
         "cniVersion": configuration.version,
         "programs": programs,
+        "names": configuration.has_names,
         "plugins": plugins,
         "ip4": "",
         "ip6": "",
@@ -188,6 +189,19 @@ def carry_out(info: dict[str, Any]) -> dict[str, Any]:
         raise
     info["dns"] = next((found for one in done if (found := dns(one["result"]))), {})
     return info
+
+
+def give_names(info: dict[str, Any], wanted: Iterable[str], hosts: str) -> None:
+    """Give the pod its names on those of its networks that have names; see ``names.join``."""
+    networks = {
+        one["name"]: [address for address in (one["ip4"], one["ip6"]) if address]
+        for one in info["networks"]
+        if one["names"]
+    }
+    if networks:
+        from ociruntime.pods.net import names
+
+        names.join(info["stateDirectory"], info["uuid"], wanted, hosts, networks)
 
 
 def refuse_used(ports: list[dict[str, Any]]) -> None:
@@ -284,7 +298,11 @@ def tear_down(info: dict[str, Any]) -> list[str]:
             for network in reversed(info["networks"])
             for plugin in reversed(network["plugins"])
         ]
-        # Remove rules first: released addresses can at once be another pod's.
+        # Remove names and rules first: released addresses can at once be another pod's.
+        if any(one.get("names") for one in info["networks"]):
+            from ociruntime.pods.net import names
+
+            _try(problems, lambda: names.leave(state, uuid))
         tags = [tag for program, call in calls for tag in cni.tags(program, call)]
         _try(problems, lambda: firewall.remove(info["firewall"], tags))
         for program, call in calls:

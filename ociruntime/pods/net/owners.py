@@ -135,9 +135,10 @@ def dead(state: str, uuids: set[str]) -> set[str]:
     """Return the pods that are certainly dead; one with an unreadable record counts as alive."""
     found = set()
     namespaces: set[tuple[int, int]] | None = None
+    now = boot()
     for uuid in uuids:
         record = _read(f"{state}/{DIRECTORY}/{uuid}")
-        if record is None or record.get("boot", boot()) != boot():
+        if record is None or record.get("boot", now) != now:
             found.add(uuid)
             continue
         path, identity = record.get("namespace"), record.get("identity")

@@ -23,6 +23,7 @@ LOCAL_NAMES = (
     ("ff02::1", "ip6-allnodes"),
     ("ff02::2", "ip6-allrouters"),
 )
+LONGEST_POD_NAME = 128
 DNS_MEMBERS = ("nameservers", "search", "options", "domain")
 
 
@@ -148,7 +149,7 @@ def parse_hosts_entries(words: list[str]) -> dict[str, Any]:
         for part in word.split(","):
             before, equals, name = part.rpartition("=")
             address = before if equals else address
-            if not _is_address(address) or not _is_host_name(name):
+            if not _is_address(address) or not is_host_name(name):
                 hint = "IP=NAME[,NAME][,IP=NAME] or host"
                 raise UsageError(f'--hosts-entry: invalid entry "{part}"', hint)
             entries.setdefault(address, []).append(name)
@@ -175,8 +176,15 @@ def hosts(options: Mapping[str, Any], hostname: str, image_has_one: bool) -> str
     return "\n".join([*lines, ""])
 
 
-def _is_host_name(text: str) -> bool:
+def is_host_name(text: str) -> bool:
+    """Return whether ``text`` can stand in a hosts file: labels that dots separate."""
     return 0 < len(text) < 256 and all(
         part and part.replace("-", "").replace("_", "").isalnum() and part.isascii()
         for part in text.removesuffix(".").split(".")
     )
+
+
+def is_pod_name(text: str) -> bool:
+    """Return whether a pod can have this name on networks: a host name that is not yet in use."""
+    local = (name for _, names in LOCAL_NAMES for name in names.split())
+    return is_host_name(text) and len(text) <= LONGEST_POD_NAME and text.lower() not in local

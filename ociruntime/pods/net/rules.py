@@ -24,9 +24,13 @@ class Rules:
     ``masquerade`` is the subnet that the pod reaches under its own address; packets elsewhere get
     the host's address.  "" for none.  ``link`` is the host's interface to the pod: packets from
     there to 127.0.0.0/8 are dropped, because route_localnet makes those addresses routable.
+
+    ``bridge`` is the host's bridge of an isolated network: connections from other networks to the
+    pod are dropped, except to forwarded ports.  With ``internal``, so are those from the bridge to
+    other networks.  "" for a network that is not isolated.
     """
 
-    __slots__ = ("address", "family", "forwards", "link", "masquerade", "tag")
+    __slots__ = ("address", "bridge", "family", "forwards", "internal", "link", "masquerade", "tag")
 
     def __init__(
         self,
@@ -36,6 +40,8 @@ class Rules:
         masquerade: str = "",
         forwards: tuple[Forward, ...] = (),
         link: str = "",
+        bridge: str = "",
+        internal: bool = False,
     ) -> None:
         self.tag = tag
         self.family = family
@@ -43,6 +49,8 @@ class Rules:
         self.masquerade = masquerade
         self.forwards = forwards
         self.link = link
+        self.bridge = bridge
+        self.internal = internal
 
 
 def tag(uuid: str, interface: str, purpose: str) -> str:

@@ -23,7 +23,7 @@ def chains(tag: str) -> tuple[str, str]:
 
 
 def script(rules: Rules) -> str:
-    """Return the pod's chains and the jumps to them, in the tables nat and raw."""
+    """Return the pod's chains and the jumps to them, in the tables nat, raw and filter."""
     incoming, leaving = chains(rules.tag)
     lines = ["*nat", f":{incoming} - [0:0]", f":{leaving} - [0:0]"]
     if rules.forwards:
@@ -52,7 +52,25 @@ def script(rules: Rules) -> str:
     if rules.forwards and rules.link and rules.family == 4:
         drop = f"-A {incoming} -i {rules.link} -d {LOOPBACK[4]} -j DROP"
         lines += ["*raw", f":{incoming} - [0:0]", f"-A PREROUTING -j {incoming}", drop, "COMMIT"]
+    if rules.bridge:
+        lines += ["*filter", f":{incoming} - [0:0]", f"-I FORWARD -j {incoming}"]
+        lines += [*_passing(rules, incoming), "COMMIT"]
     return "\n".join([*lines, ""])
+
+
+def _passing(rules: Rules, chain: str) -> list[str]:
+    """Isolate the pod, and with ``internal`` everything on its bridge, from other networks."""
+    other = f"-A {chain} ! -i {rules.bridge} -d {rules.address}"
+    known = "-m conntrack --ctstate RELATED,ESTABLISHED -j RETURN"
+    lines = [
+        f"{other} {known}",
+        f"{other} -m conntrack --ctstate DNAT -j RETURN",
+        f"{other} -j DROP",
+    ]
+    if rules.internal:
+        out = f"-A {chain} -i {rules.bridge} ! -o {rules.bridge}"
+        lines += [f"{out} {known}", f"{out} -j DROP"]
+    return lines
 
 
 def removal(tag: str, saved: str) -> str:

@@ -30,6 +30,8 @@ def script(rules: Rules, replace: bool) -> str:
         if rules.link and rules.family == 4:
             drop = f'iifname "{rules.link}" {ip} daddr {LOOPBACK[4]} drop'
             chains.append(("spoofed", "type filter hook prerouting priority raw", [drop]))
+    if rules.bridge:
+        chains.append(("passing", "type filter hook forward priority filter", _passing(rules, ip)))
     chains.append(("leaving", "type nat hook postrouting priority srcnat", after))
     table = f"table {ip} {rules.tag}"
     before = removal(rules.tag, rules.family).rstrip() if replace else f"create {table}"
@@ -53,6 +55,17 @@ def _translation(rules: Rules, ip: str, forward: Forward) -> str:
         f"fib daddr type local {where}{forward.protocol} dport {forward.host_port} "
         f"dnat to {address}:{forward.pod_port}"
     )
+
+
+def _passing(rules: Rules, ip: str) -> list[str]:
+    """Isolate the pod, and with ``internal`` everything on its bridge, from other networks."""
+    known = "ct state { established, related } accept"
+    other = f'iifname != "{rules.bridge}" {ip} daddr {rules.address}'
+    lines = [f"{other} {known}", f"{other} ct status dnat accept", f"{other} drop"]
+    if rules.internal:
+        out = f'iifname "{rules.bridge}" oifname != "{rules.bridge}"'
+        lines += [f"{out} {known}", f"{out} drop"]
+    return lines
 
 
 def _way_back(rules: Rules, ip: str, forward: Forward) -> str:

@@ -6,8 +6,8 @@ and no link is followed by the kernel: whatever the program does, no file of the
 written (`docker cp` could be led outside: CVE-2018-15664).  Nothing is loaded or executed from
 there (CVE-2019-14271).
 
-A running app is seen as its program sees it, with volumes and other mounts; of a stopped one, only
-its root filesystem is there.
+A running app is seen as its program sees it, with volumes and other mounts; of a stopped one, its
+root filesystem and its volumes are there.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from ociruntime.images.unpack.inside import Inside, split_name
 from ociruntime.images.unpack.unpack import LayerUnpacker
 from ociruntime.pods.bundle import overlay
 from ociruntime.pods.bundle.own_mounts import enter_own_mounts
+from ociruntime.pods.operations.stopped_volumes import mount_volumes
 from ociruntime.pods.store.description import app_record
 from ociruntime.pods.store.manifest_file import read_object, read_runtime_config
 from ociruntime.pods.store.pod import Pod
@@ -69,7 +70,10 @@ def app_root(pod: Pod, app: str, limits: Limits) -> Iterator[AppRoot]:
     record = app_record(pod, app)
     users = settings.get("private_users")
     running = record["state"] == "running" and record.get("pid")
-    fd = _running_root(pod, int(record["pid"])) if running else _stopped_root(pod, app, settings)
+    if running:
+        fd = _running_root(pod, int(record["pid"]))
+    else:
+        fd = _stopped_root(pod, app, settings, limits)
     try:
         yield AppRoot(app, fd, int(users["shift"]) if users else 0, limits)
     finally:
@@ -95,7 +99,7 @@ def _running_root(pod: Pod, pid: int) -> int:
         raise HostError(f"open the root directory of process {pid}", error) from None
 
 
-def _stopped_root(pod: Pod, app: str, settings: dict[str, Any]) -> int:
+def _stopped_root(pod: Pod, app: str, settings: dict[str, Any], limits: Limits) -> int:
     known = read_object(pod, f"apps/{app}/image.json")
     if known is None:
         raise PodError(f'app "{app}" of pod {pod.uuid}: its files have been removed')
@@ -103,8 +107,8 @@ def _stopped_root(pod: Pod, app: str, settings: dict[str, Any]) -> int:
     try:
         # Only the working directory survives the switch to a new mount namespace.
         os.fchdir(pod.fd)
+        enter_own_mounts()
         if settings.get("overlay"):
-            enter_own_mounts()
             tree = f"{settings['directory']}/cas/tree/{known['tree']}/rootfs"
             target = f"{home}/bundle/rootfs"
             users = settings.get("private_users")
@@ -113,9 +117,15 @@ def _stopped_root(pod: Pod, app: str, settings: dict[str, Any]) -> int:
                     overlay.mount_overlay(tree, home, target, namespace)
             else:
                 overlay.mount_overlay(tree, home, target)
-        return os.open(f"{home}/bundle/rootfs", _PATH_ONLY)
+        fd = os.open(f"{home}/bundle/rootfs", _PATH_ONLY)
     except OSError as error:
         raise HostError(f'open the files of app "{app}"', error) from None
+    try:
+        mount_volumes(pod, app, settings, fd, limits)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
 
 
 class _Place:

@@ -34,7 +34,7 @@ from ociruntime.pods.store.lock import open_directory, try_lock
 from ociruntime.pods.store.manifest_file import read_manifest, read_object, read_runtime_config
 from ociruntime.pods.store.pod import GONE, MARKED, Pod
 
-ENDED = ("exited", "exited garbage")
+_AT_REST = ("prepared", "exited", "exited garbage")
 _MS_REC, _MS_PRIVATE = 1 << 14, 1 << 18
 # Mount points of files that the pod provides; exported only if they have content of their own.
 _MOUNTED_FILES = ("etc/hosts", "etc/resolv.conf", "etc/hostname")
@@ -69,16 +69,16 @@ class BlobsAndNew(Blobs):
 
 @contextmanager
 def kept(pod: Pod) -> Iterator[None]:
-    """Hold an exited ``pod``'s lock, so that gc does not remove it.  Raises PodError, HostError.
+    """Hold the lock of a prepared or exited ``pod``, so that it is neither removed nor started.
 
-    gc may still mark it as garbage, which changes the path of its directory.
+    Raises PodError, HostError.
     """
-    if pod.refresh() not in ENDED:
+    if pod.refresh() not in _AT_REST:
         raise _not_ended(pod)
     # Lock another descriptor of the directory: refresh() drops locks on the pod's own.
     lock = open_directory(".", pod.fd)
     try:
-        if not try_lock(lock, exclusive=False) or pod.refresh() not in ENDED:
+        if not try_lock(lock, exclusive=False) or pod.refresh() not in _AT_REST:
             pod.refresh()
             raise _not_ended(pod)
         fault("export.after-lock")
@@ -89,7 +89,7 @@ def kept(pod: Pod) -> Iterator[None]:
 
 def _not_ended(pod: Pod) -> PodError:
     removed = pod.state == GONE or pod.phase in MARKED
-    hint = "it is being removed" if removed else "only exited pods can be exported"
+    hint = "it is being removed" if removed else "stop it first"
     return PodError(f"export pod {pod.uuid}: it is {pod.state}", hint)
 
 

@@ -22,6 +22,8 @@ from ociruntime.images.model.progress import Progress
 from ociruntime.images.model.settings import Settings
 from ociruntime.images.store.store import Store
 from ociruntime.pods.bundle.copy_files import PrivateUsers, copy_metadata, copy_tree
+from ociruntime.pods.bundle.filled_volume import fill
+from ociruntime.pods.bundle.host_devices import check_source
 from ociruntime.pods.bundle.users import account
 from ociruntime.pods.manifest import build as manifest
 from ociruntime.pods.manifest import environment, isolators, seccomp
@@ -183,10 +185,18 @@ def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None
         if volume["kind"] == "host" and not os.path.exists(volume["source"]):
             name, source = volume["name"], volume["source"]
             raise UsageError(f'volume "{name}": {source}: no such file or directory on this host')
+    for entry in draft.manifest["apps"]:
+        check_devices(entry)
     if kind.name == "kvm":
         from ociruntime.pods.kvm.settings import check_manifest
 
         check_manifest(draft.manifest)
+
+
+def check_devices(entry: dict[str, Any]) -> None:
+    """Check that the devices of an app exist on this host.  Raises PodError."""
+    for one in entry.get("devices", ()):
+        check_source(one["source"])
 
 
 def _make(
@@ -270,11 +280,14 @@ def add_files(
     settings: dict[str, Any],
     warn: Callable[[str], None],
     budget: CopyBudget,
+    *,
+    docker_environment: bool = False,
 ) -> None:
     """Create the app's directory ``apps/NAME`` in the pod at ``path``.
 
     ``tree`` is the result of ``render``.  If an overlay cannot be mounted, ``settings["overlay"]``
-    becomes false and the image's files are copied.  Raises HostError, PodError, ImageError.
+    becomes false and the image's files are copied.  ``docker_environment``: set only the variables
+    that docker sets.  Raises HostError, PodError, ImageError.
     """
     from ociruntime.pods.bundle.overlay import refusal
     from ociruntime.pods.bundle.own_mounts import enter_own_mounts
@@ -284,7 +297,10 @@ def add_files(
     app = entry["app"]
     who = account(tree[1], app["user"], app["group"], app.get("supplementaryGIDs", []))
     given = {one["name"]: one["value"] for one in app["environment"]}
-    variables = environment.completed(given, entry["name"], who.name, who.home, who.shell)
+    if docker_environment:
+        variables = environment.completed_as_docker(given, who.home)
+    else:
+        variables = environment.completed(given, entry["name"], who.name, who.home, who.shell)
     for directory in (home, f"{home}/bundle", f"{home}/bundle/rootfs"):
         os.mkdir(directory, 0o750)
     if settings["overlay"]:
@@ -317,17 +333,20 @@ def make_volumes(
     """Create the directories of the pod's volumes of kind ``empty``, unless they exist.
 
     ``roots`` maps names of apps to the root directories of their images, from which volumes are
-    initialised.  Raises HostError, ImageError, OSError.
+    initialised, also those of the host that ``draft.implicit`` lists.  Raises HostError,
+    ImageError, OSError.
     """
     users = _private_users(settings)
     shift = users[0] if users else 0
     origins = {volume: (app, directory) for volume, app, directory in draft.implicit}
     for volume in draft.manifest["volumes"]:
         target = f"{path}/volumes/{volume['name']}"
+        origin = origins.get(volume["name"])
+        if volume["kind"] == "host" and origin:
+            fill(volume["source"], roots[origin[0]], origin[1], users, budget)
         if volume["kind"] != "empty" or os.path.isdir(target):
             continue
         os.mkdir(target, 0o700)
-        origin = origins.get(volume["name"])
         if origin and _copied(origin, roots, target, users, budget):
             continue
         os.chown(target, volume.get("uid", 0) + shift, volume.get("gid", 0) + shift)

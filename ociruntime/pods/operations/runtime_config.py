@@ -1,7 +1,8 @@
 """A pod's settings besides its manifest: the file ``runtime-config`` in its directory.
 
-    {"flavor", "runtime", "mutable", "on_failure", "net": [[name, arguments]], "dns", "hosts",
-     "hostname", "ipc", "shm_size", "interactive", "insecure": [...], "overlay",
+    {"flavor", "runtime", "mutable", "on_failure", "on_exit", "net": [[name, arguments]],
+     "net_names": [...], "dns", "hosts", "hostname", "domainname", "ipc", "pid", "uts",
+     "shm_size", "interactive", "insecure": [...], "overlay",
      "private_users", "debug", "directory", "local_config", "user_config", "system_config",
      "kvm_kernel"}
 
@@ -13,6 +14,7 @@ on (``prepared_settings``), ``run`` adds the others.
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -71,6 +73,7 @@ def run_settings(request: PodRequest, uuid: str, flavour: str) -> dict[str, Any]
         raise UsageError("--mds-register: a metadata service is not supported")
     if request.shm_size is not None and request.ipc == "parent":
         raise UsageError("--shm-size and --ipc=parent are mutually exclusive")
+    _check_namespaces(request)
     if flavour == "fly":  # shares the host's namespaces
         networks, ipc = [("host", "")], "parent"
     else:
@@ -78,21 +81,35 @@ def run_settings(request: PodRequest, uuid: str, flavour: str) -> dict[str, Any]
     if flavour == "kvm":
         from ociruntime.pods.kvm.settings import check_networks
 
-        check_networks(networks, ipc)
+        check_networks(networks, "parent" if "parent" in (ipc, request.pid, request.uts) else "")
+    shares_name = request.uts == "parent"
     return {
         "net": [list(network) for network in networks],
+        "net_names": request.net_name,
         "dns": dns,
         "hosts": hosts,
-        "hostname": request.hostname or f"ocipod-{uuid}",
+        "hostname": request.hostname or (os.uname().nodename if shares_name else f"ocipod-{uuid}"),
+        "domainname": request.domainname,
         "ipc": ipc,
+        "pid": request.pid,
+        "uts": request.uts,
         "shm_size": request.shm_size or SHM_SIZE,
         "interactive": request.interactive,
     }
 
 
+def _check_namespaces(request: PodRequest) -> None:
+    """Refuse settings of a namespace that the pod shares with the host.  Raises UsageError."""
+    if request.private_users and "parent" in (request.pid, request.uts):
+        name = "pid" if request.pid == "parent" else "uts"
+        raise UsageError(f"--private-users and --{name}=parent are mutually exclusive")
+    if request.uts == "parent":
+        for name in ("hostname", "domainname"):
+            if getattr(request, name):
+                raise UsageError(f"--{name} and --uts=parent are mutually exclusive")
+
+
 def _new_shift() -> int:
     """Return a random first host id for the pod: a multiple of COUNT, 131072 or higher."""
-    import os
-
     number = int.from_bytes(os.urandom(4), "little") % (_HIGHEST_SHIFT - 2)
     return (number + 2) * COUNT

@@ -1,10 +1,11 @@
-"""Mutable pods: created without apps, which are added while the pod is running."""
+"""Mutable pods: created with or without apps, which are added while the pod is running."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
 from ociruntime.base.errors import HostError, PodError, UsageError
 from ociruntime.base.fault import fault
@@ -26,6 +27,7 @@ from ociruntime.pods.operations.prepare import (
     CopyBudget,
     Request,
     add_files,
+    check_devices,
     fetch_image,
     make_volumes,
     render,
@@ -44,6 +46,9 @@ from ociruntime.pods.store.manifest_file import (
 from ociruntime.pods.store.pod import Pod
 from ociruntime.pods.store.removal import remove_tree
 
+if TYPE_CHECKING:
+    from ociruntime.images.store.store import Store
+
 _MUTABLE_HINT = "only pods of `app sandbox` can be changed"
 
 
@@ -53,7 +58,7 @@ def settings_of(host: Host, request: SandboxRequest, uuid: str) -> dict[str, Any
     Pass an empty ``uuid`` to check the request only.
     """
     settings = prepared_settings(host, request, "oci") | run_settings(request, uuid, "oci")
-    settings |= {"mutable": True, "on_failure": request.on_failure}
+    settings |= {"mutable": True, "on_failure": request.on_failure, "on_exit": request.on_exit}
     if request.keep:
         settings["keep"] = True
     kind = flavour(request.flavor or "oci").name
@@ -73,8 +78,8 @@ def manifest_of(request: SandboxRequest, networks: list[str]) -> dict[str, Any]:
     return manifest
 
 
-def make_sandbox(host: Host, request: SandboxRequest) -> Pod:
-    """Create a mutable pod without apps; return it in phase ``prepare``, its lock held.
+def make_sandbox(host: Host, request: SandboxRequest, warn: Callable[[str], None]) -> Pod:
+    """Create a mutable pod with the request's apps; return it in phase ``prepare``, its lock held.
 
     Raises RuntimeFailure.
     """
@@ -83,12 +88,52 @@ def make_sandbox(host: Host, request: SandboxRequest) -> Pod:
     settings = settings_of(host, request, "")
     manifest = manifest_of(request, [name for name, _ in settings["net"]])
     check_sysctls(manifest, settings)
+    whole = Request(host, request, warn)
 
     def fill(pod: Pod) -> None:
+        # Before the long part: who kills us may want to remove the pod.
+        save_uuid(request.uuid_file_save, pod)
+        settings = settings_of(host, request, pod.uuid)
+        for app, image in images:
+            draft = Draft(manifest)
+            entry = _draft_app(draft, settings, whole, app, image)
+            _make_files(pod, draft, entry, settings, whole, (app, image))
         write_manifest(pod, manifest)
-        write_runtime_config(pod, settings_of(host, request, pod.uuid))
+        fault("sandbox.after-manifest")
+        write_runtime_config(pod, settings)
 
-    return make_pod(host.directory, fill)
+    if not request.apps:
+        images: list[tuple[AppRequest, Image]] = []
+        return make_pod(host.directory, fill)
+    with _stored(host.directory) as store:
+        images = [(app, _stored_image(whole, store, app)) for app in request.apps]
+        return make_pod(host.directory, fill)
+
+
+def save_uuid(path: str, pod: Pod) -> None:
+    """Write the UUID to the file of --uuid-file-save, if there is one.  Raises HostError."""
+    if not path:
+        return
+    try:
+        with open(path, "w", encoding="ascii") as file:
+            file.write(pod.uuid)
+    except OSError as error:
+        raise HostError(f"write the UUID to {path}", error) from error
+
+
+@contextmanager
+def _stored(directory: str) -> Iterator[Store]:
+    """Open the store; image gc removes no tree before a manifest refers to it."""
+    from ociruntime.images.store.store import Store
+    from ociruntime.pods.store.lock import prepare_lock
+
+    with prepare_lock(directory, exclusive=False), Store(directory) as store:
+        yield store
+
+
+def _stored_image(request: Request, store: Store, app: AppRequest) -> Image:
+    request.pod.pull_policy = "never"
+    return fetch_image(request, store, app.image)
 
 
 def add_to_pod(pod: Pod, request: Request) -> str:
@@ -96,15 +141,10 @@ def add_to_pod(pod: Pod, request: Request) -> str:
 
     Raises RuntimeFailure, which leaves the pod unchanged.
     """
-    from ociruntime.images.store.store import Store
-    from ociruntime.pods.store.lock import prepare_lock
-
     _check(pod)
-    request.pod.pull_policy = "never"
     (app,) = request.pod.apps
-    # image gc must not remove the tree before the manifest refers to it.
-    with prepare_lock(pod.directory, exclusive=False), Store(pod.directory) as store:
-        image = fetch_image(request, store, app.image)
+    with _stored(pod.directory) as store:
+        image = _stored_image(request, store, app)
         with manifest_lock(pod):
             _check(pod)
             return _add(pod, request, app, image)
@@ -122,16 +162,9 @@ def _check(pod: Pod) -> None:
 def _add(pod: Pod, request: Request, app: AppRequest, image: Image) -> str:
     before = read_manifest(pod)
     draft = Draft(read_manifest(pod))
-    app.mount = [*app.mount, *_add_volumes(draft.manifest, app)]
     settings = read_runtime_config(pod)
-    if settings["private_users"]:
-        check_owners(draft.manifest["volumes"], settings["private_users"]["count"])
-    entry = add_app(draft, app, image, [], {}, {})
+    entry = _draft_app(draft, settings, request, app, image)
     name = str(entry["name"])
-    if image.has_healthcheck:
-        entry["image"]["healthcheck"] = True  # ocid warns of it
-    for warning in draft.warnings:
-        request.warn(warning)
     volumes = [
         str(each["name"]) for each in draft.manifest["volumes"] if each not in before["volumes"]
     ]
@@ -140,10 +173,7 @@ def _add(pod: Pod, request: Request, app: AppRequest, image: Image) -> str:
     overlay = settings["overlay"]
     is_written = False
     try:
-        tree = render(request.host, image)
-        budget = CopyBudget(request.host)
-        add_files(pod.path(), entry, image, tree, settings, request.warn, budget)
-        make_volumes(pod.path(), draft, {name: tree[1]}, settings, budget)
+        _make_files(pod, draft, entry, settings, request, (app, image))
         if settings["overlay"] != overlay:
             write_runtime_config(pod, settings)
         write_manifest(pod, draft.manifest)
@@ -160,6 +190,49 @@ def _add(pod: Pod, request: Request, app: AppRequest, image: Image) -> str:
     return name
 
 
+def _draft_app(
+    draft: Draft, settings: dict[str, Any], request: Request, app: AppRequest, image: Image
+) -> dict[str, Any]:
+    """Add the app to the draft, with its volumes; return its entry.  Raises UsageError."""
+    app.mount = [*app.mount, *_add_volumes(draft.manifest, app)]
+    if settings["private_users"]:
+        check_owners(draft.manifest["volumes"], settings["private_users"]["count"])
+    entry = add_app(draft, app, image, [], {}, {})
+    check_devices(entry)
+    filled = [one for one in app.mnt_volume if one.get("fill")]
+    draft.implicit += [(one["name"], str(entry["name"]), one["target"]) for one in filled]
+    if image.has_healthcheck:
+        entry["image"]["healthcheck"] = True  # ocid warns of it
+    for warning in draft.warnings:
+        request.warn(warning)
+    return entry
+
+
+def _make_files(
+    pod: Pod,
+    draft: Draft,
+    entry: dict[str, Any],
+    settings: dict[str, Any],
+    request: Request,
+    wanted: tuple[AppRequest, Image],
+) -> None:
+    """Create the files of a drafted app and its volumes.  Raises RuntimeFailure, OSError."""
+    app, image = wanted
+    tree = render(request.host, image)
+    budget = CopyBudget(request.host)
+    add_files(
+        pod.path(),
+        entry,
+        image,
+        tree,
+        settings,
+        request.warn,
+        budget,
+        docker_environment=app.docker_environment,
+    )
+    make_volumes(pod.path(), draft, {str(entry["name"]): tree[1]}, settings, budget)
+
+
 def _add_volumes(manifest: dict[str, Any], app: AppRequest) -> list[dict[str, Any]]:
     """Split each ``--mnt-volume`` into a volume and a mount; return the mounts.
 
@@ -168,7 +241,8 @@ def _add_volumes(manifest: dict[str, Any], app: AppRequest) -> list[dict[str, An
     where = app.where("mnt_volume")
     mounts = []
     for one in app.mnt_volume:
-        made = with_clean_source({key: value for key, value in one.items() if key != "target"})
+        settings = {key: value for key, value in one.items() if key not in ("target", "fill")}
+        made = with_clean_source(settings)
         name = made["name"]
         if made["kind"] == "host" and not os.path.exists(made["source"]):
             raise UsageError(f"{where}: {made['source']}: no such file or directory on this host")

@@ -36,6 +36,7 @@ __all__ = (
     "find",
     "is_uuid",
     "list_pods",
+    "lock_exited",
     "lock_within",
     "mark_aborted",
     "mark_exited",
@@ -336,8 +337,29 @@ def mark_exited(pod: Pod) -> bool:
 
     Raises HostError, PodError.
     """
-    # A pod in run was locked before it came here, so a free lock stays free.
-    return pod.phase == RUN and not is_locked(pod.fd) and pod.move(EXITED_GARBAGE)
+    # Look first: waiting for the lock of a running pod would take a second.
+    if pod.phase != RUN or (pod.state != STATES[RUN][1] and is_locked(pod.fd)):
+        return False
+    # Without the lock, ``lock_exited`` might take it between our look and the move.
+    if not lock_within(pod, RUN):
+        return False
+    try:
+        return pod.move(EXITED_GARBAGE)
+    finally:
+        pod.release()
+
+
+def lock_exited(pod: Pod) -> None:
+    """Take the lock of an exited pod, which counts as running from now on.
+
+    Raises PodError with the pod's state if it has not exited, HostError.
+    """
+    exited = STATES[RUN][1]
+    if pod.refresh() == exited and lock_within(pod, RUN):
+        return
+    if pod.refresh() == exited:
+        raise PodError(f"pod {pod.uuid} is locked by another process", "try again")
+    raise PodError(f"pod {pod.uuid} is {pod.state}, not exited")
 
 
 def mark_aborted(pod: Pod) -> bool:

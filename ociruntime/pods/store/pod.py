@@ -11,7 +11,8 @@ directory is locked exclusively:
     exited-garbage  exited deleting     exited garbage    has run; kept for a grace period
     garbage         deleting            garbage           has never run; can be removed at once
 
-Pods only move forward, by a rename that replaces nothing.  A reader that looks through the phases
+Pods only move forward, by a rename that replaces nothing; a sandbox that has exited can be locked
+and run again in its phase.  A reader that looks through the phases
 in this order therefore misses none that moves meanwhile.  In embryo and prepared, the lock does not
 matter for the state: only the creator, ``run-prepared`` and gc take it there, without waiting, and
 an observer's lock would make them fail.
@@ -43,6 +44,7 @@ STATES = {
     EXITED_GARBAGE: ("exited deleting", "exited garbage"),
     GARBAGE: ("deleting", "garbage"),
 }
+RUNNING, EXITED = STATES[RUN]
 GONE = "gone"
 
 AT_FDCWD = -100

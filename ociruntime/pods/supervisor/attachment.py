@@ -85,7 +85,7 @@ class Attachment:
         self._streams = streams
         streams.sinks.append(self._output)
         streams.on_room.append(self._has_room)
-        if self._size is not None and "stdin" in self._wanted:
+        if self._size is not None:
             streams.resize(*self._size)
         self._connection.pause(False)
 

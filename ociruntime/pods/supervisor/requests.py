@@ -113,6 +113,8 @@ class Requests:
         connection.answer({"endpoints": endpoints(self._app(request))})
 
     def _attach(self, connection: Connection, request: Request) -> None:
+        if self._pod.halting and request.get("wait"):
+            raise PodError("the pod is being stopped")
         Attachment(connection, self._app(request), request)
 
 

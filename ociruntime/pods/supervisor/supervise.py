@@ -34,7 +34,7 @@ from ociruntime.pods.supervisor.requests import Requests
 GRACE = 10.0  # seconds between the stop signal and KILL
 LOG_LIMIT = 10 << 20
 FAILURE_LIMIT = 5.0  # seconds for apps to end after the monitor itself has failed
-FLUSH_LIMIT = 5.0  # seconds for a slow reader in the foreground to read the last output
+FLUSH_LIMIT = 5.0  # seconds for slow readers, in the foreground or attached, of the last output
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -77,6 +77,7 @@ class Supervisor:
         self.context.log_limit = int(self.config.get("log_size") or LOG_LIMIT)
         self.mutable = bool(self.config.get("mutable"))
         self.keeps_on_failure = self.mutable and self.config.get("on_failure") != "halt"
+        self.ends_with_apps = not self.mutable or self.config.get("on_exit") == "halt"
         self.processes = PodProcesses(self.loop, lock, self.context.cgroups)
         self.processes.on_loss = self._lost
         self.apps: dict[str, AppRun] = {}
@@ -90,6 +91,7 @@ class Supervisor:
         self.control: ControlSocket | None = None
         self.tell: Callable[[str], None] | None = None
         self._winding_down = False
+        self._left_nothing = True  # on the host, as far as the clean-up knows
         self._starting = 0
         self._network_running = False  # whether a child is bringing the networks up
 
@@ -101,6 +103,8 @@ class Supervisor:
             self.attempt(self.loop.run)
         if self.terminal is not None:
             self.terminal.close()
+        if self.control is not None:
+            self.control.disconnect()
         self.loop.close()
         if self.failure is not None:
             self._say(str(self.failure))
@@ -133,7 +137,8 @@ class Supervisor:
         manifest = read_manifest()
         for warning in self.context.set_up(self.config, manifest):
             self.warn(warning)
-        self.context.namespaces = self.processes.namespaces(tuple(k for k in kinds if k != "mount"))
+        joined = tuple(k for k in kinds if k not in _not_joined(self.config))
+        self.context.namespaces = self.processes.namespaces(joined)
         json_files.replace("monitor.json", self._identity(), lasting=False)
         for entry in apps_of(manifest):
             self.add_app(entry)
@@ -242,11 +247,21 @@ class Supervisor:
             self.reason = f"app {app.name} ended with {code}"
             if self.halting != "pod stop":
                 self.halt("halt")
+        if (
+            self.mutable
+            and self.ends_with_apps
+            and not self.halting
+            and not self._has_active_apps()
+        ):
+            self.halt("halt")
         self.go_on()
+
+    def _has_active_apps(self) -> bool:
+        return any(app.is_active for app in self.apps.values())
 
     def go_on(self) -> None:
         """Check whether the pod should end now."""
-        if self._network_running or any(app.is_active for app in self.apps.values()):
+        if self._network_running or self._has_active_apps():
             return
         if self.halting or (not self.mutable and self._starting <= 0):
             self._wind_down()
@@ -314,6 +329,7 @@ class Supervisor:
     def _network_down(self, outcome: Outcome) -> None:
         for problem in outcome.value.get("problems") or [outcome.error]:
             if problem:
+                self._left_nothing = False
                 self.warn(problem)
         self._end_processes()
 
@@ -326,19 +342,23 @@ class Supervisor:
 
     def _processes_ended(self) -> None:
         for left in pod_cgroup.remove(self.context.cgroups):
+            self._left_nothing = False
             self.warn(f"the cgroup {left} could not be removed")
         for app in self.apps.values():
             try:
                 app.save_late()
             except HostError as error:
                 self.warn(str(error))
-        json_files.replace("exit", {"code": self.code, "reason": self.reason})
+        clean = self._left_nothing and self.failure is None
+        ended = {"code": self.code, "reason": self.reason, "left_nothing": clean}
+        json_files.replace("exit", ended)
         self.loop.after(FLUSH_LIMIT, self._stop)
         self._stop_when_flushed()
 
     def _stop_when_flushed(self) -> None:
         shown = [self.terminal] if self.terminal is not None else list(self.copies.values())
-        if all(each.is_empty for each in shown):
+        attached = self.control is not None and self.control.connections
+        if not attached and all(each.is_empty for each in shown):
             self._stop()
         else:
             self.loop.after(0.02, self._stop_when_flushed)
@@ -351,7 +371,9 @@ def _kinds(config: dict[str, Any]) -> tuple[str, ...]:
     """Return the namespaces that the apps of a pod share."""
     if config.get("flavor") == "fly":
         return ()
-    kinds = ["pid", "uts", "mount"]
+    kinds = ["pid", "mount"]
+    if config.get("uts") != "parent":
+        kinds.append("uts")
     if config.get("ipc") != "parent":
         kinds.append("ipc")
     if not is_host_network(config):
@@ -359,6 +381,11 @@ def _kinds(config: dict[str, Any]) -> tuple[str, ...]:
     if config.get("private_users"):
         kinds.append("user")
     return tuple(kinds)
+
+
+def _not_joined(config: dict[str, Any]) -> tuple[str, ...]:
+    """Return the namespaces that the pod's init has for itself."""
+    return ("mount", "pid") if config.get("pid") == "parent" else ("mount",)
 
 
 def _context_class(config: dict[str, Any]) -> type[PodContext]:

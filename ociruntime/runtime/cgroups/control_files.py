@@ -201,7 +201,11 @@ def in_user_namespace() -> bool:
 
     The namespace's inode decides, not uid_map: a nested namespace can map all ids, too.
     """
-    return posix.stat("/proc/self/ns/user").st_ino != _FIRST_USER_NAMESPACE
+    path = "/proc/self/ns/user"
+    try:
+        return posix.stat(path).st_ino != _FIRST_USER_NAMESPACE
+    except OSError as error:
+        raise HostError(f"look at {path}", error) from None
 
 
 def may_set_device_rules() -> bool:

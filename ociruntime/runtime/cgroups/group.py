@@ -146,7 +146,7 @@ class Cgroup:
         """Make the directories and write what must be in force before a process enters.
 
         Invalid resources, and a cgroup of that name that is in use or frozen, are refused before
-        anything is made; after an error, everything made is removed.  ``rootless``: skip
+        anything is made; after an error, everything made here is removed.  ``rootless``: skip
         hierarchies that this user may not write to, unless a resource needs them.  Raises
         ConfigError and HostError.
         """
@@ -156,8 +156,10 @@ class Cgroup:
         try:
             self._build(found, devices, rootless)
         except BaseException:
+            # A process may be in the directory that was made ahead: the caller removes it, last.
+            made = [each for each in self.placements if each is not self._made_ahead]
             try:
-                self.remove()
+                remove_all(made)
             except RuntimeFailure:
                 pass  # report the first error; the record still allows a later removal
             raise

@@ -8,9 +8,10 @@ take text, so that a test can show them any host.
 
 from __future__ import annotations
 
-import posix
+import errno
 
-from ociruntime.base.errors import ConfigError
+from ociruntime.base.errors import ConfigError, HostError
+from ociruntime.base.files import read_file
 from ociruntime.base.mountinfo import parse_mountinfo, reachable
 
 TYPE_CHECKING = False
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
 _USUAL_PLACE = "/sys/fs/cgroup"
+_ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM)
 
 
 class Hierarchy:
@@ -168,17 +170,13 @@ def _choose(mounts: list[CgroupMount]) -> CgroupMount | None:
 
 
 def _read(path: str) -> str:
+    """Return a file's text, "" if there is none for us.  Raises HostError."""
     try:
-        fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
-    except OSError:
-        return ""
-    try:
-        chunks = []
-        while chunk := posix.read(fd, 65536):
-            chunks.append(chunk)
-    finally:
-        posix.close(fd)
-    return b"".join(chunks).decode("utf-8", "surrogateescape")
+        return read_file(path).decode("utf-8", "surrogateescape")
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return ""
+        raise HostError(f"read {path}", error) from None
 
 
 # Resolution of ``linux.cgroupsPath`` to a path below the mount point of every hierarchy.

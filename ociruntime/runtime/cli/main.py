@@ -22,6 +22,9 @@ UNKNOWN_COMMAND = 3
 INTERRUPTED = 130
 
 
+OUT_OF_MEMORY = "out of memory (a limit of this process, its cgroup or the host is reached)"
+
+
 def main(argv: list[str]) -> int:
     """Run the command ``argv`` (without the program's name). Raises nothing."""
     _open_standard_descriptors()
@@ -35,6 +38,10 @@ def main(argv: list[str]) -> int:
     except KeyboardInterrupt:
         _report("interrupted", arguments)
         return INTERRUPTED
+    except MemoryError as error:
+        _report(OUT_OF_MEMORY, arguments)
+        _show_traceback(error, arguments)
+        return RuntimeFailure.exit_status
     except Exception as error:  # noqa: BLE001 - the last resort: one line, never a traceback
         _report(str(_internal_error(error)), arguments)
         _show_traceback(error, arguments)

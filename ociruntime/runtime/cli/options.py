@@ -90,6 +90,7 @@ GROUPS: Groups = {
     "bundles and this host": {
         "bundles": ("spec", "plan", "features"),
         "check": ("check",),
+        "setup": ("setup",),
         "snapshot": ("snapshot",),
     },
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ociruntime.runtime.doctor.bundle import examine_bundle
+from ociruntime.runtime.doctor.engines import ENGINES
 from ociruntime.runtime.doctor.environment import CGROUPS, INSTALLATION, PRIVILEGES, USERS
 from ociruntime.runtime.doctor.finding import Fault, Finding, Host, ask
 from ociruntime.runtime.doctor.kernel import KERNEL
@@ -17,6 +18,7 @@ TABLES = (
     ("users", USERS),
     ("privileges", PRIVILEGES),
     ("installation", INSTALLATION),
+    ("engines", ENGINES),
     ("trial", TRIAL),
 )
 

@@ -108,6 +108,13 @@ class Host:
         """Return whether the path exists."""
         return os.path.exists(path)
 
+    def entries(self, directory: str) -> list[str]:
+        """Return the paths in a directory, sorted; none if it cannot be read."""
+        try:
+            return [f"{directory}/{name}" for name in sorted(os.listdir(directory))]
+        except OSError:
+            return []
+
     def writable(self, path: str) -> bool:
         """Return whether this user may write to the path."""
         return os.access(path, os.W_OK, effective_ids=True)

@@ -122,8 +122,13 @@ def failure(operation: Operation | None, message: Message) -> RuntimeFailure:
     An operation of `start` no longer has its values: only its code and its JSON path were recorded,
     and the message contains the rest.
     """
-    if operation is None or (message.call, message.argument) == ("read", "plan"):
-        text = f"the executor could not read its plan: {_strerror(message.error)}"
+    reason = _strerror(message.error)
+    if (message.call, message.argument) == ("read", "plan"):
+        text = f"the executor could not read its plan: {reason}"
+        return StepError(text, errno=message.error)
+    if operation is None:
+        on = f" {message.argument}" if message.argument else ""
+        text = f"the executor could not begin: {message.call}{on}: {reason}"
         return StepError(text, errno=message.error)
     name = operation_name(operation)
     speak = SPEAKERS.get(name)

@@ -57,7 +57,7 @@ from ociruntime.runtime.plan.ops import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from socket import socket
 
     from ociruntime.runtime.plan.plan import Operation
@@ -131,30 +131,40 @@ def receive(channel: socket) -> Message | None:
 
 
 def go(channel: socket, files: Sequence[int] = ()) -> bool:
-    """Let the executor continue; return False if it has exited.
+    """Let the executor continue; return False if it has exited.  Raises HostError.
 
     ``files``: descriptors of the ``tasks`` of v1 cgroups, which it enters by itself; at most
     ``GO_FILES``. The message contains their number, because the kernel silently drops descriptors
     beyond the receiver's limit.
     """
     message = SHORT.pack(MESSAGE_GO, len(files), 0, 0)
-    try:
-        if files:
-            rights = Struct(f"={len(files)}i").pack(*files)
-            channel.sendmsg([message], [(SOL_SOCKET, SCM_RIGHTS, rights)], MSG_NOSIGNAL)
-        else:
-            channel.send(message, MSG_NOSIGNAL)
-    except OSError:
-        return False
-    return True
+    if not files:
+        return _send(channel, message)
+    rights = Struct(f"={len(files)}i").pack(*files)
+    return _send(channel, message, [(SOL_SOCKET, SCM_RIGHTS, rights)])
 
 
 def skip(channel: socket) -> bool:
-    """Let the executor skip the presented mount; return False if it has exited."""
+    """Let the executor skip the presented mount; return False if it has exited.
+
+    Raises HostError.
+    """
+    return _send(channel, SHORT.pack(MESSAGE_SKIP, 0, 0, 0))
+
+
+def _send(
+    channel: socket, message: bytes, ancillary: Iterable[tuple[int, int, bytes]] = ()
+) -> bool:
+    """Send a message; return False if the executor has exited.
+
+    Any other failure is an error: the executor would wait for the message, and we for its next one.
+    """
     try:
-        channel.send(SHORT.pack(MESSAGE_SKIP, 0, 0, 0), MSG_NOSIGNAL)
-    except OSError:
+        channel.sendmsg([message], ancillary, MSG_NOSIGNAL)
+    except (BrokenPipeError, ConnectionResetError):
         return False
+    except OSError as error:
+        raise HostError("send to the executor", error) from None
     return True
 
 

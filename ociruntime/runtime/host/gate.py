@@ -28,12 +28,15 @@ GONE = {errno.ENOENT, errno.ECONNREFUSED}
 
 def make_gate(directory: str) -> _socket.socket:
     """Create the listening socket in ``directory``.  Raises HostError."""
-    gate = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
     try:
-        _by_short_path(directory, gate.bind)
-        gate.listen(BACKLOG)
+        gate = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
+        try:
+            _by_short_path(directory, gate.bind)
+            gate.listen(BACKLOG)
+        except OSError:
+            gate.close()
+            raise
     except OSError as error:
-        gate.close()
         raise HostError(f"create the start gate in {directory}", error) from None
     return gate
 
@@ -44,8 +47,7 @@ def connect_gate(directory: str) -> _socket.socket | None:
     A process that has traced the waiting one may hold its listening socket, with a full queue:
     connect(2) would then block until that process ends.
     """
-    kind = _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK
-    connection = _socket.socket(_socket.AF_UNIX, kind)
+    connection = _connection(directory)
     deadline = time.monotonic() + CONNECT_SECONDS
     while (error := _try(directory, connection)) is not None and error.errno == errno.EAGAIN:
         if time.monotonic() > deadline:
@@ -62,8 +64,7 @@ def connect_gate(directory: str) -> _socket.socket | None:
 
 def is_waiting(directory: str) -> bool:
     """Return whether a process waits at the gate, without disturbing it.  Raises HostError."""
-    kind = _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK
-    connection = _socket.socket(_socket.AF_UNIX, kind)
+    connection = _connection(directory)
     error = _try(directory, connection)
     connection.close()
     if error is None or error.errno == errno.EAGAIN:  # a full queue belongs to a waiting process
@@ -71,6 +72,14 @@ def is_waiting(directory: str) -> bool:
     if error.errno in GONE:
         return False
     raise HostError(f"connect to the start gate in {directory}", error)
+
+
+def _connection(directory: str) -> _socket.socket:
+    kind = _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK
+    try:
+        return _socket.socket(_socket.AF_UNIX, kind)
+    except OSError as error:
+        raise HostError(f"connect to the start gate in {directory}", error) from None
 
 
 def _try(directory: str, connection: _socket.socket) -> OSError | None:

@@ -101,14 +101,21 @@ class Lock:
             return None
         except OSError as error:
             raise HostError(f"open {path}", error) from None
-        if not lock_within(fd, seconds):
-            posix.close(fd)
-            raise ContainerError(
-                f"{path} is in use by another command", "wait for it to finish and try again"
-            )
-        if _is_same(fd, path):
-            return Lock(fd)
-        posix.close(fd)
+        taken = Lock(fd)
+        try:
+            if not lock_within(fd, seconds):
+                raise ContainerError(
+                    f"{path} is in use by another command", "wait for it to finish and try again"
+                )
+            if _is_same(fd, path):
+                return taken
+        except OSError as error:
+            taken.release()
+            raise HostError(f"lock {path}", error) from None
+        except BaseException:
+            taken.release()
+            raise
+        taken.release()
         return None
 
     def release(self) -> None:
@@ -121,7 +128,7 @@ class Lock:
 def _is_same(fd: int, path: str) -> bool:
     try:
         named = posix.stat(path)
-    except OSError:
+    except FileNotFoundError:
         return False
     opened = posix.fstat(fd)
     return (named.st_dev, named.st_ino) == (opened.st_dev, opened.st_ino)
@@ -145,9 +152,21 @@ def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -
             continue
         except OSError as error:
             raise HostError(f"create {path}", error) from None
-        lock = Lock.acquire(path, 0)
+        try:
+            lock = Lock.acquire(path, 0)
+        except HostError:
+            _remove_empty(path)
+            raise
         if lock is not None:
             return path, lock
+
+
+def _remove_empty(path: str) -> None:
+    """Remove a directory that was just made, unless another command uses it by now."""
+    try:
+        posix.rmdir(path)
+    except OSError:
+        pass  # the next command for this id removes it
 
 
 def clear_stale(path: str, container_id: str, clear: Callable[[str], None]) -> None:

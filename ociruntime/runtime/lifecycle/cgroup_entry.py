@@ -34,9 +34,11 @@ def attach(cgroup: Cgroup, pid: int, born_in_v2: bool, beside: int = 0) -> None:
 def let_in(channel: socket, cgroup: Cgroup) -> None:
     """Let the executor continue and enter cgroups by itself.  Raises HostError."""
     entrances = cgroup.open_v1_entrances() if _enters_by_itself(cgroup) else []
-    go(channel, entrances)  # if it has exited, the next receive reports that
-    for fd in entrances:
-        posix.close(fd)
+    try:
+        go(channel, entrances)  # if it has exited, the next receive reports that
+    finally:
+        for fd in entrances:
+            posix.close(fd)
 
 
 def _enters_by_itself(cgroup: Cgroup) -> bool:

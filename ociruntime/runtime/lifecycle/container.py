@@ -232,8 +232,14 @@ def describe(facts: dict[str, Any], status: str, pid: int, owner: str) -> dict[s
 
 
 def owner_of(directory: str) -> tuple[int, str]:
-    """Return (uid, name) of the state directory's owner; the name is ``#UID`` if it has none."""
-    uid = posix.stat(directory).st_uid
+    """Return (uid, name) of the state directory's owner; the name is ``#UID`` if it has none.
+
+    Raises HostError.
+    """
+    try:
+        uid = posix.stat(directory).st_uid
+    except OSError as error:
+        raise HostError(f"look at {directory}", error) from None
     if uid == 0:
         return uid, "root"  # saves reading /etc/passwd in each call
     from pwd import getpwuid

@@ -11,7 +11,7 @@ import posix
 from time import gmtime, strftime, time_ns
 
 from ociruntime.base.errors import HostError, RuntimeFailure, StepError
-from ociruntime.base.files import exists, remove_file, replace_file
+from ociruntime.base.files import exists, publish_file, remove_file
 from ociruntime.base.json_text import dump
 from ociruntime.base.process import start_time
 from ociruntime.runtime.executor.protocol import CLONE_PROCESS, CODES, Expected, go, receive
@@ -320,7 +320,7 @@ class Creation:
 
     def _write_pid_file(self, path: str) -> None:
         try:
-            replace_file(path, str(self.pid).encode(), 0o644)
+            publish_file(path, str(self.pid).encode())
         except OSError as error:
             raise HostError(f"write the pid file {path}", error) from None
         self._rollback.push(lambda: remove_file(path))

@@ -191,10 +191,10 @@ def _tell(options: ExecOptions, executor: Executor, pidfd_receiver: socket | Non
 
             send_pidfd(pidfd_receiver, executor.pidfd, EXEC)
         if options.pid_file:
-            from ociruntime.base.files import replace_file
+            from ociruntime.base.files import publish_file
 
             try:
-                replace_file(options.pid_file, str(executor.pid).encode(), 0o644)
+                publish_file(options.pid_file, str(executor.pid).encode())
             except OSError as error:
                 raise HostError(f"write the pid file {options.pid_file}", error) from None
     except BaseException:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
 import pytest
 
-from ociruntime.base.files import replace_file, write_new
+from ociruntime.base.files import publish_file, replace_file, write_new
 
 
 def interrupted(*_: object, **__: object) -> int:
@@ -25,3 +26,40 @@ def test_an_interrupted_replacement_leaves_the_old_file_alone(
         replace_file(str(path), b"new", lasting=True)
     assert os.listdir(tmp_path) == ["file"]
     assert path.read_bytes() == b"old"
+
+
+def test_published(tmp_path: Path) -> None:
+    """A symbolic link of that name is replaced, not followed."""
+    (tmp_path / "target").write_bytes(b"old")
+    (tmp_path / "file").symlink_to("target")
+    for content in (b"first", b"second"):
+        publish_file(str(tmp_path / "file"), content, 0o640)
+        assert (tmp_path / "file").read_bytes() == content
+    assert (tmp_path / "file").stat().st_mode & 0o777 == 0o640
+    assert (tmp_path / "target").read_bytes() == b"old"
+    assert sorted(os.listdir(tmp_path)) == ["file", "target"]
+
+
+@pytest.mark.parametrize("call", ["write", "link"])
+def test_an_interrupted_publication_leaves_nothing(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"posix.{call}", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        publish_file(str(tmp_path / "file"), b"new")
+    assert os.listdir(tmp_path) == []
+
+
+def test_published_where_files_have_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some file systems know no O_TMPFILE."""
+    real = os.open
+
+    def named(path: str, flags: int, *rest: int, dir_fd: int | None = None) -> int:
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, "no")
+        return real(path, flags, *rest, dir_fd=dir_fd)
+
+    monkeypatch.setattr("posix.open", named)
+    publish_file(str(tmp_path / "file"), b"new")
+    assert (tmp_path / "file").read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["file"]

@@ -97,6 +97,19 @@ def test_help_of_a_command_fits(program: Program, command: Command) -> None:
     assert not hidden & words
 
 
+@EVERY_COMMAND
+def test_groups_of_options(program: Program, command: Command) -> None:
+    """Each option of a group exists, is in one group only, and is shown below its title."""
+    names = [name for _, group in command.option_groups for name in group]
+    assert len(names) == len(set(names))
+    assert set(names) <= {one.name for one in command.options if one.help}
+    text = help_of(program, command)
+    for title, group in command.option_groups:
+        part = text.partition(f"\n{title}:\n")[2].partition("\n\n")[0]
+        shown = [word for line in part.splitlines() for word in line.split() if word[:2] == "--"]
+        assert set(shown) == {f"--{name}" for name in group}
+
+
 @pytest.mark.parametrize("command", RUNTIME.commands, ids=lambda command: command.name)
 def test_help_of_the_runtime_fits_a_screen(command: Command) -> None:
     lines = runtime_help.help_of(command).splitlines()
@@ -149,7 +162,8 @@ def test_every_option_is_read(program: Program) -> None:
     unread = {name for name in options if f'"{name}"' not in sources}
     unread -= {one.name.replace("_", "-") for kind in REQUESTS for one in fields(kind)}
     # `prepare` prints nothing but the UUID anyway; `Program` and the main modules ask for help.
-    assert unread <= {"quiet", "help"}
+    # `run --init` has nothing to do.
+    assert unread <= {"quiet", "help", "init"}
 
 
 def test_the_socket_is_not_in_the_state_root() -> None:

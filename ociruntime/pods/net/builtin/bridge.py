@@ -1,6 +1,9 @@
 """The plugin ``bridge``: a bridge on the host, and a veth pair to each pod.
 
 A bridge that this plugin has created is removed with its last port.
+
+Besides the settings of CNI's plugin it has ``isolated`` (pods of other networks reach only
+forwarded ports) and, for such networks, ``internal`` (its pods reach no other network).
 """
 
 from __future__ import annotations
@@ -40,6 +43,8 @@ KNOWN = {
     "hairpinMode",
     "ipam",
     "dns",
+    "isolated",
+    "internal",
 }
 DEFAULT_NAME = "cni0"
 ALIAS = "made by ociruntime"
@@ -73,8 +78,7 @@ def add(call: PluginCall) -> dict[str, Any]:
     finally:
         os.close(lock)
     fault("network.after-links")
-    if call.configuration.get("ipMasq"):
-        pair.want(call, [one.network for one in addresses.assigned])
+    pair.want(call, [one.network for one in addresses.assigned], name)
     return pair.result(call, links, addresses)
 
 
@@ -179,7 +183,7 @@ def check(call: PluginCall) -> None:
 def _name(call: PluginCall) -> str:
     name = call.configuration.get("bridge", DEFAULT_NAME)
     good = isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isascii()
-    if not good or "/" in name or not name.isprintable() or " " in name or name in (".", ".."):
+    if not good or not name.isprintable() or set(name) & set('/ "') or name in (".", ".."):
         raise NetworkError(f'network "{call.network}": "bridge" must be a name of an interface')
     return str(name)
 

@@ -36,7 +36,7 @@ def refuse_unknown(call: PluginCall, known: set[str]) -> None:
     mtu = call.configuration.get("mtu", 0)
     if isinstance(mtu, bool) or not isinstance(mtu, int) or not 0 <= mtu < 1 << 16:
         raise NetworkError(f'network "{call.network}": "mtu" must be a number of bytes')
-    for name in ("ipMasq", "isGateway", "isDefaultGateway", "hairpinMode"):
+    for name in ("ipMasq", "isGateway", "isDefaultGateway", "hairpinMode", "isolated", "internal"):
         if not isinstance(call.configuration.get(name, False), bool):
             raise NetworkError(f'network "{call.network}": "{name}" must be true or false')
 
@@ -159,18 +159,28 @@ PURPOSE = "nat"
 AF_INET = 2
 
 
-def want(call: PluginCall, networks: list[Network]) -> None:
-    """Add the masquerading rules to those of the call."""
-    for network in networks:
-        family = 4 if network.family == AF_INET else 6
-        name = tag(call.container, call.interface, PURPOSE)
-        address = str(network.address)
-        call.rules.append(Rules(name, family, address, str(network.subnet)))
+def want(call: PluginCall, networks: list[Network], bridge: str = "") -> None:
+    """Add the rules that masquerade and isolate the pod to those of the call."""
+    settings = call.configuration
+    for network in networks if _wants(call) else ():
+        rules = Rules(
+            tag(call.container, call.interface, PURPOSE),
+            4 if network.family == AF_INET else 6,
+            str(network.address),
+            str(network.subnet) if settings.get("ipMasq") else "",
+            bridge=bridge if settings.get("isolated") else "",
+            internal=bool(settings.get("internal")),
+        )
+        call.rules.append(rules)
+
+
+def _wants(call: PluginCall) -> bool:
+    return bool(call.configuration.get("ipMasq") or call.configuration.get("isolated"))
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
     """Return the (tag, family) of all rules that ``want`` can add."""
-    if not call.configuration.get("ipMasq"):
+    if not _wants(call):
         return []
     name = tag(call.container, call.interface, PURPOSE)
     return [(name, family) for family in firewall.families(call.previous)]

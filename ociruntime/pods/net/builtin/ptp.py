@@ -50,8 +50,7 @@ def add(call: PluginCall) -> dict[str, Any]:
     fault("network.after-links")
     for one in addresses.assigned:
         set_sysctl(FORWARDING[4 if one.network.family == 2 else 6], "1")
-    if call.configuration.get("ipMasq"):
-        pair.want(call, [one.network for one in addresses.assigned])
+    pair.want(call, [one.network for one in addresses.assigned])
     return pair.result(call, ends, addresses)
 
 

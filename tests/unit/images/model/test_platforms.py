@@ -8,7 +8,15 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import ImageError
-from ociruntime.images.model.platforms import choose, host, read_index, runs
+from ociruntime.images.model.platforms import (
+    choose,
+    fits,
+    host,
+    parse_platform,
+    read_index,
+    runs,
+    wanted,
+)
 from tests.support import images
 
 V2 = {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"}
@@ -94,3 +102,41 @@ def test_documents_that_are_no_index(document: object, message: str) -> None:
 
 def test_a_manifest_is_no_index() -> None:
     assert read_index(images.build([]).manifest, "", "it") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "platform"),
+    [
+        ("linux/amd64", ("amd64", "")),
+        ("arm64", ("arm64", "")),
+        ("linux/arm/v6", ("arm", "v6")),
+        ("Linux/aarch64", ("arm64", "")),
+        ("linux/armhf", ("arm", "v7")),
+    ],
+)
+def test_platforms_as_users_write_them(text: str, platform: tuple[str, str]) -> None:
+    assert parse_platform(text) == platform
+
+
+@pytest.mark.parametrize(
+    "text", ["", "linux/", "windows/amd64", "linux/a/b/c", "a b", "/", "--x", "linux/../x"]
+)
+def test_what_is_no_platform(text: str) -> None:
+    with pytest.raises(ImageError, match="platform"):
+        parse_platform(text)
+
+
+def test_platforms_that_users_want() -> None:
+    assert wanted("") == host()
+    assert wanted("linux/arm64") == [("arm64", "v8"), ("arm64", "")]
+    assert wanted("linux/arm/v7") == [("arm", "v7"), ("arm", "")]
+    assert wanted("linux/arm/v6") == [("arm", "v6")]
+    assert wanted("linux/mine") == [("mine", "")]
+    assert ("amd64", "") in wanted("linux/amd64") or host()[0][0] != "amd64"
+    config = {"os": "linux", "architecture": "arm64", "variant": "v8"}
+    assert fits(config, "")
+    assert fits(config, "linux/arm64")
+    assert fits(config, "linux/arm64/v8")
+    assert not fits(config, "linux/amd64")
+    assert not fits({"os": "windows", "architecture": "arm64"}, "linux/arm64")
+    assert not fits({}, "linux/arm64")

@@ -40,7 +40,14 @@ DETAILS = {
     "hostname": "web1",
     "log_path": "/pods/logs/app.log",
     "mounts": [
-        {"type": "bind", "name": "", "source": "/srv", "target": "/pages", "read_only": True},
+        {
+            "type": "bind",
+            "name": "",
+            "source": "/srv",
+            "target": "/pages",
+            "read_only": True,
+            "propagation": "rslave",
+        },
         {"type": "volume", "name": "d", "source": "/v/d", "target": "/d", "read_only": False},
     ],
     "networks": {
@@ -66,6 +73,7 @@ SPEC = {
         {"source": "/srv", "target": "/pages", "read_only": True},
         {"name": "d", "target": "/d"},
     ],
+    "volumes_from": [{"container": "db"}, {"container": "web", "read_only": True}],
     "labels": {"tier": "front"},
     "ports": [PORT],
 }
@@ -108,6 +116,8 @@ FIELDS: dict[str, str] = {
         "on-failure:3"
     ),
     "{{.HostConfig.Binds}} {{.HostConfig.NetworkMode}}": "[/srv:/pages:ro d:/d] default",
+    "{{.HostConfig.VolumesFrom}}": "[db web:ro]",
+    "{{range .Mounts}}{{.Destination}} {{.Propagation}};{{end}}": "/pages rslave;/d ;",
     "{{json .HostConfig.PortBindings}}": '{"80/tcp":[{"HostIp":"","HostPort":"8080"}]}',
     "{{.NetworkSettings.IPAddress}} {{.NetworkSettings.Gateway}}": "172.16.28.2 172.16.28.1",
     "{{range $name, $n := .NetworkSettings.Networks}}{{$name}} {{$n.IPAddress}}{{end}}": (
@@ -192,7 +202,7 @@ def test_an_image() -> None:
 
 @pytest.mark.parametrize("wrong", ["x", ["x"], [{}], 7, True, None, {"x": {"y": []}}])
 def test_an_image_with_settings_of_the_wrong_type(wrong: object) -> None:
-    """Whoever made the image has chosen them."""
+    """The maker of the image has chosen them."""
     names = ("Env", "Cmd", "Entrypoint", "Labels", "ExposedPorts", "Volumes", "User", "WorkingDir")
     for config in (wrong, dict.fromkeys(names, wrong)):
         hostile = IMAGE | {"config": config}
@@ -205,3 +215,29 @@ def test_a_volume() -> None:
     answer = {"name": "d", "mountpoint": "/v/d", "containers": ["web"]}
     text = "{{.Name}} {{.Driver}} {{.Mountpoint}} {{.Containers}} {{.Labels}}"
     assert formatted([docker_shapes.volume(answer)], text) == "d local /v/d [web] \n"
+
+
+def test_a_network() -> None:
+    answer = {
+        "name": "back",
+        "driver": "bridge",
+        "created_at": "2026-11-24T00:00:00Z",
+        "internal": False,
+        "labels": {"a": "1"},
+        "subnets": [
+            {"subnet": "10.89.0.0/24", "gateway": "10.89.0.1"},
+            {"subnet": "fd00:1::/64", "gateway": "fd00:1::1"},
+        ],
+        "containers": ["db", "web"],
+        "addresses": {"web": "10.89.0.2"},
+    }
+    shape = docker_shapes.network(answer)
+    text = (
+        '{{.Name}} {{.EnableIPv6}} {{(index .IPAM.Config 0).Gateway}} {{index .Labels "a"}}'
+        "{{range .Containers}} {{.Name}}={{.IPv4Address}}{{.IPv6Address}}{{end}}"
+    )
+    assert formatted([shape], text) == "back true 10.89.0.1 1 web=10.89.0.2/24\n"
+    none = answer | {"subnets": [], "created_at": None, "addresses": {}, "labels": {}}
+    assert (
+        formatted([docker_shapes.network(none)], "{{len .Containers}}{{.EnableIPv4}}") == "0false\n"
+    )

@@ -12,6 +12,7 @@ from ociruntime.base.errors import HostError, UsageError
 from ociruntime.commandline.parser import Arguments, parse
 from ociruntime.images.model.reference import parse as image_reference
 from ociruntime.manager.client.new_container import (
+    REFUSED_OPTIONS,
     SPEC_OPTIONS,
     absolute_image,
     environment,
@@ -159,14 +160,62 @@ def test_the_environment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "mount"),
+    [
+        (("-v", "/data"), {"target": "/data"}),
+        (("-v", "a:/b:nocopy,ro"), {"name": "a", "no_copy": True, "read_only": True}),
+        (("-v", "a:/b:Z"), {"name": "a"}),
+        (("-v", "/a:/b:rslave"), {"source": "/a", "propagation": "rslave"}),
+        (("--mount", "target=/b"), {}),
+        (("--mount", "type=volume,dst=/b,volume-nocopy"), {"no_copy": True}),
+        (("--mount", "src=a,destination=/b,volume-nocopy=false,ro=0"), {"name": "a"}),
+        (
+            ("--mount", "src=/a,dst=/b,bind-propagation=slave"),
+            {"source": "/a", "propagation": "slave"},
+        ),
+        (("--mount", '"src=/a,1",dst=/b,readonly=1'), {"source": "/a,1", "read_only": True}),
+    ],
+)
+def test_mounts(words: tuple[str, str], mount: dict[str, object]) -> None:
+    (found,) = asked(*words, "x")["volumes"]
+    assert found == {"target": "/b", "read_only": False, **mount}
+
+
+def test_volumes_of_others() -> None:
+    assert asked("--volumes-from", "web", "--volumes-from=db:ro", "x")["volumes_from"] == [
+        {"container": "web", "read_only": False},
+        {"container": "db", "read_only": True},
+    ]
+
+
+@pytest.mark.parametrize(
     ("words", "told"),
     [
         (("-e", "=1"), '"=1" has no name'),
-        (("-v", "/srv"), '--volume: invalid volume "/srv"'),
+        (("-v", "srv"), 'volume target "srv": must be an absolute path'),
+        (("-v", ""), '--volume: invalid volume ""'),
+        (("-v", ":/a"), '--volume: invalid volume ":/a"'),
+        (("-v", "a:"), '--volume: invalid volume "a:"'),
+        (("-v", "/data:ro"), 'volume target "ro": must be an absolute path'),
+        (("-v", "a:/b:ro,rw"), '--volume: invalid volume "a:/b:ro,rw"'),
+        (("-v", "/a:/b:rslave,private"), "--volume: invalid volume"),
+        (("-v", "/a:/b:nocopy"), "nocopy does not apply to a directory of the host"),
+        (("-v", "/a:/b:rshared"), "cannot propagate to the host"),
+        (("--mount", "src=/a,dst=/b,bind-propagation=shared"), "cannot propagate to the host"),
+        (("-v", "a:/b:rslave"), "propagation applies only to a directory of the host"),
         (("-v", "/a:/b:x"), '--volume: invalid volume "/a:/b:x"'),
         (("-v", "/a:b"), 'volume target "b": must be an absolute path'),
         (("--mount", "source=/a"), "source or target is missing"),
         (("--mount", "from=/a"), '--mount: unknown key "from"'),
+        (("--mount", "type=npipe,target=/b"), '--mount: unknown type "npipe"'),
+        (("--mount", "type=bind,target=/b"), "source or target is missing"),
+        (("--mount", "type=volume,source=a"), "source or target is missing"),
+        (("--mount", "type=bind,src=/a,dst=/b,volume-nocopy"), 'not apply to type "bind"'),
+        (("--mount", "src=a,dst=/b,bind-propagation=slave"), 'not apply to type "volume"'),
+        (("--mount", "src=/a,dst=/b,ro=maybe"), 'readonly: must be true or false, not "maybe"'),
+        (("--mount", 'src="/a'), "--mount"),
+        (("--volumes-from", ":ro"), '--volumes-from: invalid value ":ro"'),
+        (("--volumes-from", "web:nocopy"), '--volumes-from: invalid value "web:nocopy"'),
         (("--mount", "type=volume,source=/a,target=/b"), 'type "volume" for source "/a"'),
         (("-p", "80:x"), '--publish: invalid port "80:x"'),
         (("-p", "0:80"), "--publish"),
@@ -238,7 +287,54 @@ def test_further_limits() -> None:
         "cpuset_cpus": "0-1",
         "cpuset_mems": "0",
     }
-    assert asked("--memory-swap=0", "--cpu-quota=0", "busybox") == {"image": "busybox"}
+    assert asked("--memory-swap=0", "--cpu-quota=-1", "busybox") == {"image": "busybox"}
+
+
+def test_namespaces() -> None:
+    words = ("--pid=host", "--uts", "host", "--domainname=example.org", "--platform=linux/amd64")
+    defaults = ("--cgroupns=private", "--userns=host", "--log-driver=json-file")
+    assert asked(*words, *defaults, "busybox") == {
+        "image": "busybox",
+        "pid": "host",
+        "uts": "host",
+        "domainname": "example.org",
+        "platform": "linux/amd64",
+    }
+
+
+@pytest.mark.parametrize(
+    ("word", "reason"),
+    [
+        ("--pid=container:web", "a container's processes end with its own pod"),
+        ("--pid=no", "possible: private, host"),
+        ("--uts=container:web", "possible: private, host"),
+        ("--cgroupns=host", "a container sees its own cgroups only"),
+        ("--userns=keep-id", "possible: host"),
+        ("--log-driver=none", "the output is always logged"),
+        ("--log-driver=fluentd", "possible: json-file"),
+    ],
+)
+def test_reasons(word: str, reason: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        asked(word, "busybox")
+    assert str(refused.value).startswith(f"{word} is not supported ({reason}")
+
+
+def test_every_refused_option_has_a_reason() -> None:
+    for option in REFUSED_OPTIONS:
+        with pytest.raises(UsageError) as refused:
+            parse([f"--{option.name}=x", "busybox"], (REFUSED_OPTIONS,), Arguments())
+        assert str(refused.value) == f"--{option.name} is not supported ({option.value})"
+        assert len(option.value.split()) > 3
+
+
+def test_devices() -> None:
+    device = {"source": "/dev/a", "target": "/dev/b", "access": "rw"}
+    assert asked("--privileged", "--init", "--device=/dev/a:/dev/b:rw", "busybox") == {
+        "image": "busybox",
+        "devices": [device],
+        "privileged": True,
+    }
 
 
 def test_kernel_settings() -> None:
@@ -290,6 +386,7 @@ def test_forms_of_ports() -> None:
         *(("--ulimit", text) for text in ("nofile", "nofile=", "nofile=a", "=1", "nofile=1:2:3")),
         *(("--sysctl", text) for text in ("a", "=1")),
         ("--tmpfs=run",),
+        *(("--device", text) for text in ("sda", "/a:b", "/a:/b:x", "/a:/b:", "/a:/b:r:w", "/a:")),
         ("--mount=type=tmpfs,source=/a,target=/b",),
         ("--mount=type=tmpfs,tmpfs-size=1m",),
     ],

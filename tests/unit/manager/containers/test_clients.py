@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from ociruntime.manager.containers import clients
 from ociruntime.manager.containers.clients import Clients
 
 
@@ -28,19 +27,11 @@ def test_a_condition_wakes_those_that_wait_for_it() -> None:
     asyncio.run(asyncio.wait_for(wait(), 10))
 
 
-def test_draining_waits_for_the_last_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def drain() -> None:
-        all_clients = Clients()
-        await all_clients.drain()
+def test_attached_clients_are_counted() -> None:
+    all_clients = Clients()
+    counted = [all_clients.any_attached]
+    with all_clients.attached():
         with all_clients.attached():
-            with all_clients.attached():
-                draining = asyncio.ensure_future(all_clients.drain())
-                await asyncio.sleep(0)
-            await asyncio.sleep(0)
-            assert not draining.done()
-        await draining
-        monkeypatch.setattr(clients, "DRAIN_TIMEOUT", 0.01)
-        with all_clients.attached():
-            await all_clients.drain()
-
-    asyncio.run(asyncio.wait_for(drain(), 10))
+            pass
+        counted.append(all_clients.any_attached)
+    assert [*counted, all_clients.any_attached] == [False, True, False]

@@ -9,9 +9,10 @@ from typing import Any, cast
 import pytest
 
 from ociruntime.base.errors import HostError
-from ociruntime.manager.containers.container import Container, next_delay
+from ociruntime.manager.containers.container import Container
 from ociruntime.manager.containers.pod_status import LastRun, PodStatus
 from ociruntime.manager.containers.records import Record
+from ociruntime.manager.containers.restarts import next_delay
 
 
 class ExitedPod:
@@ -20,7 +21,7 @@ class ExitedPod:
     def status(self) -> PodStatus:
         last = LastRun(started_at="2026-01-01T00:00:00Z", finished_at="2026-01-01T00:00:01Z")
         last.exit_code = 3
-        return PodStatus("running", "exited", last)
+        return PodStatus("exited", "exited", last)
 
 
 class FakeEngine:

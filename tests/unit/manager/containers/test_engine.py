@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from ociruntime.base.errors import ManagerError
-from ociruntime.manager.containers.engine import Engine
+from ociruntime.manager.containers.engine import Engine, ImageFacts
 from ociruntime.manager.containers.settings import Settings
 
 
@@ -31,7 +32,7 @@ class Programs:
         self.calls.append((queue, policy.partition("=")[2]))
         if policy == "--pull-policy=never" and image not in self.stored:
             raise ManagerError(f"image {image} is not in the store")
-        return f"id of {image}\n"
+        return json.dumps({"id": f"id of {image}", "volumes": ["/data"]}) + "\n"
 
 
 @pytest.mark.parametrize(
@@ -52,7 +53,7 @@ def test_only_images_that_are_not_stored_are_queued_behind_downloads(
     programs = Programs("stored")
     engine.programs = cast("Any", programs)
     image = spec.get("image") or "dir:/r"
-    assert asyncio.run(engine.fetch_image(spec)) == f"id of {image}"
+    assert asyncio.run(engine.fetch_image(spec)) == ImageFacts(f"id of {image}", ["/data"])
     assert programs.calls == calls
 
 

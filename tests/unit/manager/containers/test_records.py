@@ -84,15 +84,17 @@ EXITED = LastRun(started_at="then", finished_at="later", exit_code=0)
     ("pod_status", "ever_started", "status", "error"),
     [
         (PodStatus("running", "prepared"), False, "created", ""),
-        # In the pod that replaced its first.
+        (PodStatus("prepared", ""), False, "created", ""),
+        # Its pod is being run, or a client waits for its start.
+        (PodStatus("running", ""), False, "created", ""),
         (PodStatus("running", "prepared"), True, "stopped", ""),
         (PodStatus("running", "prepared", RUN), True, "restarting", ""),
         (PodStatus("running", "running", RUN), True, "running", ""),
         (PodStatus("running", "stopping", RUN), True, "running", ""),
         (PodStatus("running", "running", RUN, paused=True), True, "paused", ""),
-        (PodStatus("running", "exited", EXITED), True, "stopped", ""),
+        (PodStatus("running", "exited", EXITED), True, "running", ""),
         (PodStatus("running", "deleting", EXITED), True, "removing", ""),
-        (PodStatus("running", ""), True, "unknown", ""),
+        (PodStatus("running", "odd"), True, "unknown", ""),
         (PodStatus("exited", "running", RUN), True, "stopped", "exit status unknown"),
         (PodStatus("exited", "exited", EXITED), True, "stopped", ""),
         (PodStatus("exited", "prepared"), False, "created", ""),
@@ -113,7 +115,7 @@ def test_status(pod_status: PodStatus, ever_started: bool, status: str, error: s
     [
         (PodStatus("running", "running", RUN), "then", ""),
         (PodStatus("running", "prepared", RUN), "then", ""),
-        (PodStatus("running", "exited", EXITED), "then", "later"),
+        (PodStatus("running", "exited", EXITED), "then", ""),
         (PodStatus("exited", "exited", EXITED), "then", "later"),
         (PodStatus("exited", "running", RUN), "then", "unseen then"),
         (PodStatus("exited", "prepared"), None, ""),
@@ -143,7 +145,7 @@ def test_a_store(tmp_path: Path) -> None:
     store.open()
     with pytest.raises(ManagerError, match="another ocid is using it"):
         RecordStore(str(tmp_path)).open()
-    store.begin(ID)
+    store.begin(ID, ["v"])
     assert store.has(ID, "creating")
     store.save(record())
     assert store.load(ID) == record()
@@ -151,9 +153,8 @@ def test_a_store(tmp_path: Path) -> None:
     store.forget(ID, "creating", "pod")
     assert store.ids() == [ID]
     assert [path.name for path in (tmp_path / "containers" / ID).iterdir()] == ["container.state"]
-    store.write_marker(ID, "replacing", {"pod": "uuid", "moving": True})
-    assert store.read_marker(ID, "replacing") == {"pod": "uuid", "moving": True}
-    assert store.read_marker(ID, "removing") == {}
+    store.write_marker(ID, "removing")
+    assert store.has(ID, "removing")
     store.remove(ID)
     store.remove(ID)
     assert store.ids() == []
@@ -167,7 +168,7 @@ def test_a_record_of_another_container(tmp_path: Path) -> None:
     store = RecordStore(str(tmp_path))
     store.open()
     other = "cd" * 32
-    store.begin(other)
+    store.begin(other, [])
     (tmp_path / "containers" / other / "container.state").write_bytes(to_text(record()))
     with pytest.raises(ManagerError, match=f"the record of another container, {ID}"):
         store.load(other)

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import BadRequest
-from ociruntime.manager.containers.spec import check_spec, fetch_args, global_args, pod_requests
-from ociruntime.pods.bundle.app_config import CAPABILITIES
-from ociruntime.pods.manifest.request import (
-    AppRequest,
-    SandboxRequest,
-    document_of,
-    from_document,
+from ociruntime.manager.containers.spec import (
+    check_spec,
+    fetch_args,
+    global_args,
+    pod_request,
+    stored_args,
 )
+from ociruntime.pods.bundle.app_config import CAPABILITIES
+from ociruntime.pods.manifest.request import document_of, sandbox_from_document
 
 WHOLE: dict[str, Any] = {
     "name": "web",
@@ -84,7 +85,20 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"working_dir": "tmp"}, 'working_dir: "tmp" is not an absolute path'),
     ({"volumes": [1]}, "volumes[0]: must be an object"),
     ({"volumes": [{"source": "/x"}]}, "volumes[0].target: required"),
-    ({"volumes": [{"target": "/x"}]}, "volumes[0]: either source or name is required"),
+    (
+        {"volumes": [{"source": "/", "name": "a", "target": "/x"}]},
+        "volumes[0]: source and name are mutually exclusive",
+    ),
+    ({"volumes": [{"target": "/x", "anonymous": True}]}, "volumes[0].anonymous: unknown member"),
+    ({"volumes": [{"source": "/", "target": "/x", "no_copy": True}]}, "volumes[0].no_copy: "),
+    ({"volumes": [{"name": "a", "target": "/x", "propagation": "slave"}]}, "only for directories"),
+    (
+        {"volumes": [{"source": "/", "target": "/x", "propagation": "rshared"}]},
+        "volumes[0].propagation: rshared: mounts made in a container cannot propagate",
+    ),
+    ({"volumes": [{"source": "/", "target": "/x", "propagation": "x"}]}, "unknown value"),
+    ({"volumes_from": ["web"]}, "volumes_from[0]: must be an object"),
+    ({"volumes_from": [{"read_only": True}]}, "volumes_from[0].container: required"),
     (
         {"volumes": [{"source": "/x", "target": "/y", "mode": "z"}]},
         "volumes[0].mode: unknown member",
@@ -133,10 +147,29 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"pull_policy": "new"}, 'pull_policy: unknown value "new"'),
     ({"stop_signal": "SIGNOTHING"}, "stop_signal: "),
     ({"insecure": ["x"]}, 'insecure[0]: unknown value "x"'),
+    ({"pid": "container:web"}, 'pid: unknown value "container:web"'),
+    ({"uts": "host", "hostname": "x"}, "hostname: cannot be set for a container that has the host"),
+    ({"uts": "host", "domainname": "x"}, "domainname: cannot be set for a container"),
+    ({"platform": "windows/amd64"}, 'platform: platform "windows/amd64": only images for linux'),
+    ({"platform": "--x"}, 'platform: invalid platform "--x"'),
+    ({"image": None, "rootfs": "/srv", "platform": "linux/amd64"}, "platform: only possible with"),
+    (
+        {"volumes": [{"name": "a", "target": "/x"}], "tmpfs": [{"target": "/./x"}]},
+        "tmpfs[0].target: /./x is a volume, too",
+    ),
     ({"memory_swap": -1}, "memory_swap: needs a memory limit"),
     ({"memory": 8192, "memory_swap": 4096}, "memory_swap: below the memory limit"),
     ({"cpus": 1, "cpu_quota": 5000}, "cpus: cannot be combined with cpu_quota"),
     ({"cpuset_cpus": "all"}, 'cpuset_cpus: invalid list "all"'),
+    (
+        {"devices": [{"source": "/dev/no-such", "target": "/x", "access": "r"}]},
+        "devices[0].source: device /dev/no-such: no such file or directory",
+    ),
+    (
+        {"devices": [{"source": "/etc/passwd", "target": "/x", "access": "r"}]},
+        "devices[0].source: device /etc/passwd: neither a device nor a directory of devices",
+    ),
+    ({"privileged": 1}, "privileged: must be true or false"),
     ({"ulimits": [{"name": "nofile"}]}, "ulimits[0].soft: required"),
     ({"tmpfs": [{"target": "/x", "options": ["rbind"]}]}, "tmpfs[0].options[0]: unknown option"),
     ({"sysctls": {"kernel.core_pattern": "|x"}}, 'sysctls: "kernel.core_pattern" belongs to no'),
@@ -176,17 +209,17 @@ IMAGE = {"image": "busybox"}
 def requests(**spec: Any) -> tuple[dict[str, Any], dict[str, Any]]:  # noqa: ANN401 - JSON
     """Return the documents for the pod and its app; ``ocipod`` accepts them."""
     given = check_spec(IMAGE | spec)
-    pod, app = pod_requests(given, ID, "sha256:1", lambda name: f"/volumes/{name}")
-    documents = document_of(pod), document_of(app)
-    assert document_of(from_document(SandboxRequest, documents[0])) == documents[0]
-    assert document_of(from_document(AppRequest, documents[1])) == documents[1]
-    return documents
+    document = document_of(pod_request(given, ID, "sha256:1", lambda name: f"/volumes/{name}"))
+    assert document_of(sandbox_from_document(document)) == document
+    (app,) = document.pop("apps")
+    return document, app
 
 
 def sandbox(**spec: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     found = requests(**spec)[0]
-    assert found.pop("detach")
+    assert found.pop("prepare")
     assert found.pop("keep")
+    assert found.pop("on_exit") == "halt"
     assert found.pop("annotation") == {"ocid/container": ID}
     return found
 
@@ -195,12 +228,19 @@ def add(**spec: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON
     found = requests(**spec)[1]
     assert (found.pop("image"), found.pop("name")) == ("sha256:1", "app")
     assert found["environment"].pop("HOSTNAME") == ID[:12]
+    assert found.pop("docker_environment")
     return found if found["environment"] else found | {"environment": {}}
 
 
 def test_the_least() -> None:
     assert sandbox() == {"net": ["default"], "hostname": ID[:12]}
     assert add() == {"environment": {}}
+
+
+def test_names_on_networks() -> None:
+    found = sandbox(network="a,b", name="web", network_aliases=["www", "web"])
+    assert found["net_name"] == ["web", "abababababab", "www"]
+    assert sandbox(network="a", name="not..a.host")["net_name"] == ["abababababab"]
 
 
 def test_of_the_pod() -> None:
@@ -211,6 +251,7 @@ def test_of_the_pod() -> None:
     found = sandbox(network="lan", hostname="web", dns=["9.9.9.9", "1.1.1.1"], ports=ports)
     assert found == {
         "net": ["lan"],
+        "net_name": ["abababababab"],
         "hostname": "web",
         "dns": ["9.9.9.9", "1.1.1.1"],
         "port": [
@@ -236,6 +277,8 @@ def test_of_the_app() -> None:
     volumes = [
         {"source": "/srv", "target": "/data, old", "read_only": True},
         {"name": "db", "target": "/db"},
+        {"name": "web", "target": "/web", "no_copy": True},
+        {"source": "/", "target": "/host", "propagation": "rslave"},
     ]
     found = add(
         env={"A": "1=2", "B": ""},
@@ -250,7 +293,12 @@ def test_of_the_app() -> None:
         stdin=True,
     )
     own: dict[str, Any] = {"name": "volume-0", "kind": "host", "source": "/srv"}
-    named = {"name": "volume-1", "kind": "host", "source": "/volumes/db", "target": "/db"}
+    mounted = [
+        own | {"target": "/data, old", "readOnly": True},
+        own | {"name": "volume-1", "source": "/volumes/db", "target": "/db"},
+        own | {"name": "volume-2", "source": "/volumes/web", "target": "/web"},
+        own | {"name": "volume-3", "source": "/", "target": "/host", "propagation": "rslave"},
+    ]
     assert found == {
         "environment": {"A": "1=2", "B": ""},
         "working_dir": "/srv",
@@ -262,10 +310,26 @@ def test_of_the_app() -> None:
         "group": "8",
         "stdin": "stream",
         "readonly_rootfs": True,
-        "mnt_volume": [own | {"target": "/data, old", "readOnly": True}, named],
+        "mnt_volume": mounted,
     }
+    # Only when the container is created.
+    spec = IMAGE | {"volumes": volumes}
+    pod = pod_request(spec, ID, "sha256:1", lambda name: f"/volumes/{name}", fill=True)
+    assert [one.get("fill") for one in pod.apps[0].mnt_volume] == [None, True, None, None]
     terminal = {"stdin": "tty", "stdout": "tty", "stderr": "tty"}
     assert add(tty=True, stdin=True) == {"environment": {}, **terminal}
+
+
+def test_namespaces_of_the_host() -> None:
+    assert sandbox(pid="host", domainname="example.org") == {
+        "net": ["default"],
+        "hostname": ID[:12],
+        "pid": "parent",
+        "domainname": "example.org",
+    }
+    pod, app = requests(uts="host")
+    assert (pod["uts"], "hostname" in pod) == ("parent", False)
+    assert app["environment"] == {"HOSTNAME": os.uname().nodename}
 
 
 def test_further_limits() -> None:
@@ -321,10 +385,25 @@ def test_capabilities() -> None:
     assert retained(cap_add=["ALL"], cap_drop=["KILL"]) > usual - {"CAP_KILL"}
 
 
+def test_capabilities_of_the_privileged() -> None:
+    assert add(privileged=True) == {"environment": {}, "privileged": True}
+    assert "CAP_SYS_ADMIN" in retained(privileged=True, cap_drop=["KILL"])
+    assert "CAP_KILL" not in retained(privileged=True, cap_drop=["KILL"])
+    assert retained(privileged=True, cap_drop=["ALL"], cap_add=["chown"]) == {"CAP_CHOWN"}
+
+
 def test_fetching() -> None:
-    assert fetch_args(IMAGE) == ["fetch", "--full", "--pull-policy=new", "busybox"]
+    assert fetch_args(IMAGE) == ["fetch", "--format=json", "--pull-policy=new", "busybox"]
     assert fetch_args(IMAGE | {"pull_policy": "always"})[2] == "--pull-policy=update"
-    assert fetch_args({"rootfs": "/r"}) == ["fetch", "--full", "--pull-policy=update", "dir:/r"]
+    assert fetch_args({"rootfs": "/r"}) == [
+        "fetch",
+        "--format=json",
+        "--pull-policy=update",
+        "dir:/r",
+    ]
+    chosen = fetch_args(IMAGE | {"platform": "linux/arm64"})
+    assert chosen == [*fetch_args(IMAGE)[:3], "--platform=linux/arm64", "busybox"]
+    assert stored_args(IMAGE | {"platform": "linux/arm64"})[3] == "--platform=linux/arm64"
     both = ["--insecure-options=image,tls"]
     assert global_args({"insecure": ["tls"]}, ("image",), ("http", "tls")) == both
     # Allowed by the daemon that made the container, and not by this one.

@@ -110,9 +110,25 @@ def test_limits() -> None:
     assert len(skipped(wanted, {"memory"})) == 3
 
 
+PRIVILEGED = {"name": "ociruntime/privileged", "value": True}
+
+
+def test_privileges() -> None:
+    where = facts()
+    where.capabilities = ("CAP_SYS_ADMIN", "CAP_KILL")
+    remove = {"name": "os/linux/capabilities-remove-set", "value": {"set": ["CAP_KILL"]}}
+    made = config(where, isolators=[PRIVILEGED, remove])
+    assert made["process"]["capabilities"]["bounding"] == ["CAP_SYS_ADMIN"]
+    filter = {"name": "os/linux/seccomp-remove-set", "value": {"set": ["mkdir"]}}
+    assert "seccomp" in config(where, isolators=[PRIVILEGED, filter])["linux"]
+    where.private_users = (131072, 65536)
+    with pytest.raises(PodError, match="a privileged app cannot have a user namespace"):
+        config(where, isolators=[PRIVILEGED])
+
+
 def test_volumes() -> None:
     where = facts()
-    where.volumes = {"a": "/host/a", "b": "/pod/volumes/b", "d": "/dev/loop7"}
+    where.volumes = {"a": "/host/a", "b": "/pod/volumes/b", "d": "/dev/loop7", "s": "/s"}
     where.devices = {"d": ("b", 7, 7)}
     where.binds = [("/pod/hosts", "/etc/hosts"), ("/pod/resolv.conf", "/etc/resolv.conf")]
     made = config(
@@ -121,12 +137,14 @@ def test_volumes() -> None:
             {"name": "a", "kind": "host", "readOnly": True, "recursive": False},
             {"name": "b", "kind": "empty"},
             {"name": "d", "kind": "host", "readOnly": True},
+            {"name": "s", "kind": "host", "propagation": "rslave"},
         ],
         mounts=[
             {"volume": "a", "path": "/srv/x/deep"},
             {"volume": "b", "path": "/srv"},
             {"volume": "b", "path": "/etc/hosts"},
             {"volume": "d", "path": "/dev/disk"},
+            {"volume": "s", "path": "/a/slave"},
         ],
     )
     found = [(one["destination"], one["source"], one["options"]) for one in made["mounts"][7:]]
@@ -135,6 +153,7 @@ def test_volumes() -> None:
         ("/srv", "/pod/volumes/b", ["rbind", "rprivate", "rw"]),
         ("/etc/hosts", "/pod/volumes/b", ["rbind", "rprivate", "rw"]),
         ("/dev/disk", "/dev/loop7", ["rbind", "rprivate", "ro"]),
+        ("/a/slave", "/s", ["rbind", "rslave", "rw"]),
         ("/srv/x/deep", "/host/a", ["bind", "private", "ro"]),
     ]
     assert made["linux"]["resources"]["devices"][1:] == [

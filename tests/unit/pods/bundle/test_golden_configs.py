@@ -38,6 +38,9 @@ CASES = {
         "image --memory=64M --memory-swap=128M --memory-reservation=32M --cpu-quota=20000 "
         "--cpu-period=50000 --cpuset-cpus=0-1 --cpuset-mems=0"
     ),
+    "devices": "image --device=/dev/a:/dev/b:r",
+    "devices-with-users": "image --device=/dev/a:/dev/b:r",
+    "privileged": "image --privileged",
     "kernel-settings": (
         "--sysctl=net.core.somaxconn=99 image --ulimit=nofile=64:128 --ulimit=core=-1 "
         "--tmpfs=/run:size=1m,mode=700,exec --tmpfs=/dev/shm"
@@ -84,6 +87,14 @@ def made(case: str) -> dict[str, Any]:
         facts.private_users, facts.uid = (131072, 65536), 1000
         facts.namespaces["user"] = "/proc/9/ns/user"
         del facts.namespaces["network"]
+    if case.startswith("devices"):
+        names = ("source", "path", "type", "major", "minor", "fileMode", "uid", "gid", "access")
+        device = ("/dev/a", "/dev/b", "c", 10, 7, 0o660, 0, 5, "r")
+        facts.host_devices = [dict(zip(names, device, strict=True))]
+    if case == "devices-with-users":
+        facts.private_users = (131072, 65536)
+    if case == "privileged":
+        facts.capabilities = ("CAP_KILL", "CAP_SYS_ADMIN")
     return app_config(manifest, "image", CONFIG, facts)
 
 

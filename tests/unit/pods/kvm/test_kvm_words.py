@@ -135,8 +135,15 @@ def test_refusals() -> None:
     for name in ("resource/pids", "os/linux/cpu-shares"):
         with pytest.raises(UsageError, match=f"{name}: not supported for a whole pod"):
             check_manifest({"apps": [], "volumes": [], "isolators": [{"name": name}]})
-    entry = {"name": "a", "app": {"streams": {"stdout": "tty"}}}
+    entry: dict[str, Any] = {"name": "a", "app": {"streams": {"stdout": "tty"}}}
     with pytest.raises(UsageError, match="has no terminal"):
+        check_manifest({"apps": [entry], "volumes": [], "isolators": []})
+    for name in ("ociruntime/ulimits", "ociruntime/privileged", "ociruntime/cpuset-cpus"):
+        entry = {"name": "a", "app": {"isolators": [{"name": name}]}}
+        with pytest.raises(UsageError, match=f'app "a": {name}: not supported by flavour kvm'):
+            check_manifest({"apps": [entry], "volumes": [], "isolators": []})
+    entry = {"name": "a", "app": {}, "devices": [{}]}
+    with pytest.raises(UsageError, match=r'"a": a virtual machine has no devices of the host'):
         check_manifest({"apps": [entry], "volumes": [], "isolators": []})
     volume = {"name": "v", "kind": "host", "source": "/etc/passwd"}
     with pytest.raises(UsageError, match="directories only"):

@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import UsageError
-from ociruntime.pods.manifest.environment import completed, parse_file, pod_variables
+from ociruntime.pods.manifest.environment import (
+    completed,
+    completed_as_docker,
+    parse_file,
+    pod_variables,
+)
 
 
 def test_a_file() -> None:
@@ -46,3 +51,12 @@ def test_what_is_always_there() -> None:
     assert (made["USER"], made["LOGNAME"], made["SHELL"]) == ("joe", "joe", "/bin/sh")
     assert (made["AC_APP_NAME"], made["container"]) == ("web", "ocipod")
     assert "/usr/bin" in made["PATH"]
+
+
+def test_what_docker_sets() -> None:
+    assert set(completed_as_docker({}, "")) == {"PATH", "HOME"}
+    assert completed_as_docker({"PATH": "/bin", "A": "1"}, "/srv") == {
+        "PATH": "/bin",
+        "HOME": "/srv",
+        "A": "1",
+    }

@@ -58,6 +58,13 @@ APPS: tuple[tuple[str, Any], ...] = (
         "--mnt-volume=name=v,kind=host,source=/s,target=/t",
         [{"name": "v", "kind": "host", "source": "/s", "target": "/t"}],
     ),
+    (
+        "--mnt-volume=name=v,kind=host,source=/s,target=/t,fill=true,propagation=slave",
+        [
+            {"name": "v", "kind": "host", "source": "/s", "target": "/t"}
+            | {"fill": True, "propagation": "slave"}
+        ],
+    ),
     ("--readonly-rootfs", True),
     ("--stop-signal=quit", "quit"),
     ("--ulimit=nofile=1024:-1", [{"name": "nofile", "soft": 1024, "hard": -1}]),
@@ -68,6 +75,10 @@ APPS: tuple[tuple[str, Any], ...] = (
     ("--cpu-period=10000", 10000),
     ("--cpuset-cpus=0-1,3", "0-1,3"),
     ("--cpuset-mems=0", "0"),
+    ("--device=/dev/null", [{"source": "/dev/null", "target": "/dev/null", "access": "rwm"}]),
+    ("--device=/dev/null:r", [{"source": "/dev/null", "target": "/dev/null", "access": "r"}]),
+    ("--device=/dev/a:/dev/b:rw", [{"source": "/dev/a", "target": "/dev/b", "access": "rw"}]),
+    ("--privileged", True),
     ("--ulimit=core=0", [{"name": "core", "soft": 0, "hard": 0}]),
     ("--tmpfs=/run:size=1m,exec", [{"target": "/run", "options": ["size=1m", "exec"]}]),
     ("--stdin=tty", "tty"),
@@ -84,6 +95,9 @@ PODS: tuple[tuple[str, Any], ...] = (
     ("--hostname=web.lan", "web.lan"),
     ("--hostname=my_host", "my_host"),
     ("--set-env=A=", {"A": ""}),
+    ("--pid=parent", "parent"),
+    ("--uts=parent", "parent"),
+    ("--domainname=example.org", "example.org"),
     ("--sysctl=net.core.somaxconn=99", {"net.core.somaxconn": "99"}),
 )
 
@@ -147,6 +161,16 @@ WRONG: tuple[tuple[str, Any, str], ...] = (
         [{"name": "v", "kind": "empty", "uid": -1, "target": "/t"}],
         "mnt_volume[0].uid: ",
     ),
+    (
+        "mnt_volume",
+        [{"name": "v", "kind": "empty", "target": "/t", "fill": True}],
+        "mnt_volume[0].fill: unknown member",
+    ),
+    (
+        "mnt_volume",
+        [{"name": "v", "kind": "host", "source": "/", "target": "/t", "propagation": "shared"}],
+        "mnt_volume[0].propagation: unknown value",
+    ),
     ("stop_signal", "SIGNOTHING", "stop_signal: "),
     ("ulimit", [{"name": "files", "soft": 1, "hard": 1}], 'ulimit[0].name: unknown value "files"'),
     ("ulimit", [{"name": "core", "soft": 1}], "ulimit[0].hard: required"),
@@ -161,6 +185,11 @@ WRONG: tuple[tuple[str, Any, str], ...] = (
     ("cpuset_cpus", "2-1", 'cpuset_cpus: invalid list "2-1"'),
     ("cpuset_cpus", "0\n", "cpuset_cpus: invalid list"),
     ("cpuset_mems", "0,,1", 'cpuset_mems: invalid list "0,,1"'),
+    ("device", [{"source": "/dev/a", "target": "/dev/a"}], "device[0].access: required"),
+    ("device", [{"source": "a", "target": "/a", "access": "r"}], 'device[0].source: "a" is not'),
+    ("device", [{"source": "/a", "target": "/", "access": "r"}], "device[0].target: must not be /"),
+    ("device", [{"source": "/a", "target": "/a", "access": "x"}], 'device[0]: invalid access "x"'),
+    ("privileged", "yes", "privileged: must be true or false"),
     ("tmpfs", [{"target": "run"}], 'tmpfs[0].target: "run" is not an absolute path'),
     ("tmpfs", [{"target": "/./"}], "tmpfs[0].target: must not be /"),
     ("tmpfs", [{"target": "/t", "options": ["bind"]}], "tmpfs[0].options[0]: unknown option"),
@@ -194,6 +223,8 @@ def test_wrong_members_of_an_app(member: str, value: object, message: str) -> No
         ("dns", ["x"], 'dns: invalid name server "x"'),
         ("hostname", "-x", 'hostname: invalid hostname "-x"'),
         ("detach", "yes", "detach: must be true or false"),
+        ("pid", "host", 'pid: unknown value "host"'),
+        ("domainname", "-x", 'domainname: invalid hostname "-x"'),
         ("sysctl", {"kernel.panic": "1"}, 'sysctl: "kernel.panic" belongs to no namespace'),
         ("sysctl", {"net.": "1"}, 'sysctl: "net." belongs to no namespace'),
         ("sysctl", {"net/core/somaxconn": "1"}, "sysctl: "),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 
 from ociruntime.base.errors import NetworkError
 from ociruntime.pods.net import networks
-from tests.support.netns import seen_source
+from tests.support.netns import NetworkNamespace, seen_source
 from tests.support.network_host import NetworkHost
 
 IPAM = {"type": "host-local", "subnet": "10.7.0.0/24"}
@@ -50,6 +52,77 @@ def test_ports(host: NetworkHost) -> None:
     host.assert_clean()
 
 
+def reaches(client: NetworkNamespace, server: NetworkNamespace, address: str, port: int) -> bool:
+    """Return whether a connection can be made; a packet that is dropped is not answered."""
+    with server.listen(port):
+        with client.entered():
+            one = socket.socket()
+        with one:
+            one.settimeout(1)
+            return one.connect_ex((address, port)) == 0
+
+
+@pytest.fixture(params=["nft", "iptables-restore"])
+def tool(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    program = str(request.param)
+    if not shutil.which(program):
+        pytest.skip(f"{program} is not installed")
+    found = program.removesuffix("-restore")
+    monkeypatch.setattr("ociruntime.pods.net.firewall.find_tool", lambda: found)
+    return found
+
+
+def isolated(host: NetworkHost, number: int, **more: bool) -> None:
+    ipam = {"type": "host-local", "subnet": f"10.7.{number}.0/24"}
+    settings = {"type": "bridge", "bridge": f"pods{number}", "isGateway": True, "ipam": ipam}
+    settings |= {"isolated": True, **more}
+    host.configure(f"{number}.conf", {"name": f"lan{number}", **settings})
+
+
+@pytest.mark.usefixtures("tool")
+def test_isolated(host: NetworkHost) -> None:
+    """Pods of one network do not reach those of another one, but their forwarded ports."""
+    for number in (0, 1):
+        isolated(host, number, isDefaultGateway=True, ipMasq=True, hairpinMode=True)
+    one, other, third, usual = (host.pod() for _ in range(4))
+    host.join(one, "lan0")
+    ports = [{"hostPort": 8080, "containerPort": 80, "protocol": "tcp", "hostIP": ""}]
+    host.join(other, "lan1", ports=ports)
+    host.join(third, "lan1")
+    host.join(usual, "default")
+    inside = other.namespace
+    assert not reaches(one.namespace, inside, "10.7.1.2", 80)
+    assert not reaches(usual.namespace, inside, "10.7.1.2", 80)
+    assert reaches(third.namespace, inside, "10.7.1.2", 80)
+    assert reaches(host.namespace, inside, "10.7.1.2", 80)
+    assert seen_source(one.namespace, inside, "10.7.0.1", 8080, 80)
+    assert seen_source(inside, inside, "10.7.1.1", 8080, 80)
+    assert seen_source(inside, usual.namespace, "172.16.28.2", 80) == "172.16.28.1"
+    for pod in (one, other, third, usual):
+        assert host.leave(pod) == []
+    host.assert_clean()
+
+
+@pytest.mark.usefixtures("tool")
+def test_internal(host: NetworkHost) -> None:
+    """Even a pod that adds a route has none to elsewhere."""
+    isolated(host, 0, internal=True)
+    one, other, usual = (host.pod() for _ in range(3))
+    host.join(one, "lan0")
+    host.join(other, "lan0")
+    host.join(usual, "default")
+    assert "default" not in one.run("ip", "route")
+    one.run("ip", "route", "add", "default", "via", "10.7.0.1")
+    usual.run("ip", "route", "add", "10.7.0.0/24", "via", "172.16.28.1", status=None)
+    assert not reaches(one.namespace, usual.namespace, "172.16.28.2", 80)
+    assert not reaches(usual.namespace, one.namespace, "10.7.0.2", 80)
+    assert reaches(other.namespace, one.namespace, "10.7.0.2", 80)
+    assert reaches(host.namespace, one.namespace, "10.7.0.2", 80)
+    for pod in (one, other, usual):
+        assert host.leave(pod) == []
+    host.assert_clean()
+
+
 def test_coming_and_going_at_once(host: NetworkHost) -> None:
     """A bridge that another pod is about to use is never removed."""
     configure(host)
@@ -78,10 +151,12 @@ def test_a_bridge_of_somebody_else_stays(host: NetworkHost) -> None:
     ("more", "text"),
     [
         ({"bridge": "out0"}, "out0 exists, but is not a bridge"),
+        ({"bridge": 'a"b'}, '"bridge" must be a name of an interface'),
         ({"bridge": "a/b"}, '"bridge" must be a name of an interface'),
         ({"bridge": "sixteen-letters-"}, '"bridge" must be a name of an interface'),
         ({"vlan": 5}, 'the built-in plugin bridge does not support "vlan".*install'),
         ({"mtu": "big"}, '"mtu" must be a number'),
+        ({"isolated": 1}, '"isolated" must be true or false'),
         ({"hairpinMode": "yes"}, '"hairpinMode" must be true or false'),
         ({"ipam": {}}, '"ipam" requires a plugin'),
         ({"ipam": {"type": "dhcp"}}, '"dhcp" is not installed'),

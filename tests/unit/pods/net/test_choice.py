@@ -61,6 +61,14 @@ def test_chosen(words: str, names: list[str]) -> None:
     assert [one.name for one, _ in select(parse([words]), KNOWN)] == names
 
 
+def test_a_network_with_names_needs_no_other() -> None:
+    """``default-restricted`` would connect its pods with those of other networks."""
+    named = Configuration("lan", "1.0.0", ({"type": "bridge"},), "lan.conf", {"names": True})
+    assert [one.name for one, _ in select(parse(["lan"]), [named, *KNOWN])] == ["lan"]
+    both = [one.name for one, _ in select(parse(["lan,a"]), [named, *KNOWN])]
+    assert both == ["lan", "a"]
+
+
 def test_arguments_with_all() -> None:
     assert [said for _, said in select(parse(["all,b:K=V"]), KNOWN)] == ["", "K=V", ""]
 

@@ -24,8 +24,9 @@ def names(*directories: Path) -> list[str]:
 
 
 def test_places() -> None:
-    assert net_directories("", "/etc/x", "/usr/lib/x") == ["/etc/x/net.d", "/usr/lib/x/net.d"]
-    assert net_directories("/u", "/l", "/s") == ["/u/net.d", "/l/net.d", "/s/net.d"]
+    assert net_directories("", "/etc/x", "/usr/lib/x", "") == ["/etc/x/net.d", "/usr/lib/x/net.d"]
+    found = ["/u/net.d", "/l/net.d", "/s/net.d", "/d/net.d"]
+    assert net_directories("/u", "/l", "/s", "/d") == found
 
 
 def test_order_of_files(tmp_path: Path) -> None:
@@ -81,6 +82,13 @@ def test_stronger_directories(tmp_path: Path) -> None:
         ({"name": "a", "type": "ptp", "cniVersion": "0.1.0"}, "must be one of 0.3.1, 0.4.0"),
         ({"name": "a", "plugins": []}, '"plugins" must be a list'),
         ({"name": "a", "plugins": [PTP, {}]}, r"plugins\[1\]: \"type\""),
+        ({"name": "a", "type": "ptp", "ociruntime": 5}, '"ociruntime" must be a JSON object'),
+        ({"name": "a", "type": "ptp", "ociruntime": {"names": 1}}, '"ociruntime.names" must be'),
+        ({"name": "a", "type": "ptp", "ociruntime": {"labels": 1}}, '"ociruntime.labels" must be'),
+        (
+            {"name": "a", "type": "macvlan", "ociruntime": {"builtin": True}},
+            'plugin "macvlan" is not built in',
+        ),
         ('{"name": "a", "type": "ptp", "x": ' + "[" * 5000, "x.conf: "),
     ],
 )

@@ -133,6 +133,14 @@ def test_debug_shows_the_traceback_outside_the_log(
     assert "Traceback" not in log.read_text()
 
 
+def test_no_memory(fake: Callable[..., None], capfd: pytest.CaptureFixture[str]) -> None:
+    fake("start", start=refuse(MemoryError()))
+    assert main(["start", "x"]) == 1
+    err = capfd.readouterr().err
+    assert "out of memory" in err
+    assert "internal" not in err
+
+
 def test_interruption(fake: Callable[..., None], capfd: pytest.CaptureFixture[str]) -> None:
     fake("start", start=refuse(KeyboardInterrupt()))
     assert main(["start", "x"]) == 130

@@ -1,0 +1,200 @@
+"""Mounts of a new container: ``--volume``, ``--mount`` and ``--volumes-from``."""
+
+from __future__ import annotations
+
+import os
+
+from ociruntime.base.errors import UsageError
+from ociruntime.commandline.options import Option
+from ociruntime.manager.client.isolation_options import is_tmpfs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ociruntime.commandline.parser import Arguments
+
+    Mount = dict[str, Any]
+
+MOUNT_OPTIONS = (
+    Option(
+        "volume",
+        "bind mount a directory, or mount a volume",
+        "[SOURCE:]TARGET[:MODE]",
+        kind="list",
+        short="v",
+        details=(
+            "SOURCE is a directory of the host if it contains a slash, else the name of a "
+            "volume, which is created if it does not exist, and outlives the container. Without "
+            "SOURCE, the volume is anonymous. An empty volume gets the image's files. MODE is a "
+            "list of ro, rw, nocopy (leave an empty volume empty), and for a directory of the "
+            "host private, rprivate, slave or rslave (mounts made later on the host appear)."
+        ),
+    ),
+    Option(
+        "mount",
+        "mount with keys: type, source, target, readonly ...",
+        "KEY=VALUE,...",
+        kind="list",
+        details=(
+            "Keys: type (bind, volume or tmpfs), source or src, target, dst or destination, "
+            "readonly or ro, volume-nocopy, bind-propagation, tmpfs-size, tmpfs-mode. A value "
+            "with a comma is quoted: "
+            "'\"source=/a,b\",target=/c'."
+        ),
+    ),
+    Option(
+        "volumes-from",
+        "mount the volumes of another container",
+        "CONTAINER[:ro]",
+        kind="list",
+    ),
+)
+
+# Mode of --volume -> members of the mount.  z and Z relabel for SELinux, which would refuse nothing
+# here.
+_MODES: dict[str, Mount] = {
+    "ro": {"read_only": True},
+    "rw": {},
+    "z": {},
+    "Z": {},
+    "nocopy": {"no_copy": True},
+}
+_PROPAGATIONS = ("private", "rprivate", "slave", "rslave", "shared", "rshared")
+_MODES |= {word: {"propagation": word} for word in _PROPAGATIONS}
+_EXCLUSIVE = ({"ro", "rw"}, set(_PROPAGATIONS))
+
+_SYNONYMS = {
+    "src": "source",
+    "dst": "target",
+    "destination": "target",
+    "ro": "readonly",
+}
+# Key of --mount -> the types that have it.
+_KEYS: dict[str, tuple[str, ...]] = {
+    "type": ("bind", "volume"),
+    "source": ("bind", "volume"),
+    "target": ("bind", "volume"),
+    "readonly": ("bind", "volume"),
+    "bind-propagation": ("bind",),
+    "volume-nocopy": ("volume",),
+}
+_FLAGS = {"readonly": "read_only", "volume-nocopy": "no_copy"}
+_BOOLEANS = {"true": True, "1": True, "": True, "false": False, "0": False}
+
+
+def mounts(arguments: Arguments, directory: str) -> dict[str, Any]:
+    """Return the members of the request for the mounts that a command line asks for.
+
+    Relative paths are resolved in ``directory``.  Raises UsageError.
+    """
+    own = [volume(text, directory) for text in arguments.list("volume")]
+    own += [mount(text, directory) for text in arguments.list("mount") if not is_tmpfs(text)]
+    others = [volumes_from(text) for text in arguments.list("volumes-from")]
+    return ({"volumes": own} if own else {}) | ({"volumes_from": others} if others else {})
+
+
+def volume(text: str, directory: str) -> Mount:
+    """Parse a volume like ``/srv/pages:/pages:ro``, ``data:/data`` or ``/data``.
+
+    Raises UsageError.
+    """
+    form = "[SOURCE:]TARGET[:ro]"
+    first, colon, rest = text.partition(":")
+    source, target, mode = (first, *rest.partition(":")[::2]) if colon else ("", first, "")
+    modes = set(mode.split(",")) - {""}
+    clash = any(len(modes & words) > 1 for words in _EXCLUSIVE)
+    if (colon and not source) or not target or modes - set(_MODES) or clash:
+        raise UsageError(f'--volume: invalid volume "{text}"', form)
+    made = _origin(source, directory)
+    for word in sorted(modes):
+        made.update(_MODES[word])
+    _check(made, f'--volume: "{text}"')
+    return {**made, "target": _target(target)}
+
+
+def mount(text: str, directory: str) -> Mount:
+    """Parse a mount like ``type=bind,source=/srv,target=/srv,readonly``.  Raises UsageError."""
+    found: dict[str, str] = {}
+    for word in _words(text):
+        key, _, value = word.partition("=")
+        key = _SYNONYMS.get(key, key)
+        if key not in _KEYS:
+            raise UsageError(f'--mount: unknown key "{key}"', ", ".join(_KEYS))
+        found[key] = value
+    source = found.get("source", "")
+    kind = "volume" if _is_name(source) else "bind"
+    wanted = found.get("type") or kind
+    if wanted not in _KEYS["type"]:
+        raise UsageError(f'--mount: unknown type "{wanted}"', ", ".join(_KEYS["type"]))
+    if not found.get("target") or (wanted == "bind" and not source):
+        raise UsageError(f'--mount: source or target is missing in "{text}"')
+    if wanted != kind:
+        hint = "bind for a path, volume for a name"
+        raise UsageError(f'--mount: wrong type "{wanted}" for source "{source}"', hint)
+    for key in found:
+        if kind not in _KEYS[key]:
+            raise UsageError(f'--mount: {key} does not apply to type "{kind}"')
+    made = _origin(source, directory)
+    for key, member in _FLAGS.items():
+        if key in found and _boolean(key, found[key]):
+            made[member] = True
+    if "bind-propagation" in found:
+        made["propagation"] = found["bind-propagation"]
+    _check(made, "--mount")
+    return {**made, "target": _target(found["target"])}
+
+
+def volumes_from(text: str) -> Mount:
+    """Parse a container like ``web`` or ``web:ro``.  Raises UsageError."""
+    name, _, mode = text.partition(":")
+    modes = set(mode.split(",")) - {""}
+    if not name or modes - {"ro", "rw", "z", "Z"} or modes >= {"ro", "rw"}:
+        raise UsageError(f'--volumes-from: invalid value "{text}"', "CONTAINER[:ro]")
+    return {"container": name, "read_only": "ro" in modes}
+
+
+def _words(text: str) -> list[str]:
+    import csv
+
+    try:
+        return next(csv.reader([text], strict=True), [])
+    except csv.Error as error:
+        raise UsageError(f'--mount: "{text}": {error}', "KEY=VALUE,...") from None
+
+
+def _boolean(key: str, value: str) -> bool:
+    if value not in _BOOLEANS:
+        raise UsageError(f'--mount: {key}: must be true or false, not "{value}"')
+    return _BOOLEANS[value]
+
+
+def _origin(source: str, directory: str) -> Mount:
+    """Return a writable mount of the source; without one, of an anonymous volume."""
+    made: Mount = {"read_only": False}
+    if not source:
+        return made
+    if _is_name(source):
+        return {"name": source, **made}
+    return {"source": os.path.normpath(os.path.join(directory, source)), **made}
+
+
+def _check(made: Mount, what: str) -> None:
+    if made.get("no_copy") and "source" in made:
+        raise UsageError(f"{what}: nocopy does not apply to a directory of the host")
+    if "propagation" in made and "source" not in made:
+        raise UsageError(f"{what}: propagation applies only to a directory of the host")
+    if made.get("propagation") in ("shared", "rshared"):
+        reason = "its pod's monitor is in a mount namespace of its own"
+        message = f"{what}: mounts made in a container cannot propagate to the host: {reason}"
+        raise UsageError(message, "rslave propagates from the host")
+
+
+def _target(target: str) -> str:
+    if not target.startswith("/"):
+        raise UsageError(f'volume target "{target}": must be an absolute path')
+    return target
+
+
+def _is_name(source: str) -> bool:
+    return "/" not in source and source not in (".", "..")

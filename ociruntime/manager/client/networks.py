@@ -1,0 +1,169 @@
+"""Commands on networks: ``network create``, ``ls``, ``inspect``, ``rm``, ``prune``."""
+
+from __future__ import annotations
+
+import sys
+
+from ociruntime.base.errors import RuntimeFailure, UsageError
+from ociruntime.commandline.formats import tabbed
+from ociruntime.commandline.options import Command, Option
+from ociruntime.commandline.output import write
+from ociruntime.commandline.parser import Arguments
+from ociruntime.manager.client.connection import Connection, resource
+from ociruntime.manager.client.containers import each
+from ociruntime.manager.client.docker_shapes import network
+from ociruntime.manager.client.forms import chosen, formatted
+from ociruntime.manager.client.inspection import show_each
+from ociruntime.manager.client.new_container import labels_of
+from ociruntime.manager.client.options import FILTER, FORMAT, INSPECT_FORMAT, NO_LEGEND
+from ociruntime.manager.client.ps import as_query
+
+_TITLES = ["NAME", "DRIVER", "SUBNET", "CONTAINERS"]
+_FILTERS = ("name", "driver", "label", "dangling", "type")
+_QUESTION = "Remove all networks that no container uses? [y/N] "
+_LISTS = {"subnet": "subnets", "gateway": "gateways"}
+
+
+def run_create(connection: Connection, arguments: Arguments) -> int:
+    """Create a network and print its name.  Raises UsageError."""
+    if (driver := arguments.text("driver", "bridge")) != "bridge":
+        raise UsageError(f'--driver: unknown driver "{driver}"', "bridge")
+    body: dict[str, object] = {"name": arguments.positional[0]}
+    body.update({_LISTS[name]: arguments.list(name) for name in _LISTS if arguments.list(name)})
+    body.update({name: True for name in ("internal", "ipv6") if arguments.flag(name)})
+    if labels := labels_of(arguments.list("label")):
+        body["labels"] = labels
+    return write(f"{connection.post(resource('networks'), body)['name']}\n")
+
+
+def run_ls(connection: Connection, arguments: Arguments) -> int:
+    """Print a line for each network.  Raises UsageError."""
+    query = as_query(arguments.list("filter"), _FILTERS)
+    networks = connection.get(resource("networks", filters=query))
+    if form := chosen(arguments):
+        shown = networks if form == "json" else [network(one) for one in networks]
+        return write(formatted(shown, form))
+    if arguments.flag("quiet"):
+        return write("".join(f"{one['name']}\n" for one in networks))
+    rows = [] if arguments.flag("no-legend") else [_TITLES]
+    for one in networks:
+        subnets = ", ".join(subnet["subnet"] for subnet in one["subnets"])
+        rows.append(
+            [one["name"], one["driver"], subnets or "-", ", ".join(one["containers"]) or "-"]
+        )
+    return write(tabbed(rows))
+
+
+def run_inspect(connection: Connection, arguments: Arguments) -> int:
+    """Print the networks that exist; return 1 if one was not found.  Raises UsageError."""
+    return show_each(arguments, lambda name: network(connection.get(resource("networks", name))))
+
+
+def run_rm(connection: Connection, arguments: Arguments) -> int:
+    """Remove each network and print its name; with ``--force`` a missing one is not an error."""
+    force = arguments.flag("force")
+
+    def remove(name: str) -> None:
+        try:
+            connection.delete(resource("networks", name))
+        except RuntimeFailure as failure:
+            if not (force and getattr(failure, "code", "") == "not_found"):
+                raise
+
+    return each(arguments.positional, remove)
+
+
+def run_prune(connection: Connection, arguments: Arguments) -> int:
+    """Remove unused networks and print their names."""
+    if not arguments.flag("force"):
+        sys.stderr.write(_QUESTION)
+        sys.stderr.flush()
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            return 0
+    removed = connection.post(resource("networks", "prune"))["removed"]
+    return write("".join(f"{name}\n" for name in removed))
+
+
+def run_change(connection: Connection, arguments: Arguments) -> int:
+    """Refuse to change the networks of a container.  Raises UsageError."""
+    del connection, arguments
+    raise UsageError(
+        "the networks of a container are chosen when it is created",
+        "create it again with --network=NETWORK[,NETWORK...]",
+    )
+
+
+COMMANDS = (
+    Command(
+        "network create NAME",
+        "create a network whose containers find each other by name",
+        run_create,
+        options=(
+            Option(
+                "subnet",
+                "subnet (default: a free one)",
+                "ADDRESS/BITS",
+                kind="list",
+                details="One IPv4 and one IPv6 subnet are possible.",
+            ),
+            Option("gateway", "address of the host in the subnet", "IP", kind="list"),
+            Option("internal", "connect containers only with each other and the host"),
+            Option("ipv6", "add an IPv6 subnet"),
+            Option("label", "set metadata", "KEY[=VALUE]", kind="list"),
+            Option("driver", "driver: bridge", "DRIVER", short="d"),
+        ),
+        details=(
+            "Containers on the network reach each other by name, short ID and alias. Those of\n"
+            "other networks reach only their published ports. Prints the name."
+        ),
+        examples=(
+            (
+                "Connect two containers",
+                (
+                    "ocictl network create back\n"
+                    "ocictl run -d --network back --name db postgres\n"
+                    "ocictl run --network back busybox ping -c 1 db"
+                ),
+            ),
+        ),
+    ),
+    Command(
+        "network ls",
+        "list networks",
+        run_ls,
+        options=(Option("quiet", "print only names", short="q"), NO_LEGEND, FILTER, FORMAT),
+        details=(
+            "Filters: name, driver, label, dangling (true: no container uses it), type (custom\n"
+            "or builtin)."
+        ),
+        examples=(("List unused networks", "ocictl network ls --filter dangling=true"),),
+    ),
+    Command(
+        "network inspect NETWORK...",
+        "show details of networks as JSON",
+        run_inspect,
+        options=(INSPECT_FORMAT,),
+        examples=(
+            (
+                "Print the addresses of its containers",
+                "ocictl network inspect --format '{{.Addresses}}' back",
+            ),
+        ),
+    ),
+    Command(
+        "network rm NETWORK...",
+        "remove networks",
+        run_rm,
+        options=(Option("force", "ignore networks that do not exist", short="f"),),
+        details="A network that a container uses, running or not, is not removed.",
+    ),
+    Command(
+        "network prune",
+        "remove all networks that no container uses",
+        run_prune,
+        options=(Option("force", "do not ask for confirmation", short="f"),),
+        details="Removes only networks made by `network create`.",
+    ),
+    Command("network connect NETWORK CONTAINER", "", run_change),
+    Command("network disconnect NETWORK CONTAINER", "", run_change),
+)

@@ -1,0 +1,450 @@
+"""Networks: those that clients make, and the configured ones, with the containers that use them.
+
+A network that a client makes is a CNI configuration in ``net.d`` of the data directory, so that
+``ocipod`` finds it like any other (``pods/net/configuration.py``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+from collections.abc import Callable, Container, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from errno import EADDRINUSE
+from typing import Any
+
+from ociruntime.base import checks, json_files
+from ociruntime.base.errors import BadRequest, Conflict, HostError, NotFound
+from ociruntime.base.files import replace_file, sync_directory
+from ociruntime.base.locks import FileLock
+from ociruntime.base.trusted import make_directory
+from ociruntime.manager.containers.settings import Settings
+from ociruntime.manager.containers.spec import WITHOUT_NAMES, networks_of
+from ociruntime.pods.net import names
+from ociruntime.pods.net.addresses import Network, parse_address, parse_network
+from ociruntime.pods.net.builtin import host_local
+from ociruntime.pods.net.choice import ALL
+from ociruntime.pods.net.configuration import (
+    BUILT_IN,
+    OWN,
+    RESERVED,
+    RESTRICTED,
+    Configuration,
+    is_name,
+    load,
+)
+from ociruntime.pods.net.subnets import (
+    AF_INET,
+    free_subnet,
+    overlap,
+    random_subnet6,
+    ranges_of,
+    subnets_of,
+    used_by_host,
+)
+
+Answer = dict[str, Any]
+
+_LONGEST_NAME = 128
+_RESERVED = (*RESERVED, *(one.name for one in BUILT_IN), "bridge", "container")
+_SPECIAL = {"none": "null", "host": "host"}  # networks without a configuration -> driver
+_TRIES = 1000  # random ports of the host, to find a free one
+_MOST_PORTS = 256  # that an image may expose for all of them to be published
+_SUFFIX = ".conflist"
+_LOCK = ".lock"
+_LARGEST_FILE = 64 << 10  # bytes; pods do not start if they find a larger one than LARGEST_FILE
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+_LONGEST_PREFIX = {AF_INET: 30}  # shorter than a subnet of two addresses; 126 for IPv6
+
+MEMBERS: checks.Members = {
+    "name": checks.text,
+    "subnets": checks.list_of(checks.text),
+    "gateways": checks.list_of(checks.text),
+    "internal": checks.flag,
+    "ipv6": checks.flag,
+    "labels": checks.strings_by_name,
+}
+
+
+@dataclass(frozen=True)
+class User:
+    """A container, or one that is being created; ``spec`` is None if its record is corrupt."""
+
+    name: str
+    spec: dict[str, Any] | None
+    pod: str
+    addresses: Callable[[], Mapping[str, str]]
+
+    def uses(self, network: str) -> bool:
+        """Return whether the container joins the network."""
+        joined = [] if self.spec is None else networks_of(self.spec)
+        return network in joined or (ALL in joined and network not in (*_SPECIAL, RESTRICTED))
+
+
+class Networks:
+    """The networks of this host; ``users`` lists the containers that may use them."""
+
+    def __init__(self, settings: Settings, users: Callable[[], Iterable[User]]) -> None:
+        self._settings = settings
+        self._directory = f"{settings.directory}/net.d"
+        self._state = f"{settings.directory}/net"
+        self._users = users
+
+    def _load(self) -> list[Configuration]:
+        return load(self._settings.net_directories)
+
+    def check(self, spec: dict[str, Any]) -> None:
+        """Check the networks of a new container.  Raises NotFound, BadRequest for its aliases."""
+        wanted = networks_of(spec)
+        aliases = spec.get("network_aliases")
+        if not aliases and wanted in WITHOUT_NAMES:
+            return
+        known = {one.name: one for one in self._load()}
+        for name in wanted:
+            if name not in known and name not in RESERVED:
+                raise NotFound(f'network "{name}" not found', f"ocictl network create {name}")
+        if aliases and not any(name in known and known[name].has_names for name in wanted):
+            hint = "use a network of `ocictl network create`"
+            raise BadRequest("network_aliases", f'network "{wanted[0]}" has no names', hint)
+
+    # --- requests ---
+
+    async def create(self, request: Mapping[str, Any]) -> Answer:
+        """Make a network and return it.  Raises BadRequest, Conflict, HostError, NetworkError."""
+        name = request.get("name")
+        if name is None:
+            raise BadRequest("name", "required")
+        check_name("name", name)
+        given = _given_subnets(request)
+        return self._described(await asyncio.to_thread(self._create, name, given, request), [])
+
+    def _create(
+        self, name: str, given: list[tuple[Network, str]], request: Mapping[str, Any]
+    ) -> Configuration:
+        make_directory(os.path.abspath(self._directory), 0o750, "network directory")
+        path = f"{self._directory}/{name}{_SUFFIX}"
+        with FileLock(f"{self._directory}/{_LOCK}", exclusive=True):
+            known = self._load()
+            for one in known:
+                if one.name == name or one.file.rpartition("/")[2] == f"{name}{_SUFFIX}":
+                    raise Conflict(f'network "{name}" already exists', one.file)
+            document = _document(name, _choose(given, known, request), request)
+            data = json_files.text_of(document) + b"\n"
+            if len(data) > _LARGEST_FILE:
+                raise BadRequest("labels", f"longer than {_LARGEST_FILE >> 10} KiB together")
+            try:
+                self._remove_temporary()
+                replace_file(path, data, 0o640, lasting=True)
+                sync_directory(self._directory)
+            except OSError as error:
+                raise HostError(f'create network "{name}"', error) from None
+            return next(one for one in self._load() if one.name == name)
+
+    def _remove_temporary(self) -> None:
+        """Remove what a killed daemon was writing; the lock is held.  Raises OSError."""
+        for name in os.listdir(self._directory):
+            if name.startswith(".") and name != _LOCK:
+                os.unlink(f"{self._directory}/{name}")
+
+    def find(self, filters: Mapping[str, list[str]]) -> list[Answer]:
+        """Return all networks, sorted by name.
+
+        ``filters``: ``name`` (substring), ``driver``, ``label`` (``NAME`` or ``NAME=VALUE``),
+        ``dangling`` (whether no container uses it), ``type`` (``custom``: made by a client, or
+        ``builtin``).  A network must match one value of every filter.  Raises BadRequest.
+        """
+        for key, values in filters.items():
+            if key not in _FILTERS:
+                raise BadRequest(f"filters.{key}", "unknown filter", ", ".join(_FILTERS))
+            for value in values:
+                if key == "dangling" and value not in _BOOLEANS:
+                    raise BadRequest("filters.dangling", f'must be true or false, not "{value}"')
+        users = list(self._users())
+        found = [self._described(one, users) for one in self._load()]
+        found += [_special(name, users) for name in _SPECIAL]
+        return sorted(
+            (
+                one
+                for one in found
+                if all(any(_FILTERS[key](one, value) for value in filters[key]) for key in filters)
+            ),
+            key=lambda one: str(one["name"]),
+        )
+
+    def inspect(self, name: str) -> Answer:
+        """Return a network with the addresses of the running containers.  Raises NotFound."""
+        users = [one for one in self._users() if one.uses(name)]
+        if name in _SPECIAL:
+            return _special(name, users)
+        answer = self._described(self._named(name), users)
+        addresses = {one.name: one.addresses().get(name) for one in users}
+        answer["addresses"] = {key: value for key, value in addresses.items() if value}
+        answer["pods"] = self._other_pods(name)
+        return answer
+
+    async def remove(self, name: str) -> None:
+        """Remove a network.  Raises NotFound, Conflict if it is in use or was not made here."""
+        what = f'remove network "{name}"'
+        if name in _SPECIAL:
+            raise Conflict(f"{what}: it is built in")
+        configuration = self._named(name)
+        if not self._is_made(configuration):
+            file = configuration.file
+            raise Conflict(f"{what}: it is {f'configured in {file}' if file else 'built in'}")
+        if used := _names(name, self._users()):
+            raise Conflict(f"{what}: in use by {', '.join(used)}", "remove them first")
+        self._refuse_unknown_users(what)
+        if pods := self._other_pods(name):
+            raise Conflict(f"{what}: in use by pod {', '.join(pods)}", "stop it first")
+        self._unlink(configuration)
+        await asyncio.to_thread(self._clear, name)
+
+    async def prune(self) -> Answer:
+        """Remove all networks made here that nothing uses; return ``{"removed": [names]}``."""
+        self._refuse_unknown_users("prune networks")
+        users = list(self._users())
+        unused = [
+            one
+            for one in self._load()
+            if self._is_made(one) and not _names(one.name, users) and not self._other_pods(one.name)
+        ]
+        for one in unused:
+            self._unlink(one)
+        for one in unused:
+            await asyncio.to_thread(self._clear, one.name)
+        return {"removed": [one.name for one in unused]}
+
+    # --- common parts ---
+
+    def _named(self, name: str) -> Configuration:
+        found = next((one for one in self._load() if one.name == name), None)
+        if found is None:
+            raise NotFound(f'network "{name}" not found', "ocictl network ls")
+        return found
+
+    def _is_made(self, configuration: Configuration) -> bool:
+        return configuration.file.rpartition("/")[0] == self._directory
+
+    def _other_pods(self, name: str) -> list[str]:
+        """Return the running pods on a network with names that belong to no container."""
+        own = {one.pod for one in self._users()}
+        return sorted(set(names.pods_on(self._state, name)) - own)
+
+    def _refuse_unknown_users(self, what: str) -> None:
+        for one in self._users():
+            if one.spec is None:
+                reason = f'{what}: the record of container "{one.name}" is corrupt, so that the'
+                raise Conflict(f"{reason} networks it uses are unknown", f"ocictl rm -f {one.name}")
+
+    def _unlink(self, configuration: Configuration) -> None:
+        # Without waiting: no container can be created between the check and this.
+        try:
+            os.unlink(configuration.file)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise HostError(f'remove network "{configuration.name}"', error) from None
+
+    def _clear(self, name: str) -> None:
+        """Make the removal survive a power failure, and remove the files of ``host-local``."""
+        directory = f"{self._state}/{name}"
+        with FileLock(f"{self._directory}/{_LOCK}", exclusive=True), suppress(OSError):
+            sync_directory(self._directory)
+            if any(one.name == name for one in self._load()):
+                return  # made again meanwhile
+            for file in os.listdir(directory):
+                if file == host_local.LOCK or file.startswith(host_local.LAST):
+                    os.unlink(f"{directory}/{file}")
+            os.rmdir(directory)
+
+    def _described(self, one: Configuration, users: Iterable[User]) -> Answer:
+        first = one.plugins[0]
+        return {
+            "name": one.name,
+            "driver": str(first["type"]),
+            "created_at": one.own.get("created"),
+            "internal": first.get("internal") is True,
+            "labels": one.own.get("labels") or {},
+            "subnets": [
+                {"subnet": str(subnet), "gateway": gateway} for subnet, gateway in ranges_of(one)
+            ],
+            "interface": first.get("bridge"),
+            "names": one.has_names,
+            "file": one.file or None,
+            "containers": _names(one.name, users),
+        }
+
+
+def _names(network: str, users: Iterable[User]) -> list[str]:
+    """Return the names of the containers on a network."""
+    return sorted({one.name for one in users if one.uses(network)})
+
+
+def check_name(where: str, name: str) -> None:
+    """Check the name of a new network.  Raises BadRequest."""
+    if not is_name(name) or len(name) > _LONGEST_NAME:
+        hint = f"letters and digits, after the first also _ . -, at most {_LONGEST_NAME}"
+        raise BadRequest(where, f'"{name}" is not a valid network name', hint)
+    if name in _RESERVED:
+        raise BadRequest(where, f'the name "{name}" is reserved')
+
+
+def _special(name: str, users: Iterable[User]) -> Answer:
+    return {
+        "name": name,
+        "driver": _SPECIAL[name],
+        "created_at": None,
+        "internal": name == "none",
+        "labels": {},
+        "subnets": [],
+        "interface": None,
+        "names": False,
+        "file": None,
+        "containers": _names(name, users),
+    }
+
+
+def _given_subnets(request: Mapping[str, Any]) -> list[tuple[Network, str]]:
+    """Return (subnet, gateway or "") of a request.  Raises BadRequest."""
+    found: list[tuple[Network, str]] = []
+    for index, text in enumerate(request.get("subnets") or ()):
+        where = f"subnets[{index}]"
+        try:
+            subnet = parse_network(text)
+        except ValueError as error:
+            raise BadRequest(where, str(error)) from None
+        if subnet.address != subnet.first:
+            raise BadRequest(where, f"{text} has host bits set", f"{subnet.subnet}")
+        longest = _LONGEST_PREFIX.get(subnet.family, 126)
+        if not 8 <= subnet.prefix <= longest:
+            raise BadRequest(where, f"{text}: the prefix must be 8 to {longest} bits")
+        if any(subnet.family == other.family for other, _ in found):
+            raise BadRequest(where, "only one IPv4 and one IPv6 subnet are possible")
+        found.append((subnet, ""))
+    for index, text in enumerate(request.get("gateways") or ()):
+        where = f"gateways[{index}]"
+        try:
+            gateway = parse_address(text)
+        except ValueError as error:
+            raise BadRequest(where, str(error)) from None
+        fitting = [i for i, (subnet, taken) in enumerate(found) if gateway in subnet and not taken]
+        if not fitting:
+            raise BadRequest(where, f"{text} is in none of the subnets, or one has two gateways")
+        subnet = found[fitting[0]][0]
+        if gateway in (subnet.first, subnet.last):
+            raise BadRequest(where, f"{text} is not an address of a host in {subnet}")
+        found[fitting[0]] = (subnet, str(gateway))
+    return found
+
+
+def _choose(
+    given: list[tuple[Network, str]], known: list[Configuration], request: Mapping[str, Any]
+) -> list[tuple[Network, str]]:
+    """Return the subnets of a new network, chosen where none is given.
+
+    Raises Conflict, HostError, NetworkError.
+    """
+    host = used_by_host()
+    for subnet, _ in given:
+        for one in known:
+            if any(overlap(subnet, other) for other in subnets_of(one)):
+                raise Conflict(f'subnet {subnet}: overlaps with that of network "{one.name}"')
+        for used in host:
+            if used.is_connected and overlap(subnet, used.subnet):
+                raise Conflict(f"subnet {subnet}: this host is connected to {used.subnet}")
+    chosen = list(given)
+    families = {subnet.family for subnet, _ in given}
+    if AF_INET not in families:
+        taken = [subnet for one in known for subnet in subnets_of(one)]
+        chosen.insert(0, (free_subnet([*taken, *(used.subnet for used in host)]), ""))
+    if request.get("ipv6") and not families - {AF_INET}:
+        chosen.append((random_subnet6(), ""))
+    return chosen
+
+
+def _document(
+    name: str, subnets: list[tuple[Network, str]], request: Mapping[str, Any]
+) -> dict[str, Any]:
+    internal = bool(request.get("internal"))
+    ranges = [
+        [{"subnet": str(subnet), "gateway": gateway or str(subnet.first.offset(1))}]
+        for subnet, gateway in subnets
+    ]
+    bridge = {
+        "type": "bridge",
+        "bridge": f"br-{secrets.token_hex(6)}",
+        "isGateway": True,
+        "isDefaultGateway": not internal,
+        "ipMasq": not internal,
+        "hairpinMode": True,
+        "isolated": True,
+        "internal": internal,
+        "ipam": {"type": "host-local", "ranges": ranges},
+    }
+    own = {
+        "names": True,
+        "builtin": True,
+        "created": json_files.now(),
+        "labels": dict(request.get("labels") or {}),
+    }
+    return {"cniVersion": "1.0.0", "name": name, OWN: own, "plugins": [bridge]}
+
+
+_FILTERS: dict[str, Callable[[Answer, str], bool]] = {
+    "name": lambda one, value: value in one["name"],
+    "driver": lambda one, value: one["driver"] == value,
+    "label": lambda one, value: _has_label(one["labels"], value),
+    "dangling": lambda one, value: _BOOLEANS[value] != bool(one["containers"]),
+    "type": lambda one, value: value == ("custom" if one["created_at"] else "builtin"),
+}
+
+
+def _has_label(labels: Mapping[str, str], label: str) -> bool:
+    name, equals, value = label.partition("=")
+    return name in labels and (not equals or labels[name] == value)
+
+
+def publish(
+    exposed: Iterable[Mapping[str, Any]],
+    ports: list[dict[str, Any]],
+    taken: Iterable[Mapping[str, Any]],
+) -> list[dict[str, Any]]:
+    """Return ``ports`` with a free port of the host for each exposed port that is not in it.
+
+    ``taken`` are ports of other containers, which may be stopped.  Raises BadRequest if the image
+    exposes too many ports, HostError.
+    """
+    exposed = list(exposed)
+    if len(exposed) > _MOST_PORTS:
+        text = f"the image exposes {len(exposed)} ports, more than {_MOST_PORTS}"
+        raise BadRequest("publish_all", text, "publish single ports")
+    found = list(ports)
+    used = {one["host_port"] for one in [*ports, *taken]}
+    published = {(one["port"], one.get("protocol") or "tcp") for one in ports}
+    for one in exposed:
+        port, protocol = one["port"], one["protocol"]
+        if (port, protocol) not in published:
+            host_port = _free_port(protocol, used)
+            used.add(host_port)
+            found.append(
+                {"host_ip": "", "host_port": host_port, "port": port, "protocol": protocol}
+            )
+    return found
+
+
+def _free_port(protocol: str, used: Container[int]) -> int:
+    """Return a port on which no program of this host listens, outside of ``used``."""
+    kind = socket.SOCK_DGRAM if protocol == "udp" else socket.SOCK_STREAM
+    try:
+        for _ in range(_TRIES):
+            with socket.socket(socket.AF_INET, kind) as probe:
+                probe.bind(("", 0))
+                port = int(probe.getsockname()[1])
+            if port not in used:
+                return port
+    except OSError as error:
+        raise HostError("find a free port of this host", error) from None
+    raise HostError("find a free port of this host", OSError(EADDRINUSE, "all are in use"))

@@ -1,0 +1,89 @@
+"""The pending restart of a container, with its backoff."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+FIRST_DELAY = 0.1  # seconds, the first backoff between two restarts
+LONGEST_DELAY = 60.0
+STABLE = 10.0  # seconds of uptime that reset the backoff
+
+Begin = Callable[[str, Coroutine[Any, Any, None]], "asyncio.Task[None]"]
+
+
+class Restarts:
+    """A container's restarts: at most one is pending.
+
+    ``begin`` starts a background task, ``lock`` is the container's lock, and ``restart`` restarts
+    the container, with the lock held; its argument tells whether a new daemon does it.
+    """
+
+    def __init__(
+        self, begin: Begin, lock: asyncio.Lock, restart: Callable[[bool], Awaitable[None]]
+    ) -> None:
+        self._begin = begin
+        self._lock = lock
+        self._restart = restart
+        self._pending: asyncio.Task[None] | None = None
+        self._under_way = False  # the pending task holds the lock and is restarting
+        self._delay = 0.0  # seconds, the latest backoff
+
+    @property
+    def pending(self) -> bool:
+        return self._pending is not None
+
+    def in_task(self) -> bool:
+        """Return whether the caller runs in the pending restart."""
+        return self._pending is asyncio.current_task()
+
+    def forget_backoff(self) -> None:
+        """Begin with the first backoff again."""
+        self._delay = 0.0
+
+    def after_run(self, uptime: float) -> None:
+        """Restart after the next backoff; ``uptime`` (seconds) is the length of the last run."""
+        self._delay = next_delay(self._delay, uptime)
+        self._later(self._delay, at_reload=False)
+
+    def at_reload(self) -> None:
+        """Restart at once: a new daemon has found the container stopped."""
+        self._later(0.0, at_reload=True)
+
+    def cancel(self) -> None:
+        """Cancel the pending restart, if any.
+
+        A restart that is already under way runs to its end: interrupting it would leave a program
+        starting or an incomplete pod.  A caller that gets the lock finds the container started.
+        """
+        task, self._pending = self._pending, None
+        if task is not None and task is not asyncio.current_task() and not self._under_way:
+            task.cancel()
+
+    def _later(self, delay: float, *, at_reload: bool) -> None:
+        self.cancel()
+        self._pending = self._begin("restart", self._after(delay, at_reload))
+
+    async def _after(self, delay: float, at_reload: bool) -> None:
+        await asyncio.sleep(delay)
+        async with self._lock:
+            if not self.in_task():
+                return
+            self._under_way = True
+            try:
+                await self._restart(at_reload)
+            finally:
+                self._under_way = False
+                if self.in_task():
+                    self._pending = None
+
+
+def next_delay(before: float, uptime: float) -> float:
+    """Return the next backoff in seconds.
+
+    ``before`` is the previous backoff (0: none yet), ``uptime`` the length of the last run.
+    """
+    if before <= 0 or uptime >= STABLE:
+        return FIRST_DELAY
+    return min(before * 2, LONGEST_DELAY)

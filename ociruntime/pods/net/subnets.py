@@ -1,0 +1,93 @@
+"""Subnets of new networks: what this host and its networks use, and a free one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from struct import calcsize, pack, unpack_from
+from typing import NamedTuple
+
+from ociruntime.base.errors import HostError, NetworkError
+from ociruntime.base.rtnetlink import NLM_F_DUMP, ROUTE, RTM_GETROUTE, Rtnetlink, attributes
+from ociruntime.pods.net.addresses import Address, Network, parse_network
+from ociruntime.pods.net.configuration import Configuration
+from ociruntime.pods.net.links import RTA_DST, RTA_GATEWAY
+
+AF_INET, AF_INET6 = 2, 10
+# Of these /24 networks one is chosen, in order: podman's range, which docker does not use.
+POOL = (parse_network("10.89.0.0/24"), 11 << 8)
+RTA_MULTIPATH = 9
+
+
+class Used(NamedTuple):
+    """A subnet in use; ``is_connected``: this host has an address in it, not just a route to it."""
+
+    subnet: Network
+    is_connected: bool
+
+
+def overlap(one: Network, other: Network) -> bool:
+    """Return whether two networks have an address in common."""
+    return one.first in other or other.first in one
+
+
+def subnets_of(configuration: Configuration) -> list[Network]:
+    """Return the subnets of a network that ``host-local`` assigns addresses from."""
+    return [subnet for subnet, _ in ranges_of(configuration)]
+
+
+def ranges_of(configuration: Configuration) -> list[tuple[Network, str]]:
+    """Return (subnet, gateway or "") of each range of a network; malformed ones are left out."""
+    found = []
+    for plugin in configuration.plugins:
+        ipam = plugin.get("ipam") or {}
+        sets = ipam.get("ranges")
+        ranges = [one for each in sets if isinstance(each, list) for one in each] if sets else []
+        for one in [ipam, *ranges]:
+            try:
+                subnet = parse_network(one["subnet"]).subnet
+            except (ValueError, KeyError, TypeError, AttributeError):
+                continue
+            gateway = one.get("gateway") or str(subnet.first.offset(1))
+            found.append((subnet, str(gateway)))
+    return found
+
+
+def used_by_host() -> list[Used]:
+    """Return the targets of this host's routes, in all tables.  Raises HostError."""
+    found = []
+    try:
+        links = Rtnetlink()
+        try:
+            for family in (AF_INET, AF_INET6):
+                request = pack(ROUTE, family, 0, 0, 0, 0, 0, 0, 0, 0)
+                for answer in links.request(RTM_GETROUTE, request, NLM_F_DUMP):
+                    prefix = unpack_from(ROUTE, answer)[1]
+                    members = attributes(answer[calcsize(ROUTE) :])
+                    if not prefix or RTA_DST not in members:
+                        continue  # a default route
+                    target = Address(family, int.from_bytes(members[RTA_DST], "big"))
+                    is_connected = not members.keys() & {RTA_GATEWAY, RTA_MULTIPATH}
+                    found.append(Used(Network(target, prefix), is_connected))
+        finally:
+            links.close()
+    except OSError as error:
+        raise HostError("list the routes of this host", error) from None
+    return found
+
+
+def free_subnet(taken: Iterable[Network]) -> Network:
+    """Return an IPv4 subnet that overlaps none of ``taken``.  Raises NetworkError."""
+    first, count = POOL
+    avoided = [one for one in taken if one.family == AF_INET]
+    step = 1 << (first.address.bits - first.prefix)
+    for number in range(count):
+        one = Network(first.address.offset(number * step), first.prefix)
+        if not any(overlap(one, other) for other in avoided):
+            return one
+    raise NetworkError("choose a subnet: all that are tried are in use", "give one with --subnet")
+
+
+def random_subnet6() -> Network:
+    """Return a random IPv6 subnet for private use (RFC 4193)."""
+    return Network(Address(AF_INET6, int.from_bytes(b"\xfd" + os.urandom(5), "big") << 80), 64)

@@ -1,0 +1,68 @@
+"""``ociruntime setup ENGINE``: tell podman, Docker, containerd or CRI-O of this runtime."""
+
+from __future__ import annotations
+
+import os
+
+from ociruntime.base.errors import RuntimeFailure, UsageError
+from ociruntime.base.programs import own_launcher
+from ociruntime.commandline.options import Command, Option
+from ociruntime.commandline.output import write, write_lines
+from ociruntime.commandline.parser import Arguments
+from ociruntime.runtime.engines.configuration import NAME
+from ociruntime.runtime.engines.setup import Request, set_up, undo
+from ociruntime.runtime.lifecycle.options import Context
+
+_FILE_MODES = 0o022  # umask: engines of other users read these files
+
+
+def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command
+    """Write or remove an engine's file; print what was done."""
+    (engine,) = arguments.positional
+    os.umask(_FILE_MODES)
+    if arguments.flag("undo"):
+        if arguments.flag("default") or arguments.flag("reload"):
+            raise UsageError("setup: --undo takes no other option")
+        return write_lines(undo(engine).lines)
+    outcome = set_up(
+        Request(engine, own_launcher(NAME), arguments.flag("default"), arguments.flag("reload"))
+    )
+    status = write_lines(outcome.lines)
+    if outcome.missing:
+        write(f"add these lines to {outcome.file}:\n\n{outcome.missing}\n")
+        raise RuntimeFailure(
+            f"set up {engine}: {outcome.file}: it is somebody else's, and was not changed",
+            "add the lines that are printed above",
+        )
+    if outcome.failure:
+        raise RuntimeFailure(f"set up {engine}: {outcome.failure}")
+    return status
+
+
+COMMANDS = (
+    Command(
+        "setup podman|docker|containerd|crio",
+        "configure an engine to use this runtime, or undo it",
+        run,
+        options=(
+            Option("default", "make it the engine's default runtime"),
+            Option("reload", "let a running dockerd read its configuration again"),
+            Option("undo", "remove what this command has written"),
+        ),
+        details=(
+            "Writes one file of its own in the engine's configuration directory, checks that\n"
+            "the engine reads it, and runs a container if the engine can do so without an\n"
+            "image. A file that somebody else wrote is never changed: if the engine needs\n"
+            "one, the lines to add are printed, and the exit status is 1. Without root,\n"
+            "podman is configured for the user."
+        ),
+        examples=(
+            (
+                "Make the runtime known to podman: `podman --runtime ociruntime run ...`",
+                "ociruntime setup podman",
+            ),
+            ("Make it Docker's default, now", "ociruntime setup docker --default --reload"),
+            ("Undo it", "ociruntime setup podman --undo"),
+        ),
+    ),
+)

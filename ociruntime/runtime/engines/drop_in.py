@@ -1,0 +1,112 @@
+"""Files that `ociruntime setup` makes in the directories of engines: recognised, replaced, removed.
+
+Nobody else's file is ever changed.  A file is ours by its first line, and a JSON file, which can
+have no such line, by its exact text.  The directory must be one that only root (or the user whose
+configuration it is) can change; links are not followed.
+"""
+
+from __future__ import annotations
+
+import enum
+import errno
+import os
+import stat
+from collections.abc import Callable
+
+from ociruntime.base.errors import HostError
+from ociruntime.base.files import remove_file, replace_file, sync_directory
+from ociruntime.base.trusted import check_directory, make_directory
+
+MARK = '# Written by "ociruntime setup'
+WITH_DIRECTORY = "# Its directory was made for it, and is removed with it if it is empty."
+KIND = "configuration directory"
+_LARGEST = 1 << 20
+_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY
+
+
+class Owner(enum.Enum):
+    """The owner of a file."""
+
+    NOBODY = "there is none"
+    OURS = "ours"
+    OTHERS = "not written by this command"
+
+
+def header(engine: str) -> str:
+    """Return the first line of a file for ``engine``."""
+    return f'{MARK} {engine}", and removed by "ociruntime setup {engine} --undo".'
+
+
+def read(path: str) -> str | None:
+    """Return the text of a regular file, "" if it is no such file, None if there is none.
+
+    Raises HostError.
+    """
+    try:
+        fd = os.open(path, _FLAGS)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):
+            return ""
+        raise HostError(f"open {path}", error) from None
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return ""
+        with open(fd, "rb", closefd=False) as file:
+            return file.read(_LARGEST).decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise HostError(f"read {path}", error) from None
+    finally:
+        os.close(fd)
+
+
+def has_mark(text: str) -> bool:
+    """Return whether a file is ours by its first line."""
+    return text.startswith(MARK)
+
+
+def owner(path: str, is_ours: Callable[[str], bool] = has_mark) -> Owner:
+    """Return whose file it is; ``is_ours`` decides by its text.  Raises HostError."""
+    text = read(path)
+    if text is None:
+        return Owner.NOBODY
+    return Owner.OURS if is_ours(text) else Owner.OTHERS
+
+
+def put(path: str, text: str, engine: str) -> bool:
+    """Write the file, which must be nobody's or ours; return whether that changed anything.
+
+    With an ``engine`` the text gets a first line.  Raises HostError.
+    """
+    directory = os.path.dirname(path)
+    before = read(path)
+    made = make_directory(directory, 0o755, KIND)
+    if engine:
+        made = made or (before or "").splitlines()[1:2] == [WITH_DIRECTORY]
+        text = "\n".join([header(engine), *([WITH_DIRECTORY] * made), "", text])
+    if text == before:
+        return False
+    try:
+        replace_file(path, text.encode(), 0o644, lasting=True)
+        sync_directory(directory)
+    except OSError as error:
+        raise HostError(f"write {path}", error) from None
+    return True
+
+
+def remove(path: str) -> None:
+    """Remove a file that is ours, and the directory that was made for it.  Raises HostError."""
+    directory = os.path.dirname(path)
+    check_directory(directory, KIND)
+    with_directory = (read(path) or "").splitlines()[1:2] == [WITH_DIRECTORY]
+    try:
+        remove_file(path)
+        if with_directory:
+            try:
+                os.rmdir(directory)
+            except OSError as error:
+                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY):
+                    raise
+    except OSError as error:
+        raise HostError(f"remove {path}", error) from None

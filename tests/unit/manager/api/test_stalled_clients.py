@@ -1,0 +1,92 @@
+"""Clients that send or read no more while a stopped container is locked for their copy."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+import pytest
+from aiohttp import web
+
+from ociruntime.base.errors import ManagerError
+from ociruntime.manager.api import output
+from ociruntime.manager.api.files import pieces
+from ociruntime.manager.containers.pod_calls import Programs
+
+
+class Content:
+    """A body: its parts, and then silence."""
+
+    def __init__(self, *parts: bytes) -> None:
+        self._parts = list(parts)
+
+    async def read(self, _: int) -> bytes:
+        if self._parts:
+            return self._parts.pop(0)
+        await asyncio.sleep(600)
+        return b""
+
+
+def test_one_that_sends_no_more() -> None:
+    received: list[bytes] = []
+
+    async def receive(*parts: bytes) -> None:
+        async for piece in pieces(cast("Any", Content(*parts)), 0.05):
+            received.append(piece)
+
+    asyncio.run(receive(b"one", b"two", b""))
+    with pytest.raises(web.HTTPRequestTimeout):
+        asyncio.run(receive(b"three"))
+    assert received == [b"one", b"two", b"three"]
+
+
+class Answer:
+    """An answer whose client reads nothing."""
+
+    content_type = ""
+
+    async def prepare(self, _: object) -> None:
+        return
+
+    async def write(self, _: bytes) -> None:
+        await asyncio.sleep(600)
+
+
+class Request:
+    """A request that remembers that its connection was cut."""
+
+    def __init__(self) -> None:
+        self.transport = self
+        self.was_cut = False
+
+    def abort(self) -> None:
+        self.was_cut = True
+
+
+class Echo:
+    """Programs of which each prints a line and then waits."""
+
+    process: asyncio.subprocess.Process
+
+    def command(self, *args: str) -> list[str]:
+        return ["/bin/sh", "-c", "echo line; exec sleep 600", *args]
+
+    async def spawn(self, command: list[str]) -> asyncio.subprocess.Process:
+        pipe = asyncio.subprocess.PIPE
+        self.process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
+        return self.process
+
+
+def test_one_that_reads_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its connection is cut, and the program is ended."""
+    request, programs = Request(), Echo()
+    monkeypatch.setattr(web, "StreamResponse", Answer)
+
+    async def send() -> None:
+        given = cast("web.Request", request), cast("Programs", programs)
+        await output.send_output(*given, ("app",), patience=0.05)
+
+    with pytest.raises(ManagerError, match="read nothing"):
+        asyncio.run(send())
+    assert request.was_cut
+    assert programs.process.returncode == -9

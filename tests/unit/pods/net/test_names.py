@@ -1,0 +1,285 @@
+"""Names of pods in each other's hosts files, and apps that attack their own hosts file."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ociruntime.base.errors import HostError
+from ociruntime.pods.net import names, owners
+
+BASE = "127.0.0.1\tlocalhost\n"
+
+
+class Pods:
+    """Pods whose namespace is this process's, below ``state``."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.state = str(directory / "net")
+        self.uuids: dict[str, str] = {}
+
+    def hosts(self, name: str) -> Path:
+        return self.directory / name / "hosts"
+
+    def text(self, name: str) -> str:
+        return self.hosts(name).read_text()
+
+    def lines(self, name: str) -> list[str]:
+        """The lines of the pod's block."""
+        inside = self.text(name).partition(names.BEGIN.decode())[2]
+        return inside.partition(names.END.decode())[0].splitlines()
+
+    def add(self, name: str, address: str, *more: str, network: str = "lan") -> None:
+        number = len(self.uuids)
+        uuid = self.uuids[name] = f"{number:08x}-0000-4000-8000-000000000000"
+        self.hosts(name).parent.mkdir()
+        self.hosts(name).write_text(BASE)
+        path = "/proc/self/ns/net"
+        owners.note(self.state, uuid, path, owners.namespace_identity(path))
+        networks = {network: [address]}
+        names.join(self.state, uuid, [name, *more], str(self.hosts(name)), networks)
+
+    def remove(self, name: str) -> None:
+        names.leave(self.state, self.uuids[name])
+        owners.forget(self.state, self.uuids.pop(name))
+
+
+@pytest.fixture
+def pods(tmp_path: Path) -> Pods:
+    return Pods(tmp_path)
+
+
+def test_each_has_all(pods: Pods) -> None:
+    pods.add("web", "10.9.0.2", "abc", "www")
+    pods.add("db", "10.9.0.3")
+    for name in ("web", "db"):
+        assert pods.text(name).startswith(BASE)
+        assert pods.lines(name) == ["10.9.0.2\tweb abc www", "10.9.0.3\tdb"]
+    pods.remove("db")
+    assert pods.lines("web") == ["10.9.0.2\tweb abc www"]
+    pods.remove("web")
+    assert not os.path.exists(f"{pods.state}/{names.TABLE}")
+    names.leave(pods.state, "never-there")
+
+
+def test_other_networks_are_not_told(pods: Pods) -> None:
+    pods.add("web", "10.9.0.2")
+    pods.add("spy", "10.8.0.2", network="other")
+    assert pods.lines("web") == ["10.9.0.2\tweb"]
+    assert pods.lines("spy") == ["10.8.0.2\tspy"]
+
+
+def test_one_alias_of_two(pods: Pods) -> None:
+    pods.add("a", "10.9.0.2", "www")
+    pods.add("b", "10.9.0.3", "www")
+    assert pods.lines("a") == ["10.9.0.2\ta www", "10.9.0.3\tb www"]
+
+
+def test_lines_are_short_enough_for_musl(pods: Pods) -> None:
+    pods.add("web", "10.9.0.2", *(f"{'x' * 120}{number}" for number in range(10)))
+    assert len(pods.lines("web")) == 4
+    assert all(len(line) < 511 for line in pods.lines("web"))
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a\n1.2.3.4 bank.example",
+        "a\r1.2.3.4 b",
+        "a b",
+        "a\tb",
+        "a#b",
+        "",
+        ".",
+        "a..b",
+        "-" * 300,
+        "localhost",
+        "LocalHost",
+        "ip6-loopback",
+        "näme",
+        "a\0b",
+        "a\u2028b",
+    ],
+)
+def test_no_name_smuggles_a_line(pods: Pods, name: str) -> None:
+    pods.add("web", "10.9.0.2", name)
+    assert pods.lines("web") == ["10.9.0.2\tweb"]
+
+
+def test_edits_of_the_app_stay(pods: Pods) -> None:
+    pods.add("web", "10.9.0.2")
+    with pods.hosts("web").open("a") as file:
+        file.write("10.0.0.1 mine")  # without line feed
+    text = "# first\n" + pods.text("web")
+    pods.hosts("web").write_text(text)
+    inode = pods.hosts("web").stat().st_ino
+    pods.add("db", "10.9.0.3")
+    pods.remove("db")
+    assert pods.text("web") == text
+    assert pods.hosts("web").stat().st_ino == inode
+
+
+@pytest.mark.parametrize("end", ["", names.END.decode()])
+def test_forged_blocks(pods: Pods, end: str) -> None:
+    """An app that writes markers of its own changes nothing but its own file."""
+    pods.add("web", "10.9.0.2")
+    pods.hosts("web").write_text(names.BEGIN.decode() * 3 + "6.6.6.6 db\n" + end)
+    pods.add("db", "10.9.0.3")
+    assert pods.lines("web") == ["10.9.0.2\tweb", "10.9.0.3\tdb"]
+    assert pods.lines("db") == ["10.9.0.2\tweb", "10.9.0.3\tdb"]
+
+
+def _link(path: Path, target: Path) -> None:
+    path.unlink()
+    path.symlink_to(target)
+
+
+def _fifo(path: Path, target: Path) -> None:
+    del target
+    path.unlink()
+    os.mkfifo(path)
+
+
+def _directory(path: Path, target: Path) -> None:
+    del target
+    path.unlink()
+    path.mkdir()
+
+
+def _fill(path: Path, target: Path) -> None:
+    del target
+    os.truncate(path, 1 << 40)
+
+
+def _gone(path: Path, target: Path) -> None:
+    del target
+    path.unlink()
+
+
+@pytest.mark.parametrize("spoil", [_link, _fifo, _directory, _fill, _gone])
+def test_a_spoilt_file_stops_no_other_pod(pods: Pods, tmp_path: Path, spoil: object) -> None:
+    target = tmp_path / "target"
+    target.write_text("kept")
+    pods.add("bad", "10.9.0.2")
+    spoil(pods.hosts("bad"), target)  # type: ignore[operator]
+    size = pods.hosts("bad").lstat().st_size if spoil is _fill else 0
+    pods.add("web", "10.9.0.3")
+    assert pods.lines("web") == ["10.9.0.2\tbad", "10.9.0.3\tweb"]
+    assert target.read_text() == "kept"
+    if spoil is _fill:
+        assert pods.hosts("bad").stat().st_size == size
+    pods.remove("web")
+    pods.remove("bad")
+
+
+def test_an_immutable_file(pods: Pods) -> None:
+    pods.add("bad", "10.9.0.2")
+    words = ["chattr", "+i", str(pods.hosts("bad"))]
+    try:
+        done = subprocess.run(words, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("chattr is not installed")
+    if done.returncode:
+        pytest.skip("no immutable files here")
+    try:
+        pods.add("web", "10.9.0.3")
+        assert len(pods.lines("web")) == 2
+    finally:
+        subprocess.run(["chattr", "-i", str(pods.hosts("bad"))], check=True)
+
+
+def test_a_lease_keeps_nobody_waiting(pods: Pods) -> None:
+    """The owner of a file may hold a lease, for which open(2) waits up to 45 seconds."""
+    pods.add("bad", "10.9.0.2")
+    fd = os.open(pods.hosts("bad"), os.O_RDWR)
+    try:
+        fcntl.fcntl(fd, fcntl.F_SETSIG, 23)  # SIGURG, which is ignored, instead of SIGIO
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        pods.add("web", "10.9.0.3")
+        assert len(pods.lines("web")) == 2
+        # Had it waited, the kernel would have taken the lease away, and the file would be written.
+        assert b"web" not in os.pread(fd, 1 << 16, 0)
+    finally:
+        os.close(fd)
+
+
+def test_a_lock_keeps_nobody_waiting(pods: Pods) -> None:
+    pods.add("bad", "10.9.0.2")
+    with pods.hosts("bad").open("r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        fcntl.lockf(file, fcntl.LOCK_EX)
+        pods.add("web", "10.9.0.3")
+    assert len(pods.lines("bad")) == 2
+
+
+def test_ones_own_file_must_be_written(pods: Pods) -> None:
+    os.mkdir(pods.state)
+    with pytest.raises(HostError, match="hosts"):
+        names.join(pods.state, "u", ["web"], f"{pods.state}/nowhere/hosts", {"lan": ["10.9.0.2"]})
+
+
+def test_without_a_hosts_file(pods: Pods) -> None:
+    """A pod with the host's /etc/hosts is found, but finds nobody."""
+    pods.add("web", "10.9.0.2")
+    path = "/proc/self/ns/net"
+    owners.note(pods.state, "11111111", path, owners.namespace_identity(path))
+    names.join(pods.state, "11111111", ["h"], "", {"lan": ["10.9.0.9"]})
+    assert pods.lines("web") == ["10.9.0.2\tweb", "10.9.0.9\th"]
+
+
+def test_dead_pods_are_dropped(pods: Pods) -> None:
+    pods.add("dead", "10.9.0.2")
+    owners.note(pods.state, pods.uuids["dead"], "/proc/0/ns/net", [1, 2])
+    pods.add("web", "10.9.0.3")
+    assert pods.lines("web") == ["10.9.0.3\tweb"]
+    assert names.pods_on(pods.state, "lan") == [pods.uuids["web"]]
+    assert names.pods_on(pods.state, "other") == []
+    pods.remove("dead")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", '{"pods": []}', '{"pods": {"a": 1, "b": {"names": 2}}}', "{"]
+)
+def test_a_damaged_table(pods: Pods, text: str) -> None:
+    pods.add("old", "10.9.0.2")
+    Path(f"{pods.state}/{names.TABLE}").write_text(text)
+    pods.add("web", "10.9.0.3")
+    assert pods.lines("web") == ["10.9.0.3\tweb"]
+
+
+def test_readers_see_whole_lines(pods: Pods) -> None:
+    """While others come and go, a reader finds only lines that were right at some time."""
+    pods.add("web", "10.9.0.2")
+    allowed = {"10.9.0.2\tweb", "10.9.0.3\tdb", ""} | set(BASE.splitlines())
+    allowed |= {names.BEGIN.decode().rstrip(), names.END.decode().rstrip()}
+    script = (
+        "import sys\n"
+        "while not sys.stdin.read(0) is None:\n"
+        " for line in open(sys.argv[1]).read().splitlines(): print(line)\n"
+    )
+    reader = subprocess.Popen(
+        ["python3", "-c", script, str(pods.hosts("web"))], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        for _ in range(200):
+            pods.add("db", "10.9.0.3")
+            pods.remove("db")
+            pods.hosts("db").unlink()
+            pods.hosts("db").parent.rmdir()
+    finally:
+        reader.kill()
+        output, _ = reader.communicate()
+    lines = set(output.splitlines()[:-1])
+    assert lines <= allowed
+
+
+def test_many_pods(pods: Pods) -> None:
+    for number in range(100):
+        pods.add(f"pod{number}", f"10.9.0.{number + 2}")
+    assert len(pods.lines("pod0")) == 100
+    assert pods.text("pod0").removeprefix(BASE) == pods.text("pod99").removeprefix(BASE)
