@@ -204,6 +204,8 @@ def test_docker_that_does_not_run(runtime: Runtime, tmp_path: Path) -> None:
         DAEMON_JSON.write_text(theirs)
         assert "already" in runtime("setup", "docker", env=env).ok().out
         assert "left as it is" in runtime("setup", "docker", "--undo", env=env).ok().out
+        done = runtime("setup", "docker", "--default", env=env)
+        assert done.status == 1, "it is not the default there"
         assert DAEMON_JSON.read_text() == theirs
         DAEMON_JSON.write_text("{}\n")
         done = runtime("setup", "docker", "--default", env=env)

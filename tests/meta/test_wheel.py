@@ -18,7 +18,7 @@ from tools import check_baseline
 from tools.build_completions import SHELLS
 from tools.programs import PROGRAMS
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # on a busy machine
 
 
 @pytest.fixture(scope="module")

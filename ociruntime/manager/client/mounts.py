@@ -33,7 +33,7 @@ MOUNT_OPTIONS = (
     ),
     Option(
         "mount",
-        "mount with keys: type, source, target, readonly ...",
+        "mount with keys: type, source, target, ...",
         "KEY=VALUE,...",
         kind="list",
         details=(

@@ -251,12 +251,15 @@ def run_attach(connection: Connection, arguments: Arguments) -> int:
 # ``--net`` is an alias that docker and podman know.
 NEW_OPTIONS = (*SPEC_OPTIONS, Option("net", value="NAME"), *REFUSED_OPTIONS)
 _GROUPS = (
-    ("files and devices", ("volume", "mount", "tmpfs", "read-only", "device")),
+    (
+        "files and devices",
+        ("volume", "volumes-from", "mount", "tmpfs", "read-only", "device"),
+    ),
     (
         "network and names",
         (
-            *("network", "publish", "hostname", "domainname", "dns", "dns-search", "dns-option"),
-            "add-host",
+            *("network", "network-alias", "publish", "publish-all", "hostname", "domainname"),
+            *("dns", "dns-search", "dns-option", "add-host"),
         ),
     ),
     (

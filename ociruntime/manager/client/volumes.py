@@ -18,6 +18,7 @@ from ociruntime.manager.client.inspection import show_each
 from ociruntime.manager.client.new_container import labels_of
 from ociruntime.manager.client.options import FILTER, FORMAT, INSPECT_FORMAT, NO_LEGEND
 from ociruntime.manager.client.ps import as_lists, as_query
+from ociruntime.manager.client.template_functions import Pairs, Shape
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def run_ls(connection: Connection, arguments: Arguments) -> int:
     query = as_query(arguments.list("filter"), _FILTERS)
     volumes = connection.get(resource("volumes", filters=query))
     if form := chosen(arguments):
-        shown = volumes if form == "json" else [volume(one) for one in volumes]
+        shown = volumes if form == "json" else [_listed(one) for one in volumes]
         return write(formatted(shown, form, {"Name": "VOLUME NAME"}))
     if arguments.flag("quiet"):
         return write("".join(f"{one['name']}\n" for one in volumes))
@@ -52,6 +53,13 @@ def run_ls(connection: Connection, arguments: Arguments) -> int:
         kind = "anonymous" if one["anonymous"] else "named"
         rows.append([one["name"], kind, ", ".join(one["containers"]) or "-"])
     return write(tabbed(rows))
+
+
+def _listed(one: dict[str, Any]) -> Shape:
+    """Return a volume as ``docker volume ls`` formats it: labels print as ``a=1,b=2``."""
+    shape = volume(one)
+    shape["Labels"] = Pairs(one["labels"])
+    return shape
 
 
 def run_inspect(connection: Connection, arguments: Arguments) -> int:

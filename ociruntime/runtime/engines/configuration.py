@@ -11,7 +11,7 @@ from typing import Any
 
 NAME = "ociruntime"
 PRIORITY = 50  # of the drop-in files among those of others
-DEFAULT, NAMED = "the default", "known by name"
+DEFAULT, NAMED = "the default", "a named runtime"
 
 # podman decides by name what a runtime supports, and these lists replace its own.
 SUPPORTS_JSON = (NAME, "crun", "runc", "kata", "runsc", "youki", "krun", "crun-vm", "crun-wasm")

@@ -21,7 +21,7 @@ from ociruntime.base.process import open_process, send_signal, start_time
 from ociruntime.base.trusted import check_parent
 from ociruntime.runtime.engines import configuration, drop_in
 from ociruntime.runtime.engines.calls import ask, docker_host, find_first
-from ociruntime.runtime.engines.configuration import NAME, PRIORITY, CriEntry, Entry
+from ociruntime.runtime.engines.configuration import DEFAULT, NAME, PRIORITY, CriEntry, Entry
 from ociruntime.runtime.engines.drop_in import Owner
 from ociruntime.runtime.engines.trial import docker_trial, podman_trial
 
@@ -137,16 +137,16 @@ def _check_program(program: str, engine: Engine) -> None:
     check_parent(os.path.realpath(program), "program's directory")
 
 
-def _refuse_others(path: str, engine: str, lines: str, outcome: Outcome) -> bool:
+def _refuse_others(path: str, request: Request, lines: str, outcome: Outcome) -> bool:
     """Return whether the file is somebody else's, and say what it lacks."""
-    if drop_in.owner(path, ENGINES[engine].is_ours) is not Owner.OTHERS:
+    if drop_in.owner(path, ENGINES[request.engine].is_ours) is not Owner.OTHERS:
         return False
     outcome.lines.append(f"{path}: left as it is: {Owner.OTHERS.value}")
-    use = configuration.find_use(engine, drop_in.read(path) or "")
-    if use is None:
+    use = configuration.find_use(request.engine, drop_in.read(path) or "")
+    if use is None or use.program != request.program or (request.default and use.how != DEFAULT):
         outcome.file, outcome.missing = path, lines
     else:
-        outcome.lines.append(f"it has the runtime {use.program} as {use.how} already")
+        outcome.lines.append(f"it has {use.program} as {use.how} already")
     return True
 
 
@@ -165,7 +165,7 @@ def podman_file() -> str:
 
 def _set_up_podman(request: Request, podman: str, outcome: Outcome) -> None:
     path, lines = podman_file(), configuration.podman_lines(request.entry)
-    if _refuse_others(path, "podman", lines, outcome):
+    if _refuse_others(path, request, lines, outcome):
         return
     outcome.changed(path, drop_in.put(path, lines, "podman"))
     runtime = () if request.default else ("--runtime", NAME)
@@ -189,7 +189,7 @@ def _set_up_podman(request: Request, podman: str, outcome: Outcome) -> None:
 
 def _set_up_docker(request: Request, dockerd: str, outcome: Outcome) -> None:
     lines = configuration.docker_lines(request.entry)
-    if not _refuse_others(DOCKER_FILE, "docker", lines, outcome):
+    if not _refuse_others(DOCKER_FILE, request, lines, outcome):
         outcome.changed(DOCKER_FILE, drop_in.put(DOCKER_FILE, lines, ""))
         checked = ask(dockerd, "--validate", "--config-file", DOCKER_FILE)
         # Before version 23, it has no such flag.
@@ -299,7 +299,7 @@ def _set_up_containerd(request: Request, containerd: str, outcome: Outcome) -> N
         if changed:
             outcome.lines.append(_RESTART)
         return
-    _refuse_others(CONTAINERD_FILE, "containerd", lines, outcome)
+    _refuse_others(CONTAINERD_FILE, request, lines, outcome)
     if not outcome.missing and not outcome.lines:
         outcome.file, outcome.missing = CONTAINERD_FILE, lines
         outcome.lines.append(f"{CONTAINERD_DROP_IN}: tried and removed: {reason}")
@@ -350,7 +350,7 @@ def _objection(
 
 def _set_up_crio(request: Request, crio: str, outcome: Outcome) -> None:
     lines = configuration.crio_lines(request.entry)
-    if _refuse_others(CRIO_FILE, "crio", lines, outcome):
+    if _refuse_others(CRIO_FILE, request, lines, outcome):
         return
     outcome.changed(CRIO_FILE, drop_in.put(CRIO_FILE, lines, "crio"))
     shown = ask(crio, "config")
