@@ -43,7 +43,7 @@ def answers(command: Callable[..., Result], work: Path) -> list[str]:
     lines = []
     for line in [line for script in docker_commands.SAME.values() for line in script]:
         words = []
-        for word in shlex.split(line.lstrip("?~ ")):
+        for word in shlex.split(line.lstrip("?~- ")):
             words += ["sh", "-c", MAIN] if word == "MAIN" else [word.replace("IMAGE", NAME)]
         words = [word.replace("WORK", str(work)) for word in words]
         if words[0] in ("run", "create"):
@@ -56,7 +56,7 @@ def answers(command: Callable[..., Result], work: Path) -> list[str]:
             status = "success" if result.status == 0 else "failure"
         if line.startswith("~ "):
             status = "any"
-        out = result.out
+        out = "" if line.startswith("- ") else result.out
         for pattern, word in ALWAYS_ANOTHER:
             out = re.sub(pattern, word, out)
         lines.append(f"{line} -> {status}\n{out}")

@@ -52,6 +52,7 @@ def run_inspect(connection: Connection, arguments: Arguments) -> int:
         "image": lambda ref: docker_shapes.image(
             connection.get(resource("images", absolute_image(ref, os.getcwd()), "json"))
         ),
+        "network": lambda ref: docker_shapes.network(connection.get(resource("networks", ref))),
         "volume": lambda ref: docker_shapes.volume(connection.get(resource("volumes", ref))),
     }
     if kind := arguments.text("type"):
@@ -70,7 +71,8 @@ def _first(ref: str, getters: Mapping[str, Callable[[str], Shape]]) -> Shape:
         except DaemonError as error:
             if error.status not in _NOT_SO:
                 raise
-    kinds = " or ".join(getters)
+    *first, last = getters
+    kinds = f"{', '.join(first)} or {last}"
     raise RuntimeFailure(f'inspect "{ref}": no {kinds} with this name or ID found')
 
 
@@ -144,12 +146,15 @@ def run_port(connection: Connection, arguments: Arguments) -> int:
 COMMANDS = (
     Command(
         "inspect NAME...",
-        "show details of containers, images and volumes as JSON",
+        "show details of containers, images, networks, volumes",
         run_inspect,
         options=(
             INSPECT_FORMAT,
             Option(
-                "type", "what it is, if names are the same", "container|image|volume", kind="choice"
+                "type",
+                "what it is, if names are the same",
+                "container|image|network|volume",
+                kind="choice",
             ),
         ),
         details=(

@@ -202,7 +202,7 @@ def test_an_image() -> None:
 
 @pytest.mark.parametrize("wrong", ["x", ["x"], [{}], 7, True, None, {"x": {"y": []}}])
 def test_an_image_with_settings_of_the_wrong_type(wrong: object) -> None:
-    """Whoever made the image has chosen them."""
+    """The maker of the image has chosen them."""
     names = ("Env", "Cmd", "Entrypoint", "Labels", "ExposedPorts", "Volumes", "User", "WorkingDir")
     for config in (wrong, dict.fromkeys(names, wrong)):
         hostile = IMAGE | {"config": config}
