@@ -137,8 +137,9 @@ _PULL_OPTIONS = (
 )
 _REMOVE_OPTIONS = (Option("force", "remove images that containers use, too", short="f"),)
 _PULL_DETAILS = (
-    "Prints the ID of each image, and on standard error how far it is: a line for each layer\n"
-    "at a terminal, otherwise a line whenever one is complete. --quiet prints only the ID."
+    "Prints the ID of each image, and the progress of each layer on standard error;\n"
+    "if that is no terminal, a line for each complete layer. --quiet prints only the\n"
+    "ID."
 )
 _REMOVE_DETAILS = "If an image has several names, only the given one is removed."
 COMMANDS = (

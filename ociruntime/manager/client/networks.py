@@ -107,7 +107,7 @@ COMMANDS = (
                 details="One IPv4 and one IPv6 subnet are possible.",
             ),
             Option("gateway", "address of the host in the subnet", "IP", kind="list"),
-            Option("internal", "connect containers only with each other and the host"),
+            Option("internal", "no access to other networks"),
             Option("ipv6", "add an IPv6 subnet"),
             Option("label", "set metadata", "KEY[=VALUE]", kind="list"),
             Option("driver", "driver: bridge", "DRIVER", short="d"),
@@ -118,12 +118,8 @@ COMMANDS = (
         ),
         examples=(
             (
-                "Connect two containers",
-                (
-                    "ocictl network create back\n"
-                    "ocictl run -d --network back --name db postgres\n"
-                    "ocictl run --network back busybox ping -c 1 db"
-                ),
+                "Create a network, then `run -d --network back --name db postgres`",
+                "ocictl network create back",
             ),
         ),
     ),
@@ -133,8 +129,8 @@ COMMANDS = (
         run_ls,
         options=(Option("quiet", "print only names", short="q"), NO_LEGEND, FILTER, FORMAT),
         details=(
-            "Filters: name, driver, label, dangling (true: no container uses it), type (custom\n"
-            "or builtin)."
+            "Filters: name, driver, label, dangling (true: no container uses it),\n"
+            "type (custom or builtin)."
         ),
         examples=(("List unused networks", "ocictl network ls --filter dangling=true"),),
     ),

@@ -105,8 +105,9 @@ COMMANDS = (
         run_create,
         options=(Option("label", "set metadata", "KEY[=VALUE]", kind="list"),),
         details=(
-            "Prints its name. It may exist already, and keeps its labels then. Without NAME the\n"
-            "volume is anonymous: its name is generated, and `volume prune` removes it."
+            "Prints its name. It may exist already, and keeps its labels then. Without\n"
+            "NAME the volume is anonymous: its name is generated, and `volume prune`\n"
+            "removes it."
         ),
     ),
     Command(

@@ -46,7 +46,7 @@ COMMANDS = (
         run,
         options=(
             Option("default", "make it the engine's default runtime"),
-            Option("reload", "let a running dockerd read its configuration again"),
+            Option("reload", "make a running dockerd reload its configuration"),
             Option("undo", "remove what this command has written"),
         ),
         details=(
