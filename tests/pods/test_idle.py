@@ -357,3 +357,22 @@ def test_it_cannot_go_on(ocipod: Ocipod, work: Path) -> None:
     assert living(pod.uuid, namespace) == []
     assert "runtime-config" in (path / "monitor.log").read_text()
     (path / "kept").rename(path / "runtime-config")
+
+
+def test_a_sandbox_that_ends_with_its_app(ocipod: Ocipod, work: Path) -> None:
+    """It is run again afterwards, and hibernates again."""
+    image = busybox(work)
+    ocipod("fetch", image).ok()
+    words = ("app", "sandbox", "--detach", "--net=none", "--on-exit=halt")
+    uuid = ocipod(*words, env=TIMEOUT).ok().out.strip()
+    ocipod("app", "add", uuid, image, "--name=a", *shell("exec sleep 60")).ok()
+    for _ in range(2):
+        ocipod("app", "start", uuid, "--app=a").ok()
+        pid = int(ocipod.monitor(uuid)["pid"])
+        assert processes.until(lambda pid=pid: is_asleep(pid), 20)  # type: ignore[misc]
+        record = ocipod.path(uuid) / "apps" / "a" / "state.json"
+        os.kill(json.loads(record.read_text())["pid"], signal.SIGKILL)
+        ocipod.wait_for(uuid, "exited")
+        assert json.loads((ocipod.path(uuid) / "exit").read_text())["left_nothing"]
+        ocipod("run-prepared", "--detach", uuid, env=TIMEOUT).ok()
+    ocipod("stop", "--wait", uuid).ok()
