@@ -131,7 +131,7 @@ NOTES: dict[str, str] = {
     "wait": "exits with the container's exit code, docker with 0",
     "update": "a limit can be replaced, but not removed",
     "ps": "`--format json` is one list of the API's records; `{{json .}}` prints docker's lines",
-    "inspect": "images and volumes, but no networks; the names of the API are found, too",
+    "inspect": "the names of the API are found, too",
     "events": "only of containers; another form of lines, and filters event and container",
     "stats": "prints once if standard output is no terminal",
     "top": "columns of the daemon's choice; options of ps are refused",

@@ -53,6 +53,7 @@ def run_inspect(connection: Connection, arguments: Arguments) -> int:
             connection.get(resource("images", absolute_image(ref, os.getcwd()), "json"))
         ),
         "volume": lambda ref: docker_shapes.volume(connection.get(resource("volumes", ref))),
+        "network": lambda ref: docker_shapes.network(connection.get(resource("networks", ref))),
     }
     if kind := arguments.text("type"):
         return show_each(arguments, getters[kind])
@@ -144,12 +145,15 @@ def run_port(connection: Connection, arguments: Arguments) -> int:
 COMMANDS = (
     Command(
         "inspect NAME...",
-        "show details of containers, images and volumes as JSON",
+        "show details of containers, images, volumes and networks as JSON",
         run_inspect,
         options=(
             INSPECT_FORMAT,
             Option(
-                "type", "what it is, if names are the same", "container|image|volume", kind="choice"
+                "type",
+                "what it is, if names are the same",
+                "container|image|volume|network",
+                kind="choice",
             ),
         ),
         details=(
