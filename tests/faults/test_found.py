@@ -52,6 +52,9 @@ FOUND = [
     Found("create", "read", errno.EIO, behind="/proc/self/cgroup"),
     Found("create", "newfstatat", errno.ENOMEM, "/proc/self/ns/user", behind="/proc/self/cgroup"),
     Found("create", "socket", errno.EMFILE),
+    Found("exec", "pipe2", errno.EMFILE),
+    Found("exec", "poll", errno.ENOMEM, behind="/proc/self/ns/time"),
+    Found("exec", "readlink", errno.ENOMEM, "/proc/self/ns/time"),
     # ... and the state directory stayed
     Found("create", "openat", errno.EMFILE, "/.creating-"),
     Found("create", "flock", errno.ENOMEM),
