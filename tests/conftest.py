@@ -24,7 +24,7 @@ LAST = "v2box"
 # its own mounts, /run and /dev in each (tests/support/isolation.py); networks and engines, which
 # change what all processes of the machine share, are in one part.
 QUIET = ("unit", "meta")  # those of their tests that need no root
-RUNTIME = ("attacks", "errors", "executor", "properties", "runtime")
+RUNTIME = ("attacks", "errors", "executor", "faults", "properties", "runtime")
 PARTS = ("quiet", "runtime", "rest")
 LONG = "long: `./dev test --all` runs it, and so does its file's name among the arguments"
 

@@ -160,8 +160,10 @@ static bool map_plan(int fd, struct plan *plan)
 	data = mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0);
 	arena = mmap(NULL, arena_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	close(fd);
-	return data != MAP_FAILED && arena != MAP_FAILED &&
-	       plan_open(plan, data, size, arena, arena_size);
+	if (data == MAP_FAILED || arena == MAP_FAILED)
+		return false;
+	errno = EBADMSG;
+	return plan_open(plan, data, size, arena, arena_size);
 }
 
 /* A failure before the first operation belongs to none. */
@@ -194,8 +196,8 @@ int main(int argc, char **argv)
 	umask(0);
 	if (argc == 5 && !(text_number(argv[4], &times_fd) && map_times(x, (int)times_fd)))
 		return 1;
+	errno = EBADMSG; /* for a file that is empty */
 	if (!map_plan((int)plan_fd, &plan)) {
-		errno = EBADMSG;
 		(void)fail(x, "read", "plan");
 	} else if (close_others(x, (int)plan.preserve_fds) == 0 && open_host(x) == 0) {
 		/* Leave the caller's terminal: the program could inject input into it (TIOCSTI). */

@@ -121,7 +121,9 @@ int open_restricted(struct executor *x, const char *target)
 		return open_inside(x, target, O_PATH);
 	mount = open_mount(x, point);
 	if (mount < 0) {
-		errno = ESTALE;
+		/* It was there: a missing one has been replaced. */
+		error = x->failure.error;
+		errno = error == ENOENT || error == ENOTDIR || error == ELOOP ? ESTALE : error;
 		return -1;
 	}
 	if (!*rest)

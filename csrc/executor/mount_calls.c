@@ -28,7 +28,12 @@
 /* Probe with invalid arguments: each of these calls checks its flags, or its descriptor, first. */
 bool is_missing_call(long number)
 {
-	return syscall(number, -1L, -1L, -1L, -1L, -1L) < 0 && (errno == ENOSYS || errno == EPERM);
+	int before = errno;
+	bool missing = syscall(number, -1L, -1L, -1L, -1L, -1L) < 0 &&
+		       (errno == ENOSYS || errno == EPERM);
+
+	errno = before; /* the caller's failure may be a real one */
+	return missing;
 }
 
 /* All or nothing: without mount_setattr(2) a detached mount cannot be finished. */

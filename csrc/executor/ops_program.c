@@ -200,6 +200,8 @@ static int search(struct executor *x, const char *file, const char *path)
 				return 0;
 			if (errno == EACCES)
 				error = EACCES; /* like execvp(3): continue, but remember */
+			else if (errno == ENOMEM || errno == EIO)
+				return fail(x, "search", file); /* it may be there */
 		}
 		if (path[length] == '\0')
 			break;

@@ -41,11 +41,15 @@ class CaughtSignals:
     __slots__ = ("_old", "_old_wakeup", "_pending", "_write", "fd")
 
     def __init__(self) -> None:
+        """Begin to catch signals.  Raises HostError."""
         self._pending: dict[int, object] = {}
-        self.fd, self._write = posix.pipe2(posix.O_CLOEXEC | posix.O_NONBLOCK)
-        # Python runs handlers later; the descriptor wakes poll(2) at once.  If the
-        # pipe is full, it is still readable, which is sufficient.
-        self._old_wakeup = _signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        try:
+            self.fd, self._write = posix.pipe2(posix.O_CLOEXEC | posix.O_NONBLOCK)
+            # Python runs handlers later; the descriptor wakes poll(2) at once.  If the
+            # pipe is full, it is still readable, which is sufficient.
+            self._old_wakeup = _signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        except OSError as error:
+            raise HostError("make a pipe to catch signals", error) from None
         self._old: dict[int, object] = {}
         for number in _signal.valid_signals() - UNTOUCHED:
             # A method in C, called with number and frame: no Python code runs in a handler, so
@@ -105,7 +109,7 @@ def wait_foreground(
     children, reparented to us as a subreaper, are reaped, too.  ``relay`` is started here and
     always closed, with the terminal restored.  ``signals`` stay caught, so that a late one does
     not interrupt the caller's cleanup.  ``notifying`` forwards the container's notifications to a
-    service manager.
+    service manager.  Raises HostError.
     """
     caught = signals or CaughtSignals()
     try:
@@ -114,6 +118,8 @@ def wait_foreground(
         status = _wait(pidfd, pid, relay, caught, notifying)
         if relay is not None:
             relay.finish()
+    except OSError as error:
+        raise HostError(f"wait for process {pid}", error) from None
     finally:
         if relay is not None:
             relay.close()

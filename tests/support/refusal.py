@@ -15,7 +15,7 @@ SECCOMP_MODE_FILTER = 2
 PR_SET_SECCOMP = 22
 PR_SET_NO_NEW_PRIVS = 38
 
-# The same numbers on every processor.
+# What the executor does without; the same numbers on every processor.
 CALLS = {
     "open_tree": 428,
     "move_mount": 429,
@@ -26,6 +26,18 @@ CALLS = {
     "close_range": 436,
     "openat2": 437,
     "mount_setattr": 442,
+    "faccessat2": 439,
+}
+X86 = os.uname().machine == "x86_64"
+NUMBERS = {
+    **CALLS,
+    "pidfd_send_signal": 424,
+    "pidfd_open": 434,
+    "clone3": 435,
+    "keyctl": 250 if X86 else 219,
+    "memfd_create": 319 if X86 else 279,
+    "execveat": 322 if X86 else 281,
+    "statx": 332 if X86 else 291,
 }
 
 ENOSYS = 38
@@ -56,7 +68,7 @@ def lacking(runtime: Runtime, work: Path, lack: str) -> Runtime:
 
 def refuse(error: int, *calls: str) -> None:
     """From now on this process and its children get ``error`` from these system calls."""
-    numbers = [CALLS[name] for name in calls]
+    numbers = [NUMBERS[name] for name in calls]
     code = [(0x20, 0, 0, 0)]  # load the number
     for left, number in zip(range(len(numbers), 0, -1), numbers, strict=True):
         code.append((0x15, left, 0, number))
@@ -74,9 +86,20 @@ def refuse_fsconfig(error: int, command: int) -> None:
     )
 
 
+def refuse_memfd_flags(error: int, flags: int) -> None:
+    """From now on this process and its children get ``error`` from memfd_create with a flag."""
+    _load(
+        [
+            *((0x20, 0, 0, 0), (0x15, 0, 3, NUMBERS["memfd_create"])),
+            *((0x20, 0, 0, 24), (0x45, 0, 1, flags)),
+            *((0x06, 0, 0, 0x00050000 | error), (0x06, 0, 0, 0x7FFF0000)),
+        ]
+    )
+
+
 def refuse_prctl(error: int, option: int) -> None:
     """From now on this process and its children get ``error`` from that option of prctl(2)."""
-    number = 157 if os.uname().machine == "x86_64" else 167
+    number = 157 if X86 else 167
     _load(
         [
             *((0x20, 0, 0, 0), (0x15, 0, 3, number)),
@@ -88,7 +111,7 @@ def refuse_prctl(error: int, option: int) -> None:
 
 def kill_on_prctl(option: int, value: int) -> None:
     """From now on this process and its children die of prctl(``option``, ``value``)."""
-    number = 157 if os.uname().machine == "x86_64" else 167
+    number = 157 if X86 else 167
     _load(
         [
             *((0x20, 0, 0, 0), (0x15, 0, 5, number)),

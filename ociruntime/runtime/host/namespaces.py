@@ -28,6 +28,8 @@ def namespaces_apart(pid: int) -> int:
             ours = posix.readlink(f"/proc/self/ns/{file}")
         except FileNotFoundError:
             continue
+        except OSError as error:
+            raise HostError(f"inspect the namespaces of this process: {file}", error) from None
         try:
             theirs = posix.readlink(f"/proc/{pid}/ns/{file}")
         except OSError as error:

@@ -106,6 +106,9 @@ class Execution:
         self.executor = self._spawn(plan, init_fd, born)
         try:
             self._converse()
+        except OSError as error:
+            self._abandon()
+            raise HostError("wait for the executor", error) from None
         except BaseException:
             self._abandon()
             raise

@@ -141,11 +141,17 @@ def _await_exec(
 
 
 def _next(connection: socket, pidfd: int, milliseconds: int | None) -> Message | None:
-    """Wait for a message; return None if the connection or process ends, or on timeout."""
+    """Wait for a message; return None if the connection or process ends, or on timeout.
+
+    Raises HostError.
+    """
     poller = poll()
     poller.register(connection.fileno(), POLLIN)
     poller.register(pidfd, POLLIN)
-    ready = [fd for fd, _ in poller.poll(milliseconds)]
+    try:
+        ready = [fd for fd, _ in poller.poll(milliseconds)]
+    except OSError as error:
+        raise HostError("wait for the container's init", error) from None
     return receive(connection) if connection.fileno() in ready else None
 
 

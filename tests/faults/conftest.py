@@ -1,0 +1,31 @@
+"""Every test here runs real containers as root and may leave nothing behind."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.faults import running, stepping
+from tests.support.runtime import Runtime
+
+
+@pytest.fixture(autouse=True)
+def _watch(nothing_left: None) -> None:
+    """Have the watch in each test, asked for or not."""
+
+
+@pytest.fixture(scope="session")
+def runner(runtime: Runtime, base: Path, pytestconfig: pytest.Config) -> running.Runner:
+    """A runner of scenarios, with a state root of its own; programs start from a snapshot."""
+    if reason := stepping.missing():
+        pytest.skip(reason)
+    if pytestconfig.getoption("--snapshot") == "own":
+        subprocess.run([runtime.path, "snapshot", "make"], check=True, stdout=subprocess.DEVNULL)
+    from tests.support.plugin import TAG  # pytest imports the plugin after this file
+
+    place = base / "faults"
+    place.mkdir()
+    stage = running.make_stage(runtime.path, place, f"{TAG}step")
+    return running.Runner(stage, stepping.build(place / "stepper"))

@@ -1,0 +1,225 @@
+"""Judge what a command has left: whether `state` tells the truth, and whether all of it is gone."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.faults.scenarios import Scenario, Stage
+from tests.faults.stepping import Outcome, finish
+from tests.support import cgroupfs, isolation, leaks, processes
+
+VANISH_SECONDS = 5.0
+KEPT_FOR_ALL = ".seccomp"  # compiled filters, of all containers of a state root
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Everything that a container may be in, at one moment."""
+
+    processes: frozenset[int]
+    mounts: frozenset[tuple[str, str]]
+    cgroups: frozenset[str]
+    files: frozenset[str]
+    devices: frozenset[str]
+
+
+def look(stage: Stage) -> Surroundings:
+    return Surroundings(
+        frozenset(processes.descendants()),
+        frozenset(leaks.mount_table().items()),
+        frozenset(str(place) for place in cgroupfs.named(stage.id)),
+        frozenset(_files(stage)),
+        frozenset(os.listdir("/sys/class/net")),
+    )
+
+
+def _files(stage: Stage) -> set[str]:
+    found = {str(path) for path in Path("/run").rglob("*")}
+    found |= {str(path) for path in stage.bundle.path.iterdir()}
+    if stage.root.exists():
+        kept = stage.root / KEPT_FOR_ALL
+        every = {path for path in stage.root.rglob("*") if path != kept}
+        found |= {str(path) for path in every if kept not in path.parents}
+    return found - {str(stage.pid_file)}
+
+
+def _new(before: Surroundings, after: Surroundings) -> list[str]:
+    found = [f"process {processes.describe(p)}" for p in after.processes - before.processes]
+    found += [f"mount {place}" for _, place in after.mounts - before.mounts]
+    found += [f"lost mount {place}" for _, place in before.mounts - after.mounts]
+    found += [f"cgroup {place}" for place in after.cgroups - before.cgroups]
+    found += [f"file {path}" for path in after.files - before.files]
+    found += [f"network device {name}" for name in after.devices - before.devices]
+    return sorted(found)
+
+
+def left(stage: Stage, before: Surroundings) -> list[str]:
+    """Return what is new, once processes that were about to end have had the time."""
+    found: list[str] = []
+
+    def nothing() -> bool:
+        processes.reap_orphans()
+        found[:] = _new(before, look(stage))
+        return not found
+
+    processes.until(nothing, VANISH_SECONDS)
+    return found
+
+
+def clear(stage: Stage, before: Surroundings) -> None:
+    """Remove by force what is new, so that the next run starts clean."""
+    after = look(stage)
+    for place in after.cgroups:
+        for name, value in (("freezer.state", "THAWED"), ("cgroup.freeze", "0")):
+            if (Path(place) / name).exists():
+                (Path(place) / name).write_text(value)
+    processes.end(set(after.processes - before.processes))
+    processes.reap_orphans()
+    for _, target in sorted(after.mounts - before.mounts, reverse=True):
+        isolation.unmount(target)
+    cgroupfs.remove({Path(place) for place in look(stage).cgroups - before.cgroups})
+    for name in sorted(look(stage).files - before.files, reverse=True):
+        path = Path(name)
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def untrue(stage: Stage) -> list[str]:
+    """Return in what `state` contradicts the kernel; it may take a moment until both agree."""
+    found: list[str] = []
+
+    def agrees() -> bool:
+        processes.reap_orphans()
+        found[:] = _contradictions(stage)
+        return not found
+
+    processes.until(agrees, VANISH_SECONDS)
+    return found
+
+
+def _contradictions(stage: Stage) -> list[str]:
+    done = finish(stage.command("state", stage.id))
+    if done.hung:
+        return ["state hangs"]
+    if done.status != 0:
+        return [] if "does not exist" in done.err else [f"state fails: {done.err.strip()}"]
+    document = json.loads(done.out)
+    status, pid = document["status"], document["pid"]
+    actual = _actual_status(pid)
+    return [] if status == actual else [f"state says {status}, the kernel {actual} (pid {pid})"]
+
+
+def _actual_status(pid: int) -> str:
+    """Return a container's status by its process alone, without anything of the runtime."""
+    if pid == 0 or not processes.alive(pid):
+        return "stopped"
+    try:
+        program = os.readlink(f"/proc/{pid}/exe")
+    except OSError:
+        return "stopped"
+    if program.startswith("/memfd:"):
+        return "created"
+    for name in ("freezer", ""):
+        place = cgroupfs.of_process(pid).get(name)
+        if place is None:
+            continue
+        for file in ("freezer.state", "cgroup.freeze"):
+            if (place / file).exists() and (place / file).read_text().strip() in {"FROZEN", "1"}:
+                return "paused"
+    return "running"
+
+
+def after_kill(
+    stage: Stage, scenario: Scenario, before: Surroundings, outcome: Outcome
+) -> list[str]:
+    """Return what is wrong after a command was killed, and clean up."""
+    problems = ["the command hangs"] if outcome.hung else []
+    problems += untrue(stage)
+    return problems + cleaned(stage, before)
+
+
+def cleaned(stage: Stage, before: Surroundings) -> list[str]:
+    """Run the cleaning command; return what is wrong with it and what it leaves."""
+    problems = []
+    done = finish(stage.command("delete", "--force", stage.id))
+    if done.hung:
+        problems.append("delete --force hangs")
+    elif (done.status, done.err) != (0, ""):
+        problems.append(f"delete --force: status {done.status}: {done.err.strip()}")
+    problems += [f"left: {line}" for line in left(stage, before)]
+    if problems:
+        clear(stage, before)
+    return problems + _reuse(stage, before)
+
+
+def _reuse(stage: Stage, before: Surroundings) -> list[str]:
+    """Try the id once more."""
+    for words in (("create", "--bundle", str(stage.bundle.path), stage.id), ("delete", stage.id)):
+        done = finish(stage.command(*words))
+        if done.status != 0:
+            clear(stage, before)
+            return [f"the id cannot be used again: {words[0]}: {done.err.strip()}"]
+    return []
+
+
+def after_failure(
+    stage: Stage, scenario: Scenario, before: Surroundings, outcome: Outcome
+) -> list[str]:
+    """Return what is wrong after one call of a command has failed, and clean up."""
+    problems = []
+    if outcome.hung:
+        problems.append("the command hangs")
+    elif outcome.status != 0:
+        problems += _unclear(outcome)
+        if scenario.makes:
+            problems += [f"not undone: {line}" for line in left(stage, before)]
+    elif scenario.status:
+        problems += _incomplete(stage, scenario)
+    elif scenario.removes:
+        problems += [f"success, but left: {line}" for line in left(stage, before)]
+    problems += untrue(stage)
+    return problems + cleaned(stage, before)
+
+
+def _incomplete(stage: Stage, scenario: Scenario) -> list[str]:
+    """Return what a successful command has not done."""
+    done = finish(stage.command("state", stage.id))
+    if done.status != 0:
+        return [f"success, but state fails: {done.err.strip()}"]
+    document = json.loads(done.out)
+    problems = []
+    if document["status"] != scenario.status:
+        problems.append(f"success, but the container is {document['status']}")
+    pid = document["pid"]
+    if not processes.alive(pid):
+        return [*problems, "success, but the process is gone"]
+    places = cgroupfs.of_process(pid)
+    outside = sorted(name for name, place in places.items() if stage.id not in place.parts)
+    if outside:
+        problems.append(f"success, but not in its cgroup of {outside}")
+        return problems
+    limits = (
+        cgroupfs.setting(pid, "memory", "memory.limit_in_bytes", "memory.max"),
+        cgroupfs.setting(pid, "pids", "pids.max", "pids.max"),
+    )
+    if limits != scenario.limits:
+        problems.append(f"success, but the limits are {limits}")
+    return problems
+
+
+def _unclear(outcome: Outcome) -> list[str]:
+    """Return what is wrong with the error message."""
+    text = outcome.err.strip()
+    if outcome.status is not None and outcome.status < 0:
+        return [f"died of signal {-outcome.status}: {text}"]
+    if not text:
+        return [f"status {outcome.status} without a message"]
+    if "Traceback" in text or "internal error" in text.lower():
+        return [f"no clear error: {text}"]
+    return []

@@ -1,0 +1,131 @@
+"""Copies of the program with one defect each, which the sample of the sweep has to notice."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support import project, static_program
+
+VERSION = f"python3.{sys.version_info.minor}"
+LAUNCHER = (
+    *("csrc/launcher/ociruntime.c", "csrc/launcher/interpreter.c", "csrc/snapshot/thaw.c"),
+    *("csrc/executor/text.c", "csrc/executor/walk.c"),
+)
+FLAGS = ("-std=c11", "-O1", "-static", "-Icsrc/executor", "-Icsrc")
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One defect: in ``file`` the text ``old``, which is there once, becomes ``new``."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    scenario: str
+    kind: str  # of the actions that notice it: "kill", "fail", "interrupt" or "sync"
+
+
+MUTATIONS = (
+    Mutation(
+        "a failed create leaves its cgroup",
+        "ociruntime/runtime/lifecycle/creation.py",
+        "self._rollback.push(lambda: prepared.cgroup.remove(kill=True))",
+        "pass",
+        "create-interpreter",
+        "fail",
+    ),
+    Mutation(
+        "a failed create leaves its state directory",
+        "ociruntime/runtime/lifecycle/creation.py",
+        "self._rollback.push(lambda: remove_directory(self.directory))",
+        "pass",
+        "create-interpreter",
+        "fail",
+    ),
+    Mutation(
+        "a killed create's cgroup is forgotten",
+        "ociruntime/runtime/lifecycle/creation.py",
+        "recorded_cgroup(directory).remove(kill=True)",
+        "pass",
+        "create-interpreter",
+        "kill",
+    ),
+    Mutation(
+        "a lasting file is not synced",
+        "ociruntime/base/files.py",
+        "        if lasting:\n            posix.fsync(fd)\n",
+        "",
+        "",
+        "sync",
+    ),
+    Mutation(
+        "start does not repeat a receipt",
+        "csrc/entry/start.c",
+        "} while (length < 0 && errno == EINTR);",
+        "} while (false);",
+        "start",
+        "interrupt",
+    ),
+    Mutation(
+        "start does not repeat a wait",
+        "csrc/entry/start.c",
+        "} while (ready < 0 && errno == EINTR);",
+        "} while (false);",
+        "start",
+        "interrupt",
+    ),
+)
+
+
+def build(mutation: Mutation, runtime: Path, place: Path) -> Path:
+    """Install a copy with the defect in ``place``; return its program."""
+    packages = place / "lib" / VERSION / "site-packages"
+    packages.mkdir(parents=True)
+    (place / "bin").mkdir()
+    program = place / "bin" / "ociruntime"
+    _link_packages(runtime, packages)
+    ignored = shutil.ignore_patterns("__pycache__", "modules.bin")
+    link: Callable[[str, str], None] = os.symlink
+    shutil.copytree(project.ROOT / "ociruntime", packages / "ociruntime", False, ignored, link)
+    text = _changed(mutation)
+    if mutation.file.endswith(".c"):
+        _compile(mutation, text, program, place)
+    else:
+        shutil.copy(runtime, program)
+        changed = packages / mutation.file
+        changed.unlink()
+        changed.write_text(text)
+    return program
+
+
+def _changed(mutation: Mutation) -> str:
+    text = (project.ROOT / mutation.file).read_text()
+    if text.count(mutation.old) != 1:
+        raise ValueError(
+            f"{mutation.file}: {mutation.old!r} is there {text.count(mutation.old)} times"
+        )
+    return text.replace(mutation.old, mutation.new)
+
+
+def _link_packages(runtime: Path, packages: Path) -> None:
+    """Have the other packages, which the extension modules need."""
+    for entry in (runtime.parent.parent / "lib" / VERSION / "site-packages").iterdir():
+        if entry.name != "ociruntime":
+            (packages / entry.name).symlink_to(entry)
+
+
+def _compile(mutation: Mutation, text: str, program: Path, place: Path) -> None:
+    changed = place / Path(mutation.file).name
+    changed.write_text(text)
+    entry = sorted(project.ROOT.glob("csrc/entry/*.c"))
+    others = [path for path in entry if path.name != changed.name]
+    sources = [*(project.ROOT / name for name in LAUNCHER), *others, changed]
+    own = ("-I", str(project.ROOT / "csrc/entry"))
+    flags = tuple(flag.replace("-I", f"-I{project.ROOT}/") for flag in FLAGS)
+    static_program.build(program, *sources, flags=(*flags, *own))

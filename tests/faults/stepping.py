@@ -1,0 +1,204 @@
+"""Run a command under ``stepper.c``: count its calls, kill it or fail a call at one of them."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import signal
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tests.support import processes, static_program
+from tests.support.runtime import content
+
+SOURCE = Path(__file__).with_name("stepper.c")
+NUMBERS = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
+COMMAND, CALLER, ALL = "command", "caller", "all"
+FIRST = "0"  # the stepper's name for the command's first process
+IDLE_SECONDS = 5  # in a row: a hang
+IDLE_SHARE = 300_000_000  # nanoseconds of a second in which a process only polls
+REAP_SECONDS = 0.1
+LONGEST_SECONDS = 90.0
+
+
+def missing() -> str:
+    """Return why commands cannot be stepped on this host, or ""."""
+    if platform.machine() != "x86_64":
+        return "stepper.c knows the registers of x86_64 only"
+    return "" if NUMBERS.exists() else f"{NUMBERS} is missing"
+
+
+@cache
+def names() -> dict[int, str]:
+    """Return the names of the system calls."""
+    found = re.findall(r"#define __NR_(\w+) (\d+)", NUMBERS.read_text())
+    return {int(number): name for name, number in found}
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """The moment before a process makes its ``index``-th system call."""
+
+    process: str  # "0" is the command, "0.1" its first child
+    index: int
+    call: str
+    path: str = ""
+    number: int = 0
+    nth: int = 0  # of the same call by this process; other calls may be more or fewer in a run
+
+    def __str__(self) -> str:
+        return f"{self.process}#{self.index} {self.call} {self.path}".rstrip()
+
+
+@dataclass(frozen=True)
+class Action:
+    """What happens at a boundary."""
+
+    kind: str  # "list", "kill" or "fail"
+    detail: str = ""  # who is killed, or the error number
+    process: str = ""
+    index: int = 0
+    number: int | None = None  # count only this call
+
+    def words(self) -> list[str]:
+        if self.kind == "list":
+            return [self.kind]
+        number = [] if self.number is None else [str(self.number)]
+        return [self.kind, self.detail, self.process, *number, str(self.index)]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a stepped command ended."""
+
+    calls: list[Boundary]  # all calls of "list", else the one at which the action took place
+    status: int | None  # None: it hung and was killed
+    out: str
+    err: str
+
+    @property
+    def hung(self) -> bool:
+        return self.status is None
+
+
+def build(target: Path) -> Path:
+    """Compile the stepper."""
+    flags = ("-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror")
+    return static_program.build(target, SOURCE, flags=flags)
+
+
+def step(stepper: Path, action: Action, command: Sequence[str]) -> Outcome:
+    """Run the command to its end, with the action."""
+    with (
+        tempfile.TemporaryFile() as out,
+        tempfile.TemporaryFile() as err,
+        tempfile.NamedTemporaryFile("r") as log,
+    ):
+        process = subprocess.Popen(
+            [str(stepper), log.name, *action.words(), "--", *command],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+        )
+        finished = watch(process)
+        lines = log.read().splitlines()
+        calls = _boundaries(line for line in lines if not line.startswith("end"))
+        ends = [int(line.split("\t")[1]) for line in lines if line.startswith("end")]
+        if finished and not ends:
+            raise RuntimeError(f"the stepper failed: {content(err)}")
+        status = os.waitstatus_to_exitcode(ends[0]) if finished else None
+        return Outcome(calls, status, content(out), content(err))
+
+
+def _boundaries(lines: Iterable[str]) -> list[Boundary]:
+    found = []
+    seen: Counter[tuple[str, int]] = Counter()
+    for line in lines:
+        _, process, index, word, path = line.split("\t", 4)
+        number = int(word)
+        seen[process, number] += 1
+        call = names().get(number, word)
+        found.append(Boundary(process, int(index), call, path, number, seen[process, number]))
+    return found
+
+
+def watch(process: subprocess.Popen[bytes]) -> bool:
+    """Wait for the process; if it hangs, kill it and return False.
+
+    A process that has to wait for a processor does not hang: what counts is how long neither it nor
+    one below it has been running or ready to run, but for a moment of polling.
+    """
+    started = time.monotonic()
+    idle, seen = 0, -1
+    while not _ends_within(process, 1.0):
+        busy = _busy(process.pid)
+        idle = idle + 1 if 0 <= busy - seen < IDLE_SHARE else 0
+        seen = busy
+        if idle >= IDLE_SECONDS or time.monotonic() - started >= LONGEST_SECONDS:
+            processes.end(_below(process.pid) - {process.pid})
+            process.kill()
+            process.wait()
+            return False
+    return True
+
+
+def _ends_within(process: subprocess.Popen[bytes], seconds: float) -> bool:
+    """Wait for the process, and meanwhile do as the init of a host does: reap orphans.
+
+    A process of a container that stays a zombie would keep the container from ending.
+    """
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        try:
+            process.wait(REAP_SECONDS)
+            return True
+        except subprocess.TimeoutExpired:
+            pass
+        for name in os.listdir("/proc"):
+            if name.isdigit() and int(name) != process.pid and _is_orphan(int(name)):
+                os.waitpid(int(name), os.WNOHANG)
+    return False
+
+
+def _is_orphan(pid: int) -> bool:
+    """Return whether it is a zombie that we have adopted."""
+    return processes.state(pid) == "Z" and processes.parent(pid) == os.getpid()
+
+
+def _busy(pid: int) -> int:
+    """Return for how many ns the process and those below it have run, or waited for a processor."""
+    total = 0
+    for each in _below(pid):
+        try:
+            ran, waited, _ = Path(f"/proc/{each}/schedstat").read_text().split()
+        except (OSError, ValueError):
+            continue
+        total += int(ran) + int(waited)
+    return total
+
+
+def _below(pid: int) -> set[int]:
+    known = {pid}
+    every = processes.descendants()
+    while more := {each for each in every - known if processes.parent(each) in known}:
+        known |= more
+    return known
+
+
+def finish(command: Sequence[str]) -> Outcome:
+    """Run a command without the stepper."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        status = process.returncode if watch(process) else None
+        return Outcome([], status, content(out), content(err))
+
+
+def died_of_kill(outcome: Outcome) -> bool:
+    return outcome.status == -signal.SIGKILL

@@ -1,0 +1,100 @@
+"""A sample of the sweep: each command killed, and its calls failed, at some of its system calls.
+
+``./dev sweep`` tries all of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.faults import mutants, running
+from tests.faults.mutants import MUTATIONS, Mutation
+from tests.faults.running import Runner, describe
+from tests.faults.scenarios import BY_NAME, SCENARIOS, Scenario
+from tests.faults.stepping import Action, step
+from tests.support.peers import judge_by
+from tests.support.runtime import Runtime
+
+pytestmark = [judge_by("ociruntime"), pytest.mark.slow]
+
+KILLS, FAILURES = 6, 4  # of each command
+
+every = pytest.mark.parametrize("scenario", SCENARIOS, ids=[one.name for one in SCENARIOS])
+
+
+def sample(actions: list[Action], number: int) -> list[Action]:
+    """Return that many, spread evenly; always the same ones of the same list."""
+    stride = max(len(actions) / number, 1)
+    return [actions[int(at * stride + stride / 2)] for at in range(min(number, len(actions)))]
+
+
+def problems(runner: Runner, scenario: Scenario, actions: list[Action]) -> list[str]:
+    found = []
+    for action in actions:
+        result = runner.run(scenario, action)
+        found += [f"{describe(action)}: {result.boundary}: {line}" for line in result.problems]
+    return found
+
+
+def interruptions(runner: Runner, scenario: Scenario) -> list[Action]:
+    actions = running.failures(runner.calls(scenario))
+    return [one for one in actions if one.detail == str(errno.EINTR)]
+
+
+def is_synced(runner: Runner, program: Path, work: Path) -> bool:
+    """Return whether the package of a program syncs a lasting file before it renames it."""
+    package = next((program.parent.parent / "lib").glob("*/site-packages"))
+    script = f"import sys; sys.path.insert(0, {str(package)!r})\n"
+    script += "from ociruntime.base.files import replace_file\n"
+    script += f"replace_file({str(work / 'lasting')!r}, b'x', lasting=True)"
+    done = step(runner.stepper, running.LIST, [sys.executable, "-I", "-c", script])
+    assert done.status == 0, done.err
+    calls = [one.call for one in done.calls]
+    last = [one.path for one in done.calls].index(str(work / "lasting"))
+    return "fsync" in calls[:last]
+
+
+@every
+def test_killed(scenario: Scenario, runner: Runner) -> None:
+    actions = running.kills(runner.calls(scenario))
+    assert problems(runner, scenario, sample(actions, KILLS)) == []
+
+
+@every
+def test_failed_call(scenario: Scenario, runner: Runner) -> None:
+    actions = running.failures(runner.calls(scenario))
+    assert problems(runner, scenario, sample(actions, FAILURES)) == []
+
+
+@pytest.mark.parametrize("name", ["start", "kill"])
+def test_interrupted_call(name: str, runner: Runner) -> None:
+    """Each call of a command in C is repeated after EINTR, where nothing else repeats it."""
+    assert problems(runner, BY_NAME[name], interruptions(runner, BY_NAME[name])) == []
+
+
+def test_lasting_file(runner: Runner, runtime: Runtime, work: Path) -> None:
+    """Its contents are on the disk before it has its name."""
+    assert is_synced(runner, runtime.path, work)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda one: one.name.replace(" ", "-"))
+def test_mutant(mutation: Mutation, runner: Runner, runtime: Runtime, work: Path) -> None:
+    """The sample notices a program with a defect."""
+    program = mutants.build(mutation, runtime.path, work / "mutant")
+    if mutation.kind == "sync":
+        assert not is_synced(runner, program, work)
+        return
+    scenario = BY_NAME[mutation.scenario]
+    mutant = Runner(dataclasses.replace(runner.stage, program=program), runner.stepper)
+    actions = {
+        "kill": lambda: sample(running.kills(mutant.calls(scenario)), KILLS),
+        "fail": lambda: sample(running.failures(mutant.calls(scenario)), FAILURES),
+        "interrupt": lambda: interruptions(mutant, scenario),
+    }[mutation.kind]()
+    assert any(problems(mutant, scenario, [action]) for action in actions)
