@@ -76,6 +76,9 @@ def test_containers_find_each_other(daemon: Daemon, host: NetworkHost, shell_roo
     assert network["addresses"] == {"web": "10.89.0.2", "db": "10.89.0.3"}
     assert network["subnets"] == [{"subnet": "10.89.0.0/24", "gateway": "10.89.0.1"}]
     assert network["labels"] == {"tier": "b"}
+    form = ("-f", "{{.Driver}} {{len .Containers}}")
+    assert daemon.ctl("inspect", *form, "back").ok().out == "bridge 2\n"
+    assert daemon.ctl("inspect", "--type=network", *form, "back").ok().out == "bridge 2\n"
     assert network["pods"] == []
     form = ("--format", "{{.Addresses.web}}")
     assert daemon.ctl("network", "inspect", *form, "back").ok().out == "10.89.0.2\n"
@@ -106,7 +109,7 @@ def test_a_restarted_daemon_changes_nothing(
 
 
 def test_a_killed_monitor(daemon: Daemon, host: NetworkHost, shell_root: str) -> None:
-    """The names of its pod are dropped when the next one joins."""
+    """The names of its pod are dropped when the next one joins, and are back when it runs again."""
     make(daemon, "back")
     run(daemon, shell_root, "web")
     dead = run(daemon, shell_root, "dead")
@@ -117,6 +120,9 @@ def test_a_killed_monitor(daemon: Daemon, host: NetworkHost, shell_root: str) ->
     for name in ("web", "db"):
         assert {"web", "db"} <= set(hosts(daemon, name))
         assert "dead" not in hosts(daemon, name)
+    daemon.ctl("start", "dead").ok()
+    for name in ("web", "db", "dead"):
+        assert {"web", "db", "dead"} <= set(hosts(daemon, name))
     end(daemon, host, "back")
 
 
@@ -224,6 +230,12 @@ def test_subnets(daemon: Daemon, host: NetworkHost, shell_root: str) -> None:
     run(daemon, shell_root, "c", network="three")
     route = daemon.ctl("exec", "c", "busybox", "ip", "route").ok().out
     assert "default via 10.5.7.9" in route
+    run(daemon, shell_root, "fixed", "--ip=10.5.200.1", network="three")
+    assert hosts(daemon, "c")["fixed"] == ["10.5.200.1"]
+    form = ("--format", "{{.Networks}}")
+    assert daemon.ctl("ps", "--filter=name=fixed", *form).ok().out == "three\n"
+    taken = ("run", "--network=three", "--ip=10.5.200.1", f"--rootfs={shell_root}", "true")
+    assert "10.5.200.1 is in use" in daemon.ctl(*taken).err
     host.run("ip", "link", "delete", "lan0")
     end(daemon, host, "one", "two", "three")
 
@@ -345,6 +357,9 @@ def test_networks_of_corrupt_containers_are_kept(daemon: Daemon, shell_root: str
         (("--network=back", "--network-alias=a\n1.1.1.1 b"), "invalid name"),
         (("--network=back", "--network-alias=localhost"), "not localhost"),
         (("--network=none", "-P"), "network none cannot forward ports"),
+        (("--ip=10.89.0.7",), "--ip: one network"),
+        (("--network=back,default", "--ip=10.89.0.7"), "--ip: one network"),
+        (("--network=back", "--ip=1.1.1.1;X=1"), "is not an IP address"),
     ],
 )
 def test_refused(shared_daemon: Daemon, shell_root: str, words: Any, text: str) -> None:  # noqa: ANN401

@@ -77,6 +77,7 @@ SPEC_OPTIONS = (
         completed=False,
     ),
     Option("net-alias", value="NAME", kind="list"),
+    Option("ip", "address of the container on its network", "IP"),
     Option("dns", "set a DNS server (default: the host's)", "IP", kind="list"),
     Option("dns-search", "set a DNS search domain", "DOMAIN", kind="list"),
     Option("dns-option", "set an option of resolv.conf", "OPTION", kind="list"),
@@ -129,8 +130,7 @@ _ELSEWHERE = {
     "blkio-weight": "block I/O is not limited",
     "cgroup-parent": "a container's cgroup is that of its pod, /ocipod-UUID",
     "gpus": "use --device for the device files, and -v for the driver's libraries",
-    "ip": "the network chooses the address; see ocictl inspect",
-    "link": "containers of one network reach each other; see --add-host",
+    "link": "containers on a network of `network create` find each other by name",
     "log-opt": "logs are up to three files of 10 MiB",
     "mac-address": "the network chooses the address",
     "oom-kill-disable": "a container out of memory would hang; see --oom-score-adj",
@@ -412,6 +412,8 @@ def _network(arguments: Arguments) -> Spec:
     if network := arguments.text("network") or arguments.text("net"):
         # The default network has this name in docker.
         spec["network"] = "default" if network == "bridge" else network
+    if address := arguments.text("ip"):
+        spec["network"] = with_address(spec.get("network", "default"), address)
     if aliases := [*arguments.list("network-alias"), *arguments.list("net-alias")]:
         spec["network_aliases"] = aliases
     ports = [port for text in arguments.list("publish") for port in published_ports(text)]
@@ -423,6 +425,16 @@ def _network(arguments: Arguments) -> Spec:
     if ports:
         spec["ports"] = ports
     return spec
+
+
+def with_address(network: str, address: str) -> str:
+    """Return a network with the address that a container asks for there.  Raises UsageError."""
+    if network in ("default", "none", "host", "all") or "," in network or ":" in network:
+        hint = "--network=NETWORK, as made by `network create`"
+        raise UsageError("--ip: one network with a name of its own is required", hint)
+    if not address or set(address) - set("0123456789abcdefABCDEF.:"):
+        raise UsageError(f'--ip: "{address}" is not an IP address')
+    return f"{network}:IP={address}"
 
 
 def environment(files: list[str], words: list[str], own: Mapping[str, str]) -> dict[str, str]:

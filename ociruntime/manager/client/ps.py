@@ -94,13 +94,19 @@ def shape(shown: dict[str, Any]) -> Shape:
         "LocalVolumes": str(len(named)),
         "Mounts": ",".join(one.get("name") or one.get("source") or "" for one in volumes),
         "Names": shown["names"],
-        "Networks": spec.get("network") or "default",
+        "Networks": networks(spec),
         "Ports": shown["ports"],
         "RunningFor": shown["created"],
         "State": _STATES.get(shown["state"], shown["state"]),
         "Status": shown["status"],
     }
     return Shape(members, shown, {"Label": lambda name: labels.get(name, "")})
+
+
+def networks(spec: dict[str, Any]) -> str:
+    """Return the names of a container's networks, without the arguments for their plugins."""
+    words = (spec.get("network") or "default").split(",")
+    return ",".join(word.partition(":")[0] for word in words if word)
 
 
 def cells(shown: dict[str, Any]) -> list[str]:
