@@ -240,7 +240,7 @@ static void filter_version(unsigned int *parts)
 }
 
 /*
- * Whether the kernel knows these SECCOMP_FILTER_FLAG_* bits: it looks at them before it
+ * Return whether the kernel knows these SECCOMP_FILTER_FLAG_* bits: it looks at them before it
  * reads the filter, so a null filter fails with EFAULT if all of them are known.
  */
 static int filter_flags_known(unsigned int flags)

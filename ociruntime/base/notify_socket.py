@@ -177,7 +177,7 @@ def _bind(directory: str) -> _socket.socket:
         posix.chmod(f"/proc/self/fd/{fd}/{NAME}", 0o777)  # for any user of the container
     except OSError as error:
         sock.close()
-        raise HostError(f"make {directory}/{NAME}", error) from None
+        raise HostError(f"create {directory}/{NAME}", error) from None
     finally:
         if fd >= 0:
             posix.close(fd)

@@ -37,7 +37,7 @@ def credentials(arguments: Arguments) -> tuple[str, str]:
             raise UsageError("--password-stdin: not UTF-8") from None
     elif not (user and password) and not sys.stdin.isatty():
         hint = "--username and --password-stdin"
-        raise UsageError("login: standard input is no terminal to ask on", hint)
+        raise UsageError("login: standard input is not a terminal", hint)
     try:
         user = user or input("Username: ")
         password = password or getpass.getpass("Password: ")

@@ -33,7 +33,7 @@ _COMPLETE = {
 
 
 class Layer:
-    """What is known of one layer: what happens to it, and how quickly."""
+    """The progress of one layer: its current step and its speed."""
 
     def __init__(self) -> None:
         self.verb = ""

@@ -239,7 +239,7 @@ def _needs_value(name: str, option: Option, arguments: Arguments) -> UsageError:
 
 
 def _unknown_short(word: str, index: int, scopes: Sequence[Scope]) -> UsageError:
-    """Return the error for the letter ``word[index]``, which is no short option."""
+    """Return the error for the letter ``word[index]``, which is not a short option."""
     if index == 1 or scopes[0][1].as_runc:  # possibly a long name with one dash
         return _unknown(word[1:].partition("=")[0], 1, scopes)
     return UsageError(f"unknown option -{word[index]} in {word}", "--help lists the options")

@@ -1,1 +1,1 @@
-"""How a program starts: the archive of its modules, and the snapshot of its interpreter."""
+"""Start of a program: the archive of its modules and the snapshot of its interpreter."""

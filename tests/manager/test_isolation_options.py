@@ -58,7 +58,7 @@ def test_kernel_parameters(daemon: Daemon, shell_root: str) -> None:
         (("--sysctl=net/../vm/swappiness=1",), "belongs to no namespace of a container"),
         (("--sysctl=net.core.no_such=1",), "no_such"),
         (("--ulimit=files=1",), 'unknown value "files"'),
-        (("--tmpfs=/run:bind",), 'unknown option of a tmpfs "bind"'),
+        (("--tmpfs=/run:bind",), 'unknown tmpfs option "bind"'),
         (("--tmpfs=/run", "-v=/srv:/run"), "/run is a volume, too"),
     ],
 )

@@ -125,37 +125,44 @@ RENAMED = {"container prune": "prune", "container ls": "ps"}
 
 # What differs although the options are the same.
 NOTES: dict[str, str] = {
-    "run": "as `create`; a terminal (`-t`) needs one, as `docker run -it` does",
+    "run": "as `create`; `-t` fails unless standard input is a terminal, as in `docker run -it`",
     "create": "an image's HEALTHCHECK is not run (a warning says so)",
     "start": "starting a running container succeeds, as in docker",
     "wait": "exits with the container's exit code, docker with 0",
     "update": "a limit can be replaced, but not removed",
-    "ps": "`--format json` is one list of the API's records; `{{json .}}` prints docker's lines",
-    "inspect": "the names of the API are found, too; an unknown field is an error",
-    "events": "only of containers; another form of lines, and filters event and container",
-    "stats": "prints once if standard output is no terminal",
-    "top": "columns of the daemon's choice; options of ps are refused",
+    "ps": (
+        "`--format json` prints one JSON list of the API's records; `{{json .}}` prints one object "
+        "a line, as docker does"
+    ),
+    "inspect": "templates may also use the API's field names; an unknown field is an error",
+    "events": (
+        "container events only, in a different format; the only filters are `event` and `container`"
+    ),
+    "stats": "prints once if standard output is not a terminal",
+    "top": "fixed columns; `ps` options are refused",
     "exec": (
         "exits with 125 if there is no such container (docker with 1), 127 if there is no such "
         "program, and 126 if the user or the directory does not exist"
     ),
     "cp": "files from a container belong to the caller, unless `--archive` is given",
-    "images": "names are in full (docker.io/library/busybox); SIZE is what the store holds",
+    "images": "names are shown in full (docker.io/library/busybox); SIZE is the size in the store",
     "pull": "progress is on standard error; the ID on standard output is that of the manifest",
     "rmi": "prints the given name, not each layer",
-    "save": "one image; an OCI layout, which docker reads",
+    "save": "one image at a time, as an OCI layout (which `docker load` reads)",
     "history": "sizes are those of the stored layers",
     "login": "`ocid` keeps the credentials for all clients",
-    "info": "other facts",
-    "version": "other lines",
+    "info": "shows different fields",
+    "version": "prints a different format",
     "network create": "prints the name: networks have no IDs",
     "network ls": "shows subnets and containers, not IDs: networks have none",
-    "network inspect": "containers by name, not by ID",
+    "network inspect": "lists containers by name, not by ID",
     "network connect": "refused: `run --network A,B` joins both networks",
     "network disconnect": "refused: a container leaves its networks when it stops",
     "system df": "sizes on disk; there is no build cache",
     "volume ls": "shows the containers of each volume, not a driver",
-    "container prune": "does not ask; also prunes containers that were never started",
+    "container prune": (
+        "does not ask for confirmation; also removes containers that were never started"
+    ),
     "container ls": "`ocictl container list` has fixed columns for scripts",
 }
 
@@ -164,8 +171,8 @@ ABSENT: dict[str, str] = {
     "import": "`ocictl run --rootfs DIR`, or `ocictl pull tar:FILE`",
     "commit": "build images with buildah or docker",
     "build": "build images with buildah or docker, then `ocictl load` or push to a registry",
-    "push": "push with skopeo or buildah: the daemon holds no credentials for writing",
-    "search": "only Docker Hub answers it",
+    "push": "push with skopeo or buildah; the daemon stores no push credentials",
+    "search": "only Docker Hub supports it",
     "image prune": "`ocipod image gc`",
     "system prune": "`ocictl prune`, `ocictl volume prune` and `ocipod image gc`",
 }
@@ -267,7 +274,7 @@ def table() -> str:
     for command in OPTIONS:
         here, lacking = known(command)
         if not ours(command):
-            lines.append(f"| `{command}` | | all | not there: {ABSENT[command]} |")
+            lines.append(f"| `{command}` | | all | not available: {ABSENT[command]} |")
             continue
         name = "" if ours(command) == command else f" (`ocictl {ours(command)}`)"
         note = NOTES.get(command, "")

@@ -86,7 +86,8 @@ def parse_config(
     if not isinstance(diff_ids, list) or len(diff_ids) != len(layers):
         count = len(diff_ids) if isinstance(diff_ids, list) else 0
         raise ImageError(
-            f"{what}: rootfs.diff_ids has {count} entries, but the manifest {len(layers)} layers"
+            f"{what}: rootfs.diff_ids has {count} entries, "
+            f"but the manifest has {len(layers)} layers"
         )
     if document.get("os", "linux") != "linux":
         raise ImageError(f'{what}: unsupported os "{document["os"]}"', "supported: linux")

@@ -118,7 +118,7 @@ class Store:
         return images
 
     def load(self, record: Record) -> Image:
-        """Read and validate the manifest and configuration of a record.  Raises ImageError."""
+        """Read and validate the manifest and config of an index entry.  Raises ImageError."""
         data = self.blobs.read(record.id)
         manifest, config, layers = parse_manifest(data, f"manifest {record.id}")
         what = f"image configuration {config.digest}"

@@ -17,7 +17,7 @@ from ociruntime.manager.containers.pod_status import ACTIVE, APP
 
 _PIECE = 1 << 16  # bytes
 # Seconds that a client may neither send nor read: a stopped container is locked meanwhile.
-PATIENCE = 60.0
+TIMEOUT = 60.0
 
 
 @asynccontextmanager
@@ -59,7 +59,7 @@ async def facts(manager: Manager, request: web.Request) -> web.Response:
 async def read(manager: Manager, request: web.Request) -> web.StreamResponse:
     """Send the file or directory ``path`` as a tar archive."""
     async with _files(manager, request, "copy-out") as words:
-        return await send_output(request, manager.programs, words, patience=PATIENCE)
+        return await send_output(request, manager.programs, words, timeout=TIMEOUT)
 
 
 async def write(manager: Manager, request: web.Request) -> web.Response:
@@ -80,7 +80,7 @@ async def _unpack(manager: Manager, request: web.Request, words: list[str]) -> N
     errors = asyncio.ensure_future(process.stderr.read())
     try:
         with suppress(BrokenPipeError, ConnectionResetError):  # its error says why
-            async for piece in pieces(request.content, PATIENCE):
+            async for piece in pieces(request.content, TIMEOUT):
                 process.stdin.write(piece)
                 await process.stdin.drain()
         process.stdin.close()
@@ -92,11 +92,11 @@ async def _unpack(manager: Manager, request: web.Request, words: list[str]) -> N
         await end(process)
 
 
-async def pieces(content: StreamReader, patience: float) -> AsyncIterator[bytes]:
-    """Yield a request's body.  Raises HTTPRequestTimeout after ``patience`` seconds of silence."""
+async def pieces(content: StreamReader, timeout: float) -> AsyncIterator[bytes]:
+    """Yield a request's body.  Raises HTTPRequestTimeout after ``timeout`` seconds of silence."""
     while True:
         try:
-            async with asyncio.timeout(patience):
+            async with asyncio.timeout(timeout):
                 piece = await content.read(_PIECE)
         except TimeoutError:
             raise web.HTTPRequestTimeout from None

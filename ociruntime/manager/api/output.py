@@ -18,13 +18,13 @@ async def send_output(
     programs: Programs,
     args: tuple[str, ...],
     content_type: str = "application/x-tar",
-    patience: float | None = None,
+    timeout: float | None = None,
 ) -> web.StreamResponse:
     """Run ``ocipod`` and send its standard output.
 
     An error before the first byte becomes an error answer.  After that the connection is cut, so
     that the client does not take the output for complete; also if the client reads nothing for
-    ``patience`` seconds.  Raises ManagerError, HostError.
+    ``timeout`` seconds.  Raises ManagerError, HostError.
     """
     process = await programs.spawn(programs.command(*args))
     assert process.stdout is not None
@@ -39,7 +39,7 @@ async def send_output(
         answer.content_type = content_type
         await answer.prepare(request)
         while piece:
-            await _write(request, answer, piece, patience)
+            await _write(request, answer, piece, timeout)
             piece = await process.stdout.read(_PIECE)
         if await process.wait():
             _cut(request)
@@ -52,14 +52,14 @@ async def send_output(
 
 
 async def _write(
-    request: web.Request, answer: web.StreamResponse, piece: bytes, patience: float | None
+    request: web.Request, answer: web.StreamResponse, piece: bytes, timeout: float | None
 ) -> None:
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(timeout):
             await answer.write(piece)
     except TimeoutError:
         _cut(request)
-        raise ManagerError(f"send to a client: it has read nothing for {patience} s") from None
+        raise ManagerError(f"send to a client: it has read nothing for {timeout} s") from None
 
 
 def _cut(request: web.Request) -> None:

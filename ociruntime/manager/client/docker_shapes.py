@@ -1,4 +1,4 @@
-"""What the daemon answers, in the shape of docker's answers; pure.
+"""Convert the daemon's answers to the shape of docker's; pure.
 
 ``inspect`` prints it, and templates of ``--format`` find docker's names in it.  The daemon's own
 names are found in templates, too (``Shape.own``).  Members that have no counterpart here have the

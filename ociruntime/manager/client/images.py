@@ -138,7 +138,7 @@ _PULL_OPTIONS = (
 _REMOVE_OPTIONS = (Option("force", "remove images that containers use, too", short="f"),)
 _PULL_DETAILS = (
     "Prints the ID of each image, and the progress of each layer on standard error;\n"
-    "if that is no terminal, a line for each complete layer. --quiet prints only the\n"
+    "if that is not a terminal, one line per complete layer. --quiet prints only the\n"
     "ID."
 )
 _REMOVE_DETAILS = "If an image has several names, only the given one is removed."

@@ -195,7 +195,7 @@ def run_ps(connection: Connection, arguments: Arguments) -> int:
 
 
 def width() -> int:
-    """Return the columns of the terminal, at least 80; 80 if standard output is no terminal."""
+    """Return the columns of the terminal, at least 80; 80 if standard output is not a terminal."""
     import os
 
     try:

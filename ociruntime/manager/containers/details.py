@@ -1,4 +1,4 @@
-"""What a container has from its image and its pod, for a client that asks for one container.
+"""Details of a single container, read from its image and its pod.
 
     {"image_id", "env": ["NAME=VALUE"], "user": "USER[:GROUP]", "working_dir", "hostname",
      "log_path", "mounts": [{"type": "bind" or "volume", "name", "source", "target", "read_only",

@@ -1,4 +1,4 @@
-"""How the manager controls pods: through ``ocipod``, a pod's monitor and the OCI runtime.
+"""Control pods: run ``ocipod``, send requests to a pod's monitor, run the OCI runtime.
 
 Every process started here survives the daemon.
 """

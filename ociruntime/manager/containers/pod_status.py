@@ -145,7 +145,7 @@ class PodHandle:
         return self._pod
 
     def size(self) -> int:
-        """Return the bytes on disk of the pod's files; 0 if it cannot be read."""
+        """Return the disk usage of the pod's files in bytes; 0 if the pod cannot be read."""
         try:
             pod = self.pod()
             return disk_usage(pod.path()) if pod is not None else 0

@@ -514,7 +514,7 @@ def _sandbox(spec: Spec, container_id: str, host_name: str) -> SandboxRequest:
 def names_on_networks(spec: Spec, container_id: str) -> list[str]:
     """Return the names by which other containers find this one: its name, short id and aliases.
 
-    A name of a container that is no host name is left out.
+    A container name that is not a valid host name is left out.
     """
     if networks_of(spec) in WITHOUT_NAMES:
         return []

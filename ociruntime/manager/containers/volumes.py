@@ -145,7 +145,7 @@ class Volumes:
         return {"removed": unused, "space": space}
 
     def clear(self) -> None:
-        """Finish all removals, also those of an earlier daemon.  Raises HostError."""
+        """Finish all removals, including those an earlier daemon began.  Raises HostError."""
         try:
             parent = open_directory(self.directory)
             try:

@@ -375,7 +375,7 @@ COMMANDS = (
     ),
     Command(
         f"prepare {_SYNOPSIS}",
-        "prepare a pod to run later, print its UUID",
+        "prepare a pod to run later and print its UUID",
         run_prepare,
         parse=parse_prepare,
         options=(*POD_OPTIONS, *PREPARED_OPTIONS, *APP_OPTIONS),

@@ -172,7 +172,7 @@ _IGNORED = (
 
 
 class Description:
-    """What the guest agent needs: ``apps`` are descriptions in the manifest's order.
+    """Input of the guest agent: ``apps`` are descriptions in the manifest's order.
 
     ``files`` are paths of the pod's files to copy into the machine, ``shares`` the host directories
     to share with it.

@@ -37,7 +37,7 @@ def start_app(path: str, streams: list[int]) -> int:
         if kind == FAILED:
             raise PodError(data.decode(errors="replace"))
         if kind != RUNNING:
-            raise PodError(f"start the app: unexpected reply {kind!r} of the virtual machine")
+            raise PodError(f"start the app: unexpected reply {kind!r} from the virtual machine")
         port.settimeout(None)
         return _spawn(port.fileno(), streams)
     finally:

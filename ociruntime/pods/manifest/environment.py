@@ -35,7 +35,7 @@ def read_file(path: str) -> dict[str, str]:
     except OSError as error:
         raise UsageError(f"--set-env-file {path}: {(error.strerror or '').lower()}") from error
     except UnicodeDecodeError as error:
-        raise UsageError(f"--set-env-file {path}: must be text in UTF-8") from error
+        raise UsageError(f"--set-env-file {path}: must be UTF-8 text") from error
     return parse_file(text, path)
 
 

@@ -110,7 +110,7 @@ def size(where: str, value: object) -> None:
 
 
 def swap_size(where: str, value: object) -> None:
-    """Check that the value is a limit of memory and swap in bytes, or -1 without limit."""
+    """Check that the value is a limit of memory plus swap in bytes, or -1 for unlimited."""
     if value != -1:
         size(where, value)
 
@@ -225,7 +225,7 @@ def _is_given(request: BaseRequest, one: Field[Any]) -> bool:
 
 @dataclass(kw_only=True)
 class BaseRequest:
-    """What a pod and an app have in common: limits, mounts and metadata.
+    """Settings common to pods and apps: limits, mounts and metadata.
 
     ``is_document`` is true if the request comes from JSON.
     """

@@ -41,9 +41,9 @@ def _option(where: str, word: Any) -> None:  # noqa: ANN401
     key, equals, number = word.partition("=")
     if key not in (_KEYS if equals else _FLAGS):
         known = ", ".join((*_FLAGS, *(f"{one}=" for one in _KEYS)))
-        raise BadRequest(where, f'unknown option of a tmpfs "{word}"', known)
+        raise BadRequest(where, f'unknown tmpfs option "{word}"', known)
     if equals and not _is_valid(key, number):
-        raise BadRequest(where, f'invalid option of a tmpfs "{word}"', "size=64m, mode=1777")
+        raise BadRequest(where, f'invalid tmpfs option "{word}"', "size=64m, mode=1777")
 
 
 def _is_valid(key: str, number: str) -> bool:

@@ -317,7 +317,7 @@ def _changes(upper: str, tree: int, budget: Budget) -> Iterator[tuple[str, str]]
 
 
 def _is_below(tree: int, path: str) -> bool:
-    """Return whether the image has a file of this path, whose parents are no links there."""
+    """Return whether the image has a file at this path, with no symbolic link among its parents."""
     fd = os.dup(tree)
     *parents, name = path.split("/")
     try:

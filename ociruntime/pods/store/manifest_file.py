@@ -38,7 +38,9 @@ def read_runtime_config(pod: Pod) -> dict[str, Any]:
     """Return the pod's settings.  Raises PodError, also if there are none (yet)."""
     config = read_object(pod, RUNTIME_CONFIG)
     if config is None:
-        raise PodError(f"pod {pod.uuid} has no {RUNTIME_CONFIG}", f"it is {pod.state}")
+        raise PodError(
+            f"read {RUNTIME_CONFIG} of pod {pod.uuid}: not found", f"the pod is {pod.state}"
+        )
     return config
 
 

@@ -151,7 +151,7 @@ class PodProcesses:
         self._loop.expect(self._lock_holder, self._lock_holder_ended)
 
     def namespaces(self, kinds: tuple[str, ...]) -> dict[str, str]:
-        """Return the paths of the namespaces of ``kinds``, by the specification's names."""
+        """Map each of ``kinds``, with the specification's names, to the init's namespace's path."""
         return {kind: f"/proc/{self.pid}/ns/{NAMES.get(kind, kind)}" for kind in kinds}
 
     def started(self) -> int:

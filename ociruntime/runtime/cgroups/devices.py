@@ -140,7 +140,7 @@ def _number(value: int | None, largest: int, where: str) -> int:
     if value is None or value == ANY:
         return ANY
     if not 0 <= value <= largest:
-        raise ConfigError(where, f"{value} is not in the range from 0 to {largest}")
+        raise ConfigError(where, f"{value} is out of range (0 to {largest})")
     return value
 
 

@@ -164,7 +164,7 @@ class _Reader:
                 raise Malformed("has a number that is too large for a double") from None
         low, high = _RANGES[kind]
         if not low <= number <= high:
-            raise Malformed(f"has {number}, which is not in the range from {low} to {high}")
+            raise Malformed(f"has {number}, which is out of range ({low} to {high})")
         return kind, number
 
     def _string(self, quote: str) -> str:

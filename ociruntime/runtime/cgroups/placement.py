@@ -1,4 +1,4 @@
-"""A container's directory in one hierarchy: creation, bookkeeping, removal."""
+"""A container's cgroup directory in one hierarchy: create it, record it, remove it."""
 
 from __future__ import annotations
 

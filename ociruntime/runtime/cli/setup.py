@@ -31,7 +31,7 @@ def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as eve
     if outcome.missing:
         write(f"add these lines to {outcome.file}:\n\n{outcome.missing}\n")
         raise RuntimeFailure(
-            f"set up {engine}: {outcome.file}: it is somebody else's, and was not changed",
+            f"set up {engine}: {outcome.file}: not created by ociruntime, left unchanged",
             "add the lines that are printed above",
         )
     if outcome.failure:

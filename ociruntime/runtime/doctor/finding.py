@@ -1,4 +1,4 @@
-"""The findings of the doctor, as plain values."""
+"""Probes of `ociruntime check` and their results, as plain values."""
 
 from __future__ import annotations
 

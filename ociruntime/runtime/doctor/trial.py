@@ -50,7 +50,10 @@ def trial(host: Host) -> Answer:
 
 
 def trial_plan(config: Json, rootfs: str) -> Plan:
-    """Compile the plan that ``create`` would run, without ``LEFT_OUT``.  Raises RuntimeFailure."""
+    """Compile the plan of ``create``, minus the operations in ``LEFT_OUT``.
+
+    Raises RuntimeFailure.
+    """
     facts = gather("v1", (), user_namespace=in_user_namespace())
     plan = compile_plan(config, facts, Request(id="check", bundle=rootfs, rootfs=rootfs))
     plan.operations = [each for each in plan.operations if operation_name(each) not in LEFT_OUT]

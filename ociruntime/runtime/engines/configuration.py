@@ -130,7 +130,7 @@ def _key(name: str) -> str:
 
 @dataclass(frozen=True)
 class Use:
-    """What an engine's configuration says of this runtime: ``how`` is one of the constants."""
+    """How an engine's configuration uses this runtime: ``how`` is one of the constants."""
 
     how: str
     program: str

@@ -37,7 +37,7 @@ CRIO_FILE = f"/etc/crio/crio.conf.d/{PRIORITY}-{NAME}.conf"
 
 @dataclass(frozen=True)
 class Request:
-    """What a user asks for: ``reload`` lets a running daemon read its configuration again."""
+    """The user's request: ``reload`` makes a running daemon reread its configuration."""
 
     engine: str
     program: str
@@ -52,7 +52,7 @@ class Request:
 
 @dataclass
 class Outcome:
-    """What was done, a line each; ``missing``: lines that the user must add to ``file``."""
+    """The result, one line per step; ``missing``: lines that the user must add to ``file``."""
 
     lines: list[str] = field(default_factory=list)
     missing: str = ""

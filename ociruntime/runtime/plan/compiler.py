@@ -1,6 +1,6 @@
 """Compile config.json and the host's facts to a plan.
 
-The passes run in this order; each appends its operations.
+The passes run in the order of ``PASSES``; each appends its operations.
 """
 
 from __future__ import annotations

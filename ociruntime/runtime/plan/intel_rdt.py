@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ociruntime.runtime.spec.document import IntelRdt
 
 WHERE = "linux.intelRdt"
-RESERVED = ("info", "mon_data", "mon_groups")  # directories of resctrl that are no groups
+RESERVED = ("info", "mon_data", "mon_groups")  # directories of resctrl that are not groups
 DECIMAL = ("MB", "SMBA")  # bandwidths; the others are bit masks, in hexadecimal
 
 

@@ -92,7 +92,7 @@ def _check_one_domainname(config: Config) -> None:
 
 
 def needing_mounts(config: Config) -> list[str]:
-    """Return the JSON paths of the settings for which something is mounted."""
+    """Return the JSON paths of the settings that require a mount."""
     linux = config.get("linux") or {}
     process = config.get("process")
     settings = (

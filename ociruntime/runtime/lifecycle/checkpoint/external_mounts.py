@@ -106,7 +106,7 @@ def device_paths(config: Config) -> set[str]:
 def find_source(
     name: str, bundle: str, config: Config, cgroups: tuple[tuple[str, str], ...]
 ) -> str:
-    """Return the host path of the mount ``name`` of a checkpoint, by the new configuration.
+    """Look up a checkpoint's mount ``name`` in the new configuration; return its host path.
 
     ``cgroups`` are the directories that a mount of type cgroup shows, from ``Cgroup.visible``.
     Raises ContainerError if config.json has no such mount or device.

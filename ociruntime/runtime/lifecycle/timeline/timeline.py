@@ -21,7 +21,7 @@ MFD_CLOEXEC = 1
 
 
 class Timeline:
-    """The recorded times; each ``save`` writes the file anew, with all times so far.
+    """The recorded times; each ``save`` rewrites the file with all times so far.
 
     ``path`` "" means no file.
     """

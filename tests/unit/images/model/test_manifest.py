@@ -68,8 +68,8 @@ def test_layers_that_are_none(media_type: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"rootfs": {"diff_ids": []}}, "0 entries, but the manifest 2 layers"),
-        ({"rootfs": None}, "0 entries, but the manifest 2 layers"),
+        ({"rootfs": {"diff_ids": []}}, "0 entries, but the manifest has 2 layers"),
+        ({"rootfs": None}, "0 entries, but the manifest has 2 layers"),
         ({"rootfs": {"diff_ids": ["x", "y"]}}, "invalid digest"),
         ({"os": "windows"}, 'unsupported os "windows"'),
         ({"config": []}, "config must be a JSON object"),

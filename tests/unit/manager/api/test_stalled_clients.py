@@ -84,7 +84,7 @@ def test_one_that_reads_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def send() -> None:
         given = cast("web.Request", request), cast("Programs", programs)
-        await output.send_output(*given, ("app",), patience=0.05)
+        await output.send_output(*given, ("app",), timeout=0.05)
 
     with pytest.raises(ManagerError, match="read nothing"):
         asyncio.run(send())

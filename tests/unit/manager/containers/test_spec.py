@@ -171,7 +171,10 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ),
     ({"privileged": 1}, "privileged: must be true or false"),
     ({"ulimits": [{"name": "nofile"}]}, "ulimits[0].soft: required"),
-    ({"tmpfs": [{"target": "/x", "options": ["rbind"]}]}, "tmpfs[0].options[0]: unknown option"),
+    (
+        {"tmpfs": [{"target": "/x", "options": ["rbind"]}]},
+        "tmpfs[0].options[0]: unknown tmpfs option",
+    ),
     ({"sysctls": {"kernel.core_pattern": "|x"}}, 'sysctls: "kernel.core_pattern" belongs to no'),
     (
         {"sysctls": {"net.core.somaxconn": "1"}, "network": "host"},

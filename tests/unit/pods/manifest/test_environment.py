@@ -41,7 +41,7 @@ def test_settings_are_stronger_than_files(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=f"--set-env-file {tmp_path}/none: no such file"):
         pod_variables([str(tmp_path / "none")], {})
     file.write_bytes(b"A=\xff\n")
-    with pytest.raises(UsageError, match=f"--set-env-file {file}: must be text in UTF-8"):
+    with pytest.raises(UsageError, match=f"--set-env-file {file}: must be UTF-8 text"):
         pod_variables([str(file)], {})
 
 

@@ -139,7 +139,7 @@ def test_a_monitor_without_a_manifest(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_pod_that_is_half_there(pod: Pod) -> None:
-    with pytest.raises(PodError, match=f"pod {pod.uuid} has no runtime-config"):
+    with pytest.raises(PodError, match=f"read runtime-config of pod {pod.uuid}: not found"):
         manifest_file.read_runtime_config(pod)
     Path(pod.path(), "pod").mkdir()
     with pytest.raises(HostError, match=f"read pod of pod {pod.uuid}: is a directory"):
