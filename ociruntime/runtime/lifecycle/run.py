@@ -81,7 +81,8 @@ def _run_attached(context: Context, options: CreateOptions) -> int:
             try:
                 delete_after_end(context, options.id)
             except RuntimeFailure as error:
-                error.hint = error.hint or f"{options.id} has ended, but was not deleted"
+                left = f"{options.id} has ended, but was not deleted"
+                error.hint = f"{error.hint}; {left}" if error.hint else left
                 raise
 
 
