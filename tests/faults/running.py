@@ -98,9 +98,12 @@ class Runner:
 def _must_be_repeated(action: Action) -> bool:
     """Return whether the call is to be repeated, as signals can interrupt it.
 
-    No signal can interrupt the executor and then let it live: it has no handlers that return.
+    No signal can interrupt the executor and then let it live: it has no handlers that return.  No
+    file that a command opens is a slow device, so opendir(3) of the interpreter does without.
     """
-    return action.kind == FAIL and int(action.detail) == errno.EINTR and action.process == FIRST
+    if action.kind != FAIL or int(action.detail) != errno.EINTR or action.process != FIRST:
+        return False
+    return action.number is None or names()[action.number] != "openat"
 
 
 @contextlib.contextmanager

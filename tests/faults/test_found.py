@@ -52,6 +52,11 @@ FOUND = [
     Found("create", "read", errno.EIO, behind="/proc/self/cgroup"),
     Found("create", "newfstatat", errno.ENOMEM, "/proc/self/ns/user", behind="/proc/self/cgroup"),
     Found("create", "socket", errno.EMFILE),
+    # a created container that stayed, because its file could not be read to start it
+    Found("run", "newfstatat", errno.EIO, behind="/pid"),
+    # a container that stayed at its end, of which the message said nothing
+    Found("run", "openat", errno.ENOMEM, "/state.json", behind="/start"),
+    Found("run", "connect", errno.EINTR),
     Found("exec", "pipe2", errno.EMFILE),
     Found("exec", "poll", errno.ENOMEM, behind="/proc/self/ns/time"),
     Found("exec", "readlink", errno.ENOMEM, "/proc/self/ns/time"),

@@ -215,7 +215,7 @@ def test_what_cannot_be_made_leaves_nothing(daemon: Daemon, shell_root: str, wor
     daemon("POST", "/v1/containers", spec | {"rootfs": str(work / "no")}).failed(
         400, "directory not found"
     )
-    daemon("POST", "/v1/containers", spec | {"network": "nowhere"}).failed(400, "nowhere")
+    daemon("POST", "/v1/containers", spec | {"network": "nowhere"}).failed(404, "nowhere")
     volume = {"source": str(work / "no"), "target": "/x"}
     daemon("POST", "/v1/containers", spec | {"volumes": [volume]}).failed(
         400, f"volumes[0].source: {work / 'no'} not found on this host"

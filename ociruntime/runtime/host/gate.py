@@ -83,11 +83,14 @@ def _connection(directory: str) -> _socket.socket:
 
 
 def _try(directory: str, connection: _socket.socket) -> OSError | None:
-    try:
-        _by_short_path(directory, connection.connect)
-    except OSError as error:
-        return error
-    return None
+    while True:
+        try:
+            _by_short_path(directory, connection.connect)
+        except InterruptedError:
+            continue  # the interpreter repeats it only for sockets that block
+        except OSError as error:
+            return error
+        return None
 
 
 def remove_gate(directory: str) -> None:

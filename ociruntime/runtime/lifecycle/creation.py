@@ -27,6 +27,7 @@ from ociruntime.runtime.host.state_directory import (
 from ociruntime.runtime.lifecycle.cgroup_entry import attach, let_in, refuse_entry
 from ociruntime.runtime.lifecycle.container import (
     CGROUP,
+    Container,
     freezer_file,
     owner_of,
     recorded_cgroup,
@@ -69,6 +70,7 @@ class Creation:
         "_options",
         "_pidfd_receiver",
         "_prepared",
+        "_published",
         "_records_root",
         "_removal",
         "_rollback",
@@ -95,6 +97,7 @@ class Creation:
         self._rollback = Rollback(context.log)
         self._removal: Removal | None = None  # the cgroups to remove, from cgroup.json
         self._records_root = False  # it is mounted where the host sees it
+        self._published: dict[str, Any] = {}  # the facts in state.json
         self._hooked = False  # if set, a failure runs the poststop hooks
         self.id = options.id
         self.directory = ""
@@ -106,6 +109,10 @@ class Creation:
     def pid(self) -> int:
         """Return the pid of the container's init, or of the process that will fork it."""
         return self.executor.pid
+
+    def container(self) -> Container:
+        """Return the created container, without reading its files."""
+        return Container(self.id, self.directory, self._published)
 
     def run(self) -> None:
         """Run all steps, or undo them and raise the error of the failed one."""
@@ -306,7 +313,7 @@ class Creation:
             from ociruntime.runtime.lifecycle.root_mount import record_contents
 
             record_contents(self.directory, self._prepared.config)
-        facts = self._facts()
+        facts = self._published = self._facts()
         write_facts(self.directory, facts)
         write_entry(self.directory, facts, self._removal, *owner_of(self.directory))
         if self._pidfd_receiver is not None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import posix
 
-from ociruntime.base.errors import NoSuchContainer
+from ociruntime.base.errors import NoSuchContainer, RuntimeFailure
 from ociruntime.base.files import exists
 from ociruntime.base.process import become_subreaper
-from ociruntime.runtime.lifecycle.container import load, lock
+from ociruntime.runtime.lifecycle.container import lock
 from ociruntime.runtime.lifecycle.create import begin
 from ociruntime.runtime.lifecycle.delete import destroy
 from ociruntime.runtime.lifecycle.start import start_locked
@@ -26,7 +26,7 @@ def run(context: Context, options: CreateOptions) -> int:
     """
     if options.detach:
         creation = begin(context, options)
-        container = load(context.root, creation.id)
+        container = creation.container()
         try:
             notifying = _start(context, container, container.pid)
         finally:
@@ -58,7 +58,7 @@ def _run_attached(context: Context, options: CreateOptions) -> int:
         become_subreaper()
     creation = begin(context, options)
     try:
-        container = load(context.root, creation.id)
+        container = creation.container()
         try:
             relay = open_relay(creation.master)
             signals = CaughtSignals()
@@ -78,7 +78,12 @@ def _run_attached(context: Context, options: CreateOptions) -> int:
     finally:
         posix.close(executor.pidfd)
         if not options.keep:
-            delete_after_end(context, options.id)
+            try:
+                delete_after_end(context, options.id)
+            except RuntimeFailure as error:
+                left = f"{options.id} has ended, but was not deleted"
+                error.hint = f"{error.hint}; {left}" if error.hint else left
+                raise
 
 
 def delete_after_end(context: Context, container_id: str) -> None:
