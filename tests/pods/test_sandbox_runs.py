@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -99,6 +100,34 @@ def test_removed_or_run_again_but_not_both(ocipod: Ocipod) -> None:
             ocipod("rm", uuid).ok()
         assert 0 in done
     assert ocipod.pods() == []
+
+
+def is_locked(path: Path) -> bool:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def test_not_while_its_files_are_copied(ocipod: Ocipod, work: Path) -> None:
+    """The files of an app must not be mounted twice."""
+    sandbox = Sandbox(ocipod, work, "--on-exit=halt")
+    sandbox.start("one", "exit 0")
+    ocipod.wait_for(sandbox.uuid, "exited")
+    words = ("app", "copy-in", "--app=one", sandbox.uuid, "/")
+    copying = ocipod.popen(*words, stdin=-1)
+    try:
+        assert processes.until(lambda: is_locked(ocipod.path(sandbox.uuid)))
+        ocipod("run-prepared", "--detach", sandbox.uuid).failed("locked by another process")
+        ocipod("rm", sandbox.uuid).failed("it is locked by another process")
+    finally:
+        copying.communicate(timeout=30)
+    ocipod("run-prepared", "--detach", sandbox.uuid).ok()
+    ocipod("stop", "--wait", sandbox.uuid).ok()
 
 
 def test_a_reader_that_is_late(ocipod: Ocipod, work: Path) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from ociruntime.base.errors import PodError, UsageError
 from ociruntime.commandline.options import Command, Option
@@ -15,8 +15,10 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.images.model.settings import Settings
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.operations import app_files
+from ociruntime.pods.operations.export import kept
 from ociruntime.pods.store.description import app_record, choose_app
 from ociruntime.pods.store.phases import open_pod
+from ociruntime.pods.store.pod import RUNNING
 
 
 @contextmanager
@@ -28,7 +30,9 @@ def _root(context: Context, arguments: Arguments) -> Iterator[app_files.AppRoot]
         state = "running" if app_record(pod, app)["state"] == "running" else "stopped"
         if expected not in ("", state):
             raise PodError(f'app "{app}" of pod {pod.uuid} is {state} by now', "try again")
-        with app_files.app_root(pod, app, settings.limits()) as root:
+        # A pod that is started now would mount the same files a second time.
+        lock = nullcontext() if pod.state == RUNNING else kept(pod, "copy files of")
+        with lock, app_files.app_root(pod, app, settings.limits()) as root:
             yield root
 
 

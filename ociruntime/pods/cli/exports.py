@@ -114,7 +114,7 @@ def run_export(context: Context, arguments: Arguments) -> int:
         with new_file(target, overwrite=arguments.flag("overwrite")) as file:
             beside = "/tmp" if target == "-" else os.path.dirname(os.path.abspath(target))
             blobs = BlobsAndNew(store.blobs.path)
-            with kept(pod):
+            with kept(pod, "export"):
                 app = name or names[0]
                 image = exported(pod, app, store, blobs, beside, limits, squash=squash)
                 write_archive(blobs, image, file, bar)

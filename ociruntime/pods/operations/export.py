@@ -68,29 +68,29 @@ class BlobsAndNew(Blobs):
 
 
 @contextmanager
-def kept(pod: Pod) -> Iterator[None]:
+def kept(pod: Pod, action: str) -> Iterator[None]:
     """Hold the lock of a prepared or exited ``pod``, so that it is neither removed nor started.
 
-    Raises PodError, HostError.
+    Raises PodError with ``action`` if the pod is in another state, HostError.
     """
     if pod.refresh() not in _AT_REST:
-        raise _not_ended(pod)
+        raise _not_ended(pod, action)
     # Lock another descriptor of the directory: refresh() drops locks on the pod's own.
     lock = open_directory(".", pod.fd)
     try:
         if not try_lock(lock, exclusive=False) or pod.refresh() not in _AT_REST:
             pod.refresh()
-            raise _not_ended(pod)
+            raise _not_ended(pod, action)
         fault("export.after-lock")
         yield
     finally:
         os.close(lock)
 
 
-def _not_ended(pod: Pod) -> PodError:
+def _not_ended(pod: Pod, action: str) -> PodError:
     removed = pod.state == GONE or pod.phase in MARKED
     hint = "it is being removed" if removed else "stop it first"
-    return PodError(f"export pod {pod.uuid}: it is {pod.state}", hint)
+    return PodError(f"{action} pod {pod.uuid}: it is {pod.state}", hint)
 
 
 def exported(
@@ -105,7 +105,7 @@ def exported(
 ) -> Image:
     """Return the app as an image; blobs that the store lacks are added to ``blobs``.
 
-    Call it within ``kept(pod)``.  Temporary files are created in ``directory`` and unlinked.
+    Call it within ``kept``.  Temporary files are created in ``directory`` and unlinked.
     ``limits`` has the largest number of bytes.  ``squash`` makes a single layer.
 
     Raises PodError, ImageError, HostError.
