@@ -70,8 +70,13 @@ def test_it_runs_again_after_a_kill(ocipod: Ocipod, work: Path) -> None:
     assert processes.until((ocipod.path(sandbox.uuid) / "apps/one/upper/kept").exists)
     os.kill(ocipod.monitor(sandbox.uuid)["pid"], signal.SIGKILL)
     ocipod.wait_for(sandbox.uuid, "exited")
+    before = ocipod.monitor(sandbox.uuid)["pid"]
     assert os.path.lexists(ocipod.path(sandbox.uuid) / "ready")
-    ocipod("run-prepared", "--detach", sandbox.uuid).ok()
+    words = ("run-prepared", "--detach", sandbox.uuid)
+    assert ocipod(*words, fault="monitor.before-record:kill").status != 0
+    assert not os.path.lexists(ocipod.path(sandbox.uuid) / "monitor.json")
+    ocipod(*words).ok()
+    assert ocipod.monitor(sandbox.uuid)["pid"] != before
     sandbox.do("start", "one")
     assert sandbox.states() == {"one": "running"}
     ocipod("stop", "--force", "--wait", sandbox.uuid).ok()

@@ -24,8 +24,8 @@ async def disk_space(manager: Manager, request: web.Request) -> web.Response:
     images = json.loads(await manager.programs.call("image", "list", "--format=json"))
     rows = {
         "images": _images(manager, images),
-        "containers": await asyncio.to_thread(_containers, manager),
-        "volumes": await asyncio.to_thread(_volumes, manager),
+        "containers": await _containers(manager),
+        "volumes": await _volumes(manager),
     }
     return web.json_response(rows)
 
@@ -46,15 +46,15 @@ def _images(manager: Manager, images: list[dict[str, Any]]) -> Summary:
     return _summary([(size, image_id in used) for image_id, size in sizes.items()])
 
 
-def _containers(manager: Manager) -> Summary:
-    return _summary(
-        [(manager.size(one), one.inspect()["status"] in ACTIVE) for one in manager.containers]
-    )
+async def _containers(manager: Manager) -> Summary:
+    # The threads get nothing that the event loop changes meanwhile.
+    found = [(one, one.inspect()["status"] in ACTIVE) for one in manager.containers]
+    return _summary([(await asyncio.to_thread(manager.size, one), active) for one, active in found])
 
 
-def _volumes(manager: Manager) -> Summary:
-    volumes = manager.volumes.find({})
-    return _summary([(disk_usage(one["mountpoint"]), bool(one["containers"])) for one in volumes])
+async def _volumes(manager: Manager) -> Summary:
+    found = [(one["mountpoint"], bool(one["containers"])) for one in manager.volumes.find({})]
+    return _summary([(await asyncio.to_thread(disk_usage, path), active) for path, active in found])
 
 
 ROUTES = (("GET", "/v1/system/df", disk_space),)

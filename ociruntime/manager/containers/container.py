@@ -173,7 +173,7 @@ class Container:
 
     async def settled(self) -> None:
         """Wait until the exit of the container's program is recorded, and its pod has ended."""
-        await self.pod.wait_for_end()
+        await self.pod.has_ended()
         async with self.lock:
             if not self._removing:
                 await self._reconcile()

@@ -80,12 +80,17 @@ class ContainerPod:
 
         Raises RuntimeFailure.
         """
+        if not await self.has_ended():
+            await self.halt()
+
+    async def has_ended(self) -> bool:
+        """Wait for the end of a pod whose app has exited; return False if it does not end."""
         deadline = asyncio.get_running_loop().time() + _END_TIMEOUT
         while self.status().is_ending:
             if asyncio.get_running_loop().time() > deadline:
-                await self.halt()
-                return
+                return False
             await asyncio.sleep(_GLANCE)
+        return True
 
     async def halt(self) -> None:
         """Kill the pod, if it is running, and wait for its end.  Raises RuntimeFailure."""

@@ -26,8 +26,8 @@ class PodContext:
 
     can_hibernate = True  # whether the apps' state can be serialised for hibernation
     __slots__ = (
-        *("cgroups", "has_terminal", "log_limit", "loop", "namespaces", "path", "private"),
-        "runtime",
+        *("cgroups", "has_terminal", "left_nothing", "log_limit", "loop", "namespaces", "path"),
+        *("private", "runtime"),
     )
 
     def __init__(self, loop: Loop, path: str, runtime: RuntimeCalls) -> None:
@@ -39,6 +39,7 @@ class PodContext:
         self.namespaces: dict[str, str] = {}
         self.log_limit = 0
         self.has_terminal = False
+        self.left_nothing = True  # on the host, as far as the clean-up knows
 
     def set_up(self, config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
         """Mount the pod's /dev/shm and apply its limits; called once.

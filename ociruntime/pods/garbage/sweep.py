@@ -53,7 +53,8 @@ def forget_run(pod: Pod) -> list[str]:
     problems = [] if ended.get("left_nothing") else clean_up(pod)
     try:
         # The monitor's ``exit`` last: it tells whether this has to be repeated after a kill.
-        for name in ("ready", NET_INFO, *_state_files(pod), "exit"):
+        # Before it the monitor's identity: after a reboot its pid may be another process's.
+        for name in ("ready", "ctl", NET_INFO, *_state_files(pod), "monitor.json", "exit"):
             remove_tree(pod.fd, name)
     except OSError as error:
         raise HostError(f"prepare pod {pod.uuid} to run again", error) from None

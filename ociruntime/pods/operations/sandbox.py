@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ociruntime.base.errors import HostError, PodError, UsageError
@@ -23,6 +23,7 @@ from ociruntime.pods.manifest.isolators import check_sysctls
 from ociruntime.pods.manifest.ports import add_ports, check_network
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 from ociruntime.pods.manifest.volumes import check_owners
+from ociruntime.pods.operations.export import kept
 from ociruntime.pods.operations.prepare import (
     CopyBudget,
     Request,
@@ -43,7 +44,7 @@ from ociruntime.pods.store.manifest_file import (
     write_manifest,
     write_runtime_config,
 )
-from ociruntime.pods.store.pod import Pod
+from ociruntime.pods.store.pod import RUNNING, Pod
 from ociruntime.pods.store.removal import remove_tree
 
 if TYPE_CHECKING:
@@ -261,12 +262,15 @@ def remove_app(pod: Pod, wanted: str, seconds: float) -> None:
     ``seconds`` is the time between the stop signal and SIGKILL.  Raises PodError if the pod is
     immutable or has no such app; HostError.
     """
-    with manifest_lock(pod):
+    with ExitStack() as locks:
+        if pod.refresh() != RUNNING:
+            locks.enter_context(kept(pod, "remove an app of"))
+        locks.enter_context(manifest_lock(pod))
         manifest = read_manifest(pod)
         if not is_mutable(manifest):
             raise PodError(f"pod {pod.uuid} is immutable", _MUTABLE_HINT)
         name = choose_app(pod, wanted)
-        if pod.refresh() == "running":
+        if pod.state == RUNNING:
             # Only the monitor can unmount the root filesystem: it is in its mount namespace.
             ask(pod, {"op": "rm", "app": name, "seconds": seconds})
         remove_files(pod, name)

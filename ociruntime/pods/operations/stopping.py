@@ -11,12 +11,12 @@ from ociruntime.base.errors import HostError, PodError, RuntimeFailure
 from ociruntime.base.linux import SIGKILL
 from ociruntime.base.process import signal_process
 from ociruntime.pods.store.control import ask
-from ociruntime.pods.store.lock import wait_for_release
 from ociruntime.pods.store.manifest_file import read_object
 from ociruntime.pods.store.pod import Pod
 
 START_TIMEOUT = 5.0  # seconds for a new monitor to open its socket and answer
 _PAUSE = 0.05
+_GLANCE = 0.02
 _BEFORE = ("embryo", "preparing", "aborted prepare", "prepared")
 
 
@@ -33,6 +33,7 @@ def stop_pod(pod: Pod, seconds: float, force: bool, wait: bool) -> bool:
         return False
     deadline = time.monotonic() + START_TIMEOUT
     while True:
+        run = _run_of(pod)
         try:
             request = {"op": "halt", "force": force, "seconds": seconds}
             ask(pod, request, max(0.1, deadline - time.monotonic()))
@@ -46,8 +47,17 @@ def stop_pod(pod: Pod, seconds: float, force: bool, wait: bool) -> bool:
                 break
         time.sleep(_PAUSE)
     if wait:
-        wait_for_release(pod.fd)
+        # Not for its lock: somebody may run the pod again at once.
+        run = run or _run_of(pod)
+        while pod.refresh() == "running" and _run_of(pod) == run:
+            time.sleep(_GLANCE)
     return True
+
+
+def _run_of(pod: Pod) -> object:
+    """Return a value that tells one run of the pod from another; None before its monitor acts."""
+    monitor = read_object(pod, "monitor.json") or {}
+    return monitor.get("pid") and (monitor.get("pid"), monitor.get("start_time"))
 
 
 def _kill(pod: Pod) -> bool:

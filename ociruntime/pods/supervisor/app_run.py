@@ -281,7 +281,8 @@ class AppRun:
         )
 
     def _deleted(self, outcome: Outcome) -> None:
-        del outcome  # after a failed start there may be no container to delete
+        if outcome.status:
+            self.context.left_nothing = False
         if self.streams is not None:
             if self._failure is None:
                 self.streams.drain()

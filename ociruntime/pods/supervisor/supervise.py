@@ -9,6 +9,7 @@ from typing import Any
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, InternalError, PodError, RuntimeFailure
+from ociruntime.base.fault import fault
 from ociruntime.base.files import remove_file
 from ociruntime.base.process import become_subreaper, start_time
 from ociruntime.base.trusted import make_directory
@@ -91,7 +92,6 @@ class Supervisor:
         self.control: ControlSocket | None = None
         self.tell: Callable[[str], None] | None = None
         self._winding_down = False
-        self._left_nothing = True  # on the host, as far as the clean-up knows
         self._starting = 0
         self._network_running = False  # whether a child is bringing the networks up
 
@@ -139,6 +139,7 @@ class Supervisor:
             self.warn(warning)
         joined = tuple(k for k in kinds if k not in _not_joined(self.config))
         self.context.namespaces = self.processes.namespaces(joined)
+        fault("monitor.before-record")
         json_files.replace("monitor.json", self._identity(), lasting=False)
         for entry in apps_of(manifest):
             self.add_app(entry)
@@ -329,7 +330,7 @@ class Supervisor:
     def _network_down(self, outcome: Outcome) -> None:
         for problem in outcome.value.get("problems") or [outcome.error]:
             if problem:
-                self._left_nothing = False
+                self.context.left_nothing = False
                 self.warn(problem)
         self._end_processes()
 
@@ -342,14 +343,14 @@ class Supervisor:
 
     def _processes_ended(self) -> None:
         for left in pod_cgroup.remove(self.context.cgroups):
-            self._left_nothing = False
+            self.context.left_nothing = False
             self.warn(f"the cgroup {left} could not be removed")
         for app in self.apps.values():
             try:
                 app.save_late()
             except HostError as error:
                 self.warn(str(error))
-        clean = self._left_nothing and self.failure is None
+        clean = self.context.left_nothing and self.failure is None
         ended = {"code": self.code, "reason": self.reason, "left_nothing": clean}
         json_files.replace("exit", ended)
         self.loop.after(FLUSH_LIMIT, self._stop)

@@ -172,6 +172,28 @@ def test_a_monitor_that_cannot_be_found_to_be_killed(pod: Pod, record: str) -> N
         stopping._kill(pod)
 
 
+def test_waiting_for_the_end_of_one_run_only(pod: Pod, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody runs the pod again before the waiting one has seen that it was not running."""
+    monitor = Path(pod.path(), "monitor.json")
+    monitor.write_text('{"pid": 1, "start_time": 2}')
+    phases.to_run(pod)
+    monitor = Path(pod.path(), "monitor.json")
+    asked = threading.Event()
+    monkeypatch.setattr(stopping, "ask", lambda *_: asked.set())
+    with phases.open_pod(pod.directory, pod.uuid) as other:
+        stopped: list[bool] = []
+        thread = threading.Thread(
+            target=lambda: stopped.append(stopping.stop_pod(other, 0, force=True, wait=True))
+        )
+        thread.start()
+        assert asked.wait(30)
+        thread.join(0.2)
+        assert thread.is_alive(), "it has not ended yet"
+        monitor.write_text('{"pid": 1, "start_time": 3}')
+        thread.join(30)
+        assert stopped == [True]
+
+
 def test_a_volume_that_is_gone(tmp_path: Path) -> None:
     facts = AppFacts("uuid", "/rootfs")
     volumes = [{"name": "v", "kind": "host", "source": f"{tmp_path}/gone"}]
