@@ -64,7 +64,7 @@ def test_other_credentials_are_kept(ocipod: Ocipod, work: Path) -> None:
 
 
 def test_what_is_refused(ocipod: Ocipod, work: Path) -> None:
-    ocipod("login", "localhost:1").failed("no terminal")
+    ocipod("login", "localhost:1").failed("not a terminal")
     ocipod("login", "--password-stdin", "localhost:1").failed("--username")
     ocipod("login", "-u", "a", "-p", "b", "no/host").failed("invalid registry")
     ocipod("login", "-u", "a:b", "-p", "c", "localhost:1").failed("without colon")

@@ -209,7 +209,7 @@ def test_the_monitor_is_lost(vm: Ocipod, work: Path) -> None:
         (("--net=none", "--private-users", "IMAGE"), "not supported by flavour kvm"),
         (("--net=none", "--kvm-kernel=/no/kernel", "IMAGE"), "/no/kernel: no such file"),
         (("--net=none", "IMAGE", "--stdout=tty"), "has no terminal"),
-        (("--net=none", "--ipc=parent", "IMAGE"), "cannot share memory with the host"),
+        (("--net=none", "--ipc=parent", "IMAGE"), "a virtual machine cannot share memory"),
         (
             ("--net=none", "--pids=9", "IMAGE"),
             "resource/pids: not supported for a whole pod",
@@ -245,7 +245,7 @@ def test_what_is_refused_of_a_prepared_pod_leaves_it_prepared(vm: Ocipod, work: 
     uuid = vm("prepare", "--flavor=kvm", busybox(work), *shell("true")).ok().out.strip()
     for words, message in (
         (("--net=host",), "cannot have the host's network"),
-        (("--net=none", "--ipc=parent"), "cannot share memory with the host"),
+        (("--net=none", "--ipc=parent"), "a virtual machine cannot share memory"),
     ):
         vm("run-prepared", *words, uuid).failed(message)
     vm.options = (*vm.options, f"--local-config={work}")

@@ -43,7 +43,8 @@ class Service:
 
     def record(self, name: str) -> dict[str, Any]:
         found: list[dict[str, Any]] = json.loads(self.ocictl("inspect", name).ok().out)
-        return found[0]
+        state: dict[str, Any] = found[0]["State"]
+        return state
 
 
 @pytest.fixture
@@ -80,20 +81,20 @@ def test_a_container_outlives_its_daemon(service: Service, bundle: MakeBundle) -
     service.ocictl("run", "-d", *words).ok()
     assert service.state() == "active"
     daemon, first = service.pid(), service.record("one")
-    assert first["status"] == "running"
+    assert first["Status"] == "running"
 
     systemd.systemctl("restart", "ocid.service")
     assert service.pid() != daemon
-    assert service.record("one")["pid"] == first["pid"]
+    assert service.record("one")["Pid"] == first["Pid"]
 
     daemon = service.pid()
     os.kill(daemon, signal.SIGKILL)
     assert processes.until(lambda: service.pid() not in (0, daemon), STARTING)
-    assert service.record("one")["pid"] == first["pid"]
+    assert service.record("one")["Pid"] == first["Pid"]
 
     systemd.systemctl("stop", "ocid.service")
-    assert processes.alive(first["pid"])
-    assert service.record("one")["pid"] == first["pid"], "asked for, it is there again"
+    assert processes.alive(first["Pid"])
+    assert service.record("one")["Pid"] == first["Pid"], "asked for, it is there again"
     service.ocictl("rm", "-f", "one").ok()
     assert service.ocictl("ps", "-aq").ok().out == ""
 
@@ -103,10 +104,10 @@ def test_what_is_to_run_always(service: Service, bundle: MakeBundle) -> None:
     rootfs = bundle().path / "rootfs"
     words = ("--name=one", "--network=none", "--restart=always", f"--rootfs={rootfs}")
     service.ocictl("run", "-d", *words, "sleep", "1000").ok()
-    first = service.record("one")["pid"]
+    first = service.record("one")["Pid"]
     systemd.systemctl("stop", *UNITS)
     os.kill(first, signal.SIGKILL)
     assert processes.until(lambda: not processes.alive(first), STARTING)
     systemd.systemctl("start", "ocid.service")
-    assert processes.until(lambda: service.record("one")["pid"] not in (None, 0, first), STARTING)
+    assert processes.until(lambda: service.record("one")["Pid"] not in (None, 0, first), STARTING)
     service.ocictl("rm", "-f", "one").ok()
