@@ -6,6 +6,7 @@ table, with iptables chains and the rules that jump to them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from ociruntime.pods.net.rules import Rules
 
 NFT = "nft"
 IPTABLES = "iptables"
+IPV6 = "/proc/sys/net/ipv6"
 TIMEOUT = 30.0
 WAIT = "10"  # seconds for iptables to wait for its lock (xtables.lock)
 
@@ -84,6 +86,12 @@ def _run(name: str, arguments: list[str], text: str) -> str:
         words = " ".join(errors.decode(errors="replace").split())
         raise NetworkError(f"{name} failed: {words or f'exit status {code}'}")
     return output.decode(errors="replace")
+
+
+def usable_families(tool: str) -> list[int]:
+    """Return the IP families that this host can filter; without IPv6 there is nothing to filter."""
+    six = os.path.isdir(IPV6) and (tool != IPTABLES or find_program(_restore(6)))
+    return [4, 6] if six else [4]
 
 
 def families(result: dict[str, Any]) -> list[int]:

@@ -30,6 +30,7 @@ from ociruntime.base.rtnetlink import (
     attributes,
     in_namespace,
 )
+from ociruntime.base.rtnetlink import inside as in_other_namespace
 from ociruntime.pods.net.addresses import Address, Network
 
 RTM_DELLINK, RTM_DELROUTE = 17, 25
@@ -87,19 +88,22 @@ def find(links: Rtnetlink, name: str) -> Link:
 def make_veth(links: Rtnetlink, name: str, namespace: int, inside: str, mtu: int) -> Link:
     """Create a veth pair, ``name`` here, ``inside`` in ``namespace``; return ours.
 
-    Raises OSError.
+    Neither end obeys router advertisements.  Raises OSError, NetworkError.
     """
     size = attribute(IFLA_MTU, pack("=I", mtu)) if mtu else b""
     peer = pack(LINK, 0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, _text(inside))
     peer += attribute(IFLA_NET_NS_FD, pack("=I", namespace)) + size
     _make(links, name, b"veth", attribute(VETH_INFO_PEER | NLA_NESTED, peer), size)
+    distrust(name)
+    in_other_namespace(namespace, lambda: set_sysctl_if_known(ACCEPT_RA.format(inside), "0"))
     return find(links, name)
 
 
 def make_bridge(links: Rtnetlink, name: str, mtu: int, alias: str) -> bool:
     """Create a bridge if it does not exist and set it up; return whether it is new.
 
-    Raises OSError.
+    The bridge is made in this thread's network namespace, which must be that of ``links``.
+    Raises OSError, NetworkError.
     """
     wanted = attribute(IFLA_MTU, pack("=I", mtu)) if mtu else b""
     made = True
@@ -113,8 +117,19 @@ def make_bridge(links: Rtnetlink, name: str, mtu: int, alias: str) -> bool:
     if made:
         noted = attribute(IFLA_IFALIAS, alias.encode())
         links.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + noted)
+    distrust(name)
     links.set_up(index)
     return made
+
+
+def distrust(name: str) -> None:
+    """Ignore IPv6 routers behind a link, before it is up.  Raises NetworkError.
+
+    A container with CAP_NET_RAW could give this host an address and its default route with one
+    router advertisement (CVE-2020-10749, CVE-2020-13401).
+    """
+    for setting in (ACCEPT_RA, ACCEPT_REDIRECTS):
+        set_sysctl_if_known(setting.format(name), "0")
 
 
 def _make(links: Rtnetlink, name: str, kind: bytes, data: bytes, more: bytes) -> None:
@@ -234,6 +249,8 @@ def _text(name: str) -> bytes:
 
 
 FORWARDING = {4: "ipv4/ip_forward", 6: "ipv6/conf/all/forwarding"}
+ACCEPT_RA = "ipv6/conf/{}/accept_ra"
+ACCEPT_REDIRECTS = "ipv6/conf/{}/accept_redirects"
 
 
 def set_sysctl(name: str, value: str) -> None:
@@ -247,3 +264,9 @@ def set_sysctl(name: str, value: str) -> None:
             file.write(value)
     except OSError as error:
         raise NetworkError(f"set {path} to {value}: {reason(error)}") from None
+
+
+def set_sysctl_if_known(name: str, value: str) -> None:
+    """Do as ``set_sysctl``, but nothing if the kernel has no such setting."""
+    if os.path.exists(f"/proc/sys/net/{name}"):
+        set_sysctl(name, value)

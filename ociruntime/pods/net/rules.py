@@ -25,9 +25,10 @@ class Rules:
     the host's address.  "" for none.  ``link`` is the host's interface to the pod: packets from
     there to 127.0.0.0/8 are dropped, because route_localnet makes those addresses routable.
 
-    ``bridge`` is the host's bridge of an isolated network: connections from other networks to the
-    pod are dropped, except to forwarded ports.  With ``internal``, so are those from the bridge to
-    other networks.  "" for a network that is not isolated.
+    ``bridge`` is the host's bridge of an isolated network: connections from other networks to it
+    are dropped, except to forwarded ports.  With ``internal``, so are those from the bridge to
+    other networks.  "" for a network that is not isolated.  Addresses do not matter for this, since
+    a pod can use others than its own; ``address`` is "" if it has none of the family.
     """
 
     __slots__ = ("address", "bridge", "family", "forwards", "internal", "link", "masquerade", "tag")

@@ -25,6 +25,18 @@ def chains(tag: str) -> tuple[str, str]:
 def script(rules: Rules) -> str:
     """Return the pod's chains and the jumps to them, in the tables nat, raw and filter."""
     incoming, leaving = chains(rules.tag)
+    lines = _translations(rules, incoming, leaving) if rules.forwards or rules.masquerade else []
+    if rules.forwards and rules.link and rules.family == 4:
+        drop = f"-A {incoming} -i {rules.link} -d {LOOPBACK[4]} -j DROP"
+        lines += ["*raw", f":{incoming} - [0:0]", f"-A PREROUTING -j {incoming}", drop, "COMMIT"]
+    if rules.bridge:
+        lines += ["*filter", f":{incoming} - [0:0]", f"-I FORWARD -j {incoming}"]
+        lines += [*_passing(rules, incoming), "COMMIT"]
+    return "\n".join([*lines, ""])
+
+
+def _translations(rules: Rules, incoming: str, leaving: str) -> list[str]:
+    """Return the table nat."""
     lines = ["*nat", f":{incoming} - [0:0]", f":{leaving} - [0:0]"]
     if rules.forwards:
         # Insert before others: a dead pod not yet cleaned up may still have the same port.
@@ -48,19 +60,12 @@ def script(rules: Rules) -> str:
             f"-A {leaving} -d {rules.masquerade} -j RETURN",
             f"-A {leaving} -s {address} ! -d {MULTICAST[rules.family]} -j MASQUERADE",
         ]
-    lines.append("COMMIT")
-    if rules.forwards and rules.link and rules.family == 4:
-        drop = f"-A {incoming} -i {rules.link} -d {LOOPBACK[4]} -j DROP"
-        lines += ["*raw", f":{incoming} - [0:0]", f"-A PREROUTING -j {incoming}", drop, "COMMIT"]
-    if rules.bridge:
-        lines += ["*filter", f":{incoming} - [0:0]", f"-I FORWARD -j {incoming}"]
-        lines += [*_passing(rules, incoming), "COMMIT"]
-    return "\n".join([*lines, ""])
+    return [*lines, "COMMIT"]
 
 
 def _passing(rules: Rules, chain: str) -> list[str]:
-    """Isolate the pod, and with ``internal`` everything on its bridge, from other networks."""
-    other = f"-A {chain} ! -i {rules.bridge} -d {rules.address}"
+    """Isolate everything on the pod's bridge from other networks, with ``internal`` both ways."""
+    other = f"-A {chain} ! -i {rules.bridge} -o {rules.bridge}"
     known = "-m conntrack --ctstate RELATED,ESTABLISHED -j RETURN"
     lines = [
         f"{other} {known}",

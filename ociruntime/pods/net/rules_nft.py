@@ -31,8 +31,9 @@ def script(rules: Rules, replace: bool) -> str:
             drop = f'iifname "{rules.link}" {ip} daddr {LOOPBACK[4]} drop'
             chains.append(("spoofed", "type filter hook prerouting priority raw", [drop]))
     if rules.bridge:
-        chains.append(("passing", "type filter hook forward priority filter", _passing(rules, ip)))
-    chains.append(("leaving", "type nat hook postrouting priority srcnat", after))
+        chains.append(("passing", "type filter hook forward priority filter", _passing(rules)))
+    if after:
+        chains.append(("leaving", "type nat hook postrouting priority srcnat", after))
     table = f"table {ip} {rules.tag}"
     before = removal(rules.tag, rules.family).rstrip() if replace else f"create {table}"
     lines = [before, f"{table} {{"]
@@ -57,10 +58,10 @@ def _translation(rules: Rules, ip: str, forward: Forward) -> str:
     )
 
 
-def _passing(rules: Rules, ip: str) -> list[str]:
-    """Isolate the pod, and with ``internal`` everything on its bridge, from other networks."""
+def _passing(rules: Rules) -> list[str]:
+    """Isolate everything on the pod's bridge from other networks, with ``internal`` both ways."""
     known = "ct state { established, related } accept"
-    other = f'iifname != "{rules.bridge}" {ip} daddr {rules.address}'
+    other = f'iifname != "{rules.bridge}" oifname "{rules.bridge}"'
     lines = [f"{other} {known}", f"{other} ct status dnat accept", f"{other} drop"]
     if rules.internal:
         out = f'iifname "{rules.bridge}" oifname != "{rules.bridge}"'

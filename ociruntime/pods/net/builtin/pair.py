@@ -160,15 +160,32 @@ AF_INET = 2
 
 
 def want(call: PluginCall, networks: list[Network], bridge: str = "") -> None:
-    """Add the rules that masquerade and isolate the pod to those of the call."""
+    """Add the rules that masquerade and isolate the pod to those of the call.
+
+    A network is isolated in both families: a pod can use IPv6 without an address from us.
+    """
     settings = call.configuration
-    for network in networks if _wants(call) else ():
-        rules = Rules(
-            tag(call.container, call.interface, PURPOSE),
+    name = tag(call.container, call.interface, PURPOSE)
+    isolated = bool(settings.get("isolated"))
+    wanted = [
+        (
             4 if network.family == AF_INET else 6,
             str(network.address),
             str(network.subnet) if settings.get("ipMasq") else "",
-            bridge=bridge if settings.get("isolated") else "",
+        )
+        for network in (networks if _wants(call) else ())
+    ]
+    if isolated:
+        known = {family for family, _, _ in wanted}
+        others = [one for one in firewall.usable_families(call.firewall) if one not in known]
+        wanted += [(family, "", "") for family in others]
+    for family, address, masquerade in wanted:
+        rules = Rules(
+            name,
+            family,
+            address,
+            masquerade,
+            bridge=bridge if isolated else "",
             internal=bool(settings.get("internal")),
         )
         call.rules.append(rules)
@@ -183,4 +200,7 @@ def tags(call: PluginCall) -> list[tuple[str, int]]:
     if not _wants(call):
         return []
     name = tag(call.container, call.interface, PURPOSE)
-    return [(name, family) for family in firewall.families(call.previous)]
+    families = set(firewall.families(call.previous))
+    if call.configuration.get("isolated"):
+        families |= set(firewall.usable_families(call.firewall))
+    return [(name, family) for family in sorted(families)]
