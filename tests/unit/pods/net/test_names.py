@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from ociruntime.base.errors import HostError
-from ociruntime.pods.net import names, owners
+from ociruntime.pods.net import hosts_files, names, owners
 
 BASE = "127.0.0.1\tlocalhost\n"
 
@@ -31,8 +32,8 @@ class Pods:
 
     def lines(self, name: str) -> list[str]:
         """The lines of the pod's block."""
-        inside = self.text(name).partition(names.BEGIN.decode())[2]
-        return inside.partition(names.END.decode())[0].splitlines()
+        inside = self.text(name).partition(hosts_files.BEGIN.decode())[2]
+        return inside.partition(hosts_files.END.decode())[0].splitlines()
 
     def add(self, name: str, address: str, *more: str, network: str = "lan") -> None:
         number = len(self.uuids)
@@ -124,11 +125,11 @@ def test_edits_of_the_app_stay(pods: Pods) -> None:
     assert pods.hosts("web").stat().st_ino == inode
 
 
-@pytest.mark.parametrize("end", ["", names.END.decode()])
+@pytest.mark.parametrize("end", ["", hosts_files.END.decode()])
 def test_forged_blocks(pods: Pods, end: str) -> None:
     """An app that writes markers of its own changes nothing but its own file."""
     pods.add("web", "10.9.0.2")
-    pods.hosts("web").write_text(names.BEGIN.decode() * 3 + "6.6.6.6 db\n" + end)
+    pods.hosts("web").write_text(hosts_files.BEGIN.decode() * 3 + "6.6.6.6 db\n" + end)
     pods.add("db", "10.9.0.3")
     assert pods.lines("web") == ["10.9.0.2\tweb", "10.9.0.3\tdb"]
     assert pods.lines("db") == ["10.9.0.2\tweb", "10.9.0.3\tdb"]
@@ -256,7 +257,7 @@ def test_readers_see_whole_lines(pods: Pods) -> None:
     """While others come and go, a reader finds only lines that were right at some time."""
     pods.add("web", "10.9.0.2")
     allowed = {"10.9.0.2\tweb", "10.9.0.3\tdb", ""} | set(BASE.splitlines())
-    allowed |= {names.BEGIN.decode().rstrip(), names.END.decode().rstrip()}
+    allowed |= {hosts_files.BEGIN.decode().rstrip(), hosts_files.END.decode().rstrip()}
     script = (
         "import sys\n"
         "while not sys.stdin.read(0) is None:\n"
@@ -269,8 +270,7 @@ def test_readers_see_whole_lines(pods: Pods) -> None:
         for _ in range(200):
             pods.add("db", "10.9.0.3")
             pods.remove("db")
-            pods.hosts("db").unlink()
-            pods.hosts("db").parent.rmdir()
+            shutil.rmtree(pods.hosts("db").parent)
     finally:
         reader.kill()
         output, _ = reader.communicate()
