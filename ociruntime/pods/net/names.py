@@ -5,19 +5,15 @@ and without a daemon.  Each pod that joins or leaves updates the files of the ot
 
     STATE/.names       {"pods": {UUID: {"names": [...], "hosts": path of the pod's file or "",
                                         "networks": {NETWORK: [ADDRESS, ...]}}}}
-    STATE/.names.lock  flock(2) held while the table and the files are changed
+    STATE/.names.lock  flock(2) held while the table is changed
 
-The programs of an app can do to its ``/etc/hosts``, which is bind-mounted, whatever root can do to
-a file: fill it, lock it, make it immutable.  Here it is opened without waiting and without
-following links, read up to a limit, and written in place, because a bind mount keeps its inode.
-Text outside our own block is kept.  A file that cannot be written is left as it is: an app that
-refuses the names of others harms itself only.
+The lock is for the whole host, so nothing is done under it that an app could delay: the files of
+running pods are written without it, from the newest table (``hosts_files.py``).
 """
 
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -26,17 +22,13 @@ from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.fault import fault
 from ociruntime.base.files import remove_file
 from ociruntime.base.locks import FileLock
-from ociruntime.pods.net import owners
+from ociruntime.pods.net import hosts_files, owners
 from ociruntime.pods.net.resolver import is_pod_name
 
 TABLE = ".names"
 LOCK = ".names.lock"
-BEGIN = b"# ocipod: pods on the same networks\n"
-END = b"# ocipod: end of the pods on the same networks\n"
-LARGEST_FILE = 256 << 10  # bytes; a larger hosts file is not updated
 # Names of a line, which musl reads only up to 511 bytes.
 _IN_A_LINE = 3
-_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 Entry = dict[str, Any]
 Pods = dict[str, Entry]
@@ -62,10 +54,12 @@ def join(
         fault("names.after-table")
         if hosts:
             try:
-                update(hosts, _block(pods, entry))
+                hosts_files.create_lock(hosts)
+                # New: no program has it open yet.
+                hosts_files.update(hosts, _block(pods, entry))
             except OSError as error:
                 raise HostError(f"write {hosts}", error) from None
-        _tell(pods, entry["networks"], uuid)
+    _tell(state, pods, entry["networks"], uuid)
 
 
 def leave(state: str, uuid: str) -> None:
@@ -73,15 +67,19 @@ def leave(state: str, uuid: str) -> None:
     if not os.path.exists(f"{state}/{TABLE}"):
         return
     with FileLock(f"{state}/{LOCK}", exclusive=True):
-        pods = _read(state)
-        entry = pods.pop(uuid, None)
+        pods = _without_dead(state, _read(state), uuid)
+        entry = pods.get(uuid)
         if entry is None:
             return
-        pods = _without_dead(state, pods, uuid)
-        # Before the table: if this is interrupted, the pod is still there for the next attempt.
-        _tell(pods, entry["networks"], uuid)
-        fault("names.before-table")
+        # If this is interrupted, the pod is still there, without names, for the next attempt.
+        pods[uuid] = {**entry, "names": [], "hosts": ""}
         _write(state, pods)
+    _tell(state, pods, entry["networks"], uuid)
+    fault("names.before-table")
+    with FileLock(f"{state}/{LOCK}", exclusive=True):
+        pods = _read(state)
+        if pods.pop(uuid, None) is not None:
+            _write(state, pods)
 
 
 def pods_on(state: str, network: str) -> list[str]:
@@ -127,20 +125,20 @@ def _write(state: str, pods: Pods) -> None:
         raise HostError(f"remove {path}", error) from None
 
 
-def _tell(pods: Pods, networks: Mapping[str, object], own: str) -> None:
+def _tell(state: str, pods: Pods, networks: Mapping[str, object], own: str) -> None:
     """Update the files of the other pods on these networks, as far as possible."""
-    blocks: dict[tuple[str, ...], bytes] = {}
-    for uuid, entry in pods.items():
-        shared = uuid != own and entry["hosts"] and networks.keys() & entry["networks"].keys()
-        if not shared:
-            continue
-        key = tuple(entry["networks"])
-        if key not in blocks:
-            blocks[key] = _block(pods, entry)
-        try:
-            update(entry["hosts"], blocks[key])
-        except OSError:
-            pass  # that pod has just ended, or its program prevents it
+    files = {
+        uuid: entry["hosts"]
+        for uuid, entry in pods.items()
+        if uuid != own and entry["hosts"] and networks.keys() & entry["networks"].keys()
+    }
+
+    def newest(uuid: str) -> bytes | None:
+        now = _read(state)
+        entry = now.get(uuid)
+        return _block(now, entry) if entry and entry["hosts"] else None
+
+    hosts_files.write_all(state, files, newest)
 
 
 def _block(pods: Pods, reader: Entry) -> bytes:
@@ -153,36 +151,3 @@ def _block(pods: Pods, reader: Entry) -> bytes:
                 for start in range(0, len(names), _IN_A_LINE):
                     lines.append(f"{address}\t{' '.join(names[start : start + _IN_A_LINE])}\n")
     return "".join(lines).encode()
-
-
-def update(path: str, block: bytes) -> None:
-    """Replace our block of a hosts file in place.  Raises OSError.
-
-    A program that reads the file meanwhile finds the old or the new lines, or empty ones.
-    """
-    fd = os.open(path, _FLAGS)
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            return
-        before = os.pread(fd, LARGEST_FILE + 1, 0)
-        if len(before) > LARGEST_FILE:
-            return
-        after = with_block(before, block)
-        if after == before:
-            return
-        whole = after.ljust(len(before), b"\n")
-        if os.pwrite(fd, whole, 0) != len(whole):
-            raise OSError(28, "no space left on device")
-        if len(whole) > len(after):
-            os.ftruncate(fd, len(after))
-    finally:
-        os.close(fd)
-
-
-def with_block(text: bytes, block: bytes) -> bytes:
-    """Return the text of a hosts file with ``block`` in place of our last one; pure."""
-    head, begin, rest = text.partition(BEGIN)
-    tail = rest.partition(END)[2] if begin else b""
-    if head and not head.endswith(b"\n"):
-        head += b"\n"
-    return head + BEGIN + block + END + tail

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from ociruntime.base.errors import HostError
-from ociruntime.pods.net import names, owners
+from ociruntime.pods.net import hosts_files, names, owners
+from tests.support import processes
 
 BASE = "127.0.0.1\tlocalhost\n"
 
@@ -31,8 +34,8 @@ class Pods:
 
     def lines(self, name: str) -> list[str]:
         """The lines of the pod's block."""
-        inside = self.text(name).partition(names.BEGIN.decode())[2]
-        return inside.partition(names.END.decode())[0].splitlines()
+        inside = self.text(name).partition(hosts_files.BEGIN.decode())[2]
+        return inside.partition(hosts_files.END.decode())[0].splitlines()
 
     def add(self, name: str, address: str, *more: str, network: str = "lan") -> None:
         number = len(self.uuids)
@@ -124,11 +127,11 @@ def test_edits_of_the_app_stay(pods: Pods) -> None:
     assert pods.hosts("web").stat().st_ino == inode
 
 
-@pytest.mark.parametrize("end", ["", names.END.decode()])
+@pytest.mark.parametrize("end", ["", hosts_files.END.decode()])
 def test_forged_blocks(pods: Pods, end: str) -> None:
     """An app that writes markers of its own changes nothing but its own file."""
     pods.add("web", "10.9.0.2")
-    pods.hosts("web").write_text(names.BEGIN.decode() * 3 + "6.6.6.6 db\n" + end)
+    pods.hosts("web").write_text(hosts_files.BEGIN.decode() * 3 + "6.6.6.6 db\n" + end)
     pods.add("db", "10.9.0.3")
     assert pods.lines("web") == ["10.9.0.2\tweb", "10.9.0.3\tdb"]
     assert pods.lines("db") == ["10.9.0.2\tweb", "10.9.0.3\tdb"]
@@ -256,7 +259,7 @@ def test_readers_see_whole_lines(pods: Pods) -> None:
     """While others come and go, a reader finds only lines that were right at some time."""
     pods.add("web", "10.9.0.2")
     allowed = {"10.9.0.2\tweb", "10.9.0.3\tdb", ""} | set(BASE.splitlines())
-    allowed |= {names.BEGIN.decode().rstrip(), names.END.decode().rstrip()}
+    allowed |= {hosts_files.BEGIN.decode().rstrip(), hosts_files.END.decode().rstrip()}
     script = (
         "import sys\n"
         "while not sys.stdin.read(0) is None:\n"
@@ -269,8 +272,7 @@ def test_readers_see_whole_lines(pods: Pods) -> None:
         for _ in range(200):
             pods.add("db", "10.9.0.3")
             pods.remove("db")
-            pods.hosts("db").unlink()
-            pods.hosts("db").parent.rmdir()
+            shutil.rmtree(pods.hosts("db").parent)
     finally:
         reader.kill()
         output, _ = reader.communicate()
@@ -283,3 +285,53 @@ def test_many_pods(pods: Pods) -> None:
         pods.add(f"pod{number}", f"10.9.0.{number + 2}")
     assert len(pods.lines("pod0")) == 100
     assert pods.text("pod0").removeprefix(BASE) == pods.text("pod99").removeprefix(BASE)
+
+
+def _helpers(pods: Pods) -> set[int]:
+    """The processes that have the lock of a hosts file open."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/fd/*"):
+        try:
+            target = os.readlink(path)
+        except OSError:
+            continue
+        if target.startswith(str(pods.directory)) and target.endswith(hosts_files.LOCK_SUFFIX):
+            found.add(int(path.parts[2]))
+    return found
+
+
+def test_a_write_without_end_stops_no_other_pod(
+    pods: Pods, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only one helper waits for the file, and it keeps nothing open but that file's lock."""
+    pods.add("bad", "10.9.0.2")
+    bad, update = str(pods.hosts("bad")), hosts_files.update
+
+    def stop(path: str, block: bytes) -> None:
+        if path == bad:
+            os.kill(os.getpid(), signal.SIGSTOP)
+        update(path, block)
+
+    monkeypatch.setattr(hosts_files, "update", stop)
+    try:
+        pods.add("web", "10.9.0.3")
+        pods.add("db", "10.9.0.4")
+        assert len(pods.lines("web")) == len(pods.lines("db")) == 3
+        pods.add("far", "10.8.0.2", network="other")
+        pods.remove("db")
+        assert len(pods.lines("web")) == 2
+        assert len(pods.lines("bad")) == 1
+        (helper,) = _helpers(pods)
+        targets = [os.readlink(path) for path in Path(f"/proc/{helper}/fd").iterdir()]
+        files = [target for target in targets if target.startswith("/") and "null" not in target]
+        assert files == [bad + hosts_files.LOCK_SUFFIX]
+        # What it has missed, it writes in the end.
+        os.kill(helper, signal.SIGCONT)
+        assert processes.until(
+            lambda: (bool(_helpers(pods)) and processes.state(helper) == "T") or not _helpers(pods)
+        )
+    finally:
+        for helper in _helpers(pods):
+            os.kill(helper, signal.SIGKILL)
+    assert processes.until(lambda: not _helpers(pods))
+    assert pods.lines("bad") == ["10.9.0.2\tbad", "10.9.0.3\tweb"]

@@ -1,0 +1,254 @@
+"""Write the hosts files of running pods, in processes that nobody has to wait for.
+
+The programs of an app can do to its ``/etc/hosts``, which is bind-mounted, whatever root can do to
+a file: fill it, lock it, make it immutable.  Here it is opened without waiting and without
+following links, read up to a limit, and written in place, because a bind mount keeps its inode.
+Text outside our own block is kept.  A file that cannot be written is left as it is: an app that
+refuses the names of others harms itself only.
+
+An app can also keep the kernel's lock of the inode for ever, with a write from memory that is never
+there (userfaultfd(2)).  A process that then writes the file waits in the kernel and cannot be
+killed.  So helpers write: orphans that hold nothing but ``FILE.lock``, which is beside the file and
+out of the app's reach.  It allows one waiting helper per file.  Others skip the file, because its
+holder compares the table with what it has written once it has released the lock.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import select
+import signal
+import stat
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from ociruntime.base.errors import HostError
+from ociruntime.base.fault import fault
+from ociruntime.base.linux import CLONE_NEWNS
+
+BEGIN = b"# ocipod: pods on the same networks\n"
+END = b"# ocipod: end of the pods on the same networks\n"
+LARGEST_FILE = 256 << 10  # bytes; a larger hosts file is not updated
+LOCK_SUFFIX = ".lock"
+ONE_BY_ONE_TIMEOUT = 0.5  # seconds for a single helper, before each file gets its own
+TIMEOUT = 2.0  # seconds until the caller goes on without the helpers
+LIFETIME = 30  # seconds until a helper is killed, or as soon as the kernel lets it go
+_FLAGS = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_INDEX = 4  # bytes of a file's index, by which a helper reports that it has done with the file
+
+Newest = Callable[[str], bytes | None]
+
+
+def create_lock(path: str) -> None:
+    """Create the lock of the hosts file at ``path``; without it no helper writes.
+
+    Raises OSError.
+    """
+    os.close(os.open(path + LOCK_SUFFIX, _FLAGS | os.O_CREAT, 0o600))
+
+
+def write_all(state: str, files: Mapping[str, str], newest: Newest) -> None:
+    """Write the newest block into each of ``files``, pod -> path of its hosts file.
+
+    ``newest`` returns a pod's block, None if it gets none; it reads files below ``state`` only.
+    Returns after TIMEOUT at the latest; helpers that are not ready then go on.  Raises HostError if
+    no helper can be started.
+    """
+    pending = dict(enumerate(files.items()))
+    if not pending:
+        return
+    started = time.monotonic()
+    _run_helpers(state, [pending], newest, pending, started + ONE_BY_ONE_TIMEOUT)
+    if pending:
+        batches = [{index: file} for index, file in pending.items()]
+        _run_helpers(state, batches, newest, pending, started + TIMEOUT)
+
+
+Batch = Mapping[int, tuple[str, str]]
+
+
+def _run_helpers(
+    state: str,
+    batches: Sequence[Batch],
+    newest: Newest,
+    pending: dict[int, tuple[str, str]],
+    deadline: float,
+) -> None:
+    """Run a helper for each of ``batches``, and remove what they have done from ``pending``."""
+    batches = [dict(batch) for batch in batches]
+    read = write = -1
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        starter = os.fork()
+        if starter == 0:
+            _start_helpers(state, batches, newest, write)
+        os.close(write)
+        write = -1
+        try:
+            os.waitpid(starter, 0)
+        except ChildProcessError:
+            pass  # the caller ignores SIGCHLD
+    except OSError as error:
+        _close(read, write)
+        raise HostError("start a process that updates hosts files", error) from None
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    try:
+        _collect(read, pending, deadline)
+    finally:
+        os.close(read)
+
+
+def _close(*fds: int) -> None:
+    for fd in fds:
+        if fd >= 0:
+            os.close(fd)
+
+
+def _collect(read: int, pending: dict[int, tuple[str, str]], deadline: float) -> None:
+    """Read the helpers' reports until the last one has exited, or until the deadline."""
+    poll = select.poll()
+    poll.register(read, select.POLLIN)
+    while (left := deadline - time.monotonic()) > 0:
+        if not poll.poll(int(left * 1000) + 1):
+            continue
+        data = os.read(read, 1024 * _INDEX)
+        if not data:
+            return
+        for start in range(0, len(data), _INDEX):
+            pending.pop(int.from_bytes(data[start : start + _INDEX], "little"), None)
+
+
+def _start_helpers(state: str, batches: Sequence[Batch], newest: Newest, report: int) -> None:
+    """Start the helpers and exit, so that they are nobody's children here."""
+    try:
+        report = _let_go(report)
+        _leave_own_mounts(state)
+        for batch in batches:
+            if os.fork() == 0:
+                signal.alarm(LIFETIME)
+                for index, (uuid, path) in batch.items():
+                    _write_newest(path, uuid, newest)
+                    _report(report, index)
+                break
+    except BaseException:  # noqa: BLE001, S110 - the child must not return into the caller
+        pass
+    finally:
+        os._exit(0)
+
+
+def _report(report: int, index: int) -> None:
+    try:
+        os.write(report, index.to_bytes(_INDEX, "little"))
+    except OSError:
+        pass  # the caller has gone on
+
+
+def _let_go(report: int) -> int:
+    """Keep nothing of the caller open but ``report``, no terminal and no handlers of signals."""
+    os.setsid()
+    report = fcntl.fcntl(report, fcntl.F_DUPFD_CLOEXEC, 3)
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) != report:
+            try:
+                os.close(int(name))
+            except OSError:
+                pass  # that of the listing itself
+    null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+    for fd in range(3):
+        if fd != null:
+            os.dup2(null, fd)
+    os.chdir("/")
+    signal.set_wakeup_fd(-1)
+    for number in signal.valid_signals():
+        if signal.getsignal(number) not in (signal.SIG_DFL, None):
+            signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    return report
+
+
+def _leave_own_mounts(state: str) -> None:
+    """Enter the mount namespace of pid 1, if ``state`` is the same there.
+
+    In the monitor's namespace a helper would keep the pod's mounts.
+    """
+    from ociruntime._shim import lib
+
+    try:
+        before = os.stat(state)
+        ours = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+        theirs = os.open("/proc/1/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return  # what is open here is closed with this process
+    if lib.oci_setns(theirs, CLONE_NEWNS) >= 0:
+        try:
+            is_same = os.path.samestat(os.stat(state), before)
+        except OSError:
+            is_same = False
+        if not is_same:
+            lib.oci_setns(ours, CLONE_NEWNS)
+    os.close(ours)
+    os.close(theirs)
+
+
+def _write_newest(path: str, uuid: str, newest: Newest) -> None:
+    """Write the newest block into a pod's file, unless another helper does."""
+    try:
+        lock = os.open(path + LOCK_SUFFIX, _FLAGS)
+    except OSError:
+        return  # the pod has just been removed
+    try:
+        while True:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            block = newest(uuid)
+            if block is None:
+                return
+            fault("names.before-write")
+            try:
+                update(path, block)
+            except OSError:
+                pass  # that pod has just ended, or its program prevents it
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            # A helper that found the file locked has skipped it: then the table is another one.
+            if newest(uuid) == block:
+                return
+    except OSError:
+        pass  # another helper has the lock
+    finally:
+        os.close(lock)
+
+
+def update(path: str, block: bytes) -> None:
+    """Replace our block of a hosts file in place.  Raises OSError.
+
+    A program that reads the file meanwhile finds the old or the new lines, or empty ones.
+    """
+    fd = os.open(path, _FLAGS)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return
+        before = os.pread(fd, LARGEST_FILE + 1, 0)
+        if len(before) > LARGEST_FILE:
+            return
+        after = with_block(before, block)
+        if after == before:
+            return
+        whole = after.ljust(len(before), b"\n")
+        if os.pwrite(fd, whole, 0) != len(whole):
+            raise OSError(28, "no space left on device")
+        if len(whole) > len(after):
+            os.ftruncate(fd, len(after))
+    finally:
+        os.close(fd)
+
+
+def with_block(text: bytes, block: bytes) -> bytes:
+    """Return the text of a hosts file with ``block`` in place of our last one; pure."""
+    head, begin, rest = text.partition(BEGIN)
+    tail = rest.partition(END)[2] if begin else b""
+    if head and not head.endswith(b"\n"):
+        head += b"\n"
+    return head + BEGIN + block + END + tail
