@@ -241,12 +241,13 @@ def test_without_ipv6(
     host: NetworkHost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, missing: str
 ) -> None:
     """Where IPv6 cannot be filtered, a pod joins an isolated network, and leaves it."""
+    from ociruntime.base import programs
     from ociruntime.pods.net import firewall
 
     if missing == "IPv6":
         monkeypatch.setattr(firewall, "IPV6", str(tmp_path / "missing"))
     else:
-        known = firewall.find_program
+        known = programs.find_program
         monkeypatch.setattr(
             firewall, "find_program", lambda name: "" if name.startswith("ip6") else known(name)
         )

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.pods.sandbox import Sandbox
+from tests.support import processes
 from tests.support.ocipod import Ocipod
 
 STAYS = "echo ready; exec sleep 100"
@@ -257,6 +258,48 @@ def test_changes_too_deep_to_list(sandbox: Sandbox, work: Path) -> None:
     done = sandbox.ocipod(*words)
     assert done.status == 254
     assert "nested more than 50 deep" in done.err
+
+
+@pytest.mark.parametrize("command", ["copy-out", "copy-in"])
+def test_a_copy_ends_with_the_run(sandbox: Sandbox, copies: Copies, command: str) -> None:
+    """Its client neither reads nor writes: the next start must not mount the files twice."""
+    sandbox.start("web", "dd if=/dev/zero of=/big bs=1M count=4; touch /done", STAYS)
+    shell(sandbox, "until [ -e /done ]; do sleep 0.1; done")
+    path = "/big" if command == "copy-out" else "/tmp"
+    words = sandbox.ocipod.command("app", command, "--app=web", sandbox.uuid, path)
+    pipe = subprocess.PIPE
+    with subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            if command == "copy-out":
+                assert process.stdout.read(1)
+            else:
+                opened = f"/proc/{process.pid}/task/{process.pid}/children"
+                assert processes.until(lambda: bool(Path(opened).read_text()))
+            sandbox.do("stop", "web")
+            sandbox.do("start", "web")
+            assert process.wait(30) != 0
+            assert b"the app has ended" in process.stderr.read()
+        finally:
+            process.kill()
+    assert shell(sandbox, "ls /done") == "/done\n"
+
+
+def test_a_stopped_app_does_not_start_while_it_is_copied(sandbox: Sandbox, copies: Copies) -> None:
+    sandbox.start("web", "dd if=/dev/zero of=/big bs=1M count=4; touch /done", STAYS)
+    shell(sandbox, "until [ -e /done ]; do sleep 0.1; done")
+    sandbox.do("stop", "web")
+    words = sandbox.ocipod.command("app", "copy-out", "--app=web", sandbox.uuid, "/big")
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.read(1)
+            refused = sandbox.ocipod("app", "start", sandbox.uuid, "--app=web")
+            assert "its files are still being copied" in refused.err
+        finally:
+            process.kill()
+    sandbox.do("start", "web")
 
 
 # --- volumes of stopped apps ---

@@ -32,15 +32,18 @@ async def _files(
     path = request.query.get("path", "")
     if not path or "\0" in path:
         raise BadRequest("path", "required: a path in the container")
-    running = container.inspect()["status"] in ACTIVE
-    words = ["app", command, f"--app={APP}", f"--only={'running' if running else 'stopped'}"]
-    if flag(request.query, "follow"):
-        words.append("--follow-link")
-    if running:
-        yield *words, "--", container.location[1], path
-        return
-    async with container.lock:
-        yield *words, "--", container.location[1], path
+    follow = ["--follow-link"] if flag(request.query, "follow") else []
+
+    def words(state: str) -> tuple[str, ...]:
+        options = (f"--app={APP}", f"--only={state}", *follow)
+        return ("app", command, *options, "--", container.location[1], path)
+
+    if container.inspect()["status"] not in ACTIVE:
+        async with container.lock:
+            if container.inspect()["status"] not in ACTIVE:  # it may have been started meanwhile
+                yield words("stopped")
+                return
+    yield words("running")
 
 
 async def facts(manager: Manager, request: web.Request) -> web.Response:

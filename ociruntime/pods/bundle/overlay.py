@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ociruntime.base.errors import HostError
+from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.linux import CLONE_NEWUSER
+from ociruntime.base.locks import lock_within
 from ociruntime.pods.bundle.own_mounts import mount, unmount
+
+COPY_TIMEOUT = 5.0  # seconds that a start waits for copies of the app's files to end
 
 
 def mount_rootfs(
@@ -20,10 +23,26 @@ def mount_rootfs(
     """Mount an app's overlay at ``home/bundle/rootfs``, unless mounted or its files were copied.
 
     ``home`` is the app's directory, ``tree`` the root of its image, ``settings`` the
-    runtime-config, ``user_namespace`` the path of the pod's user namespace.  Raises HostError.
+    runtime-config, ``user_namespace`` the path of the pod's user namespace.
+
+    Raises PodError if files of the app are still being copied, HostError.
     """
+    if not settings.get("overlay"):
+        return
+    # A process that copies files of the app may have the overlay of its last run mounted.
+    lock = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        if not lock_within(lock, COPY_TIMEOUT):
+            name = home.rpartition("/")[2]
+            raise PodError(f'start app "{name}": its files are still being copied', "try again")
+        _mount_once(home, tree, settings, user_namespace)
+    finally:
+        os.close(lock)
+
+
+def _mount_once(home: str, tree: str, settings: dict[str, Any], user_namespace: str | None) -> None:
     target = f"{home}/bundle/rootfs"
-    if not settings.get("overlay") or _is_mounted(target):
+    if _is_mounted(target):
         return
     if not settings.get("private_users") or not user_namespace:
         mount_overlay(tree, home, target)

@@ -31,7 +31,8 @@ from ociruntime.images.tar.streams import CHUNK
 from ociruntime.images.unpack.inside import Inside, split_name
 from ociruntime.images.unpack.unpack import LayerUnpacker
 from ociruntime.pods.bundle import overlay
-from ociruntime.pods.bundle.own_mounts import enter_own_mounts
+from ociruntime.pods.bundle.own_mounts import enter_own_mounts, unmount
+from ociruntime.pods.operations.copy_guard import guarded, has_ended, lock_files
 from ociruntime.pods.operations.stopped_volumes import mount_volumes
 from ociruntime.pods.store.description import app_record
 from ociruntime.pods.store.manifest_file import read_object, read_runtime_config
@@ -61,26 +62,53 @@ class AppRoot:
 def app_root(pod: Pod, app: str, limits: Limits) -> Iterator[AppRoot]:
     """Open the root directory of an app.  Raises PodError, HostError.
 
-    For a stopped app, this process enters a mount namespace of its own; the caller sees to it that
-    the app is not started meanwhile.
+    For a stopped app, this process enters a mount namespace of its own.  The app is not started
+    meanwhile; this process is killed when a running app ends.
     """
     settings = read_runtime_config(pod)
     if settings.get("flavor") == "kvm":
         raise PodError(f"pod {pod.uuid}: files of flavour kvm cannot be copied")
-    record = app_record(pod, app)
     users = settings.get("private_users")
-    running = record["state"] == "running" and record.get("pid")
-    if running:
-        fd = _running_root(pod, int(record["pid"]))
-    else:
-        fd = _stopped_root(pod, app, settings, limits)
+    shift = int(users["shift"]) if users else 0
+    with lock_files(pod, app) as lock:
+        pod.refresh()
+        record = app_record(pod, app)
+        if record["state"] == "running" and record.get("pid"):
+            with _running_root(pod, app, int(record["pid"]), lock) as fd:
+                yield AppRoot(app, fd, shift, limits)
+            return
+        with guarded(lock, app):
+            fd = _stopped_root(pod, app, settings, limits)
+            try:
+                yield AppRoot(app, fd, shift, limits)
+            finally:
+                # Detached and closed, it is unmounted before the lock is released.
+                unmount(f"apps/{app}/bundle/rootfs")
+                os.close(fd)
+
+
+@contextmanager
+def _running_root(pod: Pod, app: str, pid: int, lock: int) -> Iterator[int]:
+    """Open the root directory of an app's init, and end this process when it ends."""
+    ended = PodError(f"pod {pod.uuid}: the app has just ended", "try again")
     try:
-        yield AppRoot(app, fd, int(users["shift"]) if users else 0, limits)
+        init = os.pidfd_open(pid)
+    except OSError:
+        raise ended from None
+    try:
+        with guarded(lock, app, init):
+            fd = _root_of(pod, pid)
+            try:
+                if has_ended(init):  # the pid may be another process's by now
+                    raise ended
+                yield fd
+            finally:
+                os.close(fd)
     finally:
-        os.close(fd)
+        os.close(init)
 
 
-def _running_root(pod: Pod, pid: int) -> int:
+def _root_of(pod: Pod, pid: int) -> int:
     """Open the root directory of a process, once it is known to be one of the pod."""
     try:
         process = os.open(f"/proc/{pid}", _PATH_ONLY)
@@ -123,6 +151,7 @@ def _stopped_root(pod: Pod, app: str, settings: dict[str, Any], limits: Limits) 
     try:
         mount_volumes(pod, app, settings, fd, limits)
     except BaseException:
+        unmount(f"{home}/bundle/rootfs")
         os.close(fd)
         raise
     return fd
