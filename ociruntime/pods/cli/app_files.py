@@ -99,8 +99,8 @@ COMMANDS = (
         ),
         details=(
             "Writes a tar archive of a file or directory to standard output. PATH is resolved\n"
-            "inside the app, and may be in a volume; what is mounted below it is left out. The\n"
-            "copy fails if the app ends meanwhile; a stopped app cannot be started meanwhile."
+            "inside the app, and may be in a volume; what is mounted below it is left out.\n"
+            "It fails if the app ends meanwhile; a stopped app cannot be started meanwhile."
         ),
         examples=(("List a directory", "ocipod app copy-out --app=web 6d52 /etc | tar t"),),
     ),
