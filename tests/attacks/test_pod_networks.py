@@ -89,7 +89,7 @@ def routes(where: NetworkHost | Pod) -> str:
 
 @pytest.mark.parametrize("network", ["default", "lan0"])
 def test_router_advertisement(host: NetworkHost, network: str) -> None:
-    """As CVE-2020-10749 and CVE-2020-13401: neither the host nor a neighbour believes a pod."""
+    """Neither the host nor a neighbour believes a pod (CVE-2020-10749, CVE-2020-13401)."""
     bridge_network(host, 0)
     one, other = host.pod(), host.pod()
     host.join(one, network)
