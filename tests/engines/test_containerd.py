@@ -131,9 +131,9 @@ def test_seccomp_profile(containerd: Containerd, work: Path) -> None:
     }
     (work / "profile.json").write_text(json.dumps(profile))
     flags = ("--seccomp", f"--seccomp-profile={work}/profile.json")
-    result = containerd.run("one", "--rm", *flags, "mkdir", "/new")
-    assert result.status == 1
-    assert "not permitted" in result.err
+    # Not what it prints: under load, ctr loses the output of a program that exits at once.
+    assert containerd.run("one", "--rm", *flags, "mkdir", "/new").status == 1
+    assert containerd.run("two", "--rm", "mkdir", "/new").status == 0
 
 
 def test_capabilities(containerd: Containerd) -> None:
