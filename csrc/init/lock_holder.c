@@ -99,14 +99,14 @@ static bool kill_listed(int list)
 	return any;
 }
 
-/* Since Linux 5.14 v2 kills all processes, including those forked meanwhile. */
-static void kill_at_once(int directory)
+/* Write to a control file, if the cgroup has it. */
+static void set(int directory, const char *name, const char *value)
 {
-	int fd = openat(directory, "cgroup.kill", O_WRONLY | O_CLOEXEC);
+	int fd = openat(directory, name, O_WRONLY | O_CLOEXEC);
 
 	if (fd < 0)
 		return;
-	(void)!write(fd, "1", 1);
+	(void)!write(fd, value, strlen(value));
 	close(fd);
 }
 
@@ -160,11 +160,14 @@ static bool kill_in(int directory)
 	int list = openat(directory, "cgroup.procs", O_RDONLY | O_CLOEXEC);
 	bool any = false;
 
-	kill_at_once(directory);
+	/* Since Linux 5.14 v2 kills all processes, including those forked meanwhile. */
+	set(directory, "cgroup.kill", "1");
 	if (list >= 0) {
 		any = kill_listed(list);
 		close(list);
 	}
+	/* On v1, frozen processes die only when they are thawed: after the signal, so that none runs. */
+	set(directory, "freezer.state", "THAWED");
 	return any;
 }
 

@@ -235,6 +235,18 @@ def test_one_that_goes_with_its_end(daemon: Daemon, shell_root: str) -> None:
     assert processes.until(lambda: daemon.pods.pods() == [])
 
 
+def test_a_paused_one_whose_monitor_is_killed(daemon: Daemon, shell_root: str) -> None:
+    """Frozen processes of cgroup v1 do not die before they are thawed."""
+    daemon.run("c1", rootfs=shell_root, command=STAYS)
+    one = daemon.get("c1")
+    daemon.verb("c1", "pause").ok()
+    os.kill(daemon.pods.monitor(one["pod"])["pid"], signal.SIGKILL)
+    daemon.wait_for("c1", "stopped")
+    assert not processes.alive(one["pid"])
+    daemon.verb("c1", "start").ok()
+    assert daemon.status("c1") == "running"
+
+
 def test_removing_a_running_one(daemon: Daemon, shell_root: str) -> None:
     daemon.run("c1", rootfs=shell_root, command=["/bin/sh", "-c", "trap '' TERM; sleep 60"])
     daemon("DELETE", "/v1/containers/c1").failed(409, "running")
