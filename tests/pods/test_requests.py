@@ -52,8 +52,9 @@ def test_the_same_manifest_as_from_options(ocipod: Ocipod, sandbox: Sandbox) -> 
         "oom_score_adj": 0,
         "mnt_volume": [{"name": "v", "kind": "empty", "uid": 7, "target": "/x/../v/"}],
     }
-    one = ask(ocipod, json.dumps(pod).encode(), "app", "sandbox").ok().out.strip()
-    ask(ocipod, json.dumps(app).encode(), "app", "add", one).ok()
+    one = (
+        ask(ocipod, json.dumps({**pod, "apps": [app]}).encode(), "app", "sandbox").ok().out.strip()
+    )
     options: tuple[str, ...] = (
         "--detach",
         "--net=none",
@@ -99,15 +100,17 @@ def test_pods_that_are_refused(ocipod: Ocipod, data: bytes, message: str) -> Non
 
 
 def test_apps_that_are_refused(ocipod: Ocipod, sandbox: Sandbox) -> None:
-    words = ("app", "add", sandbox.uuid)
-    ask(ocipod, b"{}", *words).failed("image: required")
-    ask(ocipod, b'{"image": "x"}', "app", "add").failed("a pod and one image are required")
-    ask(ocipod, b'{"image": "x"}', *words, "x").failed("a pod and one image are required")
-    wrong = json.dumps({"image": sandbox.image, "name": "../../x"}).encode()
-    ask(ocipod, wrong, *words).failed('name: invalid app name "../../x"')
-    both = json.dumps({"image": sandbox.image, "caps_retain": [], "caps_remove": []}).encode()
-    ask(ocipod, both, *words).failed("caps_retain and caps_remove are mutually exclusive")
+    def asked(app: dict[str, Any]) -> PodResult:
+        return ask(ocipod, json.dumps({"apps": [app]}).encode(), "app", "sandbox")
+
+    asked({}).failed("image: required")
+    ocipod("app", "add").failed("a pod and one image are required")
+    ocipod("app", "add", sandbox.uuid).failed("a pod and one image are required")
+    asked({"image": sandbox.image, "name": "../../x"}).failed('name: invalid app name "../../x"')
+    both = {"image": sandbox.image, "caps_retain": [], "caps_remove": []}
+    asked(both).failed("caps_retain and caps_remove are mutually exclusive")
     assert sandbox.states() == {}
+    assert ocipod.pods() == [sandbox.uuid]
 
 
 def test_options_beside_the_request(ocipod: Ocipod) -> None:

@@ -35,10 +35,8 @@ from ociruntime.pods.manifest.build import make_interactive
 from ociruntime.pods.manifest.isolators import check_sysctls
 from ociruntime.pods.manifest.ports import check_network
 from ociruntime.pods.manifest.request import (
-    AppRequest,
     PodRequest,
     SandboxRequest,
-    from_document,
     from_options,
     sandbox_from_document,
 )
@@ -248,7 +246,7 @@ def parse_app_add(words: list[str], program: Arguments) -> PodArguments:
     """Parse the arguments of ``app add``.  Raises UsageError."""
     options = (*APP_OPTIONS, *ADD_OPTIONS, _APP)
     parsed = parse_pod_arguments(
-        words, (REQUEST,), options, GLOBAL_OPTIONS, leading=1, single=True, program=program
+        words, (), options, GLOBAL_OPTIONS, leading=1, single=True, program=program
     )
     for app in parsed.apps:
         texts = app.options.texts
@@ -259,10 +257,9 @@ def parse_app_add(words: list[str], program: Arguments) -> PodArguments:
 
 def run_app_add(context: Context, parsed: PodArguments) -> int:
     """Add an app to the pod, ready to be started.  Raises RuntimeFailure."""
-    is_document = parsed.options.flag("request")
-    if not parsed.positional or len(parsed.apps) != (0 if is_document else 1):
+    if not parsed.positional or len(parsed.apps) != 1:
         raise UsageError("app add: a pod and one image are required", "ocipod app add UUID IMAGE")
-    app = from_document(AppRequest, read_request()) if is_document else app_request(parsed.apps[0])
+    app = app_request(parsed.apps[0])
     check_root()
     with open_pod(context.directory, parsed.positional[0]) as pod:
         add_to_pod(pod, Request(host_of(context), PodRequest(apps=[app]), warn))
