@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell, write
@@ -44,6 +46,32 @@ def each(refs: Iterable[str], act: Callable[[str], object]) -> int:
         else:
             write(f"{ref}\n")
     return status
+
+
+def remove_each(connection: Connection, kind: str, arguments: Arguments) -> int:
+    """Remove each named resource of ``kind`` (``volumes``, ``networks``); print its name.
+
+    With ``--force`` a missing one is not an error.  Returns and raises what ``each`` does.
+    """
+    force = arguments.flag("force")
+
+    def remove(name: str) -> None:
+        try:
+            connection.delete(resource(kind, name))
+        except RuntimeFailure as failure:
+            if not (force and getattr(failure, "code", "") == "not_found"):
+                raise
+
+    return each(arguments.positional, remove)
+
+
+def is_confirmed(arguments: Arguments, question: str) -> bool:
+    """Ask the user on standard error, unless ``--force`` was given; return whether to go on."""
+    if arguments.flag("force"):
+        return True
+    sys.stderr.write(f"{question} [y/N] ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def print_failure(failure: RuntimeFailure) -> None:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-
-from ociruntime.base.errors import RuntimeFailure, UsageError
+from ociruntime.base.errors import UsageError
 from ociruntime.commandline.formats import tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import Connection, resource
-from ociruntime.manager.client.containers import each
+from ociruntime.manager.client.containers import is_confirmed, remove_each
 from ociruntime.manager.client.docker_shapes import network
 from ociruntime.manager.client.forms import chosen, formatted
 from ociruntime.manager.client.inspection import show_each
@@ -20,7 +18,7 @@ from ociruntime.manager.client.ps import as_query
 
 _TITLES = ["NAME", "DRIVER", "SUBNET", "CONTAINERS"]
 _FILTERS = ("name", "driver", "label", "dangling", "type")
-_QUESTION = "Remove all networks that no container uses? [y/N] "
+_QUESTION = "Remove all networks that no container uses?"
 _LISTS = {"subnet": "subnets", "gateway": "gateways"}
 
 
@@ -61,25 +59,13 @@ def run_inspect(connection: Connection, arguments: Arguments) -> int:
 
 def run_rm(connection: Connection, arguments: Arguments) -> int:
     """Remove each network and print its name; with ``--force`` a missing one is not an error."""
-    force = arguments.flag("force")
-
-    def remove(name: str) -> None:
-        try:
-            connection.delete(resource("networks", name))
-        except RuntimeFailure as failure:
-            if not (force and getattr(failure, "code", "") == "not_found"):
-                raise
-
-    return each(arguments.positional, remove)
+    return remove_each(connection, "networks", arguments)
 
 
 def run_prune(connection: Connection, arguments: Arguments) -> int:
     """Remove unused networks and print their names."""
-    if not arguments.flag("force"):
-        sys.stderr.write(_QUESTION)
-        sys.stderr.flush()
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            return 0
+    if not is_confirmed(arguments, _QUESTION):
+        return 0
     removed = connection.post(resource("networks", "prune"))["removed"]
     return write("".join(f"{name}\n" for name in removed))
 

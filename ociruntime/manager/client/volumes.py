@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-
-from ociruntime.base.errors import RuntimeFailure
 from ociruntime.commandline.formats import tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
 from ociruntime.manager.client.connection import Connection, resource
-from ociruntime.manager.client.containers import each
+from ociruntime.manager.client.containers import is_confirmed, remove_each
 from ociruntime.manager.client.docker_shapes import volume
 from ociruntime.manager.client.forms import chosen, formatted
 from ociruntime.manager.client.inspection import show_each
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
 _TITLES = ["VOLUME NAME", "TYPE", "CONTAINERS"]
 _FILTERS = ("name", "dangling", "label")
 _PRUNE_FILTER = Option("filter", "only volumes with label=KEY[=VALUE]", "FILTER", kind="list")
-_QUESTION = "Remove all {kind}volumes that no container uses, with their files? [y/N] "
+_QUESTION = "Remove all {kind}volumes that no container uses, with their files?"
 
 
 def run_create(connection: Connection, arguments: Arguments) -> int:
@@ -69,16 +66,7 @@ def run_inspect(connection: Connection, arguments: Arguments) -> int:
 
 def run_rm(connection: Connection, arguments: Arguments) -> int:
     """Remove each volume and print its name; with ``--force`` a missing one is not an error."""
-    force = arguments.flag("force")
-
-    def remove(name: str) -> None:
-        try:
-            connection.delete(resource("volumes", name))
-        except RuntimeFailure as failure:
-            if not (force and getattr(failure, "code", "") == "not_found"):
-                raise
-
-    return each(arguments.positional, remove)
+    return remove_each(connection, "volumes", arguments)
 
 
 def run_prune(connection: Connection, arguments: Arguments) -> int:
@@ -88,11 +76,8 @@ def run_prune(connection: Connection, arguments: Arguments) -> int:
     """
     whole = arguments.flag("all")
     filters = as_lists(arguments.list("filter"), ("label",))
-    if not arguments.flag("force"):
-        sys.stderr.write(_QUESTION.format(kind="" if whole else "anonymous "))
-        sys.stderr.flush()
-        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-            return 0
+    if not is_confirmed(arguments, _QUESTION.format(kind="" if whole else "anonymous ")):
+        return 0
     answer = connection.post(resource("volumes", "prune"), {"all": whole, "filters": filters})
     names = "".join(f"{name}\n" for name in answer["removed"])
     return write(f"{names}Total reclaimed space: {amount(answer['space'])}\n")
