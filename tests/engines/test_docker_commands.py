@@ -12,9 +12,8 @@ import pytest
 from tests.engines.docker import Docker
 from tests.engines.image import NAME
 from tests.engines.transcript import ALWAYS_ANOTHER
-from tests.support import docker_commands, leaks, processes
-from tests.support.daemon import Daemon
-from tests.support.ocipod import after
+from tests.support import docker_commands, processes
+from tests.support.daemon import Daemon, life
 from tests.support.runtime import Result
 
 MAIN = "trap 'exit 0' TERM; echo ready; while :; do sleep 0.1; done"
@@ -25,17 +24,9 @@ _STATUSES = ("run", "exec")
 @pytest.fixture
 def ocid(work: Path, docker: Docker) -> Iterator[Daemon]:
     """``ocid`` with docker's image; fails if its containers leave anything on the host."""
-    daemon = Daemon(work)
-    mounts = leaks.mount_table()
-    running = frozenset(processes.descendants())
-    try:
-        daemon.start()
+    with life(work) as daemon:
         daemon.ctl("load", "--input", str(docker.home / "box.tar")).ok()
         yield daemon
-    finally:
-        daemon.finish()
-        found = after(daemon.pods, lambda: daemon.pods.left(mounts, running))
-    assert not found
 
 
 def answers(command: Callable[..., Result], work: Path) -> list[str]:

@@ -9,9 +9,7 @@ import pytest
 
 from tests.engines.docker import PEER, Docker
 from tests.engines.image import NAME
-from tests.support import leaks, processes
-from tests.support.daemon import Daemon
-from tests.support.ocipod import after
+from tests.support.daemon import Daemon, life
 
 STATUS = "grep -E '^(Cap...|NoNewPrivs|Seccomp):' /proc/self/status"
 ENVIRONMENT = "env | sort"
@@ -89,15 +87,8 @@ def comparable(text: str) -> list[str]:
 
 @pytest.fixture
 def ocid(work: Path, nothing_left: None) -> Iterator[Daemon]:
-    one = Daemon(work)
-    mounts = leaks.mount_table()
-    running = frozenset(processes.descendants())
-    try:
-        yield one.start()
-    finally:
-        one.finish()
-        found = after(one.pods, lambda: one.pods.left(mounts, running))
-    assert not found
+    with life(work) as one:
+        yield one
 
 
 def test_side_by_side(docker: Docker, ocid: Daemon) -> None:

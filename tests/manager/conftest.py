@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import leaks, processes, rootfs
-from tests.support.daemon import Daemon
-from tests.support.ocipod import after
+from tests.support import rootfs
+from tests.support.daemon import Daemon, life
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -25,7 +24,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture
 def daemon(work: Path) -> Iterator[Daemon]:
     """``ocid`` that was started; fails if its containers leave anything on the host."""
-    yield from _life(work)
+    with life(work) as one:
+        yield one
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,8 @@ def module_daemon(base: Path, isolated: None) -> Iterator[Daemon]:
     """The same for all tests of a file: a start costs as much as a short test."""
     work = Path(tempfile.mkdtemp(prefix="m-", dir=base))
     work.chmod(0o755)
-    yield from _life(work)
+    with life(work) as one:
+        yield one
 
 
 @pytest.fixture
@@ -44,21 +45,6 @@ def shared_daemon(module_daemon: Daemon) -> Iterator[Daemon]:
         module_daemon.remove(one["id"])
     assert module_daemon.pods.pods() == []
     os.truncate(module_daemon.root / "events.jsonl", 0)
-
-
-def _life(work: Path) -> Iterator[Daemon]:
-    one = Daemon(work)
-    mounts = leaks.mount_table()
-    running = frozenset(processes.descendants())
-    try:
-        yield one.start()
-    finally:
-        one.finish()
-        found = after(one.pods, lambda: one.pods.left(mounts, running))
-    if found:
-        processes.end(processes.descendants() - running)
-        processes.reap_orphans()
-        pytest.fail("left behind: " + "; ".join(found), pytrace=False)
 
 
 @pytest.fixture

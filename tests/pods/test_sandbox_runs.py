@@ -16,6 +16,7 @@ from tests.pods.test_requests import ask
 from tests.support import processes
 from tests.support.ocipod import Ocipod
 from tests.support.pod_images import busybox, shell
+from tests.support.pod_members import is_free
 
 WORDS = ("app", "sandbox", "--net=none", "--on-exit=halt")
 NOW = ("gc", "--grace-period=0s", "--expire-prepared=0s")
@@ -107,17 +108,6 @@ def test_removed_or_run_again_but_not_both(ocipod: Ocipod) -> None:
     assert ocipod.pods() == []
 
 
-def is_locked(path: Path) -> bool:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
-    return False
-
-
 def test_not_while_its_files_are_copied(ocipod: Ocipod, work: Path) -> None:
     """The files of an app must not be mounted twice."""
     sandbox = Sandbox(ocipod, work, "--on-exit=halt")
@@ -126,7 +116,7 @@ def test_not_while_its_files_are_copied(ocipod: Ocipod, work: Path) -> None:
     words = ("app", "copy-in", "--app=one", sandbox.uuid, "/")
     copying = ocipod.popen(*words, stdin=-1)
     try:
-        assert processes.until(lambda: is_locked(ocipod.path(sandbox.uuid)))
+        assert processes.until(lambda: not is_free(ocipod.path(sandbox.uuid), fcntl.LOCK_EX))
         ocipod("run-prepared", "--detach", sandbox.uuid).failed("locked by another process")
         ocipod("rm", sandbox.uuid).failed("it is locked by another process")
     finally:

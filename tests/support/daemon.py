@@ -9,12 +9,15 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.support import processes
-from tests.support.ocipod import PROGRAM, RUNTIME, Ocipod
+import pytest
+
+from tests.support import leaks, processes
+from tests.support.ocipod import PROGRAM, RUNTIME, Ocipod, after
 from tests.support.runtime import Result, execute
 
 OCID = PROGRAM.with_name("ocid")
@@ -246,9 +249,26 @@ class Daemon:
         self.pods.finish()
 
 
+@contextmanager
+def life(work: Path) -> Iterator[Daemon]:
+    """``ocid`` that was started, for a fixture; fails if its containers leave anything behind."""
+    one = Daemon(work)
+    mounts = leaks.mount_table()
+    running = frozenset(processes.descendants())
+    try:
+        yield one.start()
+    finally:
+        one.finish()
+        found = after(one.pods, lambda: one.pods.left(mounts, running))
+    if found:
+        processes.end(processes.descendants() - running)
+        processes.reap_orphans()
+        pytest.fail("left behind: " + "; ".join(found), pytrace=False)
+
+
 def has_ended(pid: int) -> bool:
     """Return whether a process that is no child of ours is gone."""
     return not processes.alive(pid)
 
 
-__all__ = ("OCICTL", "OCID", "RUNTIME", "Answer", "Connection", "Daemon", "has_ended")
+__all__ = ("OCICTL", "OCID", "RUNTIME", "Answer", "Connection", "Daemon", "has_ended", "life")

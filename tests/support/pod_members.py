@@ -60,11 +60,11 @@ def is_alive(pid: int) -> bool:
     return fields[0] not in "ZX" and not int(fields[6]) & PF_EXITING
 
 
-def is_free(path: Path) -> bool:
-    """Return whether the pod's lock is free right now."""
+def is_free(path: Path, kind: int = fcntl.LOCK_SH) -> bool:
+    """Return whether a lock of that kind on the pod could be taken right now."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        fcntl.flock(fd, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     finally:
