@@ -240,7 +240,7 @@ def test_ipv6_address_that_is_not_assigned(host: NetworkHost) -> None:
 def test_without_ipv6(
     host: NetworkHost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, missing: str
 ) -> None:
-    """Where IPv6 cannot be filtered, a pod joins an isolated network, and leaves it."""
+    """A pod can join and leave an isolated network on a host that cannot filter IPv6."""
     from ociruntime.base import programs
     from ociruntime.pods.net import firewall
 

@@ -14,7 +14,7 @@ from ociruntime.pods.net.configuration import Configuration
 from ociruntime.pods.net.links import RTA_DST, RTA_GATEWAY
 
 AF_INET, AF_INET6 = 2, 10
-# Of these /24 networks one is chosen, in order: podman's range, which docker does not use.
+# The first free /24 network of this range is chosen: podman's range, which docker does not use.
 POOL = (parse_network("10.89.0.0/24"), 11 << 8)
 RTA_MULTIPATH = 9
 

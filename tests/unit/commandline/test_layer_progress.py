@@ -113,7 +113,7 @@ def test_one_line_remains_on_a_terminal() -> None:
         os.close(master)
     text = b"".join(parts).decode()
     assert re.search(r"\x1b\[\d+A\x1b\[Jbusybox: 59 layers, 5.9 kB in [\d.]+s \(.*/s\)\r\n$", text)
-    # No picture is higher than the terminal.
+    # The display never has more lines than the terminal.
     assert max(int(up) for up in re.findall(r"\x1b\[(\d+)A", text)) <= 23
 
 

@@ -9,7 +9,7 @@ import pytest
 from ociruntime.base.errors import PodError
 from ociruntime.pods.manifest import isolators
 
-# Whose values are checked by a table, with messages of their own, or have any value.
+# Isolators that accept any value, or whose values a table checks with messages of its own.
 SIZES = (*(isolators.MEMORY, isolators.MEMORY_SWAP, isolators.MEMORY_RESERVATION, isolators.CPU),)
 FREE = {isolators.NO_NEW_PRIVILEGES, isolators.SYSCTL}
 
