@@ -14,7 +14,7 @@ from ociruntime.base.errors import BadRequest
 Answer = dict[str, Any]
 Given = Mapping[str, list[str]]
 
-BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
 
 def _any_value(where: str, value: str) -> None:
@@ -49,17 +49,20 @@ def passes(one: Answer, given: Given, table: Table) -> bool:
     return all(any(table[name].matches(one, value) for value in given[name]) for name in given)
 
 
-def check_boolean(where: str, value: str) -> None:
+def _check_boolean(where: str, value: str) -> None:
     """Check that a value is ``true`` or ``false``.  Raises BadRequest."""
-    if value not in BOOLEANS:
+    if value not in _BOOLEANS:
         raise BadRequest(where, f'must be true or false, not "{value}"')
 
 
-def has_label(one: Answer, text: str) -> bool:
+def _has_label(one: Answer, text: str) -> bool:
     """Return whether an answer has the label ``NAME`` or ``NAME=VALUE``."""
     name, equals, value = text.partition("=")
     labels = one["labels"]
     return name in labels and (not equals or labels[name] == value)
 
 
-LABEL = Filter(has_label)
+NAME = Filter(lambda one, value: value in one["name"])
+LABEL = Filter(_has_label)
+# Whether no container uses it.
+DANGLING = Filter(lambda one, value: _BOOLEANS[value] != bool(one["containers"]), _check_boolean)

@@ -21,7 +21,7 @@ from ociruntime.manager.containers import names, records
 from ociruntime.manager.containers.container import Container
 from ociruntime.manager.containers.engine import Engine, log
 from ociruntime.manager.containers.events import EventBus
-from ociruntime.manager.containers.filters import LABEL, Filter, check_filters, passes
+from ociruntime.manager.containers.filters import LABEL, NAME, Filter, check_filters, passes
 from ociruntime.manager.containers.mounts import Mounts, add_image, of_request
 from ociruntime.manager.containers.networks import Networks, User, publish
 from ociruntime.manager.containers.pod_calls import Programs
@@ -380,7 +380,7 @@ def _has_exited(one: Answer, value: str) -> bool:
 
 _FILTERS: dict[str, Filter] = {
     "id": Filter(lambda one, value: one["id"].startswith(value)),
-    "name": Filter(lambda one, value: value in one["name"]),
+    "name": NAME,
     "status": Filter(lambda one, value: one["status"] == _status_word(value), _check_status),
     "image": Filter(lambda one, value: value in (one["image"], one["rootfs"])),
     "label": LABEL,

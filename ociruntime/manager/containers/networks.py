@@ -18,9 +18,17 @@ from typing import Any
 
 from ociruntime.base import checks, json_files
 from ociruntime.base.errors import BadRequest, Conflict, HostError, NotFound
-from ociruntime.base.files import replace_file, sync_directory
+from ociruntime.base.files import remove_file, replace_file, sync_directory
 from ociruntime.base.locks import FileLock
 from ociruntime.base.trusted import make_directory
+from ociruntime.manager.containers.filters import (
+    DANGLING,
+    LABEL,
+    NAME,
+    Filter,
+    check_filters,
+    passes,
+)
 from ociruntime.manager.containers.settings import Settings
 from ociruntime.manager.containers.spec import WITHOUT_NAMES, networks_of
 from ociruntime.pods.net import names
@@ -56,7 +64,6 @@ _MOST_PORTS = 256  # that an image may expose for all of them to be published
 _SUFFIX = ".conflist"
 _LOCK = ".lock"
 _LARGEST_FILE = 64 << 10  # bytes; pods do not start if they find a larger one than LARGEST_FILE
-_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _LONGEST_PREFIX = {AF_INET: 30}  # shorter than a subnet of two addresses; 126 for IPv6
 
 MEMBERS: checks.Members = {
@@ -156,21 +163,12 @@ class Networks:
         ``dangling`` (whether no container uses it), ``type`` (``custom``: made by a client, or
         ``builtin``).  A network must match one value of every filter.  Raises BadRequest.
         """
-        for key, values in filters.items():
-            if key not in _FILTERS:
-                raise BadRequest(f"filters.{key}", "unknown filter", ", ".join(_FILTERS))
-            for value in values:
-                if key == "dangling" and value not in _BOOLEANS:
-                    raise BadRequest("filters.dangling", f'must be true or false, not "{value}"')
+        check_filters(filters, _FILTERS)
         users = list(self._users())
         found = [self._described(one, users) for one in self._load()]
         found += [_special(name, users) for name in _SPECIAL]
         return sorted(
-            (
-                one
-                for one in found
-                if all(any(_FILTERS[key](one, value) for value in filters[key]) for key in filters)
-            ),
+            (one for one in found if passes(one, filters, _FILTERS)),
             key=lambda one: str(one["name"]),
         )
 
@@ -242,9 +240,7 @@ class Networks:
     def _unlink(self, configuration: Configuration) -> None:
         # Without waiting: no container can be created between the check and this.
         try:
-            os.unlink(configuration.file)
-        except FileNotFoundError:
-            pass
+            remove_file(configuration.file)
         except OSError as error:
             raise HostError(f'remove network "{configuration.name}"', error) from None
 
@@ -393,18 +389,13 @@ def _document(
     return {"cniVersion": "1.0.0", "name": name, OWN: own, "plugins": [bridge]}
 
 
-_FILTERS: dict[str, Callable[[Answer, str], bool]] = {
-    "name": lambda one, value: value in one["name"],
-    "driver": lambda one, value: one["driver"] == value,
-    "label": lambda one, value: _has_label(one["labels"], value),
-    "dangling": lambda one, value: _BOOLEANS[value] != bool(one["containers"]),
-    "type": lambda one, value: value == ("custom" if one["created_at"] else "builtin"),
+_FILTERS: dict[str, Filter] = {
+    "name": NAME,
+    "driver": Filter(lambda one, value: one["driver"] == value),
+    "label": LABEL,
+    "dangling": DANGLING,
+    "type": Filter(lambda one, value: value == ("custom" if one["created_at"] else "builtin")),
 }
-
-
-def _has_label(labels: Mapping[str, str], label: str) -> bool:
-    name, equals, value = label.partition("=")
-    return name in labels and (not equals or labels[name] == value)
 
 
 def publish(

@@ -24,10 +24,10 @@ from ociruntime.base.deep_tree import disk_usage
 from ociruntime.base.errors import Conflict, HostError, NotFound, RuntimeFailure
 from ociruntime.base.files import remove_file, replace_file
 from ociruntime.manager.containers.filters import (
-    BOOLEANS,
+    DANGLING,
     LABEL,
+    NAME,
     Filter,
-    check_boolean,
     check_filters,
     passes,
 )
@@ -220,9 +220,7 @@ class Volumes:
 
 
 _FILTERS: dict[str, Filter] = {
-    "name": Filter(lambda one, value: value in one["name"]),
-    "dangling": Filter(
-        lambda one, value: BOOLEANS[value] != bool(one["containers"]), check_boolean
-    ),
+    "name": NAME,
+    "dangling": DANGLING,
     "label": LABEL,
 }
