@@ -22,7 +22,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.runtime.executor.protocol import SHORT
-from ociruntime.runtime.plan.ops import MESSAGE_EXEC, MESSAGE_LISTENER
+from ociruntime.runtime.plan.operation_table import MESSAGE_EXEC, MESSAGE_LISTENER
 from tests.support import processes
 from tests.support.container import Container
 from tests.support.peers import judge_by

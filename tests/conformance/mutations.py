@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from ociruntime.runtime.plan import ops
+from ociruntime.runtime.plan import operation_table as ops
 from ociruntime.runtime.plan.plan import Operation, Plan
 
 if TYPE_CHECKING:

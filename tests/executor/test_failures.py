@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.linux import CLONE_NEWNET, CLONE_NEWNS, CLONE_NEWUSER, S_IFCHR, S_IFIFO
-from ociruntime.runtime.plan import operations as o
-from ociruntime.runtime.plan.ops import MOUNT_REAL_DIRECTORY, NO_SLOT, OPERATIONS, SLOTS
+from ociruntime.runtime.plan import operation_constructors as o
+from ociruntime.runtime.plan.operation_table import MOUNT_REAL_DIRECTORY, NO_SLOT, OPERATIONS, SLOTS
 from ociruntime.runtime.plan.plan import Operation
 from tests.support import rootfs
 from tests.support.executor import before, entered, plan_of, run

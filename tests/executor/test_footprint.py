@@ -13,8 +13,8 @@ import pytest
 from ociruntime.base.linux import CLONE_NEWPID
 from ociruntime.runtime.executor.protocol import Message, go
 from ociruntime.runtime.executor.spawn import PROGRAM
-from ociruntime.runtime.plan import operations as o
-from ociruntime.runtime.plan import ops
+from ociruntime.runtime.plan import operation_constructors as o
+from ociruntime.runtime.plan import operation_table as ops
 from tests.support import project, rootfs
 from tests.support.executor import READY, before, plan_of, run, shell
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from ociruntime.runtime.plan import operations as o
+from ociruntime.runtime.plan import operation_constructors as o
 from tests.support.executor import plan_of, run, shell
 from tests.support.refusal import kill_on_prctl, libc
 

@@ -14,8 +14,8 @@ import pytest
 
 from ociruntime.base.linux import CLONE_NEWPID, CLONE_NEWUSER
 from ociruntime.runtime.executor.protocol import Message, go
-from ociruntime.runtime.plan import operations as o
-from ociruntime.runtime.plan import ops
+from ociruntime.runtime.plan import operation_constructors as o
+from ociruntime.runtime.plan import operation_table as ops
 from tests.support import rootfs
 from tests.support.executor import NO_STEP, READY, before, entered, plan_of, run, shell
 from tests.support.refusal import refuse

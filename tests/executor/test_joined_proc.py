@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.linux import CLONE_NEWPID
-from ociruntime.runtime.plan import operations as o
-from ociruntime.runtime.plan.ops import NO_SLOT
+from ociruntime.runtime.plan import operation_constructors as o
+from ociruntime.runtime.plan.operation_table import NO_SLOT
 from tests.support import rootfs
 from tests.support.executor import entered, plan_of, run, shell
 from tests.support.refusal import refuse_fsconfig

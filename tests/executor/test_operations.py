@@ -26,8 +26,8 @@ from ociruntime.base.linux import (
     S_IFIFO,
 )
 from ociruntime.runtime.executor.protocol import Message, go
-from ociruntime.runtime.plan import operations as o
-from ociruntime.runtime.plan import ops
+from ociruntime.runtime.plan import operation_constructors as o
+from ociruntime.runtime.plan import operation_table as ops
 from ociruntime.runtime.plan.plan import Operation
 from tests.support import executor, rootfs
 from tests.support.executor import READY, Outcome, before, entered, plan_of, run, shell

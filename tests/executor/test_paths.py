@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.linux import S_IFCHR
-from ociruntime.runtime.plan import operations as o
-from ociruntime.runtime.plan.ops import NO_SLOT
+from ociruntime.runtime.plan import operation_constructors as o
+from ociruntime.runtime.plan.operation_table import NO_SLOT
 from ociruntime.runtime.plan.plan import Operation
 from tests.support import executor, rootfs
 from tests.support.executor import before, plan_of, run

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ociruntime.runtime.plan import operations as o
-from ociruntime.runtime.plan.ops import OPERATIONS
+from ociruntime.runtime.plan import operation_constructors as o
+from ociruntime.runtime.plan.operation_table import OPERATIONS
 from ociruntime.runtime.plan.plan import Operation, Plan, encode
 from tests.support import golden, project
 from tests.support.executor import NO_STEP, plan_of, run

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.linux import RLIMITS
-from ociruntime.runtime.plan import operations as o
-from ociruntime.runtime.plan import ops
+from ociruntime.runtime.plan import operation_constructors as o
+from ociruntime.runtime.plan import operation_table as ops
 from ociruntime.runtime.plan.plan import Operation
 from tests.support import rootfs
 from tests.support.executor import READY, Outcome, entered, plan_of, run, shell

@@ -18,8 +18,8 @@ from ociruntime.base.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUTS
 from ociruntime.runtime.executor import spawn as spawning
 from ociruntime.runtime.executor.protocol import SHORT, Message, go, receive
 from ociruntime.runtime.executor.spawn import spawn
-from ociruntime.runtime.plan import operations as o
-from ociruntime.runtime.plan import ops
+from ociruntime.runtime.plan import operation_constructors as o
+from ociruntime.runtime.plan import operation_table as ops
 from ociruntime.runtime.plan.plan import Plan
 from tests.support.descriptors import targets
 from tests.support.executor import plan_of

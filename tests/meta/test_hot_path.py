@@ -44,12 +44,10 @@ FOREIGN = {
 }
 # What every one of them loads of the project, and what each adds.
 COMMON = """
-    commandline.parser runtime.cli.main commandline.options runtime.cli.options
-    base.errors base.files base.locks runtime.host.gate base.process base.log
-    runtime.host.state_directory
+    commandline.parser runtime.cli.main commandline.options runtime.cli.options base.errors
+    base.files base.locks runtime.host.gate base.process base.log runtime.host.state_directory
     base.paths runtime.lifecycle.container runtime.lifecycle.identifier
-    runtime.lifecycle.options base.json_text runtime.spec.state
-    base.trusted
+    runtime.lifecycle.options base.json_text runtime.spec.state base.trusted
 """
 OWN = {
     "create": """
@@ -58,30 +56,31 @@ OWN = {
         runtime.cgroups.placement runtime.cgroups.resources runtime.cli.container_options
         runtime.cli.create runtime.executor.protocol runtime.executor.spawn base.sealed_program
         runtime.host.facts base.linux runtime.plan.cgroup_mounts runtime.plan.plan
-        runtime.plan.compilation runtime.plan.compiler runtime.plan.devices
-        runtime.plan.facts runtime.plan.mount_options runtime.plan.hooks
-        runtime.plan.identity runtime.plan.mounts runtime.plan.namespaces
-        runtime.plan.operations runtime.plan.ops runtime.plan.process runtime.plan.rootfs
+        runtime.plan.compiler_state runtime.plan.compiler runtime.plan.devices
+        runtime.plan.facts runtime.plan.mount_options runtime.plan.hooks runtime.plan.identity
+        runtime.plan.mounts runtime.plan.namespaces runtime.plan.operation_constructors
+        runtime.plan.operation_table runtime.plan.process runtime.plan.rootfs
         runtime.plan.scheduling runtime.lifecycle.cgroup_entry runtime.lifecycle.create
-        runtime.lifecycle.creation runtime.lifecycle.entry_record
-        runtime.lifecycle.preparation runtime.lifecycle.request_checks
-        runtime.lifecycle.rollback startup.snapshot startup.programs runtime.spec.bundle
-        runtime.spec.check runtime.spec.load runtime.spec.shape runtime.spec.validate
-        runtime.spec.validate_linux runtime.spec.validate_process
+        runtime.lifecycle.creation runtime.lifecycle.entry_record runtime.lifecycle.preparation
+        runtime.lifecycle.request_checks runtime.lifecycle.rollback startup.snapshot
+        startup.programs runtime.spec.bundle runtime.spec.check runtime.spec.load
+        runtime.spec.shape runtime.spec.validate runtime.spec.validate_linux
+        runtime.spec.validate_process
     """,
     "exec": """
         base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.group
         runtime.cgroups.layout runtime.cgroups.placement runtime.cli.container_options
         runtime.cli.exec runtime.executor.spawn runtime.executor.protocol runtime.host.facts
         base.sealed_program base.foreground runtime.host.namespaces base.linux runtime.plan.plan
-        runtime.plan.compilation runtime.plan.facts runtime.plan.hooks runtime.plan.identity
-        runtime.plan.joining runtime.plan.operations runtime.plan.ops runtime.plan.process
-        runtime.plan.scheduling runtime.lifecycle.cgroup_entry runtime.lifecycle.exec
-        runtime.lifecycle.execution runtime.lifecycle.request_checks
+        runtime.plan.compiler_state runtime.plan.facts runtime.plan.hooks runtime.plan.identity
+        runtime.plan.exec_plan runtime.plan.operation_constructors runtime.plan.operation_table
+        runtime.plan.process runtime.plan.scheduling runtime.lifecycle.cgroup_entry
+        runtime.lifecycle.exec runtime.lifecycle.execution runtime.lifecycle.request_checks
         runtime.spec.validate_process
     """,
     "start": """
-        runtime.cli.start runtime.executor.protocol runtime.plan.ops runtime.lifecycle.start
+        runtime.cli.start runtime.executor.protocol runtime.plan.operation_table
+        runtime.lifecycle.start
     """,
     "state": "commandline.output runtime.cli.state runtime.lifecycle.state",
     "kill": "runtime.cli.kill commandline.signal_names base.linux runtime.lifecycle.kill",

@@ -74,8 +74,8 @@ ALLOWED: dict[str, set[str]] = {
 VALUES = {
     "ociruntime.runtime.plan.plan",
     "ociruntime.runtime.plan.facts",
-    "ociruntime.runtime.plan.operations",
-    "ociruntime.runtime.plan.ops",
+    "ociruntime.runtime.plan.operation_constructors",
+    "ociruntime.runtime.plan.operation_table",
     "ociruntime.base.json_text",
 }
 # The types of documents; at run time they would bring the typing module.

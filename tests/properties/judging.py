@@ -6,7 +6,7 @@ import re
 import struct
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.plan.ops import OPERATIONS, WIRE_MAGIC
+from ociruntime.runtime.plan.operation_table import OPERATIONS, WIRE_MAGIC
 from ociruntime.runtime.plan.plan import Plan
 from ociruntime.runtime.spec.refusal import shown as escaped
 from tests.properties.fields import EACH, FIELDS, Json

@@ -24,9 +24,9 @@ from ociruntime.runtime.cgroups.systemd_properties import limits
 from ociruntime.runtime.host.seccomp import compile_filter
 from ociruntime.runtime.lifecycle.exec import ExecOptions, process_of
 from ociruntime.runtime.plan.compiler import compile_plan
+from ociruntime.runtime.plan.exec_plan import compile_exec_plan
 from ociruntime.runtime.plan.explain import explain
 from ociruntime.runtime.plan.facts import HostFacts, Request
-from ociruntime.runtime.plan.joining import compile_exec_plan
 from ociruntime.runtime.plan.plan import Plan, encode
 from ociruntime.runtime.spec.load import parse_config
 from ociruntime.runtime.spec.validate import validate

@@ -17,7 +17,8 @@ from pathlib import Path
 from ociruntime.base.linux import CLONE_NEWIPC, CLONE_NEWNS, CLONE_NEWUTS, MS_REC, MS_SLAVE
 from ociruntime.runtime.executor.protocol import Message, go, receive
 from ociruntime.runtime.executor.spawn import PROGRAM
-from ociruntime.runtime.plan import operations, ops
+from ociruntime.runtime.plan import operation_constructors as operations
+from ociruntime.runtime.plan import operation_table as ops
 from ociruntime.runtime.plan.plan import Operation, Plan, encode
 from tests.support.refusal import refuse
 

@@ -68,6 +68,6 @@ def generator_of(path: Path) -> str:
 
 
 def module_name(path: Path) -> str:
-    """``ociruntime/runtime/plan/ops.py`` -> ``ociruntime.runtime.plan.ops``."""
+    """``ociruntime/runtime/plan/facts.py`` -> ``ociruntime.runtime.plan.facts``."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)

@@ -21,7 +21,7 @@ from ociruntime.runtime.executor.spawn import Executor, spawn
 from ociruntime.runtime.host.facts import gather
 from ociruntime.runtime.host.idmap import write_maps
 from ociruntime.runtime.host.namespaces import obstacle
-from ociruntime.runtime.plan import ops
+from ociruntime.runtime.plan import operation_table as ops
 from ociruntime.runtime.plan.compiler import compile_plan
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.plan import Plan, operation_name

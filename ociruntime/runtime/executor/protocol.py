@@ -45,8 +45,8 @@ import posix
 from _struct import Struct
 
 from ociruntime.base.errors import HostError, StepError
-from ociruntime.runtime.plan import ops
-from ociruntime.runtime.plan.ops import (
+from ociruntime.runtime.plan import operation_table as ops
+from ociruntime.runtime.plan.operation_table import (
     MESSAGE_CONSOLE,
     MESSAGE_FAILURE,
     MESSAGE_GO,

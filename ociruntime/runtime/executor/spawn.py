@@ -14,7 +14,7 @@ from ociruntime.runtime.executor.protocol import (
     receive,
     unexpected,
 )
-from ociruntime.runtime.plan.ops import MESSAGE_INIT_PID
+from ociruntime.runtime.plan.operation_table import MESSAGE_INIT_PID
 from ociruntime.runtime.plan.plan import encode
 
 TYPE_CHECKING = False

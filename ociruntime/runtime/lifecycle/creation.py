@@ -37,7 +37,7 @@ from ociruntime.runtime.lifecycle.container import (
 )
 from ociruntime.runtime.lifecycle.entry_record import removal, write_entry
 from ociruntime.runtime.lifecycle.rollback import Rollback
-from ociruntime.runtime.plan import ops
+from ociruntime.runtime.plan import operation_table as ops
 from ociruntime.runtime.spec.state import SPEC_VERSION, state_document
 
 TYPE_CHECKING = False

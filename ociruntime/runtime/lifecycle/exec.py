@@ -21,8 +21,8 @@ from ociruntime.runtime.lifecycle.request_checks import (
     occupy_closed,
     take_descriptors,
 )
+from ociruntime.runtime.plan.exec_plan import compile_exec_plan
 from ociruntime.runtime.plan.facts import Request
-from ociruntime.runtime.plan.joining import compile_exec_plan
 from ociruntime.runtime.spec.validate_process import validate_process
 
 TYPE_CHECKING = False

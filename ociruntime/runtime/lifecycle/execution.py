@@ -32,7 +32,7 @@ from ociruntime.runtime.executor.protocol import (
 from ociruntime.runtime.executor.spawn import spawn
 from ociruntime.runtime.lifecycle.cgroup_entry import attach, let_in, refuse_entry
 from ociruntime.runtime.lifecycle.container import RUNNING, document
-from ociruntime.runtime.plan import ops
+from ociruntime.runtime.plan import operation_table as ops
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

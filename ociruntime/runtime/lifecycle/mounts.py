@@ -29,7 +29,7 @@ from ociruntime.runtime.plan.live_mounts import (
     compile_removing,
     compile_undoing,
 )
-from ociruntime.runtime.plan.ops import (
+from ociruntime.runtime.plan.operation_table import (
     MESSAGE_FAILURE,
     MESSAGE_MOUNT,
     MESSAGE_STAGE,

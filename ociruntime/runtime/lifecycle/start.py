@@ -11,7 +11,7 @@ from ociruntime.runtime.executor.protocol import go, receive
 from ociruntime.runtime.host.gate import connect_gate, remove_gate
 from ociruntime.runtime.lifecycle.container import CREATED, PAUSED, RUNNING, STOPPED, document, lock
 from ociruntime.runtime.lifecycle.identifier import check_id
-from ociruntime.runtime.plan.ops import MESSAGE_EXEC, MESSAGE_FAILURE, MESSAGE_LISTENER
+from ociruntime.runtime.plan.operation_table import MESSAGE_EXEC, MESSAGE_FAILURE, MESSAGE_LISTENER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,15 +14,15 @@ from ociruntime.base.linux import (
     MOUNT_ATTR_NOSUID,
     MOUNT_ATTR_RDONLY,
 )
-from ociruntime.runtime.plan import operations
+from ociruntime.runtime.plan import operation_constructors as operations
 from ociruntime.runtime.plan.mount_options import check_data, parse_mount_options
-from ociruntime.runtime.plan.ops import NO_SLOT
+from ociruntime.runtime.plan.operation_table import NO_SLOT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ociruntime.runtime.plan.compilation import Compilation
+    from ociruntime.runtime.plan.compiler_state import Compilation
     from ociruntime.runtime.plan.mount_options import MountOptions
     from ociruntime.runtime.spec.document import Config, IdMapping, Linux, Mount
 

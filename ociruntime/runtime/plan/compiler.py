@@ -5,7 +5,7 @@ The passes run in the order of ``PASSES``; each appends its operations.
 
 from __future__ import annotations
 
-from ociruntime.runtime.plan.compilation import Compilation
+from ociruntime.runtime.plan.compiler_state import Compilation
 from ociruntime.runtime.plan.devices import compile_devices
 from ociruntime.runtime.plan.hooks import compile_create_hooks
 from ociruntime.runtime.plan.mounts import compile_mounts, compile_read_only_mounts

@@ -27,7 +27,7 @@ from ociruntime.base.linux import (
 )
 from ociruntime.base.log import plain
 from ociruntime.runtime.plan.mount_options import PROPAGATION
-from ociruntime.runtime.plan.ops import (
+from ociruntime.runtime.plan.operation_table import (
     CONSOLE_BIND,
     CONSOLE_CONTROL,
     MOUNT_COPY_UP,

@@ -6,12 +6,12 @@ startContainer run inside, as operations. poststart and poststop concern the hos
 
 from __future__ import annotations
 
-from ociruntime.runtime.plan import operations
-from ociruntime.runtime.plan.ops import STAGE_HOOKS
+from ociruntime.runtime.plan import operation_constructors as operations
+from ociruntime.runtime.plan.operation_table import STAGE_HOOKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.runtime.plan.compilation import Compilation
+    from ociruntime.runtime.plan.compiler_state import Compilation
     from ociruntime.runtime.spec.document import Hook
 
 # Stands in for the pid until the executor knows it: no JSON string can contain the key with

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import CAPABILITIES, CLONE_NEWUSER
-from ociruntime.runtime.plan import operations
+from ociruntime.runtime.plan import operation_constructors as operations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.runtime.plan.compilation import Compilation
+    from ociruntime.runtime.plan.compiler_state import Compilation
     from ociruntime.runtime.spec.document import Process
 
 CAP_SYS_ADMIN = 1 << CAPABILITIES.index("CAP_SYS_ADMIN")

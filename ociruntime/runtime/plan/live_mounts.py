@@ -10,8 +10,8 @@ from __future__ import annotations
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER
 from ociruntime.base.paths import clean, is_below
-from ociruntime.runtime.plan import operations
-from ociruntime.runtime.plan.compilation import Compilation
+from ociruntime.runtime.plan import operation_constructors as operations
+from ociruntime.runtime.plan.compiler_state import Compilation
 from ociruntime.runtime.plan.mounts import (
     ALLOWED_IN_PROC,
     compile_mounts,
@@ -20,7 +20,7 @@ from ociruntime.runtime.plan.mounts import (
     is_id_mapped,
 )
 from ociruntime.runtime.plan.namespaces import open_trees
-from ociruntime.runtime.plan.ops import MOUNT_PRESENT, NO_SLOT, SLOTS, STAGE_DONE
+from ociruntime.runtime.plan.operation_table import MOUNT_PRESENT, NO_SLOT, SLOTS, STAGE_DONE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from ociruntime.base.linux import (
     MS_SLAVE,
 )
 from ociruntime.base.paths import clean, is_below
-from ociruntime.runtime.plan import operations
+from ociruntime.runtime.plan import operation_constructors as operations
 from ociruntime.runtime.plan.cgroup_mounts import compile_cgroup_mount
 from ociruntime.runtime.plan.mount_options import (
     check_data,
@@ -20,7 +20,7 @@ from ociruntime.runtime.plan.mount_options import (
     suggestion,
     without_quotes,
 )
-from ociruntime.runtime.plan.ops import (
+from ociruntime.runtime.plan.operation_table import (
     MOUNT_COPY_UP,
     MOUNT_INHERIT_MODE,
     MOUNT_OR_BIND,
@@ -30,7 +30,7 @@ from ociruntime.runtime.plan.ops import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.runtime.plan.compilation import Compilation
+    from ociruntime.runtime.plan.compiler_state import Compilation
     from ociruntime.runtime.plan.mount_options import MountOptions
     from ociruntime.runtime.spec.document import Mount
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from _struct import pack
 
 from ociruntime.base.errors import InternalError
-from ociruntime.runtime.plan.ops import OPERATIONS, WIRE_MAGIC
+from ociruntime.runtime.plan.operation_table import OPERATIONS, WIRE_MAGIC
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Operation:
-    """One line of the plan: ``code`` and ``values`` as in ``runtime/plan/ops.py``.
+    """One line of the plan: ``code`` and ``values`` as in ``runtime/plan/operation_table.py``.
 
     ``where`` is the JSON path of the setting that required it; it stays on the host and appears in
     error messages.

@@ -11,13 +11,13 @@ from ociruntime.base.linux import (
     SCHEDULER_FLAGS,
     SCHEDULERS,
 )
-from ociruntime.runtime.plan import operations
+from ociruntime.runtime.plan import operation_constructors as operations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ociruntime.runtime.plan.compilation import Compilation
+    from ociruntime.runtime.plan.compiler_state import Compilation
     from ociruntime.runtime.spec.document import Process, Scheduler
 
 

@@ -11,12 +11,12 @@ is loaded last, just before execve(2).
 from __future__ import annotations
 
 from ociruntime.base.linux import SECCOMP_FILTER_FLAG_NEW_LISTENER
-from ociruntime.runtime.plan import operations
+from ociruntime.runtime.plan import operation_constructors as operations
 from ociruntime.runtime.plan.identity import drop_extra_capabilities
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.runtime.plan.compilation import Compilation
+    from ociruntime.runtime.plan.compiler_state import Compilation
     from ociruntime.runtime.spec.document import Process
 
 # The system calls that csrc/executor makes for each operation, named as in

@@ -23,7 +23,7 @@ use_archive({directory!r}, {ahead!r})
 ahead = [name for name in sys.modules if name.startswith("ociruntime.")]
 import ociruntime.runtime.cli.main
 import ociruntime.runtime.cli.{verb} as verb
-import ociruntime.runtime.plan.ops
+import ociruntime.runtime.plan.operation_table
 {extra}
 print(len(ahead), type(verb.__spec__.loader).__name__ if verb.__spec__ else "ahead")
 """
@@ -79,7 +79,7 @@ def test_what_a_command_needs_is_loaded_ahead(copy: Path, command: str) -> None:
 def test_loaded_ahead_is_a_module_like_others(copy: Path) -> None:
     extra = f"""
 import ociruntime.runtime.plan, ociruntime.runtime.executor.spawn as image
-assert ociruntime.runtime.plan.ops is sys.modules["ociruntime.runtime.plan.ops"]
+assert ociruntime.runtime.plan.plan is sys.modules["ociruntime.runtime.plan.plan"]
 assert image.PROGRAM == {str(copy / "runtime" / "executor" / "_executor")!r}
 assert ociruntime.runtime.plan.__path__ == [{str(copy / "runtime" / "plan")!r}]
 import ociruntime.runtime.plan.explain

@@ -11,7 +11,7 @@ import pytest
 from ociruntime.base.linux import CLONE_NEWNS
 from ociruntime.runtime.cli.main import main
 from ociruntime.runtime.lifecycle.plan import plan_text, plan_values
-from ociruntime.runtime.plan import operations
+from ociruntime.runtime.plan import operation_constructors as operations
 from ociruntime.runtime.plan.plan import Plan
 
 if TYPE_CHECKING:

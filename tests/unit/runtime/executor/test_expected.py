@@ -18,8 +18,8 @@ from ociruntime.runtime.executor.protocol import (
     check_listener,
     receive,
 )
-from ociruntime.runtime.plan import operations as o
-from ociruntime.runtime.plan import ops
+from ociruntime.runtime.plan import operation_constructors as o
+from ociruntime.runtime.plan import operation_table as ops
 
 CREATION = [
     o.sync(stage=ops.STAGE_MAPS),

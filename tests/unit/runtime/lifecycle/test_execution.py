@@ -12,8 +12,8 @@ import pytest
 from ociruntime.base.errors import StepError
 from ociruntime.runtime.executor.protocol import SHORT
 from ociruntime.runtime.lifecycle.execution import Execution
-from ociruntime.runtime.plan import operations as o
-from ociruntime.runtime.plan import ops
+from ociruntime.runtime.plan import operation_constructors as o
+from ociruntime.runtime.plan import operation_table as ops
 
 
 def test_an_announcement_before_the_pid_is_no_success() -> None:

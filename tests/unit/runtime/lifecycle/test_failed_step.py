@@ -9,8 +9,8 @@ import pytest
 from ociruntime.runtime.executor.protocol import LONG, Message
 from ociruntime.runtime.lifecycle.failed_step import quoted, way_there
 from ociruntime.runtime.lifecycle.options import CreateOptions
-from ociruntime.runtime.plan import operations as o
-from ociruntime.runtime.plan.ops import MESSAGE_FAILURE
+from ociruntime.runtime.plan import operation_constructors as o
+from ociruntime.runtime.plan.operation_table import MESSAGE_FAILURE
 
 OPERATIONS = [o.hostname(name=f"n{number}", where=f"x[{number}]") for number in range(6)]
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from ociruntime.base.paths import clean, is_below
-from ociruntime.runtime.plan import operations
+from ociruntime.runtime.plan import operation_constructors as operations
 from ociruntime.runtime.plan.explain import (
     arguments,
     describe,
@@ -13,7 +13,7 @@ from ociruntime.runtime.plan.explain import (
     operation_lines,
     plan_document,
 )
-from ociruntime.runtime.plan.ops import NO_SLOT, OPERATIONS
+from ociruntime.runtime.plan.operation_table import NO_SLOT, OPERATIONS
 from ociruntime.runtime.plan.plan import Operation, Plan
 
 EMPTY = {"u32": 0, "u64": 0, "str": "", "bytes": b"", "strs": ["x"], "u32s": [0]}

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ociruntime.runtime.plan.ops import STAGE_HOOKS
+from ociruntime.runtime.plan.operation_table import STAGE_HOOKS
 from ociruntime.runtime.plan.plan import encode
 from tests.unit.runtime.plan.compiling import compiled, config, names, steps
 

@@ -6,7 +6,12 @@ import pytest
 
 from ociruntime.base import linux
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.plan.ops import MOUNT_INHERIT_MODE, MOUNT_REAL_DIRECTORY, NO_SLOT, SLOTS
+from ociruntime.runtime.plan.operation_table import (
+    MOUNT_INHERIT_MODE,
+    MOUNT_REAL_DIRECTORY,
+    NO_SLOT,
+    SLOTS,
+)
 from ociruntime.runtime.plan.plan import Plan
 from tests.unit.runtime.plan.compiling import compiled, config, facts, names, steps
 

@@ -8,7 +8,7 @@ import pytest
 
 from ociruntime.base.linux import CLONE_NEWCGROUP, CLONE_NEWNS, CLONE_NEWUSER
 from ociruntime.runtime.host.seccomp_verdicts import CALLS
-from ociruntime.runtime.plan.ops import (
+from ociruntime.runtime.plan.operation_table import (
     STAGE_CGROUP,
     STAGE_HOOKS,
     STAGE_MAPS,

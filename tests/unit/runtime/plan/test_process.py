@@ -3,7 +3,12 @@ from __future__ import annotations
 import pytest
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.plan.ops import CONSOLE_BIND, CONSOLE_CONTROL, STAGE_CGROUP, STAGE_READY
+from ociruntime.runtime.plan.operation_table import (
+    CONSOLE_BIND,
+    CONSOLE_CONTROL,
+    STAGE_CGROUP,
+    STAGE_READY,
+)
 from ociruntime.runtime.plan.process import unique_environment
 from ociruntime.runtime.plan.scheduling import mask_words, node_mask
 from tests.unit.runtime.plan.compiling import compiled, config, facts, names, steps

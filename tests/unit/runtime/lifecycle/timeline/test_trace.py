@@ -16,8 +16,8 @@ from ociruntime.runtime.lifecycle.timeline.trace import (
     ticks,
     trace_events,
 )
-from ociruntime.runtime.plan import operations as o
-from ociruntime.runtime.plan.ops import STAGE_READY
+from ociruntime.runtime.plan import operation_constructors as o
+from ociruntime.runtime.plan.operation_table import STAGE_READY
 
 OPERATIONS = [
     o.root(source="/a<b>&\"c'", where="root.path"),

@@ -1,7 +1,7 @@
 """The table of all operations of a plan.
 
 Each operation is one to three system calls that the executor makes.  From this table
-``tools/generate_plan.py`` writes ``runtime/plan/operations.py`` (typed constructors),
+``tools/generate_plan.py`` writes ``runtime/plan/operation_constructors.py`` (typed constructors),
 ``plan_ops.h`` (structures, decoders, dispatch) and ``docs/plan-reference.md``; a test compares
 them.
 

@@ -14,8 +14,8 @@ from ociruntime.base.linux import (
     CLONE_NEWUSER,
 )
 from ociruntime.runtime.host.seccomp_verdicts import CALLS
-from ociruntime.runtime.plan.joining import compile_exec_plan
-from ociruntime.runtime.plan.ops import CONSOLE_CONTROL
+from ociruntime.runtime.plan.exec_plan import compile_exec_plan
+from ociruntime.runtime.plan.operation_table import CONSOLE_CONTROL
 from ociruntime.runtime.plan.plan import Plan
 from tests.unit.runtime.plan.compiling import config, facts, names, request, steps
 

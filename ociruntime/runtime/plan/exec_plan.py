@@ -9,10 +9,10 @@ never see one with the runtime's privileges (CVE-2016-9962).
 from __future__ import annotations
 
 from ociruntime.base.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER
-from ociruntime.runtime.plan import operations
-from ociruntime.runtime.plan.compilation import Compilation
+from ociruntime.runtime.plan import operation_constructors as operations
+from ociruntime.runtime.plan.compiler_state import Compilation
 from ociruntime.runtime.plan.identity import add_capabilities
-from ociruntime.runtime.plan.ops import CONSOLE_CONTROL
+from ociruntime.runtime.plan.operation_table import CONSOLE_CONTROL
 from ociruntime.runtime.plan.process import (
     add_console,
     add_fork,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ociruntime.base.linux import CLONE_NEWCGROUP, CLONE_NEWNS, CLONE_NEWPID, MOUNT_ATTR_RDONLY
-from ociruntime.runtime.plan import operations
-from ociruntime.runtime.plan.ops import STAGE_CGROUP
+from ociruntime.runtime.plan import operation_constructors as operations
+from ociruntime.runtime.plan.operation_table import STAGE_CGROUP
 from ociruntime.runtime.plan.plan import Plan
 
 TYPE_CHECKING = False

@@ -14,7 +14,7 @@ from ociruntime.runtime.plan.live_mounts import (
     compile_removing,
     compile_undoing,
 )
-from ociruntime.runtime.plan.ops import MOUNT_PRESENT
+from ociruntime.runtime.plan.operation_table import MOUNT_PRESENT
 from ociruntime.runtime.plan.plan import Plan
 from tests.unit.runtime.plan.compiling import config, facts, names, request, steps
 
