@@ -1,4 +1,4 @@
-/* Check a container's id: ociruntime/runtime/lifecycle/identifier.py. */
+/* Check a container's id: ociruntime/runtime/lifecycle/container_id.py. */
 #include "entry.h"
 
 #include <string.h>

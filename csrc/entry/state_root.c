@@ -1,4 +1,4 @@
-/* Find the state root: ociruntime/runtime/lifecycle/options.py has the rule. */
+/* Find the state root: ociruntime/runtime/lifecycle/context.py has the rule. */
 #include "entry.h"
 #include "text.h"
 

@@ -30,11 +30,11 @@ from ociruntime.base.errors import (
 from ociruntime.base.log import Log, plain
 from ociruntime.base.process import end_status
 from ociruntime.runtime.host.own_thread import in_own_thread
+from ociruntime.runtime.lifecycle.context import CreateOptions, make_root, open_context
 from ociruntime.runtime.lifecycle.create import begin
 from ociruntime.runtime.lifecycle.delete import delete
 from ociruntime.runtime.lifecycle.kill import kill
 from ociruntime.runtime.lifecycle.list import list_containers
-from ociruntime.runtime.lifecycle.options import CreateOptions, make_root, open_context
 from ociruntime.runtime.lifecycle.start import start
 from ociruntime.runtime.lifecycle.state import state
 from ociruntime.runtime.lifecycle.streams import Stream, with_streams

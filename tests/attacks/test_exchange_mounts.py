@@ -18,7 +18,7 @@ from tests.attacks.exchange import MakeHostile, Met, until_met
 from tests.support import cgroupfs, processes
 from tests.support.container import Container
 from tests.support.criu import working_criu
-from tests.support.further_mounts import change, entry, mount_lines
+from tests.support.live_mounts import change, entry, mount_lines
 from tests.support.peers import judge_by
 from tests.support.plugin import MakeContainer
 

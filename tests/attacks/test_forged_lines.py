@@ -16,7 +16,7 @@ import pytest
 from tests.support import processes
 from tests.support.bundle import Bundle
 from tests.support.daemon import OCICTL, Daemon
-from tests.support.further_mounts import change, entry
+from tests.support.live_mounts import change, entry
 from tests.support.ocipod import Ocipod
 from tests.support.peers import deviates, judge_by
 from tests.support.plugin import MakeBundle, MakeContainer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.attacks.exchange import MakeHostile
-from tests.support.further_mounts import change, entry, mount_lines
+from tests.support.live_mounts import change, entry, mount_lines
 from tests.support.peers import judge_by
 from tests.support.plugin import MakeBundle, MakeContainer
 

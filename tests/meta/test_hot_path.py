@@ -46,8 +46,8 @@ FOREIGN = {
 COMMON = """
     commandline.parser runtime.cli.main commandline.options runtime.cli.options base.errors
     base.files base.locks runtime.host.gate base.process base.log runtime.host.state_directory
-    base.paths runtime.lifecycle.container runtime.lifecycle.identifier
-    runtime.lifecycle.options base.json_text runtime.spec.state base.trusted
+    base.paths runtime.lifecycle.container runtime.lifecycle.container_id
+    runtime.lifecycle.context base.json_text runtime.spec.state base.trusted
 """
 OWN = {
     "create": """
@@ -60,12 +60,12 @@ OWN = {
         runtime.plan.facts runtime.plan.mount_options runtime.plan.hooks runtime.plan.identity
         runtime.plan.mounts runtime.plan.namespaces runtime.plan.operation_constructors
         runtime.plan.operation_table runtime.plan.process runtime.plan.rootfs
-        runtime.plan.scheduling runtime.lifecycle.cgroup_entry runtime.lifecycle.create
-        runtime.lifecycle.creation runtime.lifecycle.entry_record runtime.lifecycle.preparation
-        runtime.lifecycle.request_checks runtime.lifecycle.rollback startup.snapshot
-        startup.programs runtime.spec.bundle runtime.spec.check runtime.spec.load
-        runtime.spec.shape runtime.spec.validate runtime.spec.validate_linux
-        runtime.spec.validate_process
+        runtime.plan.scheduling runtime.lifecycle.join_cgroup runtime.lifecycle.create
+        runtime.lifecycle.create_steps runtime.lifecycle.entry_record
+        runtime.lifecycle.preparation runtime.lifecycle.descriptors_and_terminal
+        runtime.lifecycle.rollback startup.snapshot startup.programs runtime.spec.bundle
+        runtime.spec.check runtime.spec.load runtime.spec.shape runtime.spec.validate
+        runtime.spec.validate_linux runtime.spec.validate_process
     """,
     "exec": """
         base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.group
@@ -74,9 +74,9 @@ OWN = {
         base.sealed_program base.foreground runtime.host.namespaces base.linux runtime.plan.plan
         runtime.plan.compiler_state runtime.plan.facts runtime.plan.hooks runtime.plan.identity
         runtime.plan.exec_plan runtime.plan.operation_constructors runtime.plan.operation_table
-        runtime.plan.process runtime.plan.scheduling runtime.lifecycle.cgroup_entry
-        runtime.lifecycle.exec runtime.lifecycle.execution runtime.lifecycle.request_checks
-        runtime.spec.validate_process
+        runtime.plan.process runtime.plan.scheduling runtime.lifecycle.join_cgroup
+        runtime.lifecycle.exec runtime.lifecycle.exec_steps
+        runtime.lifecycle.descriptors_and_terminal runtime.spec.validate_process
     """,
     "start": """
         runtime.cli.start runtime.executor.protocol runtime.plan.operation_table

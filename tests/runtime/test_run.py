@@ -161,7 +161,7 @@ INTERRUPTED = """
 import sys
 from ociruntime.base import foreground
 from ociruntime.base.log import Log
-from ociruntime.runtime.lifecycle.options import Context, CreateOptions
+from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.run import run
 
 class CaughtSignals:

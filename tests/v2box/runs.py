@@ -40,7 +40,7 @@ INTEGRATION = Run(
         "tests/runtime/test_events.py",
         "tests/runtime/test_fds.py",
         "tests/runtime/test_mounts.py",
-        "tests/runtime/test_further_mounts.py",
+        "tests/runtime/test_mounts_add_remove.py",
         "tests/runtime/test_namespaces.py",
         "tests/runtime/test_pause.py",
         "tests/runtime/test_ps.py",

@@ -17,9 +17,9 @@ from ociruntime.runtime.cli.container_options import (
     container_options,
     take_bundle_argument,
 )
+from ociruntime.runtime.lifecycle.container_id import check_id
+from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.runtime.lifecycle.features import features
-from ociruntime.runtime.lifecycle.identifier import check_id
-from ociruntime.runtime.lifecycle.options import Context
 from ociruntime.runtime.lifecycle.plan import plan, plan_text, plan_values
 from ociruntime.runtime.spec.default import default_config
 

@@ -15,7 +15,7 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.runtime.cli.container_options import container_options, take_bundle_argument
 from ociruntime.runtime.doctor.examination import check_bundle, examine_host
 from ociruntime.runtime.doctor.finding import LIMITED, MISSING, OK, Fault, Finding, can_run
-from ociruntime.runtime.lifecycle.options import Context
+from ociruntime.runtime.lifecycle.context import Context
 
 Paint = Callable[[str, str], str]
 

@@ -14,7 +14,7 @@ from ociruntime.runtime.cli.container_options import (
 from ociruntime.runtime.lifecycle.checkpoint.checkpoint import checkpoint
 from ociruntime.runtime.lifecycle.checkpoint.criu_options import CriuOptions
 from ociruntime.runtime.lifecycle.checkpoint.restore import restore
-from ociruntime.runtime.lifecycle.options import Context, make_root
+from ociruntime.runtime.lifecycle.context import Context, make_root
 
 # Passed to CRIU unchanged, under nearly the same names.
 SWITCHES = (

@@ -8,7 +8,7 @@ from ociruntime.runtime.lifecycle.delete import delete
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.commandline.parser import Arguments
-    from ociruntime.runtime.lifecycle.options import Context
+    from ociruntime.runtime.lifecycle.context import Context
 
 
 def run(context: Context, arguments: Arguments) -> int:
@@ -17,7 +17,7 @@ def run(context: Context, arguments: Arguments) -> int:
     if not arguments.flag("regex"):
         delete(context, container_id, force)
         return 0
-    from ociruntime.runtime.lifecycle.matching import for_each_match
+    from ociruntime.runtime.lifecycle.select_by_regex import for_each_match
 
     for_each_match(context, container_id, lambda match: delete(context, match, force))
     return 0

@@ -10,7 +10,7 @@ from ociruntime.runtime.lifecycle.exec import ExecOptions, execute
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.commandline.parser import Arguments
-    from ociruntime.runtime.lifecycle.options import Context
+    from ociruntime.runtime.lifecycle.context import Context
 
 # As in runc: 1 could be the program's own status.
 FAILED = 255

@@ -9,9 +9,9 @@ from ociruntime.commandline.formats import aligned
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
+from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.runtime.lifecycle.events import follow, stats
 from ociruntime.runtime.lifecycle.list import list_containers
-from ociruntime.runtime.lifecycle.options import Context
 
 
 def run_events(context: Context, arguments: Arguments) -> int:

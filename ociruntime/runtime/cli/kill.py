@@ -10,7 +10,7 @@ from ociruntime.runtime.lifecycle.kill import kill, stop_signal
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.commandline.parser import Arguments
-    from ociruntime.runtime.lifecycle.options import Context
+    from ociruntime.runtime.lifecycle.context import Context
 
 
 def run(context: Context, arguments: Arguments) -> int:
@@ -25,7 +25,7 @@ def run(context: Context, arguments: Arguments) -> int:
     if not arguments.flag("regex"):
         send(container_id)
         return 0
-    from ociruntime.runtime.lifecycle.matching import for_each_match
+    from ociruntime.runtime.lifecycle.select_by_regex import for_each_match
 
     for_each_match(context, container_id, send)
     return 0

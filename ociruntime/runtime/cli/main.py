@@ -16,7 +16,7 @@ from ociruntime.runtime.cli.options import GLOBAL_OPTIONS, GROUPS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.commandline.options import Command
-    from ociruntime.runtime.lifecycle.options import Context
+    from ociruntime.runtime.lifecycle.context import Context
 
 UNKNOWN_COMMAND = 3
 INTERRUPTED = 130
@@ -131,7 +131,7 @@ def _print_version() -> int:
 
 
 def _context(arguments: Arguments) -> Context:
-    from ociruntime.runtime.lifecycle.options import open_context
+    from ociruntime.runtime.lifecycle.context import open_context
 
     if arguments.texts.get("root") == "":
         raise UsageError("--root must not be empty")

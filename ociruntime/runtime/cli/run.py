@@ -10,14 +10,14 @@ from ociruntime.runtime.cli.container_options import (
     container_options,
     open_timeline,
 )
-from ociruntime.runtime.lifecycle.options import make_root
+from ociruntime.runtime.lifecycle.context import make_root
 from ociruntime.runtime.lifecycle.run import run as run_container
 from ociruntime.startup.snapshot import make_in_background
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.commandline.parser import Arguments
-    from ociruntime.runtime.lifecycle.options import Context
+    from ociruntime.runtime.lifecycle.context import Context
 
 
 def run(context: Context, arguments: Arguments) -> int:

@@ -11,7 +11,7 @@ from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.sizes import byte_count
 from ociruntime.runtime.cli.container_options import absolute, caller_path
-from ociruntime.runtime.lifecycle.options import Context
+from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.runtime.lifecycle.pause import pause, resume
 from ociruntime.runtime.lifecycle.ps import process_ids, process_table
 from ociruntime.runtime.lifecycle.update import WHERE, update
@@ -131,7 +131,7 @@ def run_mounts(context: Context, arguments: Arguments) -> int:
     if action not in ("add", "remove"):
         raise UsageError(f'mounts: unknown action "{action}"', "add or remove")
     # Rare, and slow to load: the other commands are in the snapshot of the warm interpreter.
-    from ociruntime.runtime.lifecycle.mounts import change_mounts
+    from ociruntime.runtime.lifecycle.mounts_add_remove import change_mounts
 
     change_mounts(context, container_id, absolute(file), remove=action == "remove")
     return 0

@@ -11,7 +11,7 @@ from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
 from ociruntime.runtime.engines.configuration import NAME
 from ociruntime.runtime.engines.setup import Request, set_up, undo
-from ociruntime.runtime.lifecycle.options import Context
+from ociruntime.runtime.lifecycle.context import Context
 
 _FILE_MODES = 0o022  # umask: engines of other users read these files
 

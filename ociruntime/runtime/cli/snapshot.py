@@ -8,7 +8,7 @@ from ociruntime.base.errors import RuntimeFailure, UsageError
 from ociruntime.commandline.options import Command
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
-from ociruntime.runtime.lifecycle.options import Context
+from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.startup import snapshot
 from ociruntime.startup.programs import PROGRAMS
 

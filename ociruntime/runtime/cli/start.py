@@ -8,7 +8,7 @@ from ociruntime.runtime.lifecycle.start import start
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.commandline.parser import Arguments
-    from ociruntime.runtime.lifecycle.options import Context
+    from ociruntime.runtime.lifecycle.context import Context
 
 
 def run(context: Context, arguments: Arguments) -> int:

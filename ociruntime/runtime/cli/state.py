@@ -10,7 +10,7 @@ from ociruntime.runtime.lifecycle.state import state
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.commandline.parser import Arguments
-    from ociruntime.runtime.lifecycle.options import Context
+    from ociruntime.runtime.lifecycle.context import Context
 
 
 def run(context: Context, arguments: Arguments) -> int:

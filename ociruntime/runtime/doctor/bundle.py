@@ -11,7 +11,7 @@ from ociruntime.base.errors import ConfigError, RuntimeFailure
 from ociruntime.base.json_text import parse
 from ociruntime.runtime.doctor.bundle_host import HOST_CHECKS
 from ociruntime.runtime.doctor.finding import Fault, Host, Json
-from ociruntime.runtime.lifecycle.options import Context, CreateOptions
+from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.preparation import decide
 from ociruntime.runtime.spec.bundle import Bundle, find_rootfs
 from ociruntime.runtime.spec.check import check_shape

@@ -10,7 +10,7 @@ from ociruntime.runtime.doctor.environment import CGROUPS, INSTALLATION, PRIVILE
 from ociruntime.runtime.doctor.finding import Fault, Finding, Host, ask
 from ociruntime.runtime.doctor.kernel import KERNEL
 from ociruntime.runtime.doctor.trial import TRIAL
-from ociruntime.runtime.lifecycle.options import Context, CreateOptions, is_rootless
+from ociruntime.runtime.lifecycle.context import Context, CreateOptions, is_rootless
 
 TABLES = (
     ("kernel", KERNEL),

@@ -1,4 +1,4 @@
-"""`create`: set up a container without starting its program; the steps are in ``creation.py``."""
+"""`create`: set up a container, without starting its program; `create_steps.py` has the steps."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import posix
 from ociruntime.base.errors import HostError
 from ociruntime.base.process import end_on_signals
 from ociruntime.runtime.host.state_directory import FILTERS
-from ociruntime.runtime.lifecycle.creation import Creation
-from ociruntime.runtime.lifecycle.identifier import check_id
+from ociruntime.runtime.lifecycle.container_id import check_id
+from ociruntime.runtime.lifecycle.create_steps import Creation
+from ociruntime.runtime.lifecycle.descriptors_and_terminal import check_terminal
 from ociruntime.runtime.lifecycle.preparation import prepare
-from ociruntime.runtime.lifecycle.request_checks import check_terminal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.runtime.lifecycle.options import Context, CreateOptions
+    from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 
 
 def create(context: Context, options: CreateOptions) -> None:

@@ -14,13 +14,13 @@ from ociruntime.runtime.host.state_directory import (
     stale_directories,
 )
 from ociruntime.runtime.lifecycle.container import CREATED, STOPPED, document, load, lock
-from ociruntime.runtime.lifecycle.identifier import check_id
+from ociruntime.runtime.lifecycle.container_id import check_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.runtime.host.state_directory import Lock
     from ociruntime.runtime.lifecycle.container import Container
-    from ociruntime.runtime.lifecycle.options import Context
+    from ociruntime.runtime.lifecycle.context import Context
 
 TRACED_SECONDS = 1.0  # before the init's tracers are killed, too
 KILL_SECONDS = 10.0
@@ -79,7 +79,7 @@ def destroy(context: Context, container: Container) -> None:
 
         clear(container.directory, context.log)
     if exists(f"{container.directory}/rdt.json"):
-        from ociruntime.runtime.lifecycle.intel_rdt import leave
+        from ociruntime.runtime.lifecycle.intel_rdt_groups import leave
 
         leave(container.directory)
     remove_directory(container.directory)
@@ -126,6 +126,6 @@ def clear_interrupted(context: Context, container_id: str) -> None:
     Raises HostError, or ContainerExists while such a command is still running.
     """
     for path in stale_directories(context.root, container_id):
-        from ociruntime.runtime.lifecycle.creation import clear_recorded
+        from ociruntime.runtime.lifecycle.create_steps import clear_recorded
 
         clear_stale(path, container_id, lambda found: clear_recorded(found, context.log))

@@ -11,7 +11,7 @@ from ociruntime.base.process import open_process
 from ociruntime.runtime.cgroups.oom import OomNotice, oom_kills
 from ociruntime.runtime.cgroups.statistics import statistics
 from ociruntime.runtime.lifecycle.container import load
-from ociruntime.runtime.lifecycle.identifier import check_id
+from ociruntime.runtime.lifecycle.container_id import check_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ociruntime.runtime.cgroups.group import Cgroup
     from ociruntime.runtime.cgroups.placement import Placement
     from ociruntime.runtime.lifecycle.container import Container
-    from ociruntime.runtime.lifecycle.options import Context
+    from ociruntime.runtime.lifecycle.context import Context
 
     # Callback that takes an event, and returns true to receive more.
     Emit = Callable[[dict[str, Any]], bool]

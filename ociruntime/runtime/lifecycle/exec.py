@@ -1,6 +1,6 @@
 """`exec`: run a further process (user, capabilities, environment) in a container.
 
-``execution.py`` starts the process.
+``exec_steps.py`` starts the process.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from ociruntime.runtime.host.facts import gather
 from ociruntime.runtime.host.namespaces import namespaces_apart
 from ociruntime.runtime.host.state_directory import FILTERS
 from ociruntime.runtime.lifecycle.container import PAUSED, STOPPED, load
-from ociruntime.runtime.lifecycle.execution import Execution
-from ociruntime.runtime.lifecycle.identifier import check_id
-from ociruntime.runtime.lifecycle.request_checks import (
+from ociruntime.runtime.lifecycle.container_id import check_id
+from ociruntime.runtime.lifecycle.descriptors_and_terminal import (
     activated,
     check_terminal,
     occupy_closed,
     take_descriptors,
 )
+from ociruntime.runtime.lifecycle.exec_steps import Execution
 from ociruntime.runtime.plan.exec_plan import compile_exec_plan
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.spec.validate_process import validate_process
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ociruntime.base.foreground import CaughtSignals
     from ociruntime.runtime.executor.spawn import Executor
     from ociruntime.runtime.lifecycle.container import Container
-    from ociruntime.runtime.lifecycle.options import Context
+    from ociruntime.runtime.lifecycle.context import Context
     from ociruntime.runtime.plan.plan import Plan
     from ociruntime.runtime.spec.document import Config, Process
 

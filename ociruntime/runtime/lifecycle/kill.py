@@ -5,12 +5,12 @@ from __future__ import annotations
 from ociruntime.base.errors import NotRunning
 from ociruntime.base.process import SIGKILL, signal_process
 from ociruntime.runtime.lifecycle.container import load
-from ociruntime.runtime.lifecycle.identifier import check_id
+from ociruntime.runtime.lifecycle.container_id import check_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.runtime.lifecycle.container import Container
-    from ociruntime.runtime.lifecycle.options import Context
+    from ociruntime.runtime.lifecycle.context import Context
 
 
 def stop_signal(context: Context, container_id: str) -> str:
@@ -74,6 +74,6 @@ def _thaw(path: str) -> None:
 def _signal_all(container: Container, signal: int) -> None:
     if signal == SIGKILL:
         container.cgroup().kill()  # also processes that fork faster than a list is read
-    from ociruntime.runtime.lifecycle.members import signal_members
+    from ociruntime.runtime.lifecycle.container_processes import signal_members
 
     signal_members(container, signal)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from ociruntime.base.errors import ContainerError, HostError, NotRunning
 from ociruntime.runtime.lifecycle.container import lock
-from ociruntime.runtime.lifecycle.identifier import check_id
+from ociruntime.runtime.lifecycle.container_id import check_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.runtime.lifecycle.container import Container
-    from ociruntime.runtime.lifecycle.options import Context
+    from ociruntime.runtime.lifecycle.context import Context
 
 
 def pause(context: Context, container_id: str) -> None:

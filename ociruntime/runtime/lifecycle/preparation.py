@@ -11,7 +11,7 @@ from ociruntime.runtime.cgroups.group import Cgroup
 from ociruntime.runtime.cgroups.layout import detect
 from ociruntime.runtime.host.facts import gather
 from ociruntime.runtime.host.state_directory import CREATING
-from ociruntime.runtime.lifecycle.request_checks import take_descriptors
+from ociruntime.runtime.lifecycle.descriptors_and_terminal import take_descriptors
 from ociruntime.runtime.plan.compiler import compile_plan
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.spec.bundle import load_bundle
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ociruntime.base.log import Log
     from ociruntime.runtime.cgroups.layout import Layout
-    from ociruntime.runtime.lifecycle.options import Context, CreateOptions
+    from ociruntime.runtime.lifecycle.context import Context, CreateOptions
     from ociruntime.runtime.plan.intel_rdt import Placement
     from ociruntime.runtime.plan.plan import Plan
     from ociruntime.runtime.spec.bundle import Bundle
@@ -118,7 +118,7 @@ def decide(
     request = _request(context, options, bundle, filters)
     config = native = _with_handler(bundle)
     if context.alone and b"NOTIFY_SOCKET" in posix.environ:
-        from ociruntime.runtime.lifecycle.notification import with_socket
+        from ociruntime.runtime.lifecycle.container_notify_socket import with_socket
 
         config = with_socket(config, f"{context.root}/{CREATING}{options.id}")
     context.mark("compile the plan")
@@ -130,7 +130,7 @@ def decide(
     prepared = Preparation(bundle, layout, cgroup, plan, agent)
     prepared.notified = config is not native
     if "intelRdt" in linux:  # an empty object requests a group for the container
-        from ociruntime.runtime.lifecycle.intel_rdt import prepare_rdt
+        from ociruntime.runtime.lifecycle.intel_rdt_groups import prepare_rdt
 
         prepared.rdt = prepare_rdt(linux["intelRdt"], options.id)
     return prepared

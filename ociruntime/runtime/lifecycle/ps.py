@@ -8,15 +8,15 @@ import posix
 from ociruntime.base.errors import HostError, RuntimeFailure
 from ociruntime.base.programs import find_program
 from ociruntime.runtime.lifecycle.container import load
-from ociruntime.runtime.lifecycle.identifier import check_id
-from ociruntime.runtime.lifecycle.members import members
+from ociruntime.runtime.lifecycle.container_id import check_id
+from ociruntime.runtime.lifecycle.container_processes import members
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
     from collections.abc import Collection, Sequence
 
-    from ociruntime.runtime.lifecycle.options import Context
+    from ociruntime.runtime.lifecycle.context import Context
 else:
     import _signal
 

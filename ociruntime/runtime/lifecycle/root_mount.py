@@ -30,7 +30,7 @@ from ociruntime.base.process import SIGKILL, await_end, open_process, send_signa
 from ociruntime.runtime.host.facts import gather
 from ociruntime.runtime.host.mount_namespaces import MountId, mount_id
 from ociruntime.runtime.host.state_directory import CREATING, DELETING, ROOT_MOUNT
-from ociruntime.runtime.lifecycle.mounts import carry_out
+from ociruntime.runtime.lifecycle.mounts_add_remove import carry_out
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.live_mounts import compile_uncovering
 from ociruntime.runtime.plan.plan import operation_name

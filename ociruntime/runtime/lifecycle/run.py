@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.base.notify_socket import NotifyRelay
     from ociruntime.runtime.lifecycle.container import Container
-    from ociruntime.runtime.lifecycle.options import Context, CreateOptions
+    from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 
 
 def run(context: Context, options: CreateOptions) -> int:
@@ -32,7 +32,7 @@ def run(context: Context, options: CreateOptions) -> int:
         finally:
             creation.lock.release()
         if notifying is not None:
-            from ociruntime.runtime.lifecycle.notification import await_ready
+            from ociruntime.runtime.lifecycle.container_notify_socket import await_ready
 
             await_ready(container, notifying)
         return 0

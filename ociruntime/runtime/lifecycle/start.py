@@ -10,7 +10,7 @@ from ociruntime.base.process import await_end, open_process
 from ociruntime.runtime.executor.protocol import go, receive
 from ociruntime.runtime.host.gate import connect_gate, remove_gate
 from ociruntime.runtime.lifecycle.container import CREATED, PAUSED, RUNNING, STOPPED, document, lock
-from ociruntime.runtime.lifecycle.identifier import check_id
+from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.plan.operation_table import MESSAGE_EXEC, MESSAGE_FAILURE, MESSAGE_LISTENER
 
 TYPE_CHECKING = False
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ociruntime.runtime.executor.protocol import Message
     from ociruntime.runtime.host.seccomp_agent import SeccompAgent
     from ociruntime.runtime.lifecycle.container import Container
-    from ociruntime.runtime.lifecycle.options import Context
+    from ociruntime.runtime.lifecycle.context import Context
 
 EXEC_MILLISECONDS = 10_000
 END_SECONDS = 1
@@ -51,7 +51,7 @@ def start(context: Context, container_id: str, failure_fd: int = -1) -> None:
     finally:
         held.release()
     if notifying is not None:
-        from ociruntime.runtime.lifecycle.notification import await_ready
+        from ociruntime.runtime.lifecycle.container_notify_socket import await_ready
 
         await_ready(container, notifying)
 
@@ -71,7 +71,7 @@ def start_locked(context: Context, container: Container, main_pid: int) -> Notif
         )
     notifying = None
     if container.facts["notified"] and context.alone:
-        from ociruntime.runtime.lifecycle.notification import open_relay
+        from ociruntime.runtime.lifecycle.container_notify_socket import open_relay
 
         notifying = open_relay(container, main_pid)
     context.mark("open the start gate, wait for the program")

@@ -7,7 +7,7 @@ from ociruntime.base.files import exists, read_file, replace_file
 from ociruntime.base.json_text import dump, parse
 from ociruntime.runtime.cgroups.update import Update
 from ociruntime.runtime.lifecycle.container import lock
-from ociruntime.runtime.lifecycle.identifier import check_id
+from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.spec import shape
 from ociruntime.runtime.spec.check import check
 from ociruntime.runtime.spec.validate_linux import validate_resources
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ociruntime.runtime.lifecycle.container import Container
-    from ociruntime.runtime.lifecycle.options import Context
+    from ociruntime.runtime.lifecycle.context import Context
 
     Resources = dict[str, Any]
 
@@ -79,7 +79,7 @@ def _checked(document: object) -> dict[str, Any]:
 
 def _write_schemata(container: Container, l3_cache: str, bandwidth: str) -> None:
     if l3_cache or bandwidth:
-        from ociruntime.runtime.lifecycle.intel_rdt import change
+        from ociruntime.runtime.lifecycle.intel_rdt_groups import change
 
         change(container.config(), container.id, l3_cache, bandwidth)
 

@@ -6,8 +6,8 @@ import os
 
 from ociruntime.base.process import await_end, end_status, open_child
 from ociruntime.runtime.lifecycle.container import load
-from ociruntime.runtime.lifecycle.identifier import check_id
-from ociruntime.runtime.lifecycle.options import Context
+from ociruntime.runtime.lifecycle.container_id import check_id
+from ociruntime.runtime.lifecycle.context import Context
 
 
 def wait(context: Context, container_id: str, seconds: float | None = None) -> int | None:

@@ -23,9 +23,9 @@ from ociruntime.runtime.lifecycle.checkpoint.external_mounts import (
 )
 from ociruntime.runtime.lifecycle.checkpoint.image_record import ImageRecord, stream_keys
 from ociruntime.runtime.lifecycle.container import PAUSED, RUNNING, Container, lock
+from ociruntime.runtime.lifecycle.container_id import check_id
+from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.runtime.lifecycle.delete import destroy
-from ociruntime.runtime.lifecycle.identifier import check_id
-from ociruntime.runtime.lifecycle.options import Context
 from ociruntime.runtime.spec.validate import needing_mounts
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from ociruntime.runtime.host.criu import find_criu
 from ociruntime.runtime.lifecycle.checkpoint.checkpoint import make_directory
 from ociruntime.runtime.lifecycle.checkpoint.criu_options import CriuOptions
 from ociruntime.runtime.lifecycle.checkpoint.image_record import read_record
-from ociruntime.runtime.lifecycle.checkpoint.restoration import Restoration
-from ociruntime.runtime.lifecycle.identifier import check_id
-from ociruntime.runtime.lifecycle.options import Context, CreateOptions
+from ociruntime.runtime.lifecycle.checkpoint.restore_steps import Restoration
+from ociruntime.runtime.lifecycle.container_id import check_id
+from ociruntime.runtime.lifecycle.context import Context, CreateOptions
+from ociruntime.runtime.lifecycle.descriptors_and_terminal import check_terminal
 from ociruntime.runtime.lifecycle.preparation import prepare
-from ociruntime.runtime.lifecycle.request_checks import check_terminal
 from ociruntime.runtime.lifecycle.run import delete_after_end
 
 

@@ -17,7 +17,7 @@ from ociruntime.runtime.plan.plan import Plan
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ociruntime.runtime.lifecycle.options import Context, CreateOptions
+    from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 
 STATE: dict[str, object] = {
     "ociVersion": "1.3.0",

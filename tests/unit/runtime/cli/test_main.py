@@ -14,7 +14,7 @@ from ociruntime.runtime.cli.main import main
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ociruntime.runtime.lifecycle.options import Context
+    from ociruntime.runtime.lifecycle.context import Context
 
 
 def refuse(error: BaseException) -> Callable[..., None]:

@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from ociruntime.runtime.lifecycle.members import descendants
+from ociruntime.runtime.lifecycle.container_processes import descendants
 from tests.support import processes
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.log import Log
-from ociruntime.runtime.lifecycle.options import Context, CreateOptions
+from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.preparation import prepare
 
 WRONG = {"ociVersion": 1, "hostname": 2, "root": {"path": "r"}}

@@ -20,8 +20,8 @@ from ociruntime.runtime.host.facts import gather
 from ociruntime.runtime.host.mount_namespaces import MountId, mount_id
 from ociruntime.runtime.host.namespaces import namespaces_apart
 from ociruntime.runtime.lifecycle.container import Container, lock
-from ociruntime.runtime.lifecycle.identifier import check_id
-from ociruntime.runtime.lifecycle.options import Context
+from ociruntime.runtime.lifecycle.container_id import check_id
+from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.live_mounts import (
     Place,

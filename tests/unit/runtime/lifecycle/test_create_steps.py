@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ociruntime.base.log import Log
-from ociruntime.runtime.lifecycle.creation import Creation
-from ociruntime.runtime.lifecycle.options import Context, CreateOptions
+from ociruntime.runtime.lifecycle.context import Context, CreateOptions
+from ociruntime.runtime.lifecycle.create_steps import Creation
 
 
 @pytest.mark.parametrize(

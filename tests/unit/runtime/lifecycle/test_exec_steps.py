@@ -11,7 +11,7 @@ import pytest
 
 from ociruntime.base.errors import StepError
 from ociruntime.runtime.executor.protocol import SHORT
-from ociruntime.runtime.lifecycle.execution import Execution
+from ociruntime.runtime.lifecycle.exec_steps import Execution
 from ociruntime.runtime.plan import operation_constructors as o
 from ociruntime.runtime.plan import operation_table as ops
 

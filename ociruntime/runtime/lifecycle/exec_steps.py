@@ -30,8 +30,8 @@ from ociruntime.runtime.executor.protocol import (
     receive,
 )
 from ociruntime.runtime.executor.spawn import spawn
-from ociruntime.runtime.lifecycle.cgroup_entry import attach, let_in, refuse_entry
 from ociruntime.runtime.lifecycle.container import RUNNING, document
+from ociruntime.runtime.lifecycle.join_cgroup import attach, let_in, refuse_entry
 from ociruntime.runtime.plan import operation_table as ops
 
 TYPE_CHECKING = False
@@ -148,7 +148,7 @@ class Execution:
             elif message.kind == ops.MESSAGE_STAGE:
                 attach(self._cgroup, self.executor.pid, self._born, self._beside)
                 if exists(f"{self._container.directory}/rdt.json"):
-                    from ociruntime.runtime.lifecycle.intel_rdt import follow
+                    from ociruntime.runtime.lifecycle.intel_rdt_groups import follow
 
                     follow(self._container.directory, self.executor.pid)
                 let_in(self.executor.channel, self._cgroup)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.container import Container
-from tests.support.further_mounts import change, entry, mount_lines, mounted
+from tests.support.live_mounts import change, entry, mount_lines, mounted
 from tests.support.peers import judge_by
 from tests.support.plugin import MakeBundle, MakeContainer
 

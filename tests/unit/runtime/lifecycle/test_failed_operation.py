@@ -7,8 +7,8 @@ import shlex
 import pytest
 
 from ociruntime.runtime.executor.protocol import LONG, Message
-from ociruntime.runtime.lifecycle.failed_step import quoted, way_there
-from ociruntime.runtime.lifecycle.options import CreateOptions
+from ociruntime.runtime.lifecycle.context import CreateOptions
+from ociruntime.runtime.lifecycle.failed_operation import quoted, way_there
 from ociruntime.runtime.plan import operation_constructors as o
 from ociruntime.runtime.plan.operation_table import MESSAGE_FAILURE
 

@@ -12,7 +12,7 @@ import pytest
 
 from ociruntime.base.errors import HostError
 from ociruntime.base.process import process_stat
-from ociruntime.runtime.lifecycle import members
+from ociruntime.runtime.lifecycle import container_processes
 
 
 def test_more_processes_than_descriptors() -> None:
@@ -21,7 +21,7 @@ def test_more_processes_than_descriptors() -> None:
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 12, before[1]))
     try:
-        members.signal_listed(lambda: [one.pid for one in sleeping], signal.SIGTERM)
+        container_processes.signal_listed(lambda: [one.pid for one in sleeping], signal.SIGTERM)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
         statuses = []
@@ -42,8 +42,8 @@ def test_a_process_that_proc_hides(monkeypatch: pytest.MonkeyPatch) -> None:
             raise HostError("read /proc/1/stat", PermissionError(EPERM, os.strerror(EPERM)))
         return process_stat(pid)
 
-    monkeypatch.setattr(members, "process_stat", stat)
+    monkeypatch.setattr(container_processes, "process_stat", stat)
     with subprocess.Popen(["sleep", "100"]) as child:
-        found = members.descendants(os.getpid(), with_namespace=False)
+        found = container_processes.descendants(os.getpid(), with_namespace=False)
         child.kill()
     assert child.pid in found

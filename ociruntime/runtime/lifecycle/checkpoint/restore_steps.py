@@ -51,9 +51,9 @@ from ociruntime.runtime.lifecycle.checkpoint.external_mounts import (
     wanted_flags,
 )
 from ociruntime.runtime.lifecycle.checkpoint.image_record import ImageRecord
-from ociruntime.runtime.lifecycle.creation import Creation
-from ociruntime.runtime.lifecycle.members import descendants, signal_listed
-from ociruntime.runtime.lifecycle.mounts import carry_out
+from ociruntime.runtime.lifecycle.container_processes import descendants, signal_listed
+from ociruntime.runtime.lifecycle.create_steps import Creation
+from ociruntime.runtime.lifecycle.mounts_add_remove import carry_out
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.identity import BITS
 from ociruntime.runtime.plan.live_mounts import compile_restricting

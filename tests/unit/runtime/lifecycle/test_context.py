@@ -9,8 +9,8 @@ import pytest
 
 from ociruntime.base.errors import HostError, UsageError
 from ociruntime.base.log import Log
-from ociruntime.runtime.lifecycle import options
-from ociruntime.runtime.lifecycle.options import (
+from ociruntime.runtime.lifecycle import context
+from ociruntime.runtime.lifecycle.context import (
     Context,
     absolute_path,
     is_rootless,
@@ -24,12 +24,12 @@ XDG = {b"XDG_RUNTIME_DIR": b"/run/user/7"}
 
 @pytest.fixture
 def in_user_namespace(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "in_user_namespace", lambda: True)
+    monkeypatch.setattr(context, "in_user_namespace", lambda: True)
 
 
 @pytest.fixture
 def on_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(options, "in_user_namespace", lambda: False)
+    monkeypatch.setattr(context, "in_user_namespace", lambda: False)
 
 
 def test_root_uses_run_whatever_the_environment(on_the_host: None) -> None:

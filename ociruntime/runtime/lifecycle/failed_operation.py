@@ -6,7 +6,7 @@ from ociruntime.base.errors import RuntimeFailure
 from ociruntime.runtime.executor.failure import failure
 from ociruntime.runtime.executor.protocol import Message
 from ociruntime.runtime.host.namespaces import obstacle
-from ociruntime.runtime.lifecycle.options import Context, CreateOptions
+from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.plan.explain import operation_lines
 from ociruntime.runtime.plan.plan import Operation
 

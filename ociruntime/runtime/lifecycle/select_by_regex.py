@@ -15,7 +15,7 @@ from ociruntime.base.errors import (
     UsageError,
 )
 from ociruntime.runtime.host.state_directory import container_ids
-from ociruntime.runtime.lifecycle.options import Context
+from ociruntime.runtime.lifecycle.context import Context
 
 
 def for_each_match(context: Context, pattern: str, act: Callable[[str], None]) -> None:

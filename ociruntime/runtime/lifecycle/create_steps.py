@@ -24,7 +24,6 @@ from ociruntime.runtime.host.state_directory import (
     commit_creation,
     remove_directory,
 )
-from ociruntime.runtime.lifecycle.cgroup_entry import attach, let_in, refuse_entry
 from ociruntime.runtime.lifecycle.container import (
     CGROUP,
     Container,
@@ -36,6 +35,7 @@ from ociruntime.runtime.lifecycle.container import (
     write_facts,
 )
 from ociruntime.runtime.lifecycle.entry_record import removal, write_entry
+from ociruntime.runtime.lifecycle.join_cgroup import attach, let_in, refuse_entry
 from ociruntime.runtime.lifecycle.rollback import Rollback
 from ociruntime.runtime.plan import operation_table as ops
 from ociruntime.runtime.spec.state import SPEC_VERSION, state_document
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from ociruntime.base.log import Log
     from ociruntime.runtime.executor.protocol import Message
     from ociruntime.runtime.host.state_directory import Lock
+    from ociruntime.runtime.lifecycle.context import Context, CreateOptions
     from ociruntime.runtime.lifecycle.entry_record import Removal
-    from ociruntime.runtime.lifecycle.options import Context, CreateOptions
     from ociruntime.runtime.lifecycle.preparation import Preparation
     from ociruntime.runtime.plan.plan import Operation
 
@@ -132,7 +132,7 @@ class Creation:
         self._context.mark("create the state directory")
         prepared = self._prepared
         if prepared.network_devices:
-            from ociruntime.runtime.lifecycle.network_devices import check
+            from ociruntime.runtime.lifecycle.network_device_moves import check
 
             check(prepared.config)
         self.directory, self.lock = begin_creation(
@@ -225,7 +225,7 @@ class Creation:
                 return
 
     def _failed(self, message: Message) -> RuntimeFailure:
-        from ociruntime.runtime.lifecycle.failed_step import failed_step
+        from ociruntime.runtime.lifecycle.failed_operation import failed_step
 
         operations = self.executor.plan.operations
         return failed_step(self._context, self._options, operations, message)
@@ -255,7 +255,7 @@ class Creation:
         )
 
     def _move_devices(self) -> None:
-        from ociruntime.runtime.lifecycle.network_devices import move_into
+        from ociruntime.runtime.lifecycle.network_device_moves import move_into
 
         config, log = self._prepared.config, self._context.log
         move_into(config, self.executor.pid, self.directory, self._rollback, log)
@@ -269,7 +269,7 @@ class Creation:
         attach(cgroup, self.executor.pid, cgroup.born_inside)
         cgroup.apply(prepared.resources)
         if prepared.rdt:
-            from ociruntime.runtime.lifecycle.intel_rdt import enter
+            from ociruntime.runtime.lifecycle.intel_rdt_groups import enter
 
             enter(prepared.rdt, self.pid, self.directory, self._rollback)
             self._removal = None  # the fast path cannot undo this
@@ -418,16 +418,16 @@ def clear_recorded(directory: str, log: Log) -> None:
     if CREATING not in directory:
         return
     if exists(f"{directory}/network.json"):
-        from ociruntime.runtime.lifecycle.network_devices import clear
+        from ociruntime.runtime.lifecycle.network_device_moves import clear
 
         clear(directory, log)
     if exists(f"{directory}/{CGROUP}"):
         recorded_cgroup(directory).remove(kill=True)
     clear_root(directory, log)
     if exists(f"{directory}/rdt.json"):
-        from ociruntime.runtime.lifecycle import intel_rdt
+        from ociruntime.runtime.lifecycle import intel_rdt_groups
 
-        intel_rdt.clear(directory)
+        intel_rdt_groups.clear(directory)
 
 
 def clear_root(directory: str, log: Log) -> None:
