@@ -19,7 +19,7 @@ from bench.place import (
     find_program,
     own_namespace,
 )
-from ociruntime.startup.programs import PROGRAMS, file_name
+from ociruntime.startup.snapshot_modules import PROGRAMS, file_name
 
 PEERS = ("runc", "crun")
 OURS = "ociruntime"

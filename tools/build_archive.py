@@ -23,9 +23,9 @@ STRING_ANNOTATIONS = __future__.annotations.compiler_flag
 # Modules (without "ociruntime.") that each command imports for a plain container.
 NEEDED = {
     "create": """
-        runtime.cli.main runtime.cli.create runtime.spec.check runtime.spec.shape
-        runtime.spec.validate_linux runtime.cgroups.resources runtime.cgroups.devices
-        runtime.cgroups.device_rules runtime.host.seccomp_cache
+        runtime.cli.main runtime.cli.create runtime.spec.check_shape runtime.spec.shape
+        runtime.spec.validate_linux runtime.cgroups.resources runtime.cgroups.device_policy
+        runtime.cgroups.device_enforcement runtime.host.seccomp_cache
     """,
     "exec": "runtime.cli.main runtime.cli.exec runtime.cgroups.group base.foreground",
     # For an image that is in the store; run is prepare with additions.

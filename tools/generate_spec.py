@@ -1,7 +1,7 @@
 """Generate the files derived from schemas/config.schema.json: ``generate_spec.py [--check]``.
 
 ``runtime/spec/shape.py`` holds the tables that the check at run time walks,
-``runtime/spec/document.py`` the types that mypy sees. With --check nothing is written; the exit
+``runtime/spec/config_types.py`` the types that mypy sees. With --check nothing is written; the exit
 status is 1 if a file is out of date.
 
 The generator supports the keywords that the schema uses and fails for any other, so that no part of
@@ -163,7 +163,7 @@ def literal(value: object) -> str:
 def shape_module(schema: Schema) -> str:
     """runtime/spec/shape.py: one table an object."""
     lines = [
-        '"""The shape of config.json: the tables that ``check.py`` walks.',
+        '"""The shape of config.json: the tables that ``check_shape.py`` walks.',
         "",
         "A table lists an object's members: (name, required, kind, need).  The need depends on",
         "the kind: integer: (minimum, maximum); enum: the accepted words; array: (minimum",
@@ -194,7 +194,7 @@ def shape_module(schema: Schema) -> str:
 
 
 def document_module(schema: Schema) -> str:
-    """runtime/spec/document.py: one TypedDict an object."""
+    """runtime/spec/config_types.py: one TypedDict an object."""
     lines = [
         '"""The types of config.json, for the type checker alone."""',
         "",
@@ -233,7 +233,7 @@ def summary(name: str) -> str:
 def main() -> int:
     """Write the generated files, or with --check compare them."""
     schema = Schema(json.loads(SCHEMA.read_text())["$defs"])
-    modules = {"shape.py": shape_module(schema), "document.py": document_module(schema)}
+    modules = {"shape.py": shape_module(schema), "config_types.py": document_module(schema)}
     check = sys.argv[1:] == ["--check"]
     status = 0
     for name, text in modules.items():

@@ -90,7 +90,7 @@ bool is_trusted(int fd);
 /* record.c: `length` bytes are in record->text */
 bool parse_record(struct record *record, size_t length);
 
-/* container.c; both fail for a directory that other users may change (ociruntime/base/trusted.py) */
+/* container.c; both fail for a directory that other users may change (ociruntime/base/trusted_directories.py) */
 bool open_root(const struct request *request, struct container *container);
 bool open_container(struct container *container);
 bool lock_container(const struct container *container);

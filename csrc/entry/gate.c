@@ -1,4 +1,4 @@
-/* The start gate, the socket at which a created container waits: ociruntime/runtime/host/gate.py. */
+/* The start gate, the socket at which a created container waits: ociruntime/runtime/host/start_gate.py. */
 #include "entry.h"
 #include "text.h"
 

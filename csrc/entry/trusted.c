@@ -1,5 +1,5 @@
 /*
- * Find out if only root and our own user can change or replace a directory: ociruntime/base/trusted.py,
+ * Find out if only root and our own user can change or replace a directory: ociruntime/base/trusted_directories.py,
  * which also reports why not.
  */
 #include "entry.h"

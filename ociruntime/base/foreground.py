@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ociruntime.base.notify_socket import NotifyRelay
-    from ociruntime.base.relay import Relay
+    from ociruntime.base.terminal_relay import Relay
 else:
     import _signal
 
@@ -90,8 +90,8 @@ def open_relay(master: int) -> Relay | None:
     """Open a relay to the container's terminal; None if it has none (``master`` is -1)."""
     if master < 0:
         return None
-    from ociruntime.base.relay import Relay
     from ociruntime.base.terminal import find_terminal
+    from ociruntime.base.terminal_relay import Relay
 
     return Relay(master, find_terminal())
 

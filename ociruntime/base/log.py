@@ -128,7 +128,7 @@ def _open_log(path: str) -> int:
     except OSError as error:
         if error.errno != ELOOP:
             raise
-    from ociruntime.base.trusted import check_link
+    from ociruntime.base.trusted_directories import check_link
 
     check_link(path if path.startswith("/") else f"{posix.getcwd()}/{path}", "log")
     return posix.open(path, flags, 0o644)

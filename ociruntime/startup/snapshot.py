@@ -12,7 +12,8 @@ make|refresh``:
     /run/ociruntime/.snapshot, .snapshot-ocipod, ...       for root
     $XDG_RUNTIME_DIR/ociruntime/.snapshot, ...             for other users
 
-``programs.py`` lists the modules in each; ``process.py`` writes the process and starts the copies.
+``snapshot_modules.py`` lists the modules in each; ``saved_process.py`` writes the process and
+starts the copies.
 
 A snapshot holds modules and nothing else: the process that writes it has an empty environment, no
 user-supplied arguments, no open file, and has never read container or host state. Since it
@@ -31,8 +32,8 @@ from _struct import Struct
 
 from ociruntime.base.errors import HostError, InternalError
 from ociruntime.base.files import exists
-from ociruntime.base.trusted import make_directory
-from ociruntime.startup.programs import FIRST, file_name, main_file, program_of
+from ociruntime.base.trusted_directories import make_directory
+from ociruntime.startup.snapshot_modules import FIRST, file_name, main_file, program_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ sys.path.insert(0, directory)
 from ociruntime.startup.archive import find_packages, use_archive
 find_packages()
 archive = use_archive(directory, "")
-from ociruntime.startup.process import adopt, freeze, main_of
+from ociruntime.startup.saved_process import adopt, freeze, main_of
 try:
     thawed = freeze(directory, archive, program, int(fd), int(room))
 except OSError as error:

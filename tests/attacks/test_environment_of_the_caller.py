@@ -23,7 +23,7 @@ MARKER = "_faults"
 CALL = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from ociruntime.base.fault import fault
+from ociruntime.base.fault_injection import fault
 from ociruntime.pods.supervisor.hibernation import first_timeout
 fault("point")
 print(first_timeout())

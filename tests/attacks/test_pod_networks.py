@@ -241,13 +241,13 @@ def test_without_ipv6(
     host: NetworkHost, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, missing: str
 ) -> None:
     """A pod can join and leave an isolated network on a host that cannot filter IPv6."""
-    from ociruntime.base import programs
+    from ociruntime.base import host_programs
     from ociruntime.pods.net import firewall
 
     if missing == "IPv6":
         monkeypatch.setattr(firewall, "IPV6", str(tmp_path / "missing"))
     else:
-        known = programs.find_program
+        known = host_programs.find_program
         monkeypatch.setattr(
             firewall, "find_program", lambda name: "" if name.startswith("ip6") else known(name)
         )

@@ -13,7 +13,7 @@ from ociruntime.runtime.lifecycle import preparation
 from ociruntime.runtime.plan.compiler import compile_plan
 from ociruntime.runtime.plan.facts import HostFacts, Request
 from ociruntime.runtime.plan.plan import Plan
-from ociruntime.runtime.spec.document import Config
+from ociruntime.runtime.spec.config_types import Config
 from tests.conformance.mutations import MUTATIONS
 
 

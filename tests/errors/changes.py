@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ociruntime.runtime.spec.default import default_config
+from ociruntime.runtime.spec.default_config import default_config
 
 BIND = {"destination": "/data", "type": "bind", "source": "/etc", "options": ["rbind"]}
 

@@ -45,14 +45,15 @@ FOREIGN = {
 # What every one of them loads of the project, and what each adds.
 COMMON = """
     commandline.parser runtime.cli.main commandline.options runtime.cli.options base.errors
-    base.files base.locks runtime.host.gate base.process base.log runtime.host.state_directory
-    base.paths runtime.lifecycle.container runtime.lifecycle.container_id
-    runtime.lifecycle.context base.json_text runtime.spec.state base.trusted
+    base.files base.locks runtime.host.start_gate base.process base.log
+    runtime.host.state_directory base.paths runtime.lifecycle.container
+    runtime.lifecycle.container_id runtime.lifecycle.context base.json_text runtime.spec.state
+    base.trusted_directories
 """
 OWN = {
     "create": """
-        base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.device_rules
-        runtime.cgroups.devices runtime.cgroups.group runtime.cgroups.layout
+        base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.device_enforcement
+        runtime.cgroups.device_policy runtime.cgroups.group runtime.cgroups.layout
         runtime.cgroups.placement runtime.cgroups.resources runtime.cli.container_options
         runtime.cli.create runtime.executor.protocol runtime.executor.spawn base.sealed_program
         runtime.host.facts base.linux runtime.plan.cgroup_mounts runtime.plan.plan
@@ -63,9 +64,9 @@ OWN = {
         runtime.plan.scheduling runtime.lifecycle.join_cgroup runtime.lifecycle.create
         runtime.lifecycle.create_steps runtime.lifecycle.entry_record
         runtime.lifecycle.preparation runtime.lifecycle.descriptors_and_terminal
-        runtime.lifecycle.rollback startup.snapshot startup.programs runtime.spec.bundle
-        runtime.spec.check runtime.spec.load runtime.spec.shape runtime.spec.validate
-        runtime.spec.validate_linux runtime.spec.validate_process
+        runtime.lifecycle.rollback startup.snapshot startup.snapshot_modules runtime.spec.bundle
+        runtime.spec.check_shape runtime.spec.load_config runtime.spec.shape
+        runtime.spec.validate runtime.spec.validate_linux runtime.spec.validate_process
     """,
     "exec": """
         base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.group

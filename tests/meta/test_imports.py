@@ -79,7 +79,7 @@ VALUES = {
     "ociruntime.base.json_text",
 }
 # The types of documents; at run time they would bring the typing module.
-TYPES_ONLY = {"ociruntime.runtime.spec.document"}
+TYPES_ONLY = {"ociruntime.runtime.spec.config_types"}
 
 MODULES = {
     project.module_name(path): path

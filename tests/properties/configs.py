@@ -14,7 +14,7 @@ from functools import cache
 
 from hypothesis import strategies as st
 
-from ociruntime.runtime.spec.default import default_config
+from ociruntime.runtime.spec.default_config import default_config
 from tests.properties.fields import EACH, FIELDS, KEYS, UNITS, VALUES, Field, Json
 from tests.support import golden
 

@@ -8,7 +8,7 @@ import struct
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.plan.operation_table import OPERATIONS, WIRE_MAGIC
 from ociruntime.runtime.plan.plan import Plan
-from ociruntime.runtime.spec.refusal import shown as escaped
+from ociruntime.runtime.spec.config_errors import shown as escaped
 from tests.properties.fields import EACH, FIELDS, Json
 
 _STEP = re.compile(r'\.?([A-Za-z_]\w*)|\[(\d+)\]|\["(.*?)"\](?=[.\[]|$)', re.DOTALL)

@@ -28,7 +28,7 @@ from ociruntime.runtime.plan.exec_plan import compile_exec_plan
 from ociruntime.runtime.plan.explain import explain
 from ociruntime.runtime.plan.facts import HostFacts, Request
 from ociruntime.runtime.plan.plan import Plan, encode
-from ociruntime.runtime.spec.load import parse_config
+from ociruntime.runtime.spec.load_config import parse_config
 from ociruntime.runtime.spec.validate import validate
 from tests.properties.configs import configs, notified, processes, texts, units
 from tests.properties.conftest import Searching

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import ConfigError, HostError
-from ociruntime.runtime.cgroups.device_rules import DeviceRules
+from ociruntime.runtime.cgroups.device_enforcement import DeviceRules
 from ociruntime.runtime.cgroups.group import Cgroup
 from ociruntime.runtime.cgroups.layout import Layout, detect
 from tests.support import cgroupfs
@@ -179,7 +179,7 @@ def test_device_rules(group: Make, start: Start) -> None:
 def test_a_user_namespace_does_without_device_rules(layout: Layout) -> None:
     code = (
         "from ociruntime.runtime.cgroups.device_program import assemble, install\n"
-        "from ociruntime.runtime.cgroups.devices import policy\n"
+        "from ociruntime.runtime.cgroups.device_policy import policy\n"
         "install(assemble(policy([], '')), '/sys/fs/cgroup')"
     )
     subprocess.run(["unshare", "-Ur", sys.executable, "-c", code], check=True)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ociruntime.startup import snapshot
-from ociruntime.startup.programs import PROGRAMS
+from ociruntime.startup.snapshot_modules import PROGRAMS
 from tests.support import ordinary_user, processes
 from tests.support.peers import judge_by
 from tests.support.runtime import Result, Runtime, execute
@@ -95,9 +95,9 @@ sys.path.insert(0, {library!r})
 from ociruntime.startup.archive import find_packages
 find_packages()
 exec({probe!r})
-from ociruntime.startup import process
-if process.freeze({library!r}, None, "ocid", {fd}, 0):
-    process.adopt("ocid")
+from ociruntime.startup import saved_process
+if saved_process.freeze({library!r}, None, "ocid", {fd}, 0):
+    saved_process.adopt("ocid")
     print(json.dumps(facts()), flush=True)
     posix._exit(0)
 """
@@ -113,8 +113,8 @@ import mmap, os
 state = mmap.mmap(-1, mmap.PAGESIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 state.madvise(18)  # MADV_WIPEONFORK
 state[:4] = b"made"
-from ociruntime.startup import process
-if process.freeze({library!r}, None, "ocid", {fd}, 0):
+from ociruntime.startup import saved_process
+if saved_process.freeze({library!r}, None, "ocid", {fd}, 0):
     print(state[:4] == bytes(4), flush=True)
     state[:4] = b"used"
     if os.fork() == 0:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ociruntime.startup import snapshot
-from ociruntime.startup.programs import PROGRAMS
+from ociruntime.startup.snapshot_modules import PROGRAMS
 from tests.support import (
     canary,
     cgroupfs,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from ociruntime.base.errors import RuntimeFailure
-from ociruntime.base.fault import VARIABLE
+from ociruntime.base.fault_injection import VARIABLE
 from ociruntime.pods.garbage import garbage
 from ociruntime.pods.store import phases
 from ociruntime.pods.store.description import describe

@@ -20,7 +20,7 @@ if __name__ == "__main__":
 from datetime import UTC, datetime
 
 from ociruntime.base.errors import RuntimeFailure
-from ociruntime.base.fault import fault
+from ociruntime.base.fault_injection import fault
 from ociruntime.pods.store import manifest_file, phases
 from ociruntime.pods.store.phases import Pod
 

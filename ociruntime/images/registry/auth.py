@@ -24,7 +24,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ociruntime.base.errors import HostError, ImageError
-from ociruntime.base.trusted import owner_flaw
+from ociruntime.base.trusted_directories import owner_flaw
 from ociruntime.images.model.reference import prefix_name
 from ociruntime.images.model.settings import Json, Settings, parse_object
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ociruntime.base.errors import HostError, ImageError
-from ociruntime.base.trusted import make_directory
+from ociruntime.base.trusted_directories import make_directory
 from ociruntime.images.model.blobs import Blobs
 from ociruntime.images.model.digest import chain_id
 from ociruntime.images.model.image import Image, Record

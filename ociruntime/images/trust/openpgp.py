@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ociruntime.base.errors import HostError, ImageError
-from ociruntime.base.programs import find_program
+from ociruntime.base.host_programs import find_program
 from ociruntime.images.model.manifest import LARGEST_DOCUMENT
 
 TIMEOUT = 60.0  # seconds for gpgv

@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ociruntime.base.errors import HostError, ImageError
-from ociruntime.base.fault import fault
+from ociruntime.base.fault_injection import fault
 from ociruntime.base.files import sync_directory
 from ociruntime.base.json_text import dump, load
 from ociruntime.base.locks import FileLock, forget_lock
-from ociruntime.base.trusted import make_directory
+from ociruntime.base.trusted_directories import make_directory
 from ociruntime.images.model.blobs import Blobs
 from ociruntime.images.model.digest import is_digest
 from ociruntime.images.model.image import Image

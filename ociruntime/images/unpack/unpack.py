@@ -1,7 +1,7 @@
 """Unpack the layers of an image on top of each other into a directory.
 
 The content of a layer is untrusted.  Every file is created relative to the descriptor of its
-parent directory (inside.py), never through a link, and never over an existing file: that is
+parent directory (tree_paths.py), never through a link, and never over an existing file: that is
 removed first, unless both are directories.
 """
 

@@ -22,7 +22,7 @@ from ociruntime.base.errors import (
     RuntimeFailure,
     StartFailed,
 )
-from ociruntime.base.fault import fault
+from ociruntime.base.fault_injection import fault
 from ociruntime.commandline.signal_names import signal_name
 from ociruntime.manager.containers import limits, records
 from ociruntime.manager.containers.clients import CONDITIONS, Clients

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from ociruntime.base.errors import ManagerError, RuntimeFailure
-from ociruntime.base.fault import fault
+from ociruntime.base.fault_injection import fault
 from ociruntime.manager.containers import pod_watch
 from ociruntime.manager.containers.engine import Engine, log
 from ociruntime.manager.containers.pod_calls import halt

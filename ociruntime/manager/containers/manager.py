@@ -15,7 +15,7 @@ from ociruntime.base.errors import (
     NotFound,
     RuntimeFailure,
 )
-from ociruntime.base.fault import fault
+from ociruntime.base.fault_injection import fault
 from ociruntime.base.json_files import now
 from ociruntime.manager.containers import names, records
 from ociruntime.manager.containers.container import Container

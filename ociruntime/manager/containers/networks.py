@@ -20,7 +20,7 @@ from ociruntime.base import checks, json_files
 from ociruntime.base.errors import BadRequest, Conflict, HostError, NotFound
 from ociruntime.base.files import remove_file, replace_file, sync_directory
 from ociruntime.base.locks import FileLock
-from ociruntime.base.trusted import make_directory
+from ociruntime.base.trusted_directories import make_directory
 from ociruntime.manager.containers.filters import (
     DANGLING,
     LABEL,

@@ -25,8 +25,8 @@ from ociruntime.base.errors import (
     NotFound,
     RuntimeFailure,
 )
+from ociruntime.base.host_programs import own_launcher
 from ociruntime.base.linux import SIGKILL
-from ociruntime.base.programs import own_launcher
 from ociruntime.manager.containers.pod_status import APP
 from ociruntime.manager.containers.settings import Settings
 from ociruntime.pods.bundle.runtime_calls import RuntimeCalls, find_runtime

@@ -34,7 +34,7 @@ from typing import Any
 from ociruntime.base.errors import HostError, ManagerError
 from ociruntime.base.files import remove_file, replace_file, sync_directory
 from ociruntime.base.locks import lock_within
-from ociruntime.base.trusted import make_directory
+from ociruntime.base.trusted_directories import make_directory
 from ociruntime.manager.containers import spec as specs
 from ociruntime.manager.containers.pod_status import (
     CORRUPT,

@@ -15,7 +15,7 @@ from aiohttp import web
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import plain
 from ociruntime.base.process import heed_ignored_signals
-from ociruntime.base.trusted import check_directory
+from ociruntime.base.trusted_directories import check_directory
 from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.api.routes import make_application
 from ociruntime.manager.containers.manager import Manager

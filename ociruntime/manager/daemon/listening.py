@@ -9,7 +9,7 @@ import socket
 
 from ociruntime.base.errors import HostError, UsageError
 from ociruntime.base.stream_socket import PATH_LIMIT
-from ociruntime.base.trusted import check_file, check_parent, make_directory
+from ociruntime.base.trusted_directories import check_file, check_parent, make_directory
 
 MODE = 0o660
 _FIRST = 3  # first descriptor passed by systemd: SD_LISTEN_FDS_START, sd_listen_fds(3)

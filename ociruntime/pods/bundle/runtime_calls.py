@@ -9,8 +9,8 @@ from typing import NoReturn
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.files import read_file
+from ociruntime.base.host_programs import find_program, own_launcher
 from ociruntime.base.linux import S_IFCHR, S_IFMT
-from ociruntime.base.programs import find_program, own_launcher
 
 STATE_ROOT = "/run/ocipod"  # contains the --root directory of each runtime
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 
 from ociruntime.base.errors import PodError
-from ociruntime.base.inside import open_inside
+from ociruntime.base.open_below_root import open_inside
 
 _LONGEST_FILE = 1 << 20
 _IDS = 1 << 32

@@ -10,7 +10,7 @@ from ociruntime.base import json_files
 from ociruntime.base.errors import HostError
 from ociruntime.base.files import replace_file
 from ociruntime.base.json_text import dump
-from ociruntime.base.trusted import make_directory
+from ociruntime.base.trusted_directories import make_directory
 from ociruntime.pods.bundle.app_config import AppFacts, app_config
 from ociruntime.pods.bundle.own_mounts import mount
 from ociruntime.pods.manifest import isolators
@@ -144,7 +144,7 @@ def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tup
 
     An image's own /etc/hosts is kept if the pod has neither entries for it nor names on a network.
     """
-    from ociruntime.base.inside import open_inside
+    from ociruntime.base.open_below_root import open_inside
     from ociruntime.pods.bundle.pod_network import has_names
 
     hosts = settings.get("hosts") or {}
@@ -173,7 +173,7 @@ def add_mtab(rootfs: str, owner: int) -> None:
 
     ``owner`` is the uid and gid of the link.
     """
-    from ociruntime.base.inside import open_inside
+    from ociruntime.base.open_below_root import open_inside
 
     root = os.open(rootfs, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -7,7 +7,7 @@ import os
 from ociruntime.base import directories
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import Log
-from ociruntime.base.trusted import check_directory, check_entry
+from ociruntime.base.trusted_directories import check_directory, check_entry
 from ociruntime.commandline.parser import Arguments
 
 PARTS = ("cas", "locks", "net", "net.d", "pods")  # of the data directory

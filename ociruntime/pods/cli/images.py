@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ociruntime.base.errors import ImageError, RuntimeFailure, UsageError
-from ociruntime.base.fault import fault
+from ociruntime.base.fault_injection import fault
 from ociruntime.commandline.durations import period
 from ociruntime.commandline.formats import ago, as_json, date, tabbed
 from ociruntime.commandline.options import Command, Option

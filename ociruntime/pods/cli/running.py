@@ -7,7 +7,7 @@ from typing import Any
 
 from ociruntime.base import json_text
 from ociruntime.base.errors import HostError, UsageError
-from ociruntime.base.fault import fault
+from ociruntime.base.fault_injection import fault
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell, write
 from ociruntime.commandline.parser import Arguments

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 from ociruntime.base.deep_tree import disk_usage
 from ociruntime.base.errors import PodError, RuntimeFailure
-from ociruntime.base.fault import fault
+from ociruntime.base.fault_injection import fault
 from ociruntime.pods.garbage import sweep
 from ociruntime.pods.store import phases
 from ociruntime.pods.store.manifest_file import RUNTIME_CONFIG, read_object

@@ -11,11 +11,11 @@ import time
 from typing import Any
 
 from ociruntime.base.errors import HostError, PodError, reason
-from ociruntime.base.fault import fault
+from ociruntime.base.fault_injection import fault
 from ociruntime.base.files import sync_directory
 from ociruntime.base.mountinfo import OWN, own_mountinfo, parse_mountinfo
 from ociruntime.base.process import SIGKILL, open_process, send_signal, start_time
-from ociruntime.base.trusted import check_directory
+from ociruntime.base.trusted_directories import check_directory
 from ociruntime.pods.bundle.runtime_calls import STATE_ROOT, find_runtime
 from ociruntime.pods.store import pod_cgroup
 from ociruntime.pods.store.lock import open_directory

@@ -15,8 +15,8 @@ from typing import Any, NoReturn
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.files import memory_file, remove_file
+from ociruntime.base.host_programs import DIRECTORIES
 from ociruntime.base.process import close_inherited_on_exec
-from ociruntime.base.programs import DIRECTORIES
 from ociruntime.pods.bundle.pod_context import PodContext, apps_of, read_manifest
 from ociruntime.pods.bundle.runtime_calls import RuntimeCalls
 from ociruntime.pods.kvm import port

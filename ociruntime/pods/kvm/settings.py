@@ -14,7 +14,7 @@ import os
 from typing import Any
 
 from ociruntime.base.errors import PodError, UsageError, reason
-from ociruntime.base.programs import find_program
+from ociruntime.base.host_programs import find_program
 from ociruntime.pods.manifest import isolators
 from ociruntime.pods.manifest.request import PodRequest
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ociruntime.base.errors import NetworkError
-from ociruntime.base.programs import find_program
+from ociruntime.base.host_programs import find_program
 from ociruntime.pods.net import rules_iptables, rules_nft
 from ociruntime.pods.net.program import run_program
 from ociruntime.pods.net.rules import Rules

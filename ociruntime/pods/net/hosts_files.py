@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from ociruntime.base.errors import HostError
-from ociruntime.base.fault import fault
+from ociruntime.base.fault_injection import fault
 from ociruntime.base.linux import CLONE_NEWNS
 
 BEGIN = b"# ocipod: pods on the same networks\n"

@@ -19,7 +19,7 @@ from typing import Any
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError
-from ociruntime.base.fault import fault
+from ociruntime.base.fault_injection import fault
 from ociruntime.base.files import remove_file
 from ociruntime.base.locks import FileLock
 from ociruntime.pods.net import hosts_files, owners

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ociruntime.base.errors import NetworkError, RuntimeFailure, reason
-from ociruntime.base.fault import fault
+from ociruntime.base.fault_injection import fault
 from ociruntime.pods.net import choice, cni, conntrack, firewall, owners
 from ociruntime.pods.net.configuration import Configuration, load, plugin_directories
 from ociruntime.pods.net.links import set_sysctl

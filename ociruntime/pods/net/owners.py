@@ -15,7 +15,7 @@ from typing import Any
 from ociruntime.base.errors import HostError, NetworkError
 from ociruntime.base.files import replace_file
 from ociruntime.base.json_text import dump, load
-from ociruntime.base.trusted import make_directory
+from ociruntime.base.trusted_directories import make_directory
 from ociruntime.pods.net.rules import DIGITS
 
 DIRECTORY = ".pods"

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 
 from ociruntime.base.errors import NetworkError, reason
 from ociruntime.base.files import memory_file
-from ociruntime.base.programs import DIRECTORIES
+from ociruntime.base.host_programs import DIRECTORIES
 
 OUTPUT_MOST = 1 << 20  # maximum bytes of output; more is an error
 CHUNK = 1 << 16

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, BinaryIO
 
 from ociruntime.base.errors import HostError, ImageError, PodError, reason
-from ociruntime.base.fault import fault
+from ociruntime.base.fault_injection import fault
 from ociruntime.base.linux import CLONE_NEWNS
 from ociruntime.images.model.blobs import Blobs
 from ociruntime.images.model.digest import digest_of

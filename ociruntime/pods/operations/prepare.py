@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ociruntime.base.errors import HostError, PodError, UsageError
-from ociruntime.base.fault import fault
+from ociruntime.base.fault_injection import fault
 from ociruntime.base.files import write_new
-from ociruntime.base.inside import open_inside
 from ociruntime.base.json_text import dump
+from ociruntime.base.open_below_root import open_inside
 from ociruntime.images.model.image import Image
 from ociruntime.images.model.limits import Budget
 from ociruntime.images.model.progress import Progress

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ociruntime.base.errors import HostError, PodError, UsageError
-from ociruntime.base.fault import fault
+from ociruntime.base.fault_injection import fault
 from ociruntime.images.model.image import Image
 from ociruntime.pods.manifest.build import (
     MUTABLE,

@@ -12,7 +12,7 @@ import stat
 from typing import Any
 
 from ociruntime.base.errors import HostError, ImageError
-from ociruntime.base.inside import open_inside
+from ociruntime.base.open_below_root import open_inside
 from ociruntime.images.model.limits import MOST, Budget, Limits
 from ociruntime.images.unpack.inside import Inside, Made
 from ociruntime.pods.bundle.app_config import AppFacts, volume_mounts

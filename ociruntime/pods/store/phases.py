@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterator
 
 from ociruntime.base.errors import HostError, NoSuchPod, PodError
-from ociruntime.base.fault import fault
+from ociruntime.base.fault_injection import fault
 from ociruntime.base.files import exists
 from ociruntime.pods.store.lock import is_locked, make_directories, open_directory
 from ociruntime.pods.store.pod import (

@@ -17,9 +17,9 @@ from typing import Any
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError
-from ociruntime.base.fault import fault, variable_for_tests
+from ociruntime.base.fault_injection import fault, variable_for_tests
 from ociruntime.base.files import write_all
-from ociruntime.base.programs import own_launcher
+from ociruntime.base.host_programs import own_launcher
 from ociruntime.pods.loop.loop import Loop
 
 Snapshot = dict[str, Any]

@@ -9,10 +9,10 @@ from typing import Any
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, InternalError, PodError, RuntimeFailure
-from ociruntime.base.fault import fault
+from ociruntime.base.fault_injection import fault
 from ociruntime.base.files import remove_file
 from ociruntime.base.process import become_subreaper, start_time
-from ociruntime.base.trusted import make_directory
+from ociruntime.base.trusted_directories import make_directory
 from ociruntime.pods.bundle.pod_context import PodContext, apps_of, read_manifest
 from ociruntime.pods.bundle.pod_network import (
     bring_up,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from ociruntime.runtime.cgroups.layout import Hierarchy, Layout
-    from ociruntime.runtime.spec.document import Config
+    from ociruntime.runtime.spec.config_types import Config
 
 DELEGATE = (
     "delegate a cgroup: with systemd, run the command by `systemd-run --user --scope -p"

@@ -12,7 +12,7 @@ from struct import pack, pack_into, unpack_from
 
 from ociruntime.base.errors import HostError
 from ociruntime.runtime.cgroups.control_files import may_set_device_rules
-from ociruntime.runtime.cgroups.devices import EVERY_ACCESS, DevicePolicy, DeviceRule
+from ociruntime.runtime.cgroups.device_policy import EVERY_ACCESS, DevicePolicy, DeviceRule
 
 _DEVICE_NUMBERS = {"b": 1, "c": 2}  # BPF_DEVCG_DEV_*
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 
 from ociruntime.base.errors import HostError
+from ociruntime.runtime.cgroups.cgroup_processes import wait_for
 from ociruntime.runtime.cgroups.control_files import failure, gone, read, write
-from ociruntime.runtime.cgroups.members import wait_for
 
 _FREEZE_TIMEOUT = 10.0  # seconds
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Self
 
-    from ociruntime.runtime.cgroups.device_rules import DeviceRules
+    from ociruntime.runtime.cgroups.device_enforcement import DeviceRules
     from ociruntime.runtime.cgroups.layout import Layout
     from ociruntime.runtime.cgroups.setting import Setting
 
@@ -270,9 +270,9 @@ class Cgroup:
 
     def processes(self) -> list[int]:
         """Return the pids of all members, including those of nested cgroups, in ascending order."""
-        from ociruntime.runtime.cgroups import members
+        from ociruntime.runtime.cgroups import cgroup_processes
 
-        return members.processes([each.directory for each in self._own()])
+        return cgroup_processes.processes([each.directory for each in self._own()])
 
     def kill(self) -> None:
         """Send SIGKILL to every member, without waiting for their end.
@@ -280,17 +280,17 @@ class Cgroup:
         On v2, cgroup.kill does it in one step.  In the v1 hierarchies, a process may have been
         moved out of one of them, so all are searched.  Raises HostError.
         """
-        from ociruntime.runtime.cgroups import freezer, members
+        from ociruntime.runtime.cgroups import cgroup_processes, freezer
 
         own = self._own()
         unified = _with_version_2(own)
-        done = unified is not None and members.kill_unified(unified.directory)
+        done = unified is not None and cgroup_processes.kill_unified(unified.directory)
         directories = [each.directory for each in own if not (done and each is unified)]
         freezing = _with_controller(own, "freezer")
-        if not done and freezing is not None and members.processes([freezing.directory]):
+        if not done and freezing is not None and cgroup_processes.processes([freezing.directory]):
             self._hold(freezing.directory)  # no member can fork while the list is read
         try:
-            members.kill_each(directories)
+            cgroup_processes.kill_each(directories)
         finally:
             if freezing is not None:
                 freezer.thaw(freezing.directory, 1)  # on v1 a frozen process cannot die
@@ -402,7 +402,7 @@ class Cgroup:
 
     def _device_rules(self, resources: Mapping[str, Any], where: str) -> DeviceRules:
         """Return the device rules, ready to be installed.  Raises ConfigError."""
-        from ociruntime.runtime.cgroups.device_rules import DeviceRules
+        from ociruntime.runtime.cgroups.device_enforcement import DeviceRules
 
         listing, unified = self._of("devices"), self._v2()
         return DeviceRules(

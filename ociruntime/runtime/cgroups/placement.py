@@ -109,8 +109,8 @@ class Placement:
 
     def _check_fit(self, where: str) -> None:
         """Refuse a cgroup that is in use or frozen (LNX-CG-01)."""
+        from ociruntime.runtime.cgroups.cgroup_processes import processes
         from ociruntime.runtime.cgroups.freezer import event, frozen
-        from ociruntime.runtime.cgroups.members import processes
 
         directory = self.directory
         try:
@@ -266,7 +266,7 @@ def remove_all(placements: Sequence[Placement], evict: Callable[[], None] | None
 
 
 def _still_there(left: Sequence[str]) -> HostError:
-    from ociruntime.runtime.cgroups.members import processes
+    from ociruntime.runtime.cgroups.cgroup_processes import processes
 
     members = processes(left)
     hint = f"processes left: {listed(members)}" if members else "no process is visible in it"
@@ -285,7 +285,7 @@ def _remove_own(directory: str) -> bool:
             raise failure(f"remove cgroup {directory}", error) from None
     else:
         return True
-    from ociruntime.runtime.cgroups.members import tree
+    from ociruntime.runtime.cgroups.cgroup_processes import tree
 
     for below in tree(directory):
         try:

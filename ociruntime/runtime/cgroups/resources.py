@@ -2,7 +2,7 @@
 
 Pure.  Each controller is looked up on its own: on a hybrid host most of them sit in v1
 hierarchies and the rest in the unified one, and each gets the files of its version.
-Devices are not a setting; devices.py handles them.
+Devices are not a setting; device_policy.py handles them.
 """
 
 from __future__ import annotations

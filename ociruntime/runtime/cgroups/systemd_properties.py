@@ -13,7 +13,7 @@ the property, its conversion and the first version of systemd that knows it.
 from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.cgroups.devices import DevicePolicy, lines_v1
+from ociruntime.runtime.cgroups.device_policy import DevicePolicy, lines_v1
 from ociruntime.runtime.cgroups.gvariant import Malformed, parse
 from ociruntime.runtime.cgroups.systemd_unit import directory_name
 from ociruntime.runtime.spec.annotations import PROPERTY, SUBGROUP, where

@@ -21,7 +21,7 @@ from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.runtime.lifecycle.features import features
 from ociruntime.runtime.lifecycle.plan import plan, plan_text, plan_values
-from ociruntime.runtime.spec.default import default_config
+from ociruntime.runtime.spec.default_config import default_config
 
 
 def run_spec(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ociruntime.base.errors import RuntimeFailure, UsageError
-from ociruntime.base.programs import own_launcher
+from ociruntime.base.host_programs import own_launcher
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments

@@ -10,7 +10,7 @@ from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.startup import snapshot
-from ociruntime.startup.programs import PROGRAMS
+from ociruntime.startup.snapshot_modules import PROGRAMS
 
 VERBS = ("status", "make", "refresh", "remove")
 

@@ -14,10 +14,10 @@ from ociruntime.runtime.doctor.finding import Fault, Host, Json
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.preparation import decide
 from ociruntime.runtime.spec.bundle import Bundle, find_rootfs
-from ociruntime.runtime.spec.check import check_shape
-from ociruntime.runtime.spec.load import read
-from ociruntime.runtime.spec.refusal import join
-from ociruntime.runtime.spec.tolerance import tolerate
+from ociruntime.runtime.spec.check_shape import check_shape
+from ociruntime.runtime.spec.config_errors import join
+from ociruntime.runtime.spec.load_config import read
+from ociruntime.runtime.spec.tolerated_settings import tolerate
 from ociruntime.runtime.spec.validate import validate
 
 

@@ -12,8 +12,8 @@ import resource
 import stat
 from collections.abc import Callable, Iterator, Sequence
 
-from ociruntime.base.inside import open_inside
 from ociruntime.base.linux import CAPABILITIES, RLIMITS
+from ociruntime.base.open_below_root import open_inside
 from ociruntime.runtime.doctor.finding import Fault, Host, Json
 from ociruntime.runtime.executor.failure import HINTS
 from ociruntime.runtime.host.idmap import (

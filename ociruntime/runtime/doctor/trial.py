@@ -25,7 +25,7 @@ from ociruntime.runtime.plan import operation_table as ops
 from ociruntime.runtime.plan.compiler import compile_plan
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.plan import Plan, operation_name
-from ociruntime.runtime.spec.default import default_config
+from ociruntime.runtime.spec.default_config import default_config
 
 LEFT_OUT = ("find_executable",)  # the root filesystem has no program
 

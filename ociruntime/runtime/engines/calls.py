@@ -6,7 +6,7 @@ import os
 import subprocess
 from dataclasses import dataclass
 
-from ociruntime.base.programs import find_program
+from ociruntime.base.host_programs import find_program
 
 TIMEOUT = 60.0  # seconds that an engine may take for an answer
 NOT_STARTED = 127

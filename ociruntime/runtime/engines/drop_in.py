@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from ociruntime.base.errors import HostError
 from ociruntime.base.files import remove_file, replace_file, sync_directory
-from ociruntime.base.trusted import check_directory, make_directory
+from ociruntime.base.trusted_directories import check_directory, make_directory
 
 MARK = '# Written by "ociruntime setup'
 WITH_DIRECTORY = "# Its directory was made for it, and is removed with it if it is empty."

@@ -18,7 +18,7 @@ from typing import Any
 
 from ociruntime.base.errors import RuntimeFailure, UsageError
 from ociruntime.base.process import open_process, send_signal, start_time
-from ociruntime.base.trusted import check_parent
+from ociruntime.base.trusted_directories import check_parent
 from ociruntime.runtime.engines import configuration, drop_in
 from ociruntime.runtime.engines.calls import ask, docker_host, find_first
 from ociruntime.runtime.engines.configuration import DEFAULT, NAME, PRIORITY, CriEntry, Entry

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import ConfigError, reason
-from ociruntime.base.programs import find_program
+from ociruntime.base.host_programs import find_program
 
 if TYPE_CHECKING:
-    from ociruntime.runtime.spec.document import Config, Mount
+    from ociruntime.runtime.spec.config_types import Config, Mount
 
 # Below /dev, mostly a tmpfs of the container's: nothing is left in the root filesystem.
 INSIDE = "/dev/.wasm-runtime"

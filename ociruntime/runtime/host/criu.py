@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ociruntime.base.errors import CriuError, reason
-from ociruntime.base.programs import find_program
+from ociruntime.base.host_programs import find_program
 from ociruntime.runtime.host.criu_messages import NOTIFY, decode, encode
 
 Stage = Callable[[str, int, int], None]

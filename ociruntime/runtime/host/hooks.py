@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import signal as _signal
     from collections.abc import Callable, Mapping
 
-    from ociruntime.runtime.spec.document import Hook
+    from ociruntime.runtime.spec.config_types import Hook
 else:
     import _signal
 

@@ -11,13 +11,13 @@ import errno
 import posix
 
 from ociruntime.base.errors import ConfigError, HostError, StepError
-from ociruntime.base.programs import DIRECTORIES
+from ociruntime.base.host_programs import DIRECTORIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ociruntime.runtime.spec.document import IdMapping
+    from ociruntime.runtime.spec.config_types import IdMapping
 
 
 class Kind:

@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ociruntime.runtime.spec.document import Config, IdMapping
+    from ociruntime.runtime.spec.config_types import Config, IdMapping
 
 
 def namespaces_apart(pid: int) -> int:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from ociruntime.base.rtnetlink import Link
     from ociruntime.runtime.host.network_namespace import NetworkNamespace
-    from ociruntime.runtime.spec.document import NetDevice
+    from ociruntime.runtime.spec.config_types import NetDevice
 
 AF_INET, AF_INET6 = 2, 10
 

@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ociruntime.runtime.spec.document import Seccomp, Syscall, SyscallArg
+    from ociruntime.runtime.spec.config_types import Seccomp, Syscall, SyscallArg
 
     Rule = tuple[int, list[str], list[SyscallArg], int]
 

@@ -31,7 +31,7 @@ from ociruntime.base.linux import S_IFDIR, S_IFMT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.runtime.spec.document import Seccomp
+    from ociruntime.runtime.spec.config_types import Seccomp
 
 LIMIT = 64  # files; engines have one profile, perhaps one for each set of capabilities
 LARGEST = 1 << 20  # bytes of a file

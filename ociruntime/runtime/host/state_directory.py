@@ -29,7 +29,7 @@ import posix
 from ociruntime.base.errors import ContainerError, ContainerExists, HostError, NoSuchContainer
 from ociruntime.base.files import exists
 from ociruntime.base.locks import lock_within
-from ociruntime.base.trusted import check_directory, check_entry
+from ociruntime.base.trusted_directories import check_directory, check_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

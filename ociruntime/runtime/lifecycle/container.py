@@ -13,8 +13,8 @@ from ociruntime.base.errors import ContainerError, HostError, NoSuchContainer
 from ociruntime.base.files import exists, read_file, replace_file, write_new
 from ociruntime.base.json_text import dump, parse
 from ociruntime.base.process import is_alive
-from ociruntime.runtime.host.gate import NAME as GATE_NAME
-from ociruntime.runtime.host.gate import is_waiting
+from ociruntime.runtime.host.start_gate import NAME as GATE_NAME
+from ociruntime.runtime.host.start_gate import is_waiting
 from ociruntime.runtime.host.state_directory import LOCK_SECONDS, Lock, find_directory
 from ociruntime.runtime.spec.state import SPEC_VERSION, state_document
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ociruntime.runtime.cgroups.group import Cgroup
     from ociruntime.runtime.host.seccomp_agent import SeccompAgent
-    from ociruntime.runtime.spec.document import Config
+    from ociruntime.runtime.spec.config_types import Config
 
 STATE = "state.json"
 CGROUP = "cgroup.json"

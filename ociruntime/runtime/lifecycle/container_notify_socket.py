@@ -10,7 +10,7 @@ from ociruntime.base.process import open_process
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.runtime.lifecycle.container import Container
-    from ociruntime.runtime.spec.document import Config, Mount
+    from ociruntime.runtime.spec.config_types import Config, Mount
 
 VARIABLE = b"NOTIFY_SOCKET"
 INSIDE = "/run/notify"

@@ -14,7 +14,7 @@ from time import monotonic
 
 from ociruntime.base.errors import HostError, UsageError
 from ociruntime.base.paths import clean
-from ociruntime.base.trusted import in_user_namespace, make_directory
+from ociruntime.base.trusted_directories import in_user_namespace, make_directory
 from ociruntime.runtime.host.state_directory import STATE_DIRECTORY
 
 TYPE_CHECKING = False
@@ -216,7 +216,7 @@ def absolute_path(path: str) -> str:
 def make_root(context: Context) -> None:
     """Create the state root, mode 0700, if it is missing.
 
-    Raises HostError, also if it is not ours alone (trusted.py).
+    Raises HostError, also if it is not ours alone (trusted_directories.py).
     """
     hint = "" if context.root_given else "set XDG_RUNTIME_DIR or pass --root"
     try:

@@ -16,7 +16,7 @@ from ociruntime.base.json_text import dump
 from ociruntime.base.process import start_time
 from ociruntime.runtime.executor.protocol import CLONE_PROCESS, CODES, Expected, go, receive
 from ociruntime.runtime.executor.spawn import Executor, spawn
-from ociruntime.runtime.host.gate import make_gate
+from ociruntime.runtime.host.start_gate import make_gate
 from ociruntime.runtime.host.state_directory import (
     CREATING,
     ROOT_MOUNT,

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ociruntime.runtime.plan.facts import Request
-    from ociruntime.runtime.spec.document import Process
+    from ociruntime.runtime.spec.config_types import Process
 
 
 def take_descriptors(request: Request, alone: bool) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ociruntime.runtime.lifecycle.container import Container
     from ociruntime.runtime.lifecycle.context import Context
     from ociruntime.runtime.plan.plan import Plan
-    from ociruntime.runtime.spec.document import Config, Process
+    from ociruntime.runtime.spec.config_types import Config, Process
 
 
 def execute(context: Context, options: ExecOptions) -> int:
@@ -317,8 +317,8 @@ def process_of(config: Config, options: ExecOptions, warnings: list[str]) -> Pro
 def _from_file(path: str) -> Process:
     from ociruntime.base.json_text import parse
     from ociruntime.runtime.spec import shape
-    from ociruntime.runtime.spec.check import check
-    from ociruntime.runtime.spec.load import read
+    from ociruntime.runtime.spec.check_shape import check
+    from ociruntime.runtime.spec.load_config import read
 
     document: Any = parse(read(path), path.rpartition("/")[2])
     if isinstance(document, dict) and isinstance(user := document.setdefault("user", {}), dict):

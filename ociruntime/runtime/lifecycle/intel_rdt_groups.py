@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ociruntime.runtime.lifecycle.rollback import Rollback
-    from ociruntime.runtime.spec.document import Config, IntelRdt
+    from ociruntime.runtime.spec.config_types import Config, IntelRdt
 
 NAME = "rdt.json"
 

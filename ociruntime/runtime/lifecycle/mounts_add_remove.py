@@ -37,12 +37,12 @@ from ociruntime.runtime.plan.operation_table import (
 )
 from ociruntime.runtime.plan.plan import Operation, Plan, field
 from ociruntime.runtime.spec import shape
-from ociruntime.runtime.spec.check import check
-from ociruntime.runtime.spec.load import read
+from ociruntime.runtime.spec.check_shape import check
+from ociruntime.runtime.spec.load_config import read
 from ociruntime.runtime.spec.validate import validate_mounts
 
 if TYPE_CHECKING:
-    from ociruntime.runtime.spec.document import Config, Mount
+    from ociruntime.runtime.spec.config_types import Config, Mount
 
 Recognise = Callable[[Operation, MountId, list[ShownMount]], bool]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from ociruntime.base.log import Log
     from ociruntime.runtime.lifecycle.rollback import Rollback
-    from ociruntime.runtime.spec.document import Config
+    from ociruntime.runtime.spec.config_types import Config
 
 NAME = "network.json"
 # Do not block if the path is a FIFO or a terminal.

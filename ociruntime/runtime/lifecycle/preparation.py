@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ociruntime.runtime.plan.intel_rdt import Placement
     from ociruntime.runtime.plan.plan import Plan
     from ociruntime.runtime.spec.bundle import Bundle
-    from ociruntime.runtime.spec.document import Config, Hook, Seccomp
+    from ociruntime.runtime.spec.config_types import Config, Hook, Seccomp
 
 
 class Preparation:
@@ -145,7 +145,7 @@ def _with_handler(bundle: Bundle) -> Config:
 
     if HANDLER not in annotations and WASM_VARIANT not in annotations:
         return bundle.config
-    from ociruntime.runtime.handlers.choice import handled
+    from ociruntime.runtime.handlers.choose_handler import handled
 
     return handled(bundle.config, bundle.rootfs)
 
@@ -187,8 +187,8 @@ def _list_problems(log: Log, options: CreateOptions, first: ConfigError) -> None
     """Log the other violations of the config's shape, before the error of the command."""
     from ociruntime.base.json_text import parse
     from ociruntime.runtime.spec import shape
-    from ociruntime.runtime.spec.check import problems
-    from ociruntime.runtime.spec.load import read
+    from ociruntime.runtime.spec.check_shape import problems
+    from ociruntime.runtime.spec.load_config import read
 
     file = options.config or f"{options.bundle}/config.json"
     try:

@@ -6,7 +6,7 @@ import fcntl
 import posix
 
 from ociruntime.base.errors import HostError, RuntimeFailure
-from ociruntime.base.programs import find_program
+from ociruntime.base.host_programs import find_program
 from ociruntime.runtime.lifecycle.container import load
 from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.lifecycle.container_processes import members

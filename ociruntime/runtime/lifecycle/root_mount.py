@@ -38,7 +38,7 @@ from ociruntime.runtime.plan.plan import operation_name
 if TYPE_CHECKING:
     from ociruntime.base.log import Log
     from ociruntime.runtime.plan.plan import Operation
-    from ociruntime.runtime.spec.document import Config
+    from ociruntime.runtime.spec.config_types import Config
 
 KILL_SECONDS = 10.0
 ATTEMPTS = 20

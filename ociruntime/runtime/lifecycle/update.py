@@ -9,7 +9,7 @@ from ociruntime.runtime.cgroups.update import Update
 from ociruntime.runtime.lifecycle.container import lock
 from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.spec import shape
-from ociruntime.runtime.spec.check import check
+from ociruntime.runtime.spec.check_shape import check
 from ociruntime.runtime.spec.validate_linux import validate_resources
 
 TYPE_CHECKING = False

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ociruntime.runtime.plan.compiler_state import Compilation
     from ociruntime.runtime.plan.mount_options import MountOptions
-    from ociruntime.runtime.spec.document import Config, IdMapping, Linux, Mount
+    from ociruntime.runtime.spec.config_types import Config, IdMapping, Linux, Mount
 
 ALWAYS = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC
 

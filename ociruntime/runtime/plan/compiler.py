@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ociruntime.runtime.plan.facts import HostFacts, Request
     from ociruntime.runtime.plan.plan import Plan
-    from ociruntime.runtime.spec.document import Config
+    from ociruntime.runtime.spec.config_types import Config
 
 PASSES: tuple[Callable[[Compilation], None], ...] = (
     compile_namespaces,
@@ -45,7 +45,7 @@ PASSES: tuple[Callable[[Compilation], None], ...] = (
 def compile_plan(config: Config, facts: HostFacts, request: Request) -> Plan:
     """Return the executor's plan for this container on this host.
 
-    ``config`` has been checked (runtime/spec/check.py, validate.py). Raises ConfigError
+    ``config`` has been checked (runtime/spec/check_shape.py, validate.py). Raises ConfigError
     for a valid setting that cannot be applied here.
     """
     job = Compilation(config, facts, request)

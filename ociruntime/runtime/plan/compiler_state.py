@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ociruntime.runtime.plan.facts import HostFacts, Request
     from ociruntime.runtime.plan.plan import Operation
-    from ociruntime.runtime.spec.document import Config, Linux
+    from ociruntime.runtime.spec.config_types import Config, Linux
 
 # An empty mask means all CPUs of the cpuset, so that the caller's affinity (taskset) is not kept.
 ALL_CPUS = b""

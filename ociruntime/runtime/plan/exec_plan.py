@@ -29,7 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.runtime.plan.facts import HostFacts, Request
     from ociruntime.runtime.plan.plan import Plan
-    from ociruntime.runtime.spec.document import Config
+    from ociruntime.runtime.spec.config_types import Config
 
 WHERE = "linux.namespaces"
 

@@ -12,7 +12,7 @@ from ociruntime.runtime.plan.operation_table import STAGE_HOOKS
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.runtime.plan.compiler_state import Compilation
-    from ociruntime.runtime.spec.document import Hook
+    from ociruntime.runtime.spec.config_types import Hook
 
 # Stands in for the pid until the executor knows it: no JSON string can contain the key with
 # unescaped quotes, and no pid is as large.

@@ -9,7 +9,7 @@ from ociruntime.base.errors import ConfigError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.runtime.spec.document import IntelRdt
+    from ociruntime.runtime.spec.config_types import IntelRdt
 
 WHERE = "linux.intelRdt"
 RESERVED = ("info", "mon_data", "mon_groups")  # directories of resctrl that are not groups

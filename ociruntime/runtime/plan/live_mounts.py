@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ociruntime.runtime.plan.facts import HostFacts, Request
     from ociruntime.runtime.plan.plan import Plan
-    from ociruntime.runtime.spec.document import Config, Mount
+    from ociruntime.runtime.spec.config_types import Config, Mount
 
 WHERE = "linux.namespaces"
 REFUSED = {

@@ -32,7 +32,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.runtime.plan.compiler_state import Compilation
     from ociruntime.runtime.plan.mount_options import MountOptions
-    from ociruntime.runtime.spec.document import Mount
+    from ociruntime.runtime.spec.config_types import Mount
 
 # Files that lxcfs and similar programs replace. A mount anywhere else inside /proc could redirect a
 # later write to a procfs file (CVE-2019-16884, CVE-2025-52881).

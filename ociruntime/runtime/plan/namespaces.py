@@ -30,7 +30,7 @@ from ociruntime.runtime.plan.process import add_hard_limits, add_oom_score
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.runtime.plan.compiler_state import Compilation
-    from ociruntime.runtime.spec.document import IdMapping, Mount
+    from ociruntime.runtime.spec.config_types import IdMapping, Mount
 
 # Created by the clone of the container's init. The cgroup namespace is not: its root is the
 # creator's cgroup, so it is unshared once the process is in its own.

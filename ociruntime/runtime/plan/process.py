@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.runtime.plan.compiler_state import Compilation
     from ociruntime.runtime.plan.facts import Request
-    from ociruntime.runtime.spec.document import Process
+    from ociruntime.runtime.spec.config_types import Process
 
 # The GNU C library's default path of execvp(3).
 DEFAULT_PATH = "/bin:/usr/bin"

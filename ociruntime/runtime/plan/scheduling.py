@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ociruntime.runtime.plan.compiler_state import Compilation
-    from ociruntime.runtime.spec.document import Process, Scheduler
+    from ociruntime.runtime.spec.config_types import Process, Scheduler
 
 
 HIGHEST_NODE = 1023  # the most that a kernel can be built for (CONFIG_NODES_SHIFT)

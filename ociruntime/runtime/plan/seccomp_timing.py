@@ -17,7 +17,7 @@ from ociruntime.runtime.plan.identity import drop_extra_capabilities
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.runtime.plan.compiler_state import Compilation
-    from ociruntime.runtime.spec.document import Process
+    from ociruntime.runtime.spec.config_types import Process
 
 # The system calls that csrc/executor makes for each operation, named as in
 # runtime/host/seccomp_verdicts.py.

@@ -6,8 +6,8 @@ import posix
 
 from ociruntime.base.errors import ConfigError, reason
 from ociruntime.base.json_text import dump, parse
-from ociruntime.runtime.spec.check import check_shape
-from ociruntime.runtime.spec.load import read
+from ociruntime.runtime.spec.check_shape import check_shape
+from ociruntime.runtime.spec.load_config import read
 from ociruntime.runtime.spec.validate import validate
 
 TYPE_CHECKING = False
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from ociruntime.runtime.spec.document import Config
+    from ociruntime.runtime.spec.config_types import Config
 
 
 class Bundle:
@@ -59,7 +59,7 @@ def load_bundle(
 
 
 def _check(document: Any) -> tuple[list[str], bool]:  # noqa: ANN401 - JSON
-    """Check a document; return the warnings, and whether tolerance.py has corrected it.
+    """Check a document; return the warnings, and whether tolerated_settings.py has corrected it.
 
     Raises ConfigError.
     """
@@ -68,7 +68,7 @@ def _check(document: Any) -> tuple[list[str], bool]:  # noqa: ANN401 - JSON
         return validate(document), False
     except ConfigError:
         # Imported here: most configurations are valid, and every `create` runs this code.
-        from ociruntime.runtime.spec.tolerance import tolerate
+        from ociruntime.runtime.spec.tolerated_settings import tolerate
 
         warnings = tolerate(document)
         if not warnings:

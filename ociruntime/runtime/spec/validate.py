@@ -18,7 +18,7 @@ from ociruntime.runtime.spec.validate_process import check_environment, validate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.runtime.spec.document import Config, Hooks, Mount
+    from ociruntime.runtime.spec.config_types import Config, Hooks, Mount
 
 _LONGEST_NAME = 64  # bytes of a host or domain name: __NEW_UTS_LEN
 
@@ -60,7 +60,7 @@ def _hooks(hooks: Hooks) -> None:
 def _process_under_another_name(config: Config) -> None:
     """Refuse a misspelled ``process``: a container without one is valid (A-15)."""
     from ociruntime.runtime.spec import shape
-    from ociruntime.runtime.spec.refusal import missing
+    from ociruntime.runtime.spec.config_errors import missing
 
     error = missing("process", dict(config), shape.CONFIG)
     if error.hint:

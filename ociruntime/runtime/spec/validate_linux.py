@@ -7,7 +7,7 @@ from ociruntime.base.linux import DEFAULT_DEVICES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.runtime.spec.document import (
+    from ociruntime.runtime.spec.config_types import (
         BlockIO,
         Cpu,
         Device,

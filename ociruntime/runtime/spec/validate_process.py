@@ -7,7 +7,7 @@ from ociruntime.base.linux import CAPABILITIES
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.runtime.spec.document import Capabilities, IdMapping, Linux, Process, Rlimit
+    from ociruntime.runtime.spec.config_types import Capabilities, IdMapping, Linux, Process, Rlimit
 
 
 def validate_process(
@@ -67,7 +67,7 @@ def _capabilities(capabilities: Capabilities, warnings: list[str]) -> None:
             if name not in CAPABILITIES:
                 unknown.setdefault(name, f"process.capabilities.{kind}[{index}]")
     for name, where in unknown.items():
-        from ociruntime.runtime.spec.refusal import nearest
+        from ociruntime.runtime.spec.config_errors import nearest
 
         guess = nearest(name, CAPABILITIES)
         hint = f' (did you mean "{guess}"?)' if guess else ""

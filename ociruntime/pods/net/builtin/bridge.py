@@ -13,9 +13,9 @@ import os
 from typing import Any
 
 from ociruntime.base.errors import HostError, NetworkError, reason
-from ociruntime.base.fault import fault
+from ociruntime.base.fault_injection import fault
 from ociruntime.base.rtnetlink import Link, Rtnetlink
-from ociruntime.base.trusted import make_directory
+from ociruntime.base.trusted_directories import make_directory
 from ociruntime.pods.net import ipam
 from ociruntime.pods.net.addresses import Address, Network, parse_network
 from ociruntime.pods.net.builtin import pair

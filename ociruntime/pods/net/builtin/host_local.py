@@ -12,7 +12,7 @@ import os
 from typing import Any
 
 from ociruntime.base.errors import HostError, NetworkError, reason
-from ociruntime.base.trusted import make_directory
+from ociruntime.base.trusted_directories import make_directory
 from ociruntime.pods.net import owners
 from ociruntime.pods.net.addresses import Address, Network, parse_address, parse_network
 from ociruntime.pods.net.plugin_call import PluginCall

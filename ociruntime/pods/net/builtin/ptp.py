@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ociruntime.base.fault import fault
+from ociruntime.base.fault_injection import fault
 from ociruntime.base.rtnetlink import Link, Rtnetlink
 from ociruntime.pods.net import ipam
 from ociruntime.pods.net.addresses import Network

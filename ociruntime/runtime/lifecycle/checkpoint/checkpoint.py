@@ -29,7 +29,7 @@ from ociruntime.runtime.lifecycle.delete import destroy
 from ociruntime.runtime.spec.validate import needing_mounts
 
 if TYPE_CHECKING:
-    from ociruntime.runtime.spec.document import Config
+    from ociruntime.runtime.spec.config_types import Config
 
 # Features that a kernel may lack, and the options that require them.
 FEATURES = {

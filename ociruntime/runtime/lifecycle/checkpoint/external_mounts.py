@@ -22,7 +22,7 @@ from ociruntime.runtime.plan.mount_options import parse_mount_options
 from ociruntime.runtime.plan.mounts import bind_path, is_bind
 
 if TYPE_CHECKING:
-    from ociruntime.runtime.spec.document import Config
+    from ociruntime.runtime.spec.config_types import Config
 
 Identity = tuple[int, int]  # st_dev, st_ino
 

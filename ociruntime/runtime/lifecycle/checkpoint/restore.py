@@ -8,7 +8,7 @@ from ociruntime.base.errors import ConfigError, ContainerError
 from ociruntime.base.foreground import open_relay, wait_foreground
 from ociruntime.base.process import become_subreaper, end_on_signals
 from ociruntime.base.stream_socket import connect
-from ociruntime.base.trusted import check_directory
+from ociruntime.base.trusted_directories import check_directory
 from ociruntime.runtime.host.criu import find_criu
 from ociruntime.runtime.lifecycle.checkpoint.checkpoint import make_directory
 from ociruntime.runtime.lifecycle.checkpoint.criu_options import CriuOptions

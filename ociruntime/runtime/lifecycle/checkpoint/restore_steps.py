@@ -61,7 +61,7 @@ from ociruntime.runtime.plan.mounts import bind_path, is_bind
 from ociruntime.runtime.plan.plan import Operation, field
 
 if TYPE_CHECKING:
-    from ociruntime.runtime.spec.document import Config
+    from ociruntime.runtime.spec.config_types import Config
 
 # Do not block if the path leads to a FIFO or a terminal.
 OPEN_NAMESPACE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import HostError, ImageError
-from ociruntime.base.fault import MARKER
+from ociruntime.base.fault_injection import MARKER
 from ociruntime.pods.bundle import filled_volume
 from ociruntime.pods.bundle.filled_volume import fill, settle
 

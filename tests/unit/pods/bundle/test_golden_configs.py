@@ -18,7 +18,7 @@ from ociruntime.pods.manifest.app_arguments import parse_pod_arguments, pod_requ
 from ociruntime.pods.manifest.app_options import APP_OPTIONS, PREPARE_OPTIONS
 from ociruntime.pods.manifest.build import build
 from ociruntime.pods.manifest.flavours import FLAVOURS
-from ociruntime.runtime.spec.check import check_shape
+from ociruntime.runtime.spec.check_shape import check_shape
 
 HERE = Path(__file__).parent / "configs"
 SECCOMP = Path(ociruntime.pods.bundle.__file__).with_name("seccomp.json")

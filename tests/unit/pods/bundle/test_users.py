@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import PodError
-from ociruntime.base.inside import open_inside
+from ociruntime.base.open_below_root import open_inside
 from ociruntime.pods.bundle.users import account
 
 

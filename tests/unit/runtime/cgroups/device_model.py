@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from ociruntime.runtime.cgroups.devices import ANY, DevicePolicy, DeviceRule
+from ociruntime.runtime.cgroups.device_policy import ANY, DevicePolicy, DeviceRule
 
 Request = tuple[str, int, int, int]  # kind, major, minor, access
 

@@ -7,7 +7,7 @@ import struct
 from hypothesis import given, settings
 
 from ociruntime.runtime.cgroups import device_program as program
-from ociruntime.runtime.cgroups.devices import DevicePolicy, policy
+from ociruntime.runtime.cgroups.device_policy import DevicePolicy, policy
 from tests.unit.runtime.cgroups.device_model import Request, allowed, policies, requests
 
 MASK32 = 0xFFFFFFFF

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import ConfigError, HostError
-from ociruntime.runtime.cgroups import control_files, members, placement
+from ociruntime.runtime.cgroups import cgroup_processes, control_files, placement
 from ociruntime.runtime.cgroups.group import Cgroup
 from ociruntime.runtime.cgroups.layout import Hierarchy, Layout
 
@@ -33,7 +33,7 @@ def layout(tmp_path: Path) -> Layout:
 
 @pytest.fixture(autouse=True)
 def _no_device_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ociruntime.runtime.cgroups.device_rules import DeviceRules
+    from ociruntime.runtime.cgroups.device_enforcement import DeviceRules
 
     monkeypatch.setattr(DeviceRules, "install", lambda self: None)
 
@@ -259,7 +259,7 @@ def test_nobody_of_a_foreign_cgroup_is_killed(
         (tmp_path / name / "c1" / "cgroup.procs").write_text("41\n")
         (tmp_path / name / "c1" / "cgroup.kill").write_text("")
     hit: list[Any] = []
-    monkeypatch.setattr(members, "_kill_members", lambda *given: hit.append(given))
+    monkeypatch.setattr(cgroup_processes, "_kill_members", lambda *given: hit.append(given))
     stored(Cgroup.plan(layout, "/c1", "c1")).kill()
     assert hit == []
     assert (tmp_path / "unified" / "c1" / "cgroup.kill").read_text() == ""
@@ -273,7 +273,9 @@ def test_an_adopted_cgroup_is_killed(
     cgroup.create(None)
     (tmp_path / "pids" / "c1" / "cgroup.procs").write_text("41\n")
     hit: list[list[int]] = []
-    monkeypatch.setattr(members, "_kill_members", lambda wanted, _: hit.append(list(wanted)))
+    monkeypatch.setattr(
+        cgroup_processes, "_kill_members", lambda wanted, _: hit.append(list(wanted))
+    )
     stored(cgroup).kill()
     assert hit == [[41]]
 

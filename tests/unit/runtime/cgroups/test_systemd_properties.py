@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.cgroups.devices import policy
+from ociruntime.runtime.cgroups.device_policy import policy
 from ociruntime.runtime.cgroups.resources import settings
 from ociruntime.runtime.cgroups.systemd_properties import (
     INFINITY,

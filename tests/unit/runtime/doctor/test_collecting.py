@@ -14,8 +14,8 @@ from ociruntime.runtime.cli.check import bundle_text, bundle_values, uncoloured
 from ociruntime.runtime.doctor.bundle import Document, check_config, collect, path_of, steps_of
 from ociruntime.runtime.doctor.bundle_host import covered, executable, find_in_root
 from ociruntime.runtime.doctor.finding import Fault, Json
-from ociruntime.runtime.spec.check import check_shape
-from ociruntime.runtime.spec.default import default_config
+from ociruntime.runtime.spec.check_shape import check_shape
+from ociruntime.runtime.spec.default_config import default_config
 from tests.errors.broken_bundles import BROKEN_BUNDLES, BrokenBundle
 
 LOADING = [entry for entry in BROKEN_BUNDLES if entry.stage == "spec" and entry.config()]

@@ -88,7 +88,7 @@ def test_a_program_that_says_something_and_ends(tmp_path: Path) -> None:
 
 def test_finding_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In the caller's PATH first, unless others can change what is there."""
-    monkeypatch.setattr("ociruntime.base.programs.DIRECTORIES", (str(tmp_path / "system"),))
+    monkeypatch.setattr("ociruntime.base.host_programs.DIRECTORIES", (str(tmp_path / "system"),))
     monkeypatch.setenv("PATH", f"relative:{tmp_path / 'open'}:{tmp_path}")
     monkeypatch.setattr("posix.environ", os.environb)
     program = tmp_path / "criu"

@@ -15,7 +15,7 @@ from ociruntime.runtime.host.hooks import run_host_hooks, run_poststop_hooks
 from tests.support.descriptors import open_descriptors
 
 if TYPE_CHECKING:
-    from ociruntime.runtime.spec.document import Hook
+    from ociruntime.runtime.spec.config_types import Hook
 
 STATE = json.dumps({"ociVersion": "1.3.0", "id": "c", "status": "creating", "pid": 7})
 

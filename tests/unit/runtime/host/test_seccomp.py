@@ -17,7 +17,7 @@ from ociruntime.runtime.host.seccomp import compile_filter
 from tests.unit.runtime.host.bpf import ALLOW, ERRNO, KILL_THREAD, X86, answer
 
 if TYPE_CHECKING:
-    from ociruntime.runtime.spec.document import Seccomp, Syscall, SyscallArg
+    from ociruntime.runtime.spec.config_types import Seccomp, Syscall, SyscallArg
 
 PROFILE = Path(__file__).parents[3] / "data" / "seccomp_profile.json"
 

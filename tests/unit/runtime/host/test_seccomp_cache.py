@@ -17,7 +17,7 @@ from ociruntime.runtime.host.seccomp_verdicts import allowed_calls
 from tests.support import project
 
 if TYPE_CHECKING:
-    from ociruntime.runtime.spec.document import Seccomp
+    from ociruntime.runtime.spec.config_types import Seccomp
 
 
 def profile(name: str = "mkdir", **more: object) -> Seccomp:

@@ -9,7 +9,7 @@ from ociruntime.runtime.host.seccomp_verdicts import CALLS, allowed_calls
 from ociruntime.runtime.plan import seccomp_timing
 
 if TYPE_CHECKING:
-    from ociruntime.runtime.spec.document import Seccomp
+    from ociruntime.runtime.spec.config_types import Seccomp
 
 
 def allowed(*rules: dict[str, Any], default: str = "SCMP_ACT_ALLOW") -> frozenset[str]:

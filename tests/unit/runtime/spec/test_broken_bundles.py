@@ -10,7 +10,7 @@ import pytest
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.spec import shape
 from ociruntime.runtime.spec.bundle import load_bundle
-from ociruntime.runtime.spec.check import check_shape, problems
+from ociruntime.runtime.spec.check_shape import check_shape, problems
 from tests.errors.broken_bundles import BROKEN_BUNDLES, BrokenBundle
 
 LOADING = [entry for entry in BROKEN_BUNDLES if entry.stage == "spec"]

@@ -9,7 +9,7 @@ import pytest
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.spec.bundle import load_bundle
-from ociruntime.runtime.spec.default import default_config
+from ociruntime.runtime.spec.default_config import default_config
 
 
 def write(bundle: Path, root: str = "rootfs", name: str = "config.json") -> bytes:

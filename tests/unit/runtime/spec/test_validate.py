@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.spec.default import default_config
-from ociruntime.runtime.spec.load import parse_config
+from ociruntime.runtime.spec.default_config import default_config
+from ociruntime.runtime.spec.load_config import parse_config
 from ociruntime.runtime.spec.validate import validate
 from tests.errors.changes import BIND, Change, add, both, drop, mapped, put, without_namespace
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ociruntime.base.errors import ConfigError
+from ociruntime.runtime.spec.config_errors import join, nearest
 from ociruntime.runtime.spec.cpu_list import check_list
-from ociruntime.runtime.spec.refusal import join, nearest
 from ociruntime.runtime.spec.sysctl import sysctl_path
 from ociruntime.runtime.spec.validate import check_version, parse
 

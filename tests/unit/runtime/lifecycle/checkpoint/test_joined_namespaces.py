@@ -8,9 +8,9 @@ import pytest
 
 from ociruntime.base.errors import ContainerError
 from ociruntime.runtime.lifecycle.checkpoint.checkpoint import joined_namespaces
-from ociruntime.runtime.spec.default import default_config
-from ociruntime.runtime.spec.document import Config
-from ociruntime.runtime.spec.load import parse_config
+from ociruntime.runtime.spec.config_types import Config
+from ociruntime.runtime.spec.default_config import default_config
+from ociruntime.runtime.spec.load_config import parse_config
 from tests.errors.changes import Change, both, drop, put, without_namespace
 
 

@@ -9,8 +9,8 @@ import pytest
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.doctor.bundle import check_config
 from ociruntime.runtime.doctor.finding import Json
-from ociruntime.runtime.spec.default import default_config
-from ociruntime.runtime.spec.tolerance import tolerate
+from ociruntime.runtime.spec.default_config import default_config
+from ociruntime.runtime.spec.tolerated_settings import tolerate
 from tests.errors.broken_bundles import BROKEN_BUNDLES, BrokenBundle
 from tests.errors.changes import Change
 from tests.errors.tolerated import TOLERATED

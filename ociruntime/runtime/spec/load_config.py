@@ -9,7 +9,7 @@ from ociruntime.base.json_text import parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ociruntime.runtime.spec.document import Config
+    from ociruntime.runtime.spec.config_types import Config
 
 LARGEST = 64 << 20  # bytes
 FIRST_PIECE, NEXT_PIECE = 64 << 10, 1 << 20  # bytes to read at once; most files are small
@@ -18,7 +18,7 @@ FIRST_PIECE, NEXT_PIECE = 64 << 10, 1 << 20  # bytes to read at once; most files
 def parse_config(data: bytes, name: str = "config.json") -> Config:
     """Parse and check the bytes of a config; raises ConfigError."""
     # Import here: commands that only read the state load this module too.
-    from ociruntime.runtime.spec.check import check_shape
+    from ociruntime.runtime.spec.check_shape import check_shape
 
     config: Config = parse(data, name)
     check_shape(config)

@@ -11,7 +11,7 @@ import posix
 import sys
 
 from ociruntime.base.errors import HostError
-from ociruntime.base.trusted import check_directory
+from ociruntime.base.trusted_directories import check_directory
 
 DIRECTORIES = (
     *("/usr/sbin", "/usr/bin", "/sbin", "/bin", "/usr/local/sbin", "/usr/local/bin"),

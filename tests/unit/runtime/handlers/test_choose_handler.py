@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.handlers.choice import handled, handler_name
+from ociruntime.runtime.handlers.choose_handler import handled, handler_name
 from ociruntime.runtime.spec.annotations import HANDLER, WASM_VARIANT
 from tests.support.bundle import base_config
 

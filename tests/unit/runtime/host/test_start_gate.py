@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import HostError
-from ociruntime.runtime.host import gate
+from ociruntime.runtime.host import start_gate
 
 
 @pytest.fixture(params=["short", "long" * 30])
@@ -30,42 +30,42 @@ def _alarm() -> Iterator[None]:
 
 
 def test_nobody(directory: str) -> None:
-    assert not gate.is_waiting(directory)
-    assert gate.connect_gate(directory) is None
+    assert not start_gate.is_waiting(directory)
+    assert start_gate.connect_gate(directory) is None
 
 
 def test_somebody(directory: str) -> None:
-    with closing(gate.make_gate(directory)):
-        assert gate.is_waiting(directory)
-        connection = gate.connect_gate(directory)
+    with closing(start_gate.make_gate(directory)):
+        assert start_gate.is_waiting(directory)
+        connection = start_gate.connect_gate(directory)
         assert connection is not None
         connection.close()
-    assert not gate.is_waiting(directory), "the name is still there"
-    assert gate.connect_gate(directory) is None
-    gate.remove_gate(directory)
+    assert not start_gate.is_waiting(directory), "the name is still there"
+    assert start_gate.connect_gate(directory) is None
+    start_gate.remove_gate(directory)
 
 
 def test_asking_does_not_wait(directory: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """While a startContainer hook runs, nothing accepts connections from the queue."""
-    monkeypatch.setattr(gate, "BACKLOG", 1)
-    with closing(gate.make_gate(directory)):
-        assert all(gate.is_waiting(directory) for _ in range(5))
+    monkeypatch.setattr(start_gate, "BACKLOG", 1)
+    with closing(start_gate.make_gate(directory)):
+        assert all(start_gate.is_waiting(directory) for _ in range(5))
 
 
 def test_no_socket(directory: str) -> None:
     """Anything else in its place is an error, not an answer."""
     with pytest.raises(HostError, match="start gate"):
-        gate.make_gate(directory + "/missing")
+        start_gate.make_gate(directory + "/missing")
 
 
 def test_full_queue_of_a_listener_that_another_process_holds(
     directory: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process that traces the waiting one can fill it, and keep it full."""
-    monkeypatch.setattr(gate, "CONNECT_SECONDS", 0.05)
-    with closing(gate.make_gate(directory)) as held:
+    monkeypatch.setattr(start_gate, "CONNECT_SECONDS", 0.05)
+    with closing(start_gate.make_gate(directory)) as held:
         held.listen(0)
-        first = gate.connect_gate(directory)
+        first = start_gate.connect_gate(directory)
         assert first is not None
         with closing(first), pytest.raises(HostError, match="connect to the start gate"):
-            gate.connect_gate(directory)
+            start_gate.connect_gate(directory)

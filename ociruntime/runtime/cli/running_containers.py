@@ -15,7 +15,7 @@ from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.runtime.lifecycle.pause import pause, resume
 from ociruntime.runtime.lifecycle.ps import process_ids, process_table
 from ociruntime.runtime.lifecycle.update import WHERE, update
-from ociruntime.runtime.spec.load import LARGEST, read
+from ociruntime.runtime.spec.load_config import LARGEST, read
 
 
 def run_ps(context: Context, arguments: Arguments) -> int:

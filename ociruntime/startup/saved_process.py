@@ -15,7 +15,7 @@ import sys
 import time
 
 from ociruntime.startup import snapshot
-from ociruntime.startup.programs import PROGRAMS
+from ociruntime.startup.snapshot_modules import PROGRAMS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

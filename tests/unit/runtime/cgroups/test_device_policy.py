@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.cgroups.devices import (
+from ociruntime.runtime.cgroups.device_policy import (
     ANY,
     DevicePolicy,
     DeviceRule,

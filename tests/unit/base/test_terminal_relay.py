@@ -15,8 +15,8 @@ import pytest
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.foreground import wait_foreground
-from ociruntime.base.relay import Relay
 from ociruntime.base.terminal import find_terminal
+from ociruntime.base.terminal_relay import Relay
 
 Attributes = list[object]
 

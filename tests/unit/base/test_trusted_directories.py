@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.base import trusted
+from ociruntime.base import trusted_directories
 from ociruntime.base.errors import HostError
-from ociruntime.base.trusted import check_directory, check_parent, flaw, make_directory
+from ociruntime.base.trusted_directories import check_directory, check_parent, flaw, make_directory
 
 OTHER = 51234
 DIRECTORY = 0o040000
@@ -47,9 +47,9 @@ def test_other_owners_and_other_kinds(euid: int) -> None:
 def test_root_of_the_host_looks_like_nobody_in_a_user_namespace(
     monkeypatch: pytest.MonkeyPatch, mapped: bool
 ) -> None:
-    monkeypatch.setattr(trusted, "in_user_namespace", lambda: mapped)
+    monkeypatch.setattr(trusted_directories, "in_user_namespace", lambda: mapped)
     problem = "" if mapped else "belongs to uid 65534"
-    assert trusted._flaw_on_the_way(status(65534, DIRECTORY | 0o755)) == problem
+    assert trusted_directories._flaw_on_the_way(status(65534, DIRECTORY | 0o755)) == problem
 
 
 def test_what_is_missing_is_made(tmp_path: Path) -> None:

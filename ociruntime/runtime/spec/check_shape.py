@@ -57,7 +57,7 @@ def problems(value: Any, kind: str, need: Any, where: str = "") -> Iterator[Conf
 
     ``kind`` and ``need`` are those of a table (see shape.py); ``where`` is the path of the value.
     """
-    from ociruntime.runtime.spec.refusal import refusal
+    from ociruntime.runtime.spec.config_errors import refusal
 
     try:
         _CHECKS[kind](value, need)
@@ -72,7 +72,7 @@ def problems(value: Any, kind: str, need: Any, where: str = "") -> Iterator[Conf
 
 def _problems_inside(value: Any, kind: str, need: Any, where: str) -> Iterator[ConfigError]:  # noqa: ANN401
     """Yield the errors of the members or items of an object, map or array."""
-    from ociruntime.runtime.spec.refusal import join, missing, refusal
+    from ociruntime.runtime.spec.config_errors import join, missing, refusal
 
     if kind == "object" and isinstance(value, dict):
         for member in need:

@@ -7,7 +7,7 @@ import posix
 
 from ociruntime.base.errors import ConfigError, HostError
 from ociruntime.runtime.cgroups.control_files import failure, may_set_device_rules
-from ociruntime.runtime.cgroups.devices import lines_v1, policy
+from ociruntime.runtime.cgroups.device_policy import lines_v1, policy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

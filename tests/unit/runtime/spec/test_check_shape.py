@@ -13,8 +13,8 @@ from jsonschema import Draft202012Validator, validators
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.spec import shape
-from ociruntime.runtime.spec.check import check, check_shape, problems
-from ociruntime.runtime.spec.default import default_config
+from ociruntime.runtime.spec.check_shape import check, check_shape, problems
+from ociruntime.runtime.spec.default_config import default_config
 from tests.support import project
 
 SCHEMA = json.loads((project.ROOT / "schemas" / "config.schema.json").read_text())

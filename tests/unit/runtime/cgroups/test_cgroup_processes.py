@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ociruntime.runtime.cgroups.members import tree
+from ociruntime.runtime.cgroups.cgroup_processes import tree
 
 DEPTH = 1500
 

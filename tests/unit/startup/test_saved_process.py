@@ -23,7 +23,7 @@ LEFT = {
 }
 CHECK = """
 import os
-from ociruntime.startup.process import _refuse_unfit
+from ociruntime.startup.saved_process import _refuse_unfit
 try:
     _refuse_unfit(-1)
 except OSError as error:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.handlers.wasm import handle
 from ociruntime.runtime.spec.annotations import HANDLER, WASM_VARIANT, where
-from ociruntime.runtime.spec.check import check_shape
+from ociruntime.runtime.spec.check_shape import check_shape
 from ociruntime.runtime.spec.validate import validate
 
 if TYPE_CHECKING:
-    from ociruntime.runtime.spec.document import Config
+    from ociruntime.runtime.spec.config_types import Config
 
     Handler = Callable[[Config, str], Config]
 

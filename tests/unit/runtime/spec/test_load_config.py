@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.json_text import parse
-from ociruntime.runtime.spec import load
-from ociruntime.runtime.spec.default import default_config
-from ociruntime.runtime.spec.load import parse_config, read
+from ociruntime.runtime.spec import load_config
+from ociruntime.runtime.spec.default_config import default_config
+from ociruntime.runtime.spec.load_config import parse_config, read
 from tests.support.descriptors import open_descriptors
 
 TEXT = json.dumps(default_config())
@@ -104,7 +104,7 @@ def test_name_of_another_file_is_in_the_error() -> None:
 
 
 def test_largest_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(load, "LARGEST", len(TEXT))
+    monkeypatch.setattr(load_config, "LARGEST", len(TEXT))
     path = tmp_path / "config.json"
     path.write_text(TEXT)
     assert read(str(path)) == TEXT.encode()
