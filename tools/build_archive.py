@@ -30,10 +30,11 @@ NEEDED = {
     "exec": "runtime.cli.main runtime.cli.exec runtime.cgroups.group base.foreground",
     # For an image that is in the store; run is prepare with additions.
     "ocipod run": """
-        pods.cli.main pods.cli.running commandline.progress pods.operations.prepare pods.net.choice
+        pods.cli.main pods.cli.run_pods commandline.progress pods.operations.prepare
+        pods.net.net_option
         pods.net.configuration pods.net.resolver images.store.store images.fetch
         images.model.settings images.unpack.tree_store pods.store.lock pods.store.manifest_file
-        pods.bundle.overlay pods.bundle.own_mounts pods.supervisor.supervise
+        pods.bundle.overlay pods.bundle.private_mount_namespace pods.supervisor.supervise
         pods.bundle.write_bundle
     """,
     "ocipod monitor": "pods.cli.main pods.cli.monitor pods.supervisor.hibernated_state",

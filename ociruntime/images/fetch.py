@@ -13,7 +13,7 @@ from ociruntime.images.model.progress import Progress, silent
 from ociruntime.images.model.reference import LOCAL_KINDS, SURE_DIGITS, Reference, parse
 from ociruntime.images.model.settings import Settings
 from ociruntime.images.registry.sources import Sources
-from ociruntime.images.store.document import Judge
+from ociruntime.images.store.resolve_index import Judge
 from ociruntime.images.store.store import Store
 from ociruntime.images.trust.permission import Permission
 from ociruntime.images.trust.policy import ACCEPT
@@ -173,7 +173,7 @@ def _judge(
 ) -> Judge:
     """Return the signature check for the image; it accepts all if none is required."""
     if signature is None and permission.rule(reference.name).kind == ACCEPT:
-        from ociruntime.images.store.document import Judge
+        from ociruntime.images.store.resolve_index import Judge
 
         return Judge()
     from ociruntime.images.trust.signatures import SignatureJudge
@@ -202,7 +202,7 @@ def _from_registry(
 ) -> Image:
     from ociruntime.images.model.limits import Budget
     from ociruntime.images.registry.http_client import HttpClient
-    from ociruntime.images.registry.image import update
+    from ociruntime.images.registry.pull import update
     from ociruntime.images.registry.sources import Sources
 
     http = HttpClient(insecure)

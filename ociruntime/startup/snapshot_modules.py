@@ -60,17 +60,18 @@ PROGRAMS = {
     "ocipod": Program(
         "pods.cli.__main__",
         """
-        pods.cli.main pods.cli.running pods.cli.monitor pods.cli.pods pods.cli.logs pods.cli.apps
+        pods.cli.main pods.cli.run_pods pods.cli.monitor pods.cli.pods pods.cli.logs pods.cli.apps
         pods.cli.fetch pods.cli.images commandline.help
         pods.supervisor.supervise pods.supervisor.hibernated_state pods.bundle.write_bundle
         pods.manifest.oci_resources pods.operations.sandbox pods.operations.sandbox
-        pods.operations.app_exec pods.operations.attach pods.store.control pods.bundle.copy_files
+        pods.operations.app_exec pods.operations.attach pods.store.control_client
+        pods.bundle.copy_files
         pods.store.description pods.garbage.garbage pods.bundle.host_facts
         pods.garbage.sweep pods.garbage.sweep pods.store.manifest_file
         pods.operations.stopping pods.garbage.sweep pods.bundle.pod_network pods.bundle.overlay
         pods.bundle.users images.fetch images.store.database
         pods.net.networks pods.net.links pods.net.ipam pods.net.rules pods.net.rules_nft
-        pods.net.builtin.bridge pods.net.builtin.loopback pods.net.ports pods.net.firewall
+        pods.net.builtin.bridge pods.net.builtin.loopback pods.net.port_mappings pods.net.firewall
         commandline.progress commandline.formats
         base.foreground base.terminal
         """,

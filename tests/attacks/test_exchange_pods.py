@@ -21,7 +21,7 @@ from ociruntime.images.tar.layer_writer import LayerTar, of_directory
 from ociruntime.pods.bundle.copy_files import copy_tree
 from ociruntime.pods.cli.main import main
 from ociruntime.pods.store.lock import open_directory
-from ociruntime.pods.store.removal import remove_tree
+from ociruntime.pods.store.remove_tree import remove_tree
 from tests.attacks.exchange import Met, until_met
 from tests.support import images
 from tests.support.ocipod import Ocipod

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.pods.bundle.own_mounts import NODEV, NOSUID
+from ociruntime.pods.bundle.private_mount_namespace import NODEV, NOSUID
 from ociruntime.pods.kvm.confinement import RDONLY, _show
 from tests.support import isolation
 from tests.support.peers import judge_by

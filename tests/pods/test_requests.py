@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ociruntime.pods.cli.running import LARGEST_REQUEST
+from ociruntime.pods.cli.run_pods import LARGEST_REQUEST
 from tests.pods.sandbox import Sandbox
 from tests.support.ocipod import Ocipod, PodResult
 from tests.support.pod_images import shell

@@ -10,7 +10,7 @@ import pytest
 
 from ociruntime.base.errors import PodError
 from ociruntime.pods.store import phases
-from ociruntime.pods.store.control import ask
+from ociruntime.pods.store.control_client import ask
 from tests.pods.endings import ending, start, state, wait_until_up
 from tests.support import processes
 from tests.support.ocipod import Ocipod

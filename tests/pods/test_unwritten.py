@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.pods.store import phases
-from ociruntime.pods.store.control import ask
+from ociruntime.pods.store.control_client import ask
 from tests.pods.sandbox import Sandbox
 from tests.support import processes
 from tests.support.ocipod import Ocipod

@@ -19,9 +19,9 @@ from ociruntime.images.model.limits import Budget
 from ociruntime.images.model.manifest import LARGEST_DOCUMENT, load_document
 from ociruntime.images.model.progress import Progress
 from ociruntime.images.model.reference import TAGS, Reference, is_tag, parse
-from ociruntime.images.store.document import Document
 from ociruntime.images.store.incoming import Incoming
 from ociruntime.images.store.made_image import StoredLayer, add_documents, minimal_config
+from ociruntime.images.store.resolve_index import Document
 from ociruntime.images.store.store import Store
 from ociruntime.images.tar.archives import Reading, member_name, members, open_file, plain
 from ociruntime.images.tar.attributes import is_text

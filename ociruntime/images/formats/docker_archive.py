@@ -15,9 +15,9 @@ from ociruntime.images.model.image import Json
 from ociruntime.images.model.manifest import LARGEST_DOCUMENT, load_document
 from ociruntime.images.model.progress import Progress
 from ociruntime.images.model.reference import parse
-from ociruntime.images.store.document import Document
 from ociruntime.images.store.incoming import Incoming
 from ociruntime.images.store.made_image import StoredLayer, manifest_of
+from ociruntime.images.store.resolve_index import Document
 from ociruntime.images.tar.archives import ArchiveFiles, read_small
 from ociruntime.images.tar.streams import compression_of
 

@@ -9,7 +9,7 @@ from ociruntime.images.model.digest import check_content
 from ociruntime.images.model.image import Descriptor
 from ociruntime.images.model.manifest import LARGEST_DOCUMENT, load_document
 from ociruntime.images.model.platforms import Entry, choose, read_index, wanted
-from ociruntime.images.store.document import Document, way_to_image
+from ociruntime.images.store.resolve_index import Document, way_to_image
 from ociruntime.images.tar.archives import Files, Reading, read_small
 
 # Annotations with an image's name; the second is written by docker and containerd.

@@ -14,9 +14,9 @@ from ociruntime.images.model.image import Descriptor, Image
 from ociruntime.images.model.limits import Budget
 from ociruntime.images.model.progress import Progress
 from ociruntime.images.model.reference import Reference
-from ociruntime.images.store.document import Document, Judge
-from ociruntime.images.store.document import take_in as take_in_documents
 from ociruntime.images.store.incoming import Incoming
+from ociruntime.images.store.resolve_index import Document, Judge
+from ociruntime.images.store.resolve_index import take_in as take_in_documents
 from ociruntime.images.store.store import Store
 from ociruntime.images.tar.archives import (
     ArchiveFiles,

@@ -13,9 +13,9 @@ from typing import BinaryIO
 from ociruntime.base.errors import ImageError
 from ociruntime.images.model.limits import Budget
 from ociruntime.images.model.progress import Progress
-from ociruntime.images.store.document import Document
 from ociruntime.images.store.incoming import Incoming
 from ociruntime.images.store.made_image import StoredLayer, add_documents, minimal_config
+from ociruntime.images.store.resolve_index import Document
 from ociruntime.images.tar.archives import Reading, compression_of_file, open_file, plain
 from ociruntime.images.tar.header import BLOCK, parse_header
 from ociruntime.images.tar.layer_writer import LayerTar, of_directory

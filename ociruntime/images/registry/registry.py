@@ -12,7 +12,7 @@ from ociruntime.images.model.manifest import LARGEST_DOCUMENT, load_document
 from ociruntime.images.model.reference import DOCKER_HUB
 from ociruntime.images.registry.auth import Challenge, Credential, challenges
 from ociruntime.images.registry.http_client import HttpClient, is_plain, read_body, refusal
-from ociruntime.images.store.document import Document
+from ociruntime.images.store.resolve_index import Document
 
 if TYPE_CHECKING:
     from requests import Response

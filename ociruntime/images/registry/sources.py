@@ -13,7 +13,7 @@ from ociruntime.images.model.settings import Settings
 from ociruntime.images.registry.auth import credential
 from ociruntime.images.registry.http_client import HttpClient
 from ociruntime.images.registry.registry import Registry
-from ociruntime.images.store.document import Document
+from ociruntime.images.store.resolve_index import Document
 
 if TYPE_CHECKING:
     from requests import Response

@@ -13,7 +13,7 @@ from ociruntime.images.model.manifest import load_document
 from ociruntime.images.model.reference import Reference, parse
 from ociruntime.images.registry.http_client import read_body
 from ociruntime.images.registry.sources import Sources
-from ociruntime.images.store.document import Document, Judge
+from ociruntime.images.store.resolve_index import Document, Judge
 from ociruntime.images.trust import cosign, openpgp
 from ociruntime.images.trust.permission import Permission, openpgp_signer
 from ociruntime.images.trust.policy import ACCEPT

@@ -33,7 +33,7 @@ from ociruntime.images.tar.header import (
 )
 from ociruntime.images.tar.reader import TarReader
 from ociruntime.images.tar.streams import CHUNK, Counted, Readable, decompressed
-from ociruntime.images.unpack.inside import Inside, Made, split_name
+from ociruntime.images.unpack.tree_paths import Inside, Made, split_name
 
 
 class Checked:

@@ -24,7 +24,7 @@ from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.pod_calls import ask_over
 from ociruntime.manager.containers.pod_status import ACTIVE
 from ociruntime.pods.loop.control_socket import HELD, LARGEST
-from ociruntime.pods.store.control import connect
+from ociruntime.pods.store.control_client import connect
 from ociruntime.pods.store.phases import open_pod
 
 STREAMS = ("stdin", "stdout", "stderr")

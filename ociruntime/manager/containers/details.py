@@ -16,7 +16,7 @@ from typing import Any
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.manager.containers.pod_status import APP
 from ociruntime.manager.containers.records import Answer, Record
-from ociruntime.pods.manifest.build import app_entry
+from ociruntime.pods.manifest.build_manifest import app_entry
 from ociruntime.pods.store.manifest_file import read_manifest, read_object
 from ociruntime.pods.store.pod import Pod
 

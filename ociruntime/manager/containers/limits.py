@@ -16,7 +16,7 @@ from ociruntime.manager.containers.engine import Engine
 from ociruntime.manager.containers.pod_status import APP
 from ociruntime.manager.containers.records import Record
 from ociruntime.manager.containers.spec import Spec, app_limits
-from ociruntime.pods.manifest.build import app_entry
+from ociruntime.pods.manifest.build_manifest import app_entry
 from ociruntime.pods.manifest.isolators import LIMITS, Isolator
 from ociruntime.pods.manifest.oci_resources import resources
 from ociruntime.pods.store.manifest_file import manifest_lock, read_manifest, write_manifest

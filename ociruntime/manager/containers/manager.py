@@ -42,7 +42,7 @@ from ociruntime.manager.containers.records import Answer, Record
 from ociruntime.manager.containers.settings import Settings
 from ociruntime.manager.containers.spec import check_spec, networks_of
 from ociruntime.manager.containers.volumes import Volumes
-from ociruntime.pods.manifest.build import app_entry, ports_of
+from ociruntime.pods.manifest.build_manifest import app_entry, ports_of
 from ociruntime.pods.store.manifest_file import read_manifest
 
 

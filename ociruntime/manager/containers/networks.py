@@ -31,10 +31,9 @@ from ociruntime.manager.containers.filters import (
 )
 from ociruntime.manager.containers.settings import Settings
 from ociruntime.manager.containers.spec import WITHOUT_NAMES, networks_of
-from ociruntime.pods.net import names
+from ociruntime.pods.net import pod_names
 from ociruntime.pods.net.addresses import Network, parse_address, parse_network
 from ociruntime.pods.net.builtin import host_local
-from ociruntime.pods.net.choice import ALL
 from ociruntime.pods.net.configuration import (
     BUILT_IN,
     OWN,
@@ -44,6 +43,7 @@ from ociruntime.pods.net.configuration import (
     is_name,
     load,
 )
+from ociruntime.pods.net.net_option import ALL
 from ociruntime.pods.net.subnets import (
     AF_INET,
     free_subnet,
@@ -229,7 +229,7 @@ class Networks:
     def _other_pods(self, name: str) -> list[str]:
         """Return the running pods on a network with names that belong to no container."""
         own = {one.pod for one in self._users()}
-        return sorted(set(names.pods_on(self._state, name)) - own)
+        return sorted(set(pod_names.pods_on(self._state, name)) - own)
 
     def _refuse_unknown_users(self, what: str) -> None:
         for one in self._users():

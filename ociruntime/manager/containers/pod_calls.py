@@ -32,7 +32,7 @@ from ociruntime.manager.containers.settings import Settings
 from ociruntime.pods.bundle.runtime_calls import RuntimeCalls, find_runtime
 from ociruntime.pods.loop.control_socket import LARGEST, answer_of
 from ociruntime.pods.manifest.request import BaseRequest, document_of
-from ociruntime.pods.store import control
+from ociruntime.pods.store import control_client
 from ociruntime.pods.store.manifest_file import read_runtime_config
 from ociruntime.pods.store.pod import Pod
 
@@ -215,7 +215,7 @@ async def ask(pod: Pod, request: dict[str, Any]) -> dict[str, Any]:
 
     Raises PodError if the pod is not running or the monitor answers with an error, HostError.
     """
-    sock = control.connect(pod)
+    sock = control_client.connect(pod)
     try:
         sock.setblocking(False)
         return await ask_over(sock, request)

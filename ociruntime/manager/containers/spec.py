@@ -42,7 +42,7 @@ from ociruntime.pods.bundle.app_config import CAPABILITIES as DEFAULT_CAPABILITI
 from ociruntime.pods.bundle.host_devices import check_source
 from ociruntime.pods.manifest import request as requests
 from ociruntime.pods.manifest import volumes
-from ociruntime.pods.manifest.build import limits_of
+from ociruntime.pods.manifest.build_manifest import limits_of
 from ociruntime.pods.manifest.isolators import (
     PERIOD_RANGE,
     QUOTA_RANGE,
@@ -58,7 +58,7 @@ from ociruntime.pods.manifest.kernel_settings import (
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 from ociruntime.pods.manifest.seccomp import EMPTY
 from ociruntime.pods.manifest.tmpfs_and_devices import check_device, check_tmpfs
-from ociruntime.pods.net import choice, resolver
+from ociruntime.pods.net import net_option, resolver
 
 Spec = dict[str, Any]
 
@@ -205,7 +205,7 @@ def app_limits(spec: Spec) -> list[Isolator]:
 
 def networks_of(spec: Spec) -> list[str]:
     """Return the names of the networks that the container joins."""
-    return [name for name, _ in choice.parse(_parts(setting(spec, "network")))]
+    return [name for name, _ in net_option.parse(_parts(setting(spec, "network")))]
 
 
 def setting(spec: Spec, name: str) -> Any:  # noqa: ANN401 - JSON

@@ -34,7 +34,7 @@ from ociruntime.manager.containers.filters import (
 from ociruntime.manager.containers.spec import check_volume_name
 from ociruntime.pods.bundle import filled_volume
 from ociruntime.pods.store.lock import open_directory
-from ociruntime.pods.store.removal import remove_tree
+from ociruntime.pods.store.remove_tree import remove_tree
 
 Answer = dict[str, Any]
 # (a container's name, its spec), also of those that are being created; None for a corrupt record.

@@ -9,7 +9,7 @@ from typing import Any
 
 from ociruntime.base.errors import PodError
 from ociruntime.pods.manifest import isolators, kernel_settings, oci_resources, seccomp
-from ociruntime.pods.manifest.build import app_entry
+from ociruntime.pods.manifest.build_manifest import app_entry
 from ociruntime.pods.manifest.environment import with_term
 from ociruntime.pods.manifest.flavours import FLAVOURS, Flavour, Mount
 from ociruntime.pods.manifest.tmpfs_and_devices import tmpfs_mount

@@ -12,7 +12,7 @@ from typing import Any
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.linux import CLONE_NEWUSER
 from ociruntime.base.locks import lock_within
-from ociruntime.pods.bundle.own_mounts import mount, unmount
+from ociruntime.pods.bundle.private_mount_namespace import mount, unmount
 
 COPY_TIMEOUT = 5.0  # seconds that a start waits for copies of the app's files to end
 

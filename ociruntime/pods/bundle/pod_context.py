@@ -8,9 +8,9 @@ from typing import Any
 
 from ociruntime.base import json_files
 from ociruntime.base.files import read_file, remove_file
-from ociruntime.pods.bundle import own_mounts
+from ociruntime.pods.bundle import private_mount_namespace
 from ociruntime.pods.bundle.runtime_calls import RuntimeCalls
-from ociruntime.pods.loop.loop import Loop
+from ociruntime.pods.loop.event_loop import Loop
 from ociruntime.pods.store import pod_cgroup
 
 SHARED_MEMORY = "shm"  # in the pod's directory: mounted as its apps' /dev/shm
@@ -49,7 +49,7 @@ class PodContext:
         """
         if config.get("ipc") != "parent":
             owner = (config.get("private_users") or {}).get("shift", 0)
-            own_mounts.share_memory(SHARED_MEMORY, config["shm_size"], owner)
+            private_mount_namespace.share_memory(SHARED_MEMORY, config["shm_size"], owner)
         wanted = manifest.get("isolators")
         if not wanted or config.get("flavor") == "fly":
             return []

@@ -40,7 +40,7 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
     """
     from ociruntime.pods.net import networks
     from ociruntime.pods.net.configuration import net_directories
-    from ociruntime.pods.net.ports import forwarded
+    from ociruntime.pods.net.port_mappings import forwarded
 
     manifest = json_files.read(f"{path}/pod")
     request = networks.NetworkRequest(

@@ -12,9 +12,9 @@ from ociruntime.base.files import replace_file
 from ociruntime.base.json_text import dump
 from ociruntime.base.trusted_directories import make_directory
 from ociruntime.pods.bundle.app_config import AppFacts, app_config
-from ociruntime.pods.bundle.own_mounts import mount
+from ociruntime.pods.bundle.private_mount_namespace import mount
 from ociruntime.pods.manifest import isolators
-from ociruntime.pods.manifest.build import app_entry
+from ociruntime.pods.manifest.build_manifest import app_entry
 from ociruntime.pods.manifest.flavours import flavour
 from ociruntime.pods.manifest.oci_resources import skipped
 

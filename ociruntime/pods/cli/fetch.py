@@ -18,7 +18,7 @@ from ociruntime.images.model.settings import Settings
 from ociruntime.images.store.store import Store
 from ociruntime.images.unpack.tree_store import TreeStore
 from ociruntime.pods.cli.context import Context
-from ociruntime.pods.manifest.build import mount_points_of
+from ociruntime.pods.manifest.build_manifest import mount_points_of
 from ociruntime.pods.store.lock import prepare_lock
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _fetch(
 
 def run_image_load(context: Context, arguments: Arguments) -> int:
     """Load the images of each archive, and print their names and ids."""
-    from ociruntime.images.load import load
+    from ociruntime.images.load_archive import load
     from ociruntime.images.trust.permission import Permission
 
     settings = Settings(context.system_config, context.local_config, context.user_config)

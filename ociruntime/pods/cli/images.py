@@ -18,7 +18,7 @@ from ociruntime.commandline.progress import Bar, amount
 from ociruntime.images.fetch import look_up
 from ociruntime.images.model.image import Image, Record
 from ociruntime.images.model.settings import Settings
-from ociruntime.images.store.collection import rubbish
+from ociruntime.images.store.image_gc import rubbish
 from ociruntime.images.store.store import Store
 from ociruntime.images.unpack.tree_store import CHANGED, Tree, TreeStore, tree_id
 from ociruntime.pods.cli.context import Context
@@ -177,7 +177,7 @@ def run_image_gc(context: Context, arguments: Arguments) -> int:
     may have looked them up just before it waits for the lock, so the last use of an image is
     checked again before its removal.  If the images of a pod cannot be read, nothing is removed.
     """
-    from ociruntime.images.registry.partial import remove_stale
+    from ociruntime.images.registry.resumable_download import remove_stale
 
     text = arguments.text("grace-period")
     grace = period(text, "grace-period") if text else _GRACE

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
 from ociruntime.base.errors import HostError, UsageError
-from ociruntime.pods.store.removal import remove_tree
+from ociruntime.pods.store.remove_tree import remove_tree
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC

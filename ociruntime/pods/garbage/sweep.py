@@ -21,7 +21,7 @@ from ociruntime.pods.store import pod_cgroup
 from ociruntime.pods.store.lock import open_directory
 from ociruntime.pods.store.manifest_file import MANIFEST, RUNTIME_CONFIG, read_object
 from ociruntime.pods.store.pod import Pod, phase_path
-from ociruntime.pods.store.removal import remove_tree
+from ociruntime.pods.store.remove_tree import remove_tree
 
 NET_INFO = "net-info.json"
 

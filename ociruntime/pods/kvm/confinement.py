@@ -21,7 +21,7 @@ from ociruntime.base.linux import (
     MS_PRIVATE,
     MS_REC,
 )
-from ociruntime.pods.bundle.own_mounts import NODEV, NOEXEC, NOSUID, check_call, mount
+from ociruntime.pods.bundle.private_mount_namespace import NODEV, NOEXEC, NOSUID, check_call, mount
 from ociruntime.pods.garbage.sweep import mountinfo, mounts_below
 from ociruntime.pods.kvm.qemu import CONSOLE, Hardware
 

@@ -19,11 +19,11 @@ from ociruntime.base.host_programs import DIRECTORIES
 from ociruntime.base.process import close_inherited_on_exec
 from ociruntime.pods.bundle.pod_context import PodContext, apps_of, read_manifest
 from ociruntime.pods.bundle.runtime_calls import RuntimeCalls
-from ociruntime.pods.kvm import port
+from ociruntime.pods.kvm import virtio_port
 from ociruntime.pods.kvm.qemu import CONSOLE
 from ociruntime.pods.loop import worker
+from ociruntime.pods.loop.event_loop import Loop, Timer
 from ociruntime.pods.loop.listening import listen
-from ociruntime.pods.loop.loop import Loop, Timer
 from ociruntime.pods.loop.worker import Outcome
 
 PORTS = "machine"  # directory of the numbered sockets; 0 is the machine's own
@@ -76,7 +76,7 @@ class Machine(PodContext):
             return
         self._ended = then
         self._limit = self.loop.after(POWER_OFF_TIMEOUT, self._kill)
-        port.power_off(f"{PORTS}/0")
+        virtio_port.power_off(f"{PORTS}/0")
 
     def _kill(self) -> None:
         if self._pid:
@@ -91,7 +91,9 @@ class Machine(PodContext):
             return
         why = outcome.error or _last_console_line()
         # Deferred, so that exits of apps that arrived with this one are handled first.
-        self.loop.after(0, lambda: self._fail(f"{port.GONE}: {why}" if why else port.GONE))
+        self.loop.after(
+            0, lambda: self._fail(f"{virtio_port.GONE}: {why}" if why else virtio_port.GONE)
+        )
 
     def _fail(self, reason: str) -> None:
         if not self._over:
@@ -106,19 +108,19 @@ class Machine(PodContext):
             raise PodError(f'start app "{app}": a virtual machine has no terminal')
         remove_file(f"apps/{app}/pid")
         self._join_cgroup()
-        pid = port.start_app(f"{PORTS}/{self._apps.index(app) + 1}", streams)
+        pid = virtio_port.start_app(f"{PORTS}/{self._apps.index(app) + 1}", streams)
         json_files.replace_text(f"apps/{app}/pid", str(pid).encode(), lasting=False)
 
     def call_runtime(self, app: str, words: tuple[str, ...]) -> None:
         """End the app's processes on "delete"; "start" needs nothing (runs in a child)."""
         if words[0] == "delete":
-            port.end_app(f"{PORTS}/{self._apps.index(app) + 1}")
+            virtio_port.end_app(f"{PORTS}/{self._apps.index(app) + 1}")
 
     def _become_machine(self, ports: list[int]) -> NoReturn:
         """Mount the apps' files and execute qemu (runs in a child).  Raises RuntimeFailure."""
         from ociruntime.pods.kvm.confinement import confine
-        from ociruntime.pods.kvm.launch import networks_in, prepare_machine
         from ociruntime.pods.kvm.network import take_over
+        from ociruntime.pods.kvm.prepare_machine import networks_in, prepare_machine
         from ociruntime.pods.kvm.qemu import command
 
         close_inherited_on_exec()

@@ -17,8 +17,8 @@ from typing import Any
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, InternalError, PodError, RuntimeFailure
+from ociruntime.pods.loop.event_loop import HUNG_UP, READABLE, WRITABLE, Loop, Timer
 from ociruntime.pods.loop.listening import listen
-from ociruntime.pods.loop.loop import HUNG_UP, READABLE, WRITABLE, Loop, Timer
 
 Answer = Callable[[dict[str, Any]], None]
 Handler = Callable[["Connection", dict[str, Any]], None]

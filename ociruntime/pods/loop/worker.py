@@ -13,7 +13,7 @@ from typing import Any
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError, RuntimeFailure
-from ociruntime.pods.loop.loop import Loop
+from ociruntime.pods.loop.event_loop import Loop
 
 Work = Callable[[], dict[str, Any] | None]
 Done = Callable[["Outcome"], None]

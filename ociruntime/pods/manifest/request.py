@@ -25,7 +25,7 @@ from ociruntime.commandline.signal_names import signal_name
 from ociruntime.commandline.sizes import CPU_RANGE, milli_cpus
 from ociruntime.pods.manifest import isolators, kernel_settings, tmpfs_and_devices, volumes
 from ociruntime.pods.manifest.names import is_name
-from ociruntime.pods.net import choice, resolver
+from ociruntime.pods.net import net_option, resolver
 
 Json = dict[str, Any]
 Parse = Callable[[Any, str], Any]
@@ -142,7 +142,7 @@ def host_name(where: str, value: Any) -> None:  # noqa: ANN401
 def networks(where: str, value: list[str]) -> None:
     """Check that the value is a list of network names, each with optional arguments."""
     list_of(nonempty)(where, value)
-    choice.parse(value, where)
+    net_option.parse(value, where)
 
 
 def network_name(where: str, value: Any) -> None:  # noqa: ANN401

@@ -93,7 +93,7 @@ def check(program: str, call: PluginCall) -> None:
 
 def versions(program: str) -> list[str]:
     """Return the protocol versions that a program supports.  Raises NetworkError."""
-    from ociruntime.pods.net.program import run_program
+    from ociruntime.pods.net.run_program import run_program
 
     environment = {"CNI_COMMAND": "VERSION", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
     code, output, _ = run_program([program], b'{"cniVersion":"1.0.0"}', TIMEOUT, environment)
@@ -115,7 +115,7 @@ def _builtin(call: PluginCall) -> ModuleType:
 def _ask(program: str, call: PluginCall, command: str) -> bytes:
     import json
 
-    from ociruntime.pods.net.program import run_program
+    from ociruntime.pods.net.run_program import run_program
 
     data = json.dumps(call.configuration).encode()
     code, output, errors = run_program([program], data, TIMEOUT, call.environment(command))

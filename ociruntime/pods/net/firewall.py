@@ -13,8 +13,8 @@ from typing import Any
 from ociruntime.base.errors import NetworkError
 from ociruntime.base.host_programs import find_program
 from ociruntime.pods.net import rules_iptables, rules_nft
-from ociruntime.pods.net.program import run_program
 from ociruntime.pods.net.rules import Rules
+from ociruntime.pods.net.run_program import run_program
 
 NFT = "nft"
 IPTABLES = "iptables"

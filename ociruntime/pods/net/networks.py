@@ -21,7 +21,7 @@ from typing import Any
 
 from ociruntime.base.errors import NetworkError, RuntimeFailure, reason
 from ociruntime.base.fault_injection import fault
-from ociruntime.pods.net import choice, cni, conntrack, firewall, owners
+from ociruntime.pods.net import cni, conntrack, firewall, net_option, pod_records
 from ociruntime.pods.net.configuration import Configuration, load, plugin_directories
 from ociruntime.pods.net.links import set_sysctl
 from ociruntime.pods.net.plugin_call import PluginCall, addresses, dns
@@ -69,13 +69,15 @@ class NetworkRequest:
 
 def plan(request: NetworkRequest) -> dict[str, Any]:
     """Return the document of networks to set up.  Raises NetworkError, UsageError."""
-    wanted = choice.parse([f"{name}:{said}" if said else name for name, said in request.networks])
+    wanted = net_option.parse(
+        [f"{name}:{said}" if said else name for name, said in request.networks]
+    )
     if request.ports:
-        choice.refuse_ports(wanted)
+        net_option.refuse_ports(wanted)
     chosen: list[tuple[Configuration, str]] = []
     names = [name for name, _ in wanted]
-    if choice.NONE not in names and choice.HOST not in names:
-        chosen = choice.select(wanted, load(request.config_directories))
+    if net_option.NONE not in names and net_option.HOST not in names:
+        chosen = net_option.select(wanted, load(request.config_directories))
     directories = plugin_directories(request.config_directories)
     networks = [
         _network(configuration, arguments, f"eth{i}", directories, request)
@@ -86,9 +88,9 @@ def plan(request: NetworkRequest) -> dict[str, Any]:
     info = {
         "version": VERSION,
         "uuid": request.uuid,
-        "boot": owners.boot(),
-        "namespace": "" if choice.HOST in names else request.namespace_path,
-        "identity": owners.namespace_identity(request.namespace_path),
+        "boot": pod_records.boot(),
+        "namespace": "" if net_option.HOST in names else request.namespace_path,
+        "identity": pod_records.namespace_identity(request.namespace_path),
         "stateDirectory": request.state_directory,
         "directories": list(directories),
         "firewall": firewall.find_tool() if networks else "",
@@ -170,7 +172,7 @@ def carry_out(info: dict[str, Any]) -> dict[str, Any]:
     if not info["networks"]:
         return info
     refuse_used(info["ports"])
-    owners.note(
+    pod_records.note(
         info["stateDirectory"], info["uuid"], info["namespace"], info["identity"], info["ports"]
     )
     fault("network.after-note")
@@ -199,9 +201,9 @@ def give_names(info: dict[str, Any], wanted: Iterable[str], hosts: str) -> None:
         if one["names"]
     }
     if networks:
-        from ociruntime.pods.net import names
+        from ociruntime.pods.net import pod_names
 
-        names.join(info["stateDirectory"], info["uuid"], wanted, hosts, networks)
+        pod_names.join(info["stateDirectory"], info["uuid"], wanted, hosts, networks)
 
 
 def refuse_used(ports: list[dict[str, Any]]) -> None:
@@ -288,10 +290,10 @@ def tear_down(info: dict[str, Any]) -> list[str]:
         if not info["networks"]:
             return []
         state, uuid = info["stateDirectory"], info["uuid"]
-        if not owners.recorded(state, uuid) and owners.namesake(state, uuid):
+        if not pod_records.recorded(state, uuid) and pod_records.namesake(state, uuid):
             return []  # this pod was refused: everything with its names belongs to the other pod
-        same = info["boot"] == owners.boot() and (
-            owners.namespace_identity(namespace) == info["identity"]
+        same = info["boot"] == pod_records.boot() and (
+            pod_records.namespace_identity(namespace) == info["identity"]
         )
         calls = [
             _delete_call(info, network, plugin, namespace if same else "")
@@ -300,15 +302,15 @@ def tear_down(info: dict[str, Any]) -> list[str]:
         ]
         # Remove names and rules first: released addresses can at once be another pod's.
         if any(one.get("names") for one in info["networks"]):
-            from ociruntime.pods.net import names
+            from ociruntime.pods.net import pod_names
 
-            _try(problems, lambda: names.leave(state, uuid))
+            _try(problems, lambda: pod_names.leave(state, uuid))
         tags = [tag for program, call in calls for tag in cni.tags(program, call)]
         _try(problems, lambda: firewall.remove(info["firewall"], tags))
         for program, call in calls:
             _try(problems, _deletion(program, call))
         if not problems:
-            owners.forget(state, uuid)
+            pod_records.forget(state, uuid)
     except RuntimeFailure as failure:
         problems.append(str(failure))
     except (KeyError, TypeError, AttributeError, ValueError) as error:

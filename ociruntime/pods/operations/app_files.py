@@ -1,9 +1,9 @@
 """Copy files out of an app and into it, running or stopped.
 
 The files belong to the app's program, which may change them at the same time.  Every path is
-resolved with the app's root directory as root, component by component with descriptors (tree_paths.py),
-and no link is followed by the kernel: whatever the program does, no file of the host is read or
-written (`docker cp` could be led outside: CVE-2018-15664).  Nothing is loaded or executed from
+resolved with the app's root directory as root, component by component with descriptors
+(tree_paths.py), and no link is followed by the kernel: whatever the program does, no file of the
+host is read or written (`docker cp` could be led outside: CVE-2018-15664).  Nothing is loaded or executed from
 there (CVE-2019-14271).
 
 A running app is seen as its program sees it, with volumes and other mounts; of a stopped one, its
@@ -28,10 +28,10 @@ from ociruntime.images.tar.header import DIRECTORY, HARD_LINK, Header
 from ociruntime.images.tar.layer_writer import LayerTar, of_directory, of_file
 from ociruntime.images.tar.reader import TarReader
 from ociruntime.images.tar.streams import CHUNK
-from ociruntime.images.unpack.inside import Inside, split_name
+from ociruntime.images.unpack.tree_paths import Inside, split_name
 from ociruntime.images.unpack.unpack import LayerUnpacker
 from ociruntime.pods.bundle import overlay
-from ociruntime.pods.bundle.own_mounts import enter_own_mounts, unmount
+from ociruntime.pods.bundle.private_mount_namespace import enter_own_mounts, unmount
 from ociruntime.pods.operations.copy_guard import guarded, has_ended, lock_files
 from ociruntime.pods.operations.stopped_volumes import mount_volumes
 from ociruntime.pods.store.description import app_record

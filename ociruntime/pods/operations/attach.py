@@ -11,7 +11,7 @@ from ociruntime.base.detach_keys import KeyWatch
 from ociruntime.base.errors import HostError, UsageError
 from ociruntime.base.files import write_all
 from ociruntime.base.terminal import Terminal
-from ociruntime.pods.store.control import ask_over, connect
+from ociruntime.pods.store.control_client import ask_over, connect
 from ociruntime.pods.store.pod import Pod
 
 CHUNK = 32768  # bytes of input to read and send at once

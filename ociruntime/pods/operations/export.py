@@ -28,8 +28,8 @@ from ociruntime.images.store.store import Store
 from ociruntime.images.tar.layer_writer import LayerTar, Member, of_directory
 from ociruntime.images.tar.streams import CHUNK
 from ociruntime.pods.bundle import overlay
-from ociruntime.pods.bundle.own_mounts import mount
-from ociruntime.pods.manifest.build import app_entry
+from ociruntime.pods.bundle.private_mount_namespace import mount
+from ociruntime.pods.manifest.build_manifest import app_entry
 from ociruntime.pods.store.lock import open_directory, try_lock
 from ociruntime.pods.store.manifest_file import read_manifest, read_object, read_runtime_config
 from ociruntime.pods.store.pod import GONE, MARKED, Pod

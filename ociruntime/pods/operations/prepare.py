@@ -25,14 +25,14 @@ from ociruntime.pods.bundle.copy_files import PrivateUsers, copy_metadata, copy_
 from ociruntime.pods.bundle.filled_volume import fill
 from ociruntime.pods.bundle.host_devices import check_source
 from ociruntime.pods.bundle.users import account
-from ociruntime.pods.manifest import build as manifest
+from ociruntime.pods.manifest import build_manifest as manifest
 from ociruntime.pods.manifest import environment, isolators, seccomp
 from ociruntime.pods.manifest.app_options import REPLACED_BY_MANIFEST
 from ociruntime.pods.manifest.flavours import Flavour, check_number, flavour
 from ociruntime.pods.manifest.ports import check_network
 from ociruntime.pods.manifest.request import PodRequest
 from ociruntime.pods.manifest.volumes import check_owners
-from ociruntime.pods.net import choice
+from ociruntime.pods.net import net_option
 from ociruntime.pods.operations.runtime_config import COUNT, Host, prepared_settings, run_settings
 from ociruntime.pods.store.pod import Pod
 
@@ -105,7 +105,7 @@ def check(request: Request) -> Flavour:
 def _networks(request: Request, kind: Flavour) -> list[str]:
     if kind.name == "fly":
         return ["host"]
-    return [name for name, _ in choice.parse(request.pod.net)] if request.runs else []
+    return [name for name, _ in net_option.parse(request.pod.net)] if request.runs else []
 
 
 def _warn_of_ignored(request: Request, kind: Flavour) -> None:
@@ -121,7 +121,7 @@ def _draft(request: Request, store: Store) -> tuple[manifest.Draft, dict[str, Im
     """Return the manifest's draft, and the images by name of app."""
     pod = request.pod
     if pod.pod_manifest:
-        from ociruntime.pods.manifest.input import read_input
+        from ociruntime.pods.manifest.user_manifest import read_input
 
         draft = read_input(pod.pod_manifest, store)
         if pod.interactive:
@@ -290,7 +290,7 @@ def add_files(
     that docker sets.  Raises HostError, PodError, ImageError.
     """
     from ociruntime.pods.bundle.overlay import refusal
-    from ociruntime.pods.bundle.own_mounts import enter_own_mounts
+    from ociruntime.pods.bundle.private_mount_namespace import enter_own_mounts
 
     home = f"{path}/apps/{entry['name']}"
     users = _private_users(settings)

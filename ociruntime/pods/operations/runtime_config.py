@@ -64,9 +64,9 @@ def run_settings(request: PodRequest, uuid: str, flavour: str) -> dict[str, Any]
 
     Pass an empty ``uuid`` to check the request only.  Raises UsageError.
     """
-    from ociruntime.pods.net import choice, resolver
+    from ociruntime.pods.net import net_option, resolver
 
-    networks = choice.parse(request.net, request.where("net"))
+    networks = net_option.parse(request.net, request.where("net"))
     dns = resolver.parse_dns(request.dns, request.dns_search, request.dns_opt, request.dns_domain)
     hosts = resolver.parse_hosts_entries(request.hosts_entry)
     if request.mds_register:

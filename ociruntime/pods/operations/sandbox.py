@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ociruntime.base.errors import HostError, PodError, UsageError
 from ociruntime.base.fault_injection import fault
 from ociruntime.images.model.image import Image
-from ociruntime.pods.manifest.build import (
+from ociruntime.pods.manifest.build_manifest import (
     MUTABLE,
     Draft,
     add_app,
@@ -34,7 +34,7 @@ from ociruntime.pods.operations.prepare import (
     render,
 )
 from ociruntime.pods.operations.runtime_config import Host, prepared_settings, run_settings
-from ociruntime.pods.store.control import ask
+from ociruntime.pods.store.control_client import ask
 from ociruntime.pods.store.description import choose_app, is_ready
 from ociruntime.pods.store.lock import open_directory
 from ociruntime.pods.store.manifest_file import (
@@ -45,7 +45,7 @@ from ociruntime.pods.store.manifest_file import (
     write_runtime_config,
 )
 from ociruntime.pods.store.pod import RUNNING, Pod
-from ociruntime.pods.store.removal import remove_tree
+from ociruntime.pods.store.remove_tree import remove_tree
 
 if TYPE_CHECKING:
     from ociruntime.images.store.store import Store

@@ -14,10 +14,10 @@ from typing import Any
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.open_below_root import open_inside
 from ociruntime.images.model.limits import MOST, Budget, Limits
-from ociruntime.images.unpack.inside import Inside, Made
+from ociruntime.images.unpack.tree_paths import Inside, Made
 from ociruntime.pods.bundle.app_config import AppFacts, volume_mounts
-from ociruntime.pods.bundle.own_mounts import mount
-from ociruntime.pods.manifest.build import app_entry
+from ociruntime.pods.bundle.private_mount_namespace import mount
+from ociruntime.pods.manifest.build_manifest import app_entry
 from ociruntime.pods.manifest.flavours import flavour
 from ociruntime.pods.store.manifest_file import read_manifest
 from ociruntime.pods.store.pod import Pod

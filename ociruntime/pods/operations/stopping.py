@@ -10,7 +10,7 @@ import time
 from ociruntime.base.errors import HostError, PodError, RuntimeFailure
 from ociruntime.base.linux import SIGKILL
 from ociruntime.base.process import signal_process
-from ociruntime.pods.store.control import ask
+from ociruntime.pods.store.control_client import ask
 from ociruntime.pods.store.manifest_file import read_object
 from ociruntime.pods.store.pod import Pod
 

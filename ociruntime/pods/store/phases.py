@@ -27,7 +27,7 @@ from ociruntime.pods.store.pod import (
     Pod,
     phase_path,
 )
-from ociruntime.pods.store.removal import discard
+from ociruntime.pods.store.remove_tree import discard
 
 __all__ = (
     "Pod",
@@ -214,7 +214,7 @@ def new_pod(directory: str) -> Pod:
                     return pod
         except BaseException:
             if pod.lock >= 0:
-                from ociruntime.pods.store.removal import discard
+                from ociruntime.pods.store.remove_tree import discard
 
                 discard(pod)
             pod.close()

@@ -9,7 +9,7 @@ from ociruntime.base import json_files
 from ociruntime.base.errors import HostError
 from ociruntime.base.files import remove_file
 from ociruntime.pods.loop import worker
-from ociruntime.pods.loop.loop import Loop, Timer
+from ociruntime.pods.loop.event_loop import Loop, Timer
 
 Record = dict[str, Any]
 

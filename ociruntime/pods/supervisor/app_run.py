@@ -12,11 +12,11 @@ from ociruntime.base.errors import PodError, RuntimeFailure, UsageError
 from ociruntime.base.files import read_file
 from ociruntime.base.linux import SIGKILL
 from ociruntime.commandline.signal_names import signal_number
-from ociruntime.pods.bundle.own_mounts import unmount
 from ociruntime.pods.bundle.pod_context import PodContext
+from ociruntime.pods.bundle.private_mount_namespace import unmount
 from ociruntime.pods.bundle.runtime_calls import OWN_FAILURE, failure, failure_code
 from ociruntime.pods.loop import worker
-from ociruntime.pods.loop.loop import Timer
+from ociruntime.pods.loop.event_loop import Timer
 from ociruntime.pods.loop.worker import Outcome
 from ociruntime.pods.store import pod_cgroup
 from ociruntime.pods.supervisor.app_log import AppLog

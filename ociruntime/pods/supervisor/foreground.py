@@ -9,7 +9,7 @@ import stat
 from collections.abc import Callable
 
 from ociruntime.base.terminal import Terminal
-from ociruntime.pods.loop.loop import READABLE, WRITABLE, Loop
+from ociruntime.pods.loop.event_loop import READABLE, WRITABLE, Loop
 from ociruntime.pods.supervisor.app_streams import AppStreams
 
 CHUNK = 4096

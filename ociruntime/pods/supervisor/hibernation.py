@@ -20,7 +20,7 @@ from ociruntime.base.errors import HostError
 from ociruntime.base.fault_injection import fault, variable_for_tests
 from ociruntime.base.files import write_all
 from ociruntime.base.host_programs import own_launcher
-from ociruntime.pods.loop.loop import Loop
+from ociruntime.pods.loop.event_loop import Loop
 
 Snapshot = dict[str, Any]
 

@@ -14,7 +14,7 @@ from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.linux import SIGKILL
 from ociruntime.base.process import close_inherited_on_exec, start_time
 from ociruntime.base.sealed_program import sealed_program
-from ociruntime.pods.loop.loop import Loop
+from ociruntime.pods.loop.event_loop import Loop
 
 PROGRAM = __file__.rpartition("/")[0] + "/_init"
 

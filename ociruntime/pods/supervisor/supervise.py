@@ -24,7 +24,7 @@ from ociruntime.pods.bundle.pod_network import (
 from ociruntime.pods.bundle.runtime_calls import OWN_FAILURE, RuntimeCalls, find_runtime
 from ociruntime.pods.loop import worker
 from ociruntime.pods.loop.control_socket import ControlSocket
-from ociruntime.pods.loop.loop import Loop
+from ociruntime.pods.loop.event_loop import Loop
 from ociruntime.pods.loop.worker import Outcome
 from ociruntime.pods.store import pod_cgroup
 from ociruntime.pods.supervisor.app_run import AppRun

@@ -21,7 +21,7 @@ from ociruntime.pods.store import phases
 from ociruntime.pods.store.lock import open_directory
 from ociruntime.pods.store.phases import make_pod
 from ociruntime.pods.store.pod import PHASES, Pod
-from ociruntime.pods.store.removal import remove_tree
+from ociruntime.pods.store.remove_tree import remove_tree
 from tests.support.descriptors import open_descriptors
 
 DEPTH = 1200

@@ -15,7 +15,7 @@ from ociruntime.images.fetch import fetch, look_up
 from ociruntime.images.model import limits
 from ociruntime.images.model.image import Image
 from ociruntime.images.model.settings import Settings
-from ociruntime.images.registry import partial
+from ociruntime.images.registry import resumable_download
 from ociruntime.images.store.store import Store
 from tests.support import images
 from tests.support.registry import Registry
@@ -101,7 +101,7 @@ def test_a_disk_that_becomes_full_keeps_no_downloads(
     store: Store, registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     registry.push("web", "1", images.build([images.pack({"a": "x"}), images.pack({"b": "y"})]))
-    write = partial._write
+    write = resumable_download._write
     written: list[int] = []
 
     def full(file: int, data: bytes, at: int) -> None:
@@ -111,7 +111,7 @@ def test_a_disk_that_becomes_full_keeps_no_downloads(
         written.append(at)
         write(file, data, at)
 
-    monkeypatch.setattr(partial, "_write", full)
+    monkeypatch.setattr(resumable_download, "_write", full)
     with pytest.raises(HostError, match="no space left on device"):
         get(store, f"{registry.host}/web:1", "new")
     assert len(written) == 2

@@ -18,7 +18,7 @@ from ociruntime.base.rtnetlink import Link, Rtnetlink
 from ociruntime.base.trusted_directories import make_directory
 from ociruntime.pods.net import ipam
 from ociruntime.pods.net.addresses import Address, Network, parse_network
-from ociruntime.pods.net.builtin import pair
+from ociruntime.pods.net.builtin import veth_pair
 from ociruntime.pods.net.ipam import Addresses
 from ociruntime.pods.net.links import (
     FORWARDING,
@@ -55,7 +55,7 @@ EVERYWHERE = {AF_INET: "0.0.0.0/0", 10: "::/0"}
 
 def validate(call: PluginCall) -> None:
     """Check the configuration.  Raises NetworkError."""
-    pair.refuse_unknown(call, KNOWN)
+    veth_pair.refuse_unknown(call, KNOWN)
     _name(call)
     ipam.validate(call)
 
@@ -74,12 +74,12 @@ def add(call: PluginCall) -> dict[str, Any]:
 
     lock = _lock(call)
     try:
-        links = pair.at_both_ends(call, name, make)
+        links = veth_pair.at_both_ends(call, name, make)
     finally:
         os.close(lock)
     fault("network.after-links")
-    pair.want(call, [one.network for one in addresses.assigned], name)
-    return pair.result(call, links, addresses)
+    veth_pair.want(call, [one.network for one in addresses.assigned], name)
+    return veth_pair.result(call, links, addresses)
 
 
 def _complete(call: PluginCall, addresses: Addresses) -> None:
@@ -104,7 +104,7 @@ def _plug_in(
     kind, _, _ = bridge_facts(here, name)
     if kind != "bridge":
         raise NetworkError(f'network "{call.network}": {name} exists, but is not a bridge')
-    ends = pair.make(call, here, inside, namespace, pair.host_name(call))
+    ends = veth_pair.make(call, here, inside, namespace, veth_pair.host_name(call))
     hairpin = bool(call.configuration.get("hairpinMode"))
     join_bridge(here, ends[0].index, find(here, name).index, hairpin)
     here.set_up(ends[0].index)
@@ -115,7 +115,7 @@ def _configure_inside(links: Rtnetlink, index: int, addresses: Addresses) -> Non
     links.set_up(index)
     for one in addresses.assigned:
         give_address(links, index, one.network)
-    pair.add_routes(links, index, addresses)
+    veth_pair.add_routes(links, index, addresses)
 
 
 def _configure_here(call: PluginCall, links: Rtnetlink, name: str, addresses: Addresses) -> Link:
@@ -135,7 +135,7 @@ def _in_subnet(address: Address, network: Network) -> Network:
 
 def delete(call: PluginCall) -> None:
     """Undo ``add``.  Raises NetworkError, but only after all steps were tried."""
-    pair.undo(
+    veth_pair.undo(
         [
             lambda: _unplug(call),
             lambda: ipam.release(call),
@@ -148,7 +148,7 @@ def _unplug(call: PluginCall) -> None:
     lock = _lock(call)
     links = Rtnetlink()
     try:
-        remove(links, pair.host_name(call))
+        remove(links, veth_pair.host_name(call))
         if bridge_facts(links, name) == ("bridge", ALIAS, 0):
             remove(links, name)
     except OSError as error:
@@ -160,13 +160,13 @@ def _unplug(call: PluginCall) -> None:
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
     """Return the (tag, family) of all rules that ``add`` can make."""
-    return pair.tags(call)
+    return veth_pair.tags(call)
 
 
 def check(call: PluginCall) -> None:
     """Check that the pod is connected.  Raises NetworkError."""
     ipam.check(call)
-    pair.check(call)
+    veth_pair.check(call)
     links = Rtnetlink()
     try:
         kind, _, ports = bridge_facts(links, _name(call))

@@ -13,7 +13,7 @@ from typing import Any
 
 from ociruntime.base.errors import HostError, NetworkError, reason
 from ociruntime.base.trusted_directories import make_directory
-from ociruntime.pods.net import owners
+from ociruntime.pods.net import pod_records
 from ociruntime.pods.net.addresses import Address, Network, parse_address, parse_network
 from ociruntime.pods.net.plugin_call import PluginCall
 
@@ -245,7 +245,7 @@ def _dead(call: PluginCall, directory: str, leases: dict[str, tuple[str, str]]) 
     """Return containers that no longer exist; only for our own pods, as others are unknown here."""
     if directory != f"{call.state_directory}/{call.network}":
         return set()
-    return owners.dead(call.state_directory, {owner for owner, _ in leases.values()})
+    return pod_records.dead(call.state_directory, {owner for owner, _ in leases.values()})
 
 
 def _lock(directory: str) -> int:

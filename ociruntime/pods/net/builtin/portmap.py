@@ -6,7 +6,7 @@ from typing import Any
 
 from ociruntime.base.errors import NetworkError, reason
 from ociruntime.base.rtnetlink import Rtnetlink
-from ociruntime.pods.net import conntrack, firewall, owners
+from ociruntime.pods.net import conntrack, firewall, pod_records
 from ociruntime.pods.net.addresses import parse_address
 from ociruntime.pods.net.links import way_to
 from ociruntime.pods.net.plugin_call import PluginCall, addresses, in_version
@@ -75,7 +75,7 @@ def delete(call: PluginCall) -> None:
 
     A pod that was refused, because its ports are forwarded to another one, has no record.
     """
-    if not owners.recorded(call.state_directory, call.container):
+    if not pod_records.recorded(call.state_directory, call.container):
         return
     forwards = [_forward(one) for one in _mappings(call)]
     for family in firewall.families(call.previous):

@@ -12,7 +12,7 @@ from ociruntime.base.fault_injection import fault
 from ociruntime.base.rtnetlink import Link, Rtnetlink
 from ociruntime.pods.net import ipam
 from ociruntime.pods.net.addresses import Network
-from ociruntime.pods.net.builtin import pair
+from ociruntime.pods.net.builtin import veth_pair
 from ociruntime.pods.net.ipam import Addresses
 from ociruntime.pods.net.links import (
     FORWARDING,
@@ -30,7 +30,7 @@ KNOWN = {"ipMasq", "mtu", "ipam", "dns"}
 
 def validate(call: PluginCall) -> None:
     """Check the configuration.  Raises NetworkError."""
-    pair.refuse_unknown(call, KNOWN)
+    veth_pair.refuse_unknown(call, KNOWN)
     ipam.validate(call)
 
 
@@ -38,20 +38,20 @@ def add(call: PluginCall) -> dict[str, Any]:
     """Connect the pod.  Raises NetworkError; the caller then cleans up with ``delete``."""
     addresses = ipam.assign(call)
     fault("network.after-address")
-    name = pair.host_name(call)
+    name = veth_pair.host_name(call)
 
     def make(here: Rtnetlink, inside: Rtnetlink, namespace: int) -> tuple[Link, Link]:
-        ends = pair.make(call, here, inside, namespace, name)
+        ends = veth_pair.make(call, here, inside, namespace, name)
         _configure_inside(inside, ends[1].index, addresses)
         _configure_here(here, ends[0].index, addresses)
         return ends
 
-    ends = pair.at_both_ends(call, name, make)
+    ends = veth_pair.at_both_ends(call, name, make)
     fault("network.after-links")
     for one in addresses.assigned:
         set_sysctl(FORWARDING[4 if one.network.family == 2 else 6], "1")
-    pair.want(call, [one.network for one in addresses.assigned])
-    return pair.result(call, ends, addresses)
+    veth_pair.want(call, [one.network for one in addresses.assigned])
+    return veth_pair.result(call, ends, addresses)
 
 
 def _configure_inside(links: Rtnetlink, index: int, addresses: Addresses) -> None:
@@ -59,7 +59,7 @@ def _configure_inside(links: Rtnetlink, index: int, addresses: Addresses) -> Non
     for one in addresses.assigned:
         give_address(links, index, one.network)
     # Before the subnet's own route is removed below: it makes gateways in the subnet reachable.
-    pair.add_routes(links, index, addresses)
+    veth_pair.add_routes(links, index, addresses)
     for one in addresses.assigned:
         remove_subnet_route(links, one.network, index)
         if one.gateway is not None:
@@ -80,9 +80,9 @@ def _configure_here(links: Rtnetlink, index: int, addresses: Addresses) -> None:
 
 def delete(call: PluginCall) -> None:
     """Undo ``add``.  Raises NetworkError, but only after all steps were tried."""
-    pair.undo(
+    veth_pair.undo(
         [
-            lambda: pair.remove(call),
+            lambda: veth_pair.remove(call),
             lambda: ipam.release(call),
         ]
     )
@@ -90,10 +90,10 @@ def delete(call: PluginCall) -> None:
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
     """Return the (tag, family) of all rules that ``add`` can make."""
-    return pair.tags(call)
+    return veth_pair.tags(call)
 
 
 def check(call: PluginCall) -> None:
     """Check that the pod is connected.  Raises NetworkError."""
     ipam.check(call)
-    pair.check(call)
+    veth_pair.check(call)

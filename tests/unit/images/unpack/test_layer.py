@@ -12,7 +12,7 @@ import pytest
 
 from ociruntime.base.errors import ImageError
 from ociruntime.images.model.limits import Limits
-from ociruntime.images.unpack import inside
+from ociruntime.images.unpack import tree_paths
 from tests.support.images import Content, member, pack
 from tests.unit.images.trees import apply, contents
 
@@ -264,7 +264,7 @@ def test_attributes_of_a_global_header_are_paid_for(tmp_path: Path) -> None:
 
 
 def test_links_that_lead_up_and_down(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inside, "MOST_LAYER_STEPS", 100)
+    monkeypatch.setattr(tree_paths, "MOST_LAYER_STEPS", 100)
     layer: dict[str, Content] = {"a/": "", "b/": "", "up": link("a/../" * 20 + "a")}
     for number in range(10):
         layer |= {f"up/file{number}": "", f"b/file{number}": ""}

@@ -16,7 +16,7 @@ import ociruntime.pods.bundle
 from ociruntime.pods.bundle.app_config import AppFacts, app_config
 from ociruntime.pods.manifest.app_arguments import parse_pod_arguments, pod_request
 from ociruntime.pods.manifest.app_options import APP_OPTIONS, PREPARE_OPTIONS
-from ociruntime.pods.manifest.build import build
+from ociruntime.pods.manifest.build_manifest import build
 from ociruntime.pods.manifest.flavours import FLAVOURS
 from ociruntime.runtime.spec.check_shape import check_shape
 

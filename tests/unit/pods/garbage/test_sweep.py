@@ -9,7 +9,7 @@ import pytest
 
 from ociruntime.base.errors import PodError
 from ociruntime.pods.garbage import sweep
-from ociruntime.pods.store import phases, removal
+from ociruntime.pods.store import phases, remove_tree
 from ociruntime.pods.store.pod import EXITED_GARBAGE
 
 MOUNTINFO = r"""22 1 0:20 / / rw - ext4 /dev/a rw
@@ -31,7 +31,7 @@ def test_mounts_below() -> None:
 
 def test_the_manifest_is_removed_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     order: list[str] = []
-    original = removal.remove_tree
+    original = remove_tree.remove_tree
 
     def note(parent: int, name: str) -> None:
         order.append(name)

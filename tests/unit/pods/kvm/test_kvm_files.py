@@ -14,7 +14,7 @@ import pytest
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.pods.kvm import settings as kvm_settings
 from ociruntime.pods.kvm.kernel_modules import Modules
-from ociruntime.pods.kvm.launch import archive
+from ociruntime.pods.kvm.prepare_machine import archive
 from ociruntime.pods.kvm.settings import Settings, cpus_of, memory_of, settings
 
 

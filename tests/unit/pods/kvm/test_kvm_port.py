@@ -14,7 +14,7 @@ from struct import pack
 import pytest
 
 from ociruntime.base.errors import HostError, PodError
-from ociruntime.pods.kvm import port
+from ociruntime.pods.kvm import virtio_port
 from ociruntime.pods.loop.listening import listen
 from tests.support import processes
 
@@ -42,28 +42,28 @@ def wait(asked: threading.Event) -> None:
 
 
 def test_another_answer(tmp_path: Path) -> None:
-    guest = answered(tmp_path / "1", lambda one: one.sendall(pack(port.HEAD, b"z", 0)))
+    guest = answered(tmp_path / "1", lambda one: one.sendall(pack(virtio_port.HEAD, b"z", 0)))
     with pytest.raises(PodError, match="start the app: unexpected reply b'z'"):
-        port.start_app(str(tmp_path / "1"), [-1, -1, -1])
+        virtio_port.start_app(str(tmp_path / "1"), [-1, -1, -1])
     guest.join()
 
 
 def test_the_guests_own_words(tmp_path: Path) -> None:
     words = b'execute "/x": no such file'
-    frame = pack(port.HEAD, port.FAILED, len(words)) + words
+    frame = pack(virtio_port.HEAD, virtio_port.FAILED, len(words)) + words
     guest = answered(tmp_path / "1", lambda one: one.sendall(frame))
     with pytest.raises(PodError) as caught:
-        port.start_app(str(tmp_path / "1"), [-1, -1, -1])
+        virtio_port.start_app(str(tmp_path / "1"), [-1, -1, -1])
     assert str(caught.value) == words.decode()
     guest.join()
 
 
 def test_it_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(port, "BOOT_SECONDS", 0.02)
+    monkeypatch.setattr(virtio_port, "BOOT_SECONDS", 0.02)
     asked = threading.Event()
     guest = answered(tmp_path / "1", lambda one: wait(asked))
     with pytest.raises(PodError, match=r"the virtual machine has not started within 0 s"):
-        port.start_app(str(tmp_path / "1"), [-1, -1, -1])
+        virtio_port.start_app(str(tmp_path / "1"), [-1, -1, -1])
     asked.set()
     guest.join()
 
@@ -71,34 +71,36 @@ def test_it_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_it_ends(tmp_path: Path) -> None:
     guest = answered(tmp_path / "1", lambda one: None)
     with pytest.raises(PodError, match="the virtual machine has exited"):
-        port.start_app(str(tmp_path / "1"), [-1, -1, -1])
+        virtio_port.start_app(str(tmp_path / "1"), [-1, -1, -1])
     guest.join()
     with pytest.raises(PodError, match="the virtual machine has exited"):
-        port.start_app(str(tmp_path / "nobody"), [-1, -1, -1])
+        virtio_port.start_app(str(tmp_path / "nobody"), [-1, -1, -1])
 
 
 def test_an_app_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(port, "END_SECONDS", 0.05)
+    monkeypatch.setattr(virtio_port, "END_SECONDS", 0.05)
     asked = threading.Event()
     guest = answered(tmp_path / "1", lambda one: wait(asked))
     with pytest.raises(PodError, match="stop the app in the virtual machine: timed out"):
-        port.end_app(str(tmp_path / "1"))
+        virtio_port.end_app(str(tmp_path / "1"))
     asked.set()
     guest.join()
 
 
 def test_an_app_without_what_stands_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(port, "PROGRAM", "/no/guest")
-    guest = answered(tmp_path / "1", lambda one: one.sendall(pack(port.HEAD, port.RUNNING, 0)))
+    monkeypatch.setattr(virtio_port, "PROGRAM", "/no/guest")
+    guest = answered(
+        tmp_path / "1", lambda one: one.sendall(pack(virtio_port.HEAD, virtio_port.RUNNING, 0))
+    )
     with pytest.raises(HostError, match="start /no/guest: no such file or directory"):
-        port.start_app(str(tmp_path / "1"), [-1, -1, -1])
+        virtio_port.start_app(str(tmp_path / "1"), [-1, -1, -1])
     guest.join()
 
 
 def test_a_guest_that_sends_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Output of the app is not the answer: all of it together has the same time."""
-    monkeypatch.setattr(port, "END_SECONDS", 0.2)
-    monkeypatch.setattr(port, "BOOT_SECONDS", 0.2)
+    monkeypatch.setattr(virtio_port, "END_SECONDS", 0.2)
+    monkeypatch.setattr(virtio_port, "BOOT_SECONDS", 0.2)
 
     def drip(one: socket.socket) -> None:
         try:
@@ -110,11 +112,11 @@ def test_a_guest_that_sends_without_end(tmp_path: Path, monkeypatch: pytest.Monk
 
     guest = answered(tmp_path / "1", drip)
     with pytest.raises(PodError, match="stop the app in the virtual machine: timed out"):
-        port.end_app(str(tmp_path / "1"))
+        virtio_port.end_app(str(tmp_path / "1"))
     guest.join()
     guest = answered(tmp_path / "2", drip)
     with pytest.raises(PodError, match="the virtual machine has not started within"):
-        port.start_app(str(tmp_path / "2"), [-1, -1, -1])
+        virtio_port.start_app(str(tmp_path / "2"), [-1, -1, -1])
     guest.join()
 
 
@@ -123,13 +125,13 @@ def test_a_guest_that_names_a_signal_that_ends_nothing(tmp_path: Path, number: i
     """The proxy exits nevertheless; stopped, it could only be killed."""
     ours, theirs = socket.socketpair()
     pid = os.posix_spawn(
-        port.PROGRAM,
+        virtio_port.PROGRAM,
         ["ocipod-app"],
         {},
         file_actions=[(os.POSIX_SPAWN_DUP2, theirs.fileno(), 3)],
     )
     theirs.close()
-    ours.sendall(pack(port.HEAD, b"x", 4) + pack("<I", number))
+    ours.sendall(pack(virtio_port.HEAD, b"x", 4) + pack("<I", number))
     ended = processes.until(lambda: os.waitid(os.P_PID, pid, ENDED | os.WNOHANG) is not None)
     os.kill(pid, signal.SIGKILL)
     status = os.waitpid(pid, 0)[1]

@@ -8,7 +8,7 @@ import pytest
 
 from ociruntime.base.errors import PodError, UsageError
 from ociruntime.base.linux import CAPABILITIES
-from ociruntime.pods.kvm.launch import describe
+from ociruntime.pods.kvm.prepare_machine import describe
 from ociruntime.pods.kvm.qemu import Hardware, Share, command
 from ociruntime.pods.kvm.settings import check_manifest, check_networks
 

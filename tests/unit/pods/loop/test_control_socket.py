@@ -12,7 +12,7 @@ import pytest
 
 from ociruntime.base.errors import HostError
 from ociruntime.pods.loop.control_socket import Connection, ControlSocket
-from ociruntime.pods.loop.loop import Loop
+from ociruntime.pods.loop.event_loop import Loop
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 from ociruntime.base.errors import BadRequest, RuntimeFailure, UsageError
 from ociruntime.commandline.options import Option
-from ociruntime.pods.cli.running import SANDBOX_OPTIONS, SANDBOX_RUN_OPTIONS
+from ociruntime.pods.cli.run_pods import SANDBOX_OPTIONS, SANDBOX_RUN_OPTIONS
 from ociruntime.pods.manifest.app_arguments import parse_pod_arguments, pod_request
 from ociruntime.pods.manifest.app_options import (
     ADD_OPTIONS,

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import HostError, NetworkError
-from ociruntime.pods.net import owners
+from ociruntime.pods.net import pod_records
 from ociruntime.pods.net.builtin import host_local
 from ociruntime.pods.net.plugin_call import PluginCall
 from tests.support import project
@@ -55,7 +55,7 @@ def test_a_note_that_has_no_room(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
     try:
         with pytest.raises(HostError, match=f"write {state}/.pods/u: file too large"):
-            owners.note(state, "u", "/ns", [1, 2])
+            pod_records.note(state, "u", "/ns", [1, 2])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert os.listdir(f"{state}/.pods") == []
@@ -64,7 +64,7 @@ def test_a_note_that_has_no_room(tmp_path: Path) -> None:
 def living(state: Path, *uuids: str) -> None:
     path = f"/proc/{os.getpid()}/ns/net"
     for uuid in uuids:
-        owners.note(str(state), uuid, path, owners.namespace_identity(path))
+        pod_records.note(str(state), uuid, path, pod_records.namespace_identity(path))
 
 
 def test_ten_pods_at_once(host: NetworkHost, namespaces: Callable[[], NetworkNamespace]) -> None:
@@ -128,7 +128,7 @@ def test_addresses_of_dead_pods(tmp_path: Path, namespaces: Callable[[], Network
     """One whose record is of another boot, one whose namespace is gone, one without a record."""
     dying = namespaces()
     living(tmp_path, "alive", "rebooted")
-    owners.note(str(tmp_path), "dying", dying.path, owners.namespace_identity(dying.path))
+    pod_records.note(str(tmp_path), "dying", dying.path, pod_records.namespace_identity(dying.path))
     for uuid in ("alive", "rebooted", "dying", "unknown"):
         host_local.add(call(tmp_path, uuid, subnet="10.0.0.0/29", rangeEnd="10.0.0.5"))
     living(tmp_path, "new", "newer", "newest")

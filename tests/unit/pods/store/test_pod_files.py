@@ -15,7 +15,7 @@ from ociruntime.pods.bundle import pod_context, write_bundle
 from ociruntime.pods.bundle.app_config import AppFacts
 from ociruntime.pods.operations import stopping
 from ociruntime.pods.operations.sandbox import remove_files
-from ociruntime.pods.store import control, manifest_file, phases, references
+from ociruntime.pods.store import control_client, manifest_file, phases, references
 from ociruntime.pods.store.logs import LogReader
 from ociruntime.pods.store.manifest_file import manifest_lock
 from ociruntime.pods.store.phases import Pod
@@ -162,7 +162,7 @@ def test_a_monitor_that_another_program_plays(pod: Pod) -> None:
         other.bind(f"/proc/self/fd/{pod.fd}/ctl")
         other.listen()
         with pytest.raises(HostError, match=f"connect to the monitor of pod {pod.uuid}: protocol"):
-            control.connect(pod)
+            control_client.connect(pod)
 
 
 @pytest.mark.parametrize("record", ['{"pid": 1}', '{"pid": "x", "start_time": 1}'])

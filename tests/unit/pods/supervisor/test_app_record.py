@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import HostError
-from ociruntime.pods.loop.loop import Loop
+from ociruntime.pods.loop.event_loop import Loop
 from ociruntime.pods.supervisor import app_record
 from ociruntime.pods.supervisor.app_record import RecordFile, new_record
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ociruntime.pods.loop.loop import Loop
+from ociruntime.pods.loop.event_loop import Loop
 from ociruntime.pods.supervisor.app_streams import CHUNK, PIPE_HOLDS, AppStreams
 
 ENOUGH = 64 << 20  # bytes: who has taken so many would go on for ever

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ociruntime.pods.loop.loop import READABLE, Loop
+from ociruntime.pods.loop.event_loop import READABLE, Loop
 from ociruntime.pods.supervisor.foreground import HELD, ForegroundCopy
 
 HANGS = 60  # seconds

@@ -14,7 +14,7 @@ import pytest
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError
 from ociruntime.pods.loop.control_socket import Connection, ControlSocket
-from ociruntime.pods.loop.loop import READABLE, Loop
+from ociruntime.pods.loop.event_loop import READABLE, Loop
 from ociruntime.pods.supervisor import hibernation
 from ociruntime.pods.supervisor.app_log import AppLog
 from ociruntime.pods.supervisor.app_streams import AppStreams

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.pods.store import removal
+from ociruntime.pods.store import remove_tree
 from ociruntime.pods.store.lock import open_directory
 from tests.support.descriptors import open_descriptors
 
@@ -15,7 +15,7 @@ from tests.support.descriptors import open_descriptors
 def remove(path: Path) -> None:
     fd = open_directory(str(path.parent))
     try:
-        removal.remove_tree(fd, path.name)
+        remove_tree.remove_tree(fd, path.name)
     finally:
         os.close(fd)
 
@@ -58,7 +58,7 @@ def test_names_of_any_bytes(tmp_path: Path) -> None:
 def test_deeper_than_descriptors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, deepest: int
 ) -> None:
-    monkeypatch.setattr(removal, "_DEEPEST", deepest)
+    monkeypatch.setattr(remove_tree, "_DEEPEST", deepest)
     descriptors = open_descriptors()
     tree = tmp_path / "tree"
     tree.mkdir()
@@ -80,14 +80,14 @@ def test_somebody_still_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     tree = tmp_path / "tree"
     (tree / "below").mkdir(parents=True)
     late = iter(["first", "second"])
-    unlink = removal._unlink
+    unlink = remove_tree._unlink
 
     def writing(name: bytes, parent: int) -> bool:
         if file := next(late, None):
             (tree / file).touch()
         return unlink(name, parent)
 
-    monkeypatch.setattr(removal, "_unlink", writing)
+    monkeypatch.setattr(remove_tree, "_unlink", writing)
     remove(tree)
     assert not tree.exists()
 
@@ -95,7 +95,7 @@ def test_somebody_still_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_somebody_never_ends_to_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tree = tmp_path / "tree"
     tree.mkdir()
-    monkeypatch.setattr(removal, "_list", lambda fd: [])
+    monkeypatch.setattr(remove_tree, "_list", lambda fd: [])
     (tree / "file").touch()
     with pytest.raises(OSError, match="not empty"):
         remove(tree)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import HostError
-from ociruntime.pods.net import hosts_files, names, owners
+from ociruntime.pods.net import hosts_files, pod_names, pod_records
 from tests.support import processes
 
 BASE = "127.0.0.1\tlocalhost\n"
@@ -43,13 +43,13 @@ class Pods:
         self.hosts(name).parent.mkdir()
         self.hosts(name).write_text(BASE)
         path = "/proc/self/ns/net"
-        owners.note(self.state, uuid, path, owners.namespace_identity(path))
+        pod_records.note(self.state, uuid, path, pod_records.namespace_identity(path))
         networks = {network: [address]}
-        names.join(self.state, uuid, [name, *more], str(self.hosts(name)), networks)
+        pod_names.join(self.state, uuid, [name, *more], str(self.hosts(name)), networks)
 
     def remove(self, name: str) -> None:
-        names.leave(self.state, self.uuids[name])
-        owners.forget(self.state, self.uuids.pop(name))
+        pod_names.leave(self.state, self.uuids[name])
+        pod_records.forget(self.state, self.uuids.pop(name))
 
 
 @pytest.fixture
@@ -66,8 +66,8 @@ def test_each_has_all(pods: Pods) -> None:
     pods.remove("db")
     assert pods.lines("web") == ["10.9.0.2\tweb abc www"]
     pods.remove("web")
-    assert not os.path.exists(f"{pods.state}/{names.TABLE}")
-    names.leave(pods.state, "never-there")
+    assert not os.path.exists(f"{pods.state}/{pod_names.TABLE}")
+    pod_names.leave(pods.state, "never-there")
 
 
 def test_other_networks_are_not_told(pods: Pods) -> None:
@@ -223,25 +223,27 @@ def test_a_lock_keeps_nobody_waiting(pods: Pods) -> None:
 def test_ones_own_file_must_be_written(pods: Pods) -> None:
     os.mkdir(pods.state)
     with pytest.raises(HostError, match="hosts"):
-        names.join(pods.state, "u", ["web"], f"{pods.state}/nowhere/hosts", {"lan": ["10.9.0.2"]})
+        pod_names.join(
+            pods.state, "u", ["web"], f"{pods.state}/nowhere/hosts", {"lan": ["10.9.0.2"]}
+        )
 
 
 def test_without_a_hosts_file(pods: Pods) -> None:
     """A pod with the host's /etc/hosts is found, but finds nobody."""
     pods.add("web", "10.9.0.2")
     path = "/proc/self/ns/net"
-    owners.note(pods.state, "11111111", path, owners.namespace_identity(path))
-    names.join(pods.state, "11111111", ["h"], "", {"lan": ["10.9.0.9"]})
+    pod_records.note(pods.state, "11111111", path, pod_records.namespace_identity(path))
+    pod_names.join(pods.state, "11111111", ["h"], "", {"lan": ["10.9.0.9"]})
     assert pods.lines("web") == ["10.9.0.2\tweb", "10.9.0.9\th"]
 
 
 def test_dead_pods_are_dropped(pods: Pods) -> None:
     pods.add("dead", "10.9.0.2")
-    owners.note(pods.state, pods.uuids["dead"], "/proc/0/ns/net", [1, 2])
+    pod_records.note(pods.state, pods.uuids["dead"], "/proc/0/ns/net", [1, 2])
     pods.add("web", "10.9.0.3")
     assert pods.lines("web") == ["10.9.0.3\tweb"]
-    assert names.pods_on(pods.state, "lan") == [pods.uuids["web"]]
-    assert names.pods_on(pods.state, "other") == []
+    assert pod_names.pods_on(pods.state, "lan") == [pods.uuids["web"]]
+    assert pod_names.pods_on(pods.state, "other") == []
     pods.remove("dead")
 
 
@@ -250,7 +252,7 @@ def test_dead_pods_are_dropped(pods: Pods) -> None:
 )
 def test_a_damaged_table(pods: Pods, text: str) -> None:
     pods.add("old", "10.9.0.2")
-    Path(f"{pods.state}/{names.TABLE}").write_text(text)
+    Path(f"{pods.state}/{pod_names.TABLE}").write_text(text)
     pods.add("web", "10.9.0.3")
     assert pods.lines("web") == ["10.9.0.3\tweb"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ociruntime.images.model.image import Record
-from ociruntime.images.store.collection import rubbish
+from ociruntime.images.store.image_gc import rubbish
 from ociruntime.images.tar.attributes import Notes, refusal
 from ociruntime.images.unpack.tree_store import Tree
 

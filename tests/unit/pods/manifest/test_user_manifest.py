@@ -9,7 +9,7 @@ import pytest
 
 from ociruntime.base.errors import PodError, UsageError
 from ociruntime.images.store.store import Store
-from ociruntime.pods.manifest import input as manifest_input
+from ociruntime.pods.manifest import user_manifest as manifest_input
 
 IMAGE = {"id": "sha256:" + "5" * 64}
 

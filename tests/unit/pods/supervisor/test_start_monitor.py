@@ -11,7 +11,7 @@ import pytest
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.pods.store import phases
 from ociruntime.pods.store.phases import Pod
-from ociruntime.pods.supervisor.launch import MONITOR_LOG, start_monitor
+from ociruntime.pods.supervisor.start_monitor import MONITOR_LOG, start_monitor
 
 
 @pytest.fixture

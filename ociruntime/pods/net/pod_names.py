@@ -22,7 +22,7 @@ from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.fault_injection import fault
 from ociruntime.base.files import remove_file
 from ociruntime.base.locks import FileLock
-from ociruntime.pods.net import hosts_files, owners
+from ociruntime.pods.net import hosts_files, pod_records
 from ociruntime.pods.net.resolver import is_pod_name
 
 TABLE = ".names"
@@ -90,7 +90,7 @@ def pods_on(state: str, network: str) -> list[str]:
 
 def _without_dead(state: str, pods: Pods, own: str) -> Pods:
     """Return the pods without those that certainly exited, perhaps without clean-up."""
-    gone = owners.dead(state, set(pods) - {own})
+    gone = pod_records.dead(state, set(pods) - {own})
     return {uuid: entry for uuid, entry in pods.items() if uuid not in gone}
 
 

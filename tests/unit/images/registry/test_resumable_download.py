@@ -13,10 +13,10 @@ import pytest
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.model.image import Descriptor
 from ociruntime.images.model.progress import silent
-from ociruntime.images.registry.downloads import Downloads
 from ociruntime.images.registry.http_client import HttpClient
-from ociruntime.images.registry.partial import Download, remove_stale
+from ociruntime.images.registry.parallel_downloads import Downloads
 from ociruntime.images.registry.registry import Registry as Client
+from ociruntime.images.registry.resumable_download import Download, remove_stale
 from ociruntime.images.registry.sources import Sources
 from tests.support import file_size_limit, images
 from tests.support.registry import Registry

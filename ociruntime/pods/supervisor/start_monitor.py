@@ -65,7 +65,7 @@ def start_monitor(pod: Pod, warn: Say) -> None:
 
 def _monitor(pod: Pod, warn: Say) -> Supervisor:
     """Return the supervisor, after changing to the pod's directory.  Raises RuntimeFailure."""
-    from ociruntime.pods.bundle.own_mounts import enter_own_mounts
+    from ociruntime.pods.bundle.private_mount_namespace import enter_own_mounts
     from ociruntime.pods.supervisor.supervise import Supervisor
 
     enter_own_mounts()

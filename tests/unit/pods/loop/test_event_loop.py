@@ -10,7 +10,7 @@ import pytest
 
 from ociruntime.base.errors import PodError
 from ociruntime.pods.loop import worker
-from ociruntime.pods.loop.loop import READABLE, Loop
+from ociruntime.pods.loop.event_loop import READABLE, Loop
 from ociruntime.pods.loop.worker import Outcome
 
 

@@ -10,9 +10,9 @@ from ociruntime.images.model.limits import Budget
 from ociruntime.images.model.platforms import fits
 from ociruntime.images.model.progress import Progress
 from ociruntime.images.model.reference import Reference
-from ociruntime.images.registry.downloads import Downloads
+from ociruntime.images.registry.parallel_downloads import Downloads
 from ociruntime.images.registry.sources import Sources
-from ociruntime.images.store.document import Judge, take_in, way_to_image
+from ociruntime.images.store.resolve_index import Judge, take_in, way_to_image
 from ociruntime.images.store.store import Store
 
 

@@ -31,7 +31,7 @@ from ociruntime.pods.manifest.app_options import (
     RUN_OPTIONS,
     SAVED_OPTIONS,
 )
-from ociruntime.pods.manifest.build import make_interactive
+from ociruntime.pods.manifest.build_manifest import make_interactive
 from ociruntime.pods.manifest.isolators import check_sysctls
 from ociruntime.pods.manifest.ports import check_network
 from ociruntime.pods.manifest.request import (
@@ -40,7 +40,7 @@ from ociruntime.pods.manifest.request import (
     from_options,
     sandbox_from_document,
 )
-from ociruntime.pods.net import choice
+from ociruntime.pods.net import net_option
 from ociruntime.pods.net.configuration import net_directories
 from ociruntime.pods.operations.prepare import Request, check, prepare
 from ociruntime.pods.operations.runtime_config import Host, run_settings
@@ -59,8 +59,8 @@ from ociruntime.pods.store.phases import (
     to_run,
 )
 from ociruntime.pods.store.pod import PREPARED, STATES, Pod
-from ociruntime.pods.store.removal import discard
-from ociruntime.pods.supervisor.launch import be_monitor, start_monitor
+from ociruntime.pods.store.remove_tree import discard
+from ociruntime.pods.supervisor.start_monitor import be_monitor, start_monitor
 
 
 def host_of(context: Context) -> Host:
@@ -96,7 +96,7 @@ def check_networks(context: Context, networks: list[tuple[str, str]]) -> None:
     directories = net_directories(
         context.user_config, context.local_config, context.system_config, context.directory
     )
-    choice.check(networks, directories)
+    net_option.check(networks, directories)
 
 
 def check_root() -> None:
