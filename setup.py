@@ -43,7 +43,7 @@ SCHEMAS = ["schemas/pod-manifest.schema.json"]
 LAUNCHERS = {
     "ociruntime": [
         *("csrc/launcher/ociruntime.c", "csrc/executor/walk.c"),
-        *sorted(glob("csrc/entry/*.c")),
+        *sorted(glob("csrc/fast_path/*.c")),
     ],
     "ocipod": ["csrc/launcher/ocipod.c"],
     "ocictl": ["csrc/launcher/ocictl.c"],

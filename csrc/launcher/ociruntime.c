@@ -1,8 +1,8 @@
 /*
- * main() of `ociruntime`: run the usual cases of four commands in C (entry/), and leave everything
+ * main() of `ociruntime`: run the usual cases of four commands in C (fast_path/), and leave everything
  * else to the interpreter or its snapshot.
  */
-#include "entry/entry.h"
+#include "fast_path/fast_path.h"
 #include "launcher/interpreter.h"
 
 int main(int argc, char *argv[])

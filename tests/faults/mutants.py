@@ -66,7 +66,7 @@ MUTATIONS = (
     ),
     Mutation(
         "start does not repeat a receipt",
-        "csrc/entry/start.c",
+        "csrc/fast_path/start.c",
         "} while (length < 0 && errno == EINTR);",
         "} while (false);",
         "start",
@@ -74,7 +74,7 @@ MUTATIONS = (
     ),
     Mutation(
         "start does not repeat a wait",
-        "csrc/entry/start.c",
+        "csrc/fast_path/start.c",
         "} while (ready < 0 && errno == EINTR);",
         "} while (false);",
         "start",
@@ -123,9 +123,9 @@ def _link_packages(runtime: Path, packages: Path) -> None:
 def _compile(mutation: Mutation, text: str, program: Path, place: Path) -> None:
     changed = place / Path(mutation.file).name
     changed.write_text(text)
-    entry = sorted(project.ROOT.glob("csrc/entry/*.c"))
+    entry = sorted(project.ROOT.glob("csrc/fast_path/*.c"))
     others = [path for path in entry if path.name != changed.name]
     sources = [*(project.ROOT / name for name in LAUNCHER), *others, changed]
-    own = ("-I", str(project.ROOT / "csrc/entry"))
+    own = ("-I", str(project.ROOT / "csrc/fast_path"))
     flags = tuple(flag.replace("-I", f"-I{project.ROOT}/") for flag in FLAGS)
     static_program.build(program, *sources, flags=(*flags, *own))

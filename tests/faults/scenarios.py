@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.faults.stepping import Outcome, finish
 from tests.support import processes
 from tests.support.bundle import Bundle
-from tests.support.entry import BY_PYTHON
+from tests.support.fast_path import BY_PYTHON
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 
 from ociruntime.base.linux import MS_SHARED
 from tests.support import isolation
-from tests.support.entry import Alone, by_python
+from tests.support.fast_path import Alone, by_python
 from tests.support.runtime import Runtime
 
 

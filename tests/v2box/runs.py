@@ -34,7 +34,7 @@ INTEGRATION = Run(
         "tests/runtime/test_concurrency.py",
         "tests/runtime/test_devices.py",
         "tests/runtime/test_drop_in.py",
-        "tests/runtime/test_entry.py",
+        "tests/runtime/test_fast_path.py",
         "tests/runtime/test_exec.py",
         "tests/runtime/test_exec_place.py",
         "tests/runtime/test_events.py",

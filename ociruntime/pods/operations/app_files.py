@@ -1,10 +1,10 @@
 """Copy files out of an app and into it, running or stopped.
 
-The files belong to the app's program, which may change them at the same time.  Every path is
+The files belong to the app's program, which may change them at the same time. Every path is
 resolved with the app's root directory as root, component by component with descriptors
 (tree_paths.py), and no link is followed by the kernel: whatever the program does, no file of the
-host is read or written (`docker cp` could be led outside: CVE-2018-15664).  Nothing is loaded or executed from
-there (CVE-2019-14271).
+host is read or written (`docker cp` could be led outside: CVE-2018-15664). Nothing is loaded or
+executed from there (CVE-2019-14271).
 
 A running app is seen as its program sees it, with volumes and other mounts; of a stopped one, its
 root filesystem and its volumes are there.

@@ -4,7 +4,7 @@
         state.json       facts fixed at creation, written once
         cgroup.json      the cgroups created for it, written before they are created
         config.json      the bundle's configuration at creation
-        entry            the data of the fast path (csrc/entry/), written once
+        entry            the data of the fast path (csrc/fast_path/), written once
         notify/          the container's socket for sd_notify(3), if it has one
         resources.json   its limits since the last update, if there was one
         mounts.json      mounts of `mounts add`, written before they are attached

@@ -34,7 +34,7 @@ from ociruntime.runtime.lifecycle.container import (
     write_config,
     write_facts,
 )
-from ociruntime.runtime.lifecycle.entry_record import removal, write_entry
+from ociruntime.runtime.lifecycle.fast_path_record import removal, write_entry
 from ociruntime.runtime.lifecycle.join_cgroup import attach, let_in, refuse_entry
 from ociruntime.runtime.lifecycle.rollback import Rollback
 from ociruntime.runtime.plan import operation_table as ops
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from ociruntime.runtime.executor.protocol import Message
     from ociruntime.runtime.host.state_directory import Lock
     from ociruntime.runtime.lifecycle.context import Context, CreateOptions
-    from ociruntime.runtime.lifecycle.entry_record import Removal
+    from ociruntime.runtime.lifecycle.fast_path_record import Removal
     from ociruntime.runtime.lifecycle.preparation import Preparation
     from ociruntime.runtime.plan.plan import Operation
 

@@ -38,7 +38,7 @@ def start(context: Context, container_id: str, failure_fd: int = -1) -> None:
 
     With NOTIFY_SOCKET in the environment, also wait until the program reports READY=1 or exits.
 
-    ``failure_fd``: the native `start` (csrc/entry/start.c) has failed, and the file holds the
+    ``failure_fd``: the native `start` (csrc/fast_path/start.c) has failed, and the file holds the
     container's message.  Raises UsageError, NoSuchContainer, ContainerError,
     StepError, HookError, HostError.
     """
@@ -124,7 +124,7 @@ def _await_exec(
 
     End of file may never arrive: another process that has traced the init may keep a duplicate of
     its end of the connection. So the process's exit counts as the end, and so does a timeout of
-    some seconds after the announcement (csrc/entry/start.c).
+    some seconds after the announcement (csrc/fast_path/start.c).
     """
     message = _next(connection, pidfd, None)
     if message is not None and message.kind == MESSAGE_LISTENER and agent is not None:

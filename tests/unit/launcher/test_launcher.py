@@ -15,7 +15,7 @@ from tests.support import project
 
 SOURCES = [
     *(project.ROOT / "csrc" / "launcher" / name for name in ("ociruntime.c", "interpreter.c")),
-    *project.ROOT.glob("csrc/entry/*.c"),
+    *project.ROOT.glob("csrc/fast_path/*.c"),
     project.ROOT / "csrc" / "snapshot" / "thaw.c",
     *(project.ROOT / "csrc" / "executor" / name for name in ("text.c", "walk.c")),
 ]

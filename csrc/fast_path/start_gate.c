@@ -1,5 +1,5 @@
 /* The start gate, the socket at which a created container waits: ociruntime/runtime/host/start_gate.py. */
-#include "entry.h"
+#include "fast_path.h"
 #include "text.h"
 
 #include <errno.h>

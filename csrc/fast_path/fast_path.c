@@ -1,5 +1,5 @@
 /* The fast path: answer a command in C, or leave it to the interpreter (FALL_BACK). */
-#include "entry.h"
+#include "fast_path.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* Decimal numbers in records and in /proc. */
-#include "entry.h"
+#include "fast_path.h"
 
 bool read_decimal(const char **at, unsigned long long *number)
 {

@@ -2,7 +2,7 @@
  * `kill`: send a signal to the container's init; ociruntime/runtime/lifecycle/kill.py.
  * signal_names.c parses the signal.
  */
-#include "entry.h"
+#include "fast_path.h"
 
 #include <signal.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * Remove the cgroup directories of a stopped container: ociruntime/runtime/cgroups/placement.py,
  * remove_all.
  */
-#include "entry.h"
+#include "fast_path.h"
 
 #include <errno.h>
 #include <sys/stat.h>

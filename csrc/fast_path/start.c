@@ -1,5 +1,5 @@
 /* `start`: the created container becomes its program; ociruntime/runtime/lifecycle/start.py. */
-#include "entry.h"
+#include "fast_path.h"
 #include "message.h"
 #include "plan_ops.h"
 

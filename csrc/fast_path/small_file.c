@@ -1,5 +1,5 @@
 /* Read a small file whole. */
-#include "entry.h"
+#include "fast_path.h"
 
 #include <errno.h>
 #include <fcntl.h>

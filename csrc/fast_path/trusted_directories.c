@@ -2,7 +2,7 @@
  * Find out if only root and our own user can change or replace a directory: ociruntime/base/trusted_directories.py,
  * which also reports why not.
  */
-#include "entry.h"
+#include "fast_path.h"
 #include "walk.h"
 
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* Find the state root: ociruntime/runtime/lifecycle/context.py has the rule. */
-#include "entry.h"
+#include "fast_path.h"
 #include "text.h"
 
 #include <fcntl.h>

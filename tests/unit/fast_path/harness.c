@@ -1,10 +1,10 @@
 /*
- * Shows what single parts of csrc/entry/ make of their input:
+ * Shows what single parts of csrc/fast_path/ make of their input:
  *
  *     harness signal NAME | id ID | root [PATH] | arguments ARGUMENT...
  *     harness record < FILE
  */
-#include "entry/entry.h"
+#include "fast_path/fast_path.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* A process of the host, identified by pid and start time: ociruntime/base/process.py. */
-#include "entry.h"
+#include "fast_path.h"
 #include "text.h"
 
 #include <errno.h>

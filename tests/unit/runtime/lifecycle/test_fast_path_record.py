@@ -12,7 +12,7 @@ from ociruntime.base.json_text import dump
 from ociruntime.runtime.cgroups.group import Cgroup
 from ociruntime.runtime.cgroups.layout import Hierarchy, Layout
 from ociruntime.runtime.lifecycle.container import describe
-from ociruntime.runtime.lifecycle.entry_record import Removal, entry_text, removal, write_entry
+from ociruntime.runtime.lifecycle.fast_path_record import Removal, entry_text, removal, write_entry
 
 FACTS: dict[str, Any] = {
     "version": 1,

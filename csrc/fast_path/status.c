@@ -1,5 +1,5 @@
 /* Determine a container's status: Container.status in ociruntime/runtime/lifecycle/container.py. */
-#include "entry.h"
+#include "fast_path.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,7 +14,7 @@ import pytest
 from tests.support import cgroupfs, processes
 from tests.support.bundle import Bundle
 from tests.support.container import Container
-from tests.support.entry import LEFT_TO_PYTHON, Alone, after, plain
+from tests.support.fast_path import LEFT_TO_PYTHON, Alone, after, plain
 from tests.support.plugin import TAG, MakeBundle, MakeContainer
 from tests.support.runtime import Result, Runtime, execute
 

@@ -1,9 +1,9 @@
 /*
- * Read the file `entry` of a state directory, whose format ociruntime/runtime/lifecycle/entry_record.py
+ * Read the file `entry` of a state directory, whose format ociruntime/runtime/lifecycle/fast_path_record.py
  * describes and writes.  For another version, or anything malformed, the interpreter reads the
  * other files instead.
  */
-#include "entry.h"
+#include "fast_path.h"
 
 #include <string.h>
 

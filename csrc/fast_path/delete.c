@@ -3,7 +3,7 @@
  *
  * The order is the interpreter's, so that it can continue wherever this stops or is killed.
  */
-#include "entry.h"
+#include "fast_path.h"
 #include "kernel.h"
 #include "text.h"
 

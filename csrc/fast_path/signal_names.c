@@ -1,5 +1,5 @@
 /* Parse a signal: a number, or a common name in any case with or without SIG. */
-#include "entry.h"
+#include "fast_path.h"
 
 #include <signal.h>
 #include <string.h>

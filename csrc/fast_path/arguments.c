@@ -2,7 +2,7 @@
  * Parse the command line in the spellings that engines use.  Any other spelling, even if it is
  * valid (ociruntime/commandline/parser.py), is left to the interpreter.
  */
-#include "entry.h"
+#include "fast_path.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-"""The fast path (csrc/entry/) answers exactly like Python."""
+"""The fast path (csrc/fast_path/) answers exactly like Python."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import cgroupfs, processes
 from tests.support.container import Container
-from tests.support.entry import LEFT_TO_PYTHON, Alone, after, plain
+from tests.support.fast_path import LEFT_TO_PYTHON, Alone, after, plain
 from tests.support.plugin import TAG, MakeBundle, MakeContainer
 from tests.support.runtime import Runtime
 

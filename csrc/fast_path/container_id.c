@@ -1,5 +1,5 @@
 /* Check a container's id: ociruntime/runtime/lifecycle/container_id.py. */
-#include "entry.h"
+#include "fast_path.h"
 
 #include <string.h>
 

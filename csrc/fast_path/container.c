@@ -1,5 +1,5 @@
 /* Find, open and lock a container's state directory (ociruntime/runtime/host/state_directory.py). */
-#include "entry.h"
+#include "fast_path.h"
 #include "text.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* `state`: print the document that was written at creation, with the current pid and status. */
-#include "entry.h"
+#include "fast_path.h"
 #include "text.h"
 
 #include <errno.h>

@@ -1,4 +1,4 @@
-"""csrc/entry/, part by part, under the sanitizers: the same answer as Python, or none."""
+"""csrc/fast_path/, part by part, under the sanitizers: the same answer as Python, or none."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ociruntime.runtime.cli.help import PROGRAM
 from ociruntime.runtime.cli.options import GLOBAL_OPTIONS
 from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.lifecycle.context import state_root
-from ociruntime.runtime.lifecycle.entry_record import Removal, entry_text
+from ociruntime.runtime.lifecycle.fast_path_record import Removal, entry_text
 from tests.support import project
-from tests.unit.runtime.lifecycle.test_entry_record import CGROUPS, FACTS, changed
+from tests.unit.runtime.lifecycle.test_fast_path_record import CGROUPS, FACTS, changed
 
 UNHURRIED = settings(
     max_examples=150,
@@ -37,7 +37,7 @@ def harness(tmp_path_factory: pytest.TempPathFactory) -> Path:
     checks = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
     sources = [
         Path(__file__).parent / "harness.c",
-        *project.ROOT.glob("csrc/entry/*.c"),
+        *project.ROOT.glob("csrc/fast_path/*.c"),
         project.ROOT / "csrc/executor/text.c",
         project.ROOT / "csrc/executor/walk.c",
     ]
