@@ -3,8 +3,8 @@
  * cases.
  *
  * `create` writes what they need to the file `entry` of the state directory
- * (ociruntime/runtime/lifecycle/fast_path_record.py).  Every unusual case is left to the interpreter, which
- * handles all of them and writes the error messages: nothing here ever reports an error.
+ * (ociruntime/runtime/lifecycle/fast_path_record.py).  Every unusual case is left to the
+ * interpreter, which handles all of them and writes the error messages: nothing here ever reports an error.
  */
 #ifndef FAST_PATH_H
 #define FAST_PATH_H

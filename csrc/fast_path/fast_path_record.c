@@ -1,6 +1,6 @@
 /*
- * Read the file `entry` of a state directory, whose format ociruntime/runtime/lifecycle/fast_path_record.py
- * describes and writes.  For another version, or anything malformed, the interpreter reads the
+ * Read the file `entry` of a state directory, whose format
+ * ociruntime/runtime/lifecycle/fast_path_record.py describes and writes.  For another version, or anything malformed, the interpreter reads the
  * other files instead.
  */
 #include "fast_path.h"

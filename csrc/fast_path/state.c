@@ -1,4 +1,7 @@
-/* `state`: print the document that was written at creation, with the current pid and status. */
+/*
+ * `state`: print the document that was written at creation, with the current pid and status;
+ * ociruntime/runtime/lifecycle/state.py.
+ */
 #include "fast_path.h"
 #include "text.h"
 

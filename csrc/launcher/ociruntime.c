@@ -1,6 +1,6 @@
 /*
- * main() of `ociruntime`: run the usual cases of four commands in C (fast_path/), and leave everything
- * else to the interpreter or its snapshot.
+ * main() of `ociruntime`: run the usual cases of four commands in C (fast_path/), and leave
+ * everything else to the interpreter or its snapshot.
  */
 #include "fast_path/fast_path.h"
 #include "launcher/interpreter.h"

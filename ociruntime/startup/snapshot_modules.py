@@ -80,9 +80,11 @@ PROGRAMS = {
     "ocictl": Program(
         "manager.client.__main__",
         """
-        manager.client.main manager.client.running manager.client.containers manager.client.ps
-        manager.client.inspection manager.client.logs manager.client.images manager.client.daemon
-        manager.client.strict commandline.help commandline.progress commandline.signal_names
+        manager.client.main manager.client.run_and_attach manager.client.containers
+        manager.client.ps
+        manager.client.inspection manager.client.logs manager.client.images manager.client.system
+        manager.client.container_subcommands commandline.help
+        commandline.progress commandline.signal_names
         commandline.formats base.terminal base.foreground
         """,
         "binascii _datetime datetime json select struct termios",
@@ -90,8 +92,8 @@ PROGRAMS = {
     "ocid": Program(
         "manager.daemon.__main__",
         """
-        manager.daemon.main manager.daemon.daemon manager.daemon.listening manager.api.routes
-        manager.containers.manager manager.containers.settings manager.containers.engine
+        manager.daemon.main manager.daemon.daemon manager.daemon.daemon_socket manager.api.routes
+        manager.containers.manager manager.containers.settings manager.containers.shared_services
         commandline.output
         """,
         "aiohttp.web aiohttp.web_runner asyncio.unix_events concurrent.futures.thread",

@@ -21,15 +21,15 @@ from aiohttp import web
 from ociruntime import __version__
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.manager.api import (
-    attachments,
+    attach,
     containers,
-    executions,
+    exec_route,
     files,
     images,
+    login,
+    logs_and_events,
     networks,
     pods,
-    registries,
-    streams,
     system,
     volumes,
 )
@@ -99,12 +99,12 @@ ROUTES: tuple[Route, ...] = (
     *images.ROUTES,
     *networks.ROUTES,
     *pods.ROUTES,
-    *registries.ROUTES,
+    *login.ROUTES,
     *volumes.ROUTES,
-    *streams.ROUTES,
+    *logs_and_events.ROUTES,
     *system.ROUTES,
-    ("GET", "/v1/containers/{ref}/attach", attachments.attach),
-    ("GET", "/v1/containers/{ref}/exec", executions.execute),
+    ("GET", "/v1/containers/{ref}/attach", attach.attach),
+    ("GET", "/v1/containers/{ref}/exec", exec_route.execute),
 )
 
 

@@ -103,7 +103,7 @@ def run_start(connection: Connection, arguments: Arguments) -> int:
         return each(refs, lambda ref: connection.post(container(ref, "start")))
     if len(refs) > 1:
         raise UsageError("--attach: only one container can be attached", "start the others first")
-    from ociruntime.manager.client.running import check_terminal, in_foreground
+    from ociruntime.manager.client.run_and_attach import check_terminal, in_foreground
 
     stdin = arguments.flag("interactive")
     if stdin and connection.get(container(refs[0]))["spec"].get("tty"):

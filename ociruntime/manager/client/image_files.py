@@ -13,7 +13,7 @@ from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import FAILED
-from ociruntime.manager.client.docker_shapes import image
+from ociruntime.manager.client.docker_inspect import image
 from ociruntime.manager.client.inspection import show_each
 from ociruntime.manager.client.new_container import absolute_image
 from ociruntime.manager.client.options import INSPECT_FORMAT

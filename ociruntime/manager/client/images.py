@@ -14,7 +14,7 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
 from ociruntime.manager.client.connection import Connection, DaemonError, resource
 from ociruntime.manager.client.containers import each
-from ociruntime.manager.client.forms import chosen, formatted
+from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.new_container import absolute_image
 from ociruntime.manager.client.options import FORMAT, NO_LEGEND, QUIET
 from ociruntime.manager.client.template_functions import Shape

@@ -10,7 +10,7 @@ from ociruntime.commandline.formats import tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
-from ociruntime.manager.client import docker_shapes
+from ociruntime.manager.client import docker_inspect
 from ociruntime.manager.client.connection import (
     Connection,
     DaemonError,
@@ -18,7 +18,7 @@ from ociruntime.manager.client.connection import (
     resource,
 )
 from ociruntime.manager.client.containers import FAILED, print_failure
-from ociruntime.manager.client.forms import chosen, formatted
+from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.new_container import absolute_image
 from ociruntime.manager.client.options import FORMAT, INSPECT_FORMAT
 from ociruntime.manager.client.ps import open_ports, outside
@@ -45,15 +45,15 @@ def run_inspect(connection: Connection, arguments: Arguments) -> int:
                 images[image_id] = connection.get(resource("images", image_id, "json"))
             except DaemonError:
                 images[image_id] = None
-        return docker_shapes.container(record, images.get(image_id))
+        return docker_inspect.container(record, images.get(image_id))
 
     getters: dict[str, Callable[[str], Shape]] = {
         "container": lambda ref: described(connection.get(container(ref))),
-        "image": lambda ref: docker_shapes.image(
+        "image": lambda ref: docker_inspect.image(
             connection.get(resource("images", absolute_image(ref, os.getcwd()), "json"))
         ),
-        "network": lambda ref: docker_shapes.network(connection.get(resource("networks", ref))),
-        "volume": lambda ref: docker_shapes.volume(connection.get(resource("volumes", ref))),
+        "network": lambda ref: docker_inspect.network(connection.get(resource("networks", ref))),
+        "volume": lambda ref: docker_inspect.volume(connection.get(resource("volumes", ref))),
     }
     if kind := arguments.text("type"):
         return show_each(arguments, getters[kind])

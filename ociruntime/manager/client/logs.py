@@ -11,7 +11,7 @@ from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write, write_all
 from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import container, resource
-from ociruntime.manager.client.forms import formatted
+from ociruntime.manager.client.format_option import formatted
 from ociruntime.manager.client.http import quoted
 from ociruntime.manager.client.options import FILTER, FORMAT, SINCE, UNTIL
 

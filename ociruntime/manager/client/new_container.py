@@ -12,7 +12,7 @@ from ociruntime.commandline.signal_names import signal_number
 from ociruntime.commandline.sizes import byte_count, milli_cpus
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.isolation_options import ISOLATION_OPTIONS, isolation_of
-from ociruntime.manager.client.mounts import MOUNT_OPTIONS, mounts
+from ociruntime.manager.client.mount_and_volume_options import MOUNT_OPTIONS, mounts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

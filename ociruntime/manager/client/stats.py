@@ -11,7 +11,7 @@ from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
 from ociruntime.manager.client.connection import Connection, DaemonError, container, resource
-from ociruntime.manager.client.forms import chosen, formatted
+from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.options import FORMAT
 from ociruntime.manager.client.ps import SHORT_ID
 from ociruntime.manager.client.template_functions import Shape

@@ -9,8 +9,8 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import is_confirmed, remove_each
-from ociruntime.manager.client.docker_shapes import volume
-from ociruntime.manager.client.forms import chosen, formatted
+from ociruntime.manager.client.docker_inspect import volume
+from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.inspection import show_each
 from ociruntime.manager.client.new_container import labels_of
 from ociruntime.manager.client.options import FILTER, FORMAT, INSPECT_FORMAT, NO_LEGEND

@@ -27,7 +27,6 @@ from ociruntime.commandline.signal_names import signal_name
 from ociruntime.manager.containers import limits, records
 from ociruntime.manager.containers.clients import CONDITIONS, Clients
 from ociruntime.manager.containers.container_pod import ContainerPod
-from ociruntime.manager.containers.engine import Engine, log
 from ociruntime.manager.containers.names import check_name
 from ociruntime.manager.containers.pod_calls import ask
 from ociruntime.manager.containers.pod_status import (
@@ -46,6 +45,7 @@ from ociruntime.manager.containers.pod_status import (
 )
 from ociruntime.manager.containers.records import Answer, Record
 from ociruntime.manager.containers.restarts import Restarts
+from ociruntime.manager.containers.shared_services import SharedServices, log
 from ociruntime.manager.containers.spec import changed_spec, check_signal, names_on_networks
 from ociruntime.pods.store import pod as pods
 from ociruntime.pods.store.pod import Pod
@@ -68,7 +68,7 @@ class Container:
 
     def __init__(
         self,
-        engine: Engine,
+        services: SharedServices,
         id: str,
         record: Record | None,
         on_removed: Callable[[Container], None],
@@ -79,8 +79,8 @@ class Container:
         self.lock = asyncio.Lock()
         self.clients = Clients()
         uuid = record.pod if record is not None else ""
-        self.pod = ContainerPod(engine, id, uuid, self.schedule_reconcile)
-        self._engine = engine
+        self.pod = ContainerPod(services, id, uuid, self.schedule_reconcile)
+        self._services = services
         self._record = record
         self._on_removed = on_removed
         self._removing = False  # removal has begun and cannot be cancelled
@@ -109,7 +109,7 @@ class Container:
     @property
     def location(self) -> tuple[str, str, str]:
         """The data directory of the pod, the pod's UUID and the app's name, for ``open_pod``."""
-        return self._engine.settings.directory, self.record.pod, APP
+        return self._services.settings.directory, self.record.pod, APP
 
     def inspect(self) -> Answer:
         """Return the container's status and configuration."""
@@ -155,7 +155,7 @@ class Container:
                 await self._start()
             except BaseException:
                 if record.wanted == STOPPED:
-                    await self._engine.save(record)
+                    await self._services.save(record)
                 raise
             return True
 
@@ -206,19 +206,19 @@ class Container:
         name = check_signal("signal", signal)
         self._check_present()
         pod = self._active_pod()
-        engine, record = self._engine, self.record
+        services, record = self._services, self.record
         before = record.wanted
         if name in ("SIGKILL", signal_name(record.stop_signal)) and before != STOPPED:
             record.wanted = STOPPED
-            await engine.save(record)
+            await services.save(record)
         try:
-            await engine.programs.runtime(pod, "kill", name)
+            await services.programs.runtime(pod, "kill", name)
             if name == "SIGKILL" and self.pod.status().paused:
-                await engine.programs.runtime(pod, "resume")  # frozen processes do not die on v1
+                await services.programs.runtime(pod, "resume")  # frozen processes do not die on v1
         except RuntimeFailure as failure:
             if record.wanted != before and self.pod.status().pid is not None:
                 record.wanted = before
-                await engine.save(record)
+                await services.save(record)
             raise ManagerError(f'kill container "{record.name}": {failure}') from None
         self._publish("kill", signal=name)
 
@@ -232,7 +232,7 @@ class Container:
                 state = "already paused" if paused else "not paused"
                 raise Conflict(f'{verb} container "{self.name}": it is {state}')
             try:
-                await self._engine.programs.runtime(pod, verb)
+                await self._services.programs.runtime(pod, verb)
             except ManagerError as failure:
                 raise ManagerError(f'{verb} container "{self.name}": {failure}') from None
             self._publish("pause" if paused else "unpause")
@@ -253,7 +253,7 @@ class Container:
                     await self._reconcile()
                 if not self._is_up():
                     return self._outcome()
-        if self._engine.closing:
+        if self._services.closing:
             raise self._shutting_down()
         return await self.clients.wait(condition)
 
@@ -263,7 +263,7 @@ class Container:
             pod_status = await self._reconcile()
             runs = self._status(pod_status) in ACTIVE and not pod_status.is_ending
             spec = changed_spec(self.record.spec, changes)
-            await limits.apply(self._engine, self.record, spec, self.pod.open(), runs=runs)
+            await limits.apply(self._services, self.record, spec, self.pod.open(), runs=runs)
             if self._restarts.pending and not self.record.should_restart():
                 self._restarts.cancel()
                 self._notify("not-running")
@@ -273,12 +273,12 @@ class Container:
         """Rename the container.  Raises BadRequest if the name is invalid."""
         check_name("name", name)
         async with self._held():
-            record, names = self.record, self._engine.names
+            record, names = self.record, self._services.names
             before = record.name
             names.reserve(name, self.id)
             try:
                 record.name = name
-                await self._engine.save(record)
+                await self._services.save(record)
             except BaseException:
                 record.name = before
                 names.release(name, self.id)
@@ -354,7 +354,7 @@ class Container:
         if pod_status.problem:
             raise ManagerError(f'start container "{record.name}": {pod_status.problem}')
         record.wanted = RUNNING
-        await self._engine.save(record)
+        await self._services.save(record)
         try:
             await self.pod.run(record)
         except ManagerError as error:
@@ -387,14 +387,14 @@ class Container:
             raise Conflict(f'stop container "{record.name}": it is {status}', hint)
         if record.wanted != STOPPED:
             record.wanted = STOPPED
-            await self._engine.save(record)
+            await self._services.save(record)
         pod = self.pod.open()
         if status not in (*ACTIVE, RESTARTING) or pod is None:
             # Clients may wait for the end of a pending restart, which was cancelled above.
             self._notify("not-running")
             return False
         if status == PAUSED:
-            await self._engine.programs.runtime(pod, "resume")
+            await self._services.programs.runtime(pod, "resume")
         timeout = record.stop_timeout if seconds is None else seconds
         try:
             await ask(pod, {"op": "stop", "app": APP, "seconds": timeout})
@@ -418,27 +418,27 @@ class Container:
         The marker ``removing`` is the point of no return: the next daemon finishes the removal,
         with ``volumes`` (or ``--rm``) also that of the anonymous volumes, which it lists.
         """
-        engine, store = self._engine, self._engine.store
+        services, store = self._services, self._services.store
         unwanted = store.marked_volumes(self.id, records.REMOVING)
         if not self.is_corrupt and (volumes or self.record.auto_remove):
             unwanted = self.record.anonymous_volumes
         await asyncio.to_thread(store.write_marker, self.id, records.REMOVING, unwanted)
         self._removing = True
         if self.is_corrupt:
-            pods = await asyncio.to_thread(engine.pods_of, self.id)
+            pods = await asyncio.to_thread(services.pods_of, self.id)
         else:
             pods = [self.record.pod, *filter(None, [store.new_pod(self.id)])]
         self.pod.close()
         for uuid in dict.fromkeys(pods):
-            await engine.remove_pod(uuid)
+            await services.remove_pod(uuid)
         fault("remove.after-pod")
         self._publish("destroy", at=self.id)
-        await engine.volumes.remove_of(self.name, unwanted)
+        await services.volumes.remove_of(self.name, unwanted)
         await asyncio.to_thread(store.remove, self.id)
         self._removed = True
         self._restarts.cancel()
         self.pod.close()  # a list may have opened it again
-        engine.names.release(self.name, self.id)
+        services.names.release(self.name, self.id)
         self._on_removed(self)
         self._notify(*CONDITIONS)
 
@@ -446,7 +446,7 @@ class Container:
 
     def schedule_reconcile(self) -> None:
         """Reconcile the container once its lock is free: its pod or app may have changed."""
-        gone = self._removing or self.is_corrupt or self._engine.closing
+        gone = self._removing or self.is_corrupt or self._services.closing
         if not gone and not self._reconcile_scheduled:
             self._reconcile_scheduled = True
             self._begin("reconcile", self._reconcile_later())
@@ -489,7 +489,7 @@ class Container:
             self._record_exit(pod_status, end)
         if (record.seen_start, record.seen_end) != before:
             try:
-                await self._engine.save(record)
+                await self._services.save(record)
             except HostError as error:
                 # Not fatal: waits and restarts continue, and the next daemon reconciles again.
                 log.warning('save the record of container "%s": %s', record.name, error)
@@ -532,7 +532,7 @@ class Container:
         """Return whether the pod runs for clients alone that wait for the container's start."""
         pod_status = self.pod.status()
         runs = pod_status.pod_state == pods.RUNNING and self._status(pod_status) in _AT_REST
-        return runs and not (self.clients.any_attached or self._removing or self._engine.closing)
+        return runs and not (self.clients.any_attached or self._removing or self._services.closing)
 
     async def _end_idle_pod(self) -> None:
         async with self.lock:
@@ -568,10 +568,10 @@ class Container:
     # --- events and notifications ---
 
     def _begin(self, action: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        return self._engine.begin(work, f'{action} container "{self.name}"')
+        return self._services.begin(work, f'{action} container "{self.name}"')
 
     def _publish(self, kind: str, **attributes: object) -> None:
-        self._engine.events.publish(kind, self.id, self.name, attributes)
+        self._services.events.publish(kind, self.id, self.name, attributes)
 
     def _notify(self, *conditions: str) -> None:
         self.clients.notify(conditions, self._outcome())

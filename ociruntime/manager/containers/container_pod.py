@@ -13,10 +13,10 @@ from contextlib import suppress
 from ociruntime.base.errors import ManagerError, RuntimeFailure
 from ociruntime.base.fault_injection import fault
 from ociruntime.manager.containers import pod_watch
-from ociruntime.manager.containers.engine import Engine, log
 from ociruntime.manager.containers.pod_calls import halt
 from ociruntime.manager.containers.pod_status import APP, PodStatus
 from ociruntime.manager.containers.records import POD, Record
+from ociruntime.manager.containers.shared_services import SharedServices, log
 from ociruntime.pods.store.manifest_file import read_runtime_config, write_runtime_config
 from ociruntime.pods.store.pod import EXITED, PREPARED, RUNNING, Pod
 
@@ -33,11 +33,11 @@ class ContainerPod:
     """
 
     def __init__(
-        self, engine: Engine, container_id: str, uuid: str, on_change: Callable[[], None]
+        self, services: SharedServices, container_id: str, uuid: str, on_change: Callable[[], None]
     ) -> None:
-        self._engine = engine
+        self._services = services
         self._id = container_id
-        self._handle = engine.pod_handle(uuid)
+        self._handle = services.pod_handle(uuid)
         self._on_change = on_change
         self._watches: list[int] = []
 
@@ -50,7 +50,7 @@ class ContainerPod:
 
     def close(self) -> None:
         """Close the pod and stop watching it."""
-        watcher, watches, self._watches = self._engine.watcher, self._watches, []
+        watcher, watches, self._watches = self._services.watcher, self._watches, []
         for number in watches:
             if watcher is not None:
                 watcher.forget(number)
@@ -58,7 +58,7 @@ class ContainerPod:
 
     def watch(self) -> None:
         """Watch the pod, if it exists, for changes.  Raises HostError."""
-        pod, watcher = self.open(), self._engine.watcher
+        pod, watcher = self.open(), self._services.watcher
         if pod is None or watcher is None:
             return
         path = f"/proc/self/fd/{pod.fd}"
@@ -73,7 +73,7 @@ class ContainerPod:
             return
         if state not in (PREPARED, EXITED):
             await self._renew(record)
-        await self._engine.run_pod(record)
+        await self._services.run_pod(record)
 
     async def wait_for_end(self) -> None:
         """Wait for the end of a pod whose app has exited; a pod that does not end is killed.
@@ -95,7 +95,7 @@ class ContainerPod:
     async def halt(self) -> None:
         """Kill the pod, if it is running, and wait for its end.  Raises RuntimeFailure."""
         if pod := self.open():
-            await halt(self._engine.programs, pod)
+            await halt(self._services.programs, pod)
 
     def set_names(self, names: list[str]) -> None:
         """Give the pod these names on its networks, from its next run on.  Raises RuntimeFailure.
@@ -107,38 +107,38 @@ class ContainerPod:
 
     async def settle(self, record: Record) -> None:
         """Undo an interrupted replacement of the pod.  Raises RuntimeFailure."""
-        store = self._engine.store
+        store = self._services.store
         if store.has(self._id, POD):
-            await self._engine.remove_new_pod(self._id, record.pod)
+            await self._services.remove_new_pod(self._id, record.pod)
             store.forget(self._id, POD)
 
     async def _renew(self, record: Record) -> None:
         """Give the container a new pod; the files in its old one are lost.  Raises ManagerError."""
-        engine = self._engine
+        services = self._services
         before = record.pod
         await self.settle(record)
         try:
             try:
-                pod = await engine.make_pod(self._id, record.spec, record.image_id)
+                pod = await services.make_pod(self._id, record.spec, record.image_id)
             except ManagerError:
                 # The image may have been garbage-collected: fetch it again by name.
                 await self.settle(record)
-                record.image_id = (await engine.fetch_image(record.spec)).id
-                pod = await engine.make_pod(self._id, record.spec, record.image_id)
+                record.image_id = (await services.fetch_image(record.spec)).id
+                pod = await services.make_pod(self._id, record.spec, record.image_id)
             with pod:
                 fault("renew.before-save")
                 record.pod = pod.uuid
-                await engine.save(record)
+                await services.save(record)
         except BaseException:
             record.pod = before
             with suppress(RuntimeFailure):  # if it fails, the next daemon tries again
                 await self.settle(record)
             raise
-        engine.store.forget(self._id, POD)
+        services.store.forget(self._id, POD)
         self.close()
-        self._handle = engine.pod_handle(record.pod)
+        self._handle = services.pod_handle(record.pod)
         self.watch()
         try:
-            await engine.remove_pod(before)
+            await services.remove_pod(before)
         except RuntimeFailure as failure:
             log.warning("remove the old pod of container %s: %s", self._id[:12], failure)

@@ -12,9 +12,9 @@ import json
 from contextlib import suppress
 
 from ociruntime.base.errors import ManagerError, RuntimeFailure
-from ociruntime.manager.containers.engine import Engine
 from ociruntime.manager.containers.pod_status import APP
 from ociruntime.manager.containers.records import Record
+from ociruntime.manager.containers.shared_services import SharedServices
 from ociruntime.manager.containers.spec import Spec, app_limits
 from ociruntime.pods.manifest.build_manifest import app_entry
 from ociruntime.pods.manifest.isolators import LIMITS, Isolator
@@ -23,7 +23,9 @@ from ociruntime.pods.store.manifest_file import manifest_lock, read_manifest, wr
 from ociruntime.pods.store.pod import Pod
 
 
-async def apply(engine: Engine, record: Record, spec: Spec, pod: Pod | None, *, runs: bool) -> None:
+async def apply(
+    services: SharedServices, record: Record, spec: Spec, pod: Pod | None, *, runs: bool
+) -> None:
     """Give a container, whose lock is held, the limits and the restart policy of ``spec``.
 
     ``pod`` is None if it is gone; ``runs``: the container's program does.  Raises ManagerError (or
@@ -35,16 +37,16 @@ async def apply(engine: Engine, record: Record, spec: Spec, pod: Pod | None, *, 
     former: list[Isolator] | None = None
     record.spec = spec
     try:
-        await engine.save(record)
+        await services.save(record)
         if pod is not None and changed:
             former = await asyncio.to_thread(_set_limits, pod, wanted)
             if runs:
                 text = json.dumps(resources(changed)).encode()
-                await engine.programs.runtime(pod, "update", "--resources=-", content=text)
+                await services.programs.runtime(pod, "update", "--resources=-", content=text)
     except BaseException as failure:
         record.spec = before
         with suppress(RuntimeFailure):
-            await engine.save(record)
+            await services.save(record)
         if pod is not None and former is not None:
             with suppress(RuntimeFailure):
                 await asyncio.to_thread(_set_limits, pod, former)

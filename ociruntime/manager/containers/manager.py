@@ -19,10 +19,8 @@ from ociruntime.base.fault_injection import fault
 from ociruntime.base.json_files import now
 from ociruntime.manager.containers import names, records
 from ociruntime.manager.containers.container import Container
-from ociruntime.manager.containers.engine import Engine, log
 from ociruntime.manager.containers.events import EventBus
 from ociruntime.manager.containers.filters import LABEL, NAME, Filter, check_filters, passes
-from ociruntime.manager.containers.mounts import Mounts, add_image, of_request
 from ociruntime.manager.containers.networks import Networks, User, publish
 from ociruntime.manager.containers.pod_calls import Programs
 from ociruntime.manager.containers.pod_status import (
@@ -39,7 +37,9 @@ from ociruntime.manager.containers.pod_status import (
     PodHandle,
 )
 from ociruntime.manager.containers.records import Answer, Record
+from ociruntime.manager.containers.resolve_mounts import Mounts, add_image, of_request
 from ociruntime.manager.containers.settings import Settings
+from ociruntime.manager.containers.shared_services import SharedServices, log
 from ociruntime.manager.containers.spec import check_spec, networks_of
 from ociruntime.manager.containers.volumes import Volumes
 from ociruntime.pods.manifest.build_manifest import app_entry, ports_of
@@ -51,24 +51,24 @@ class Manager:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self._engine = Engine(settings, self._volume_users)
+        self._services = SharedServices(settings, self._volume_users)
         self.networks = Networks(settings, self._network_users)
         self._containers: dict[str, Container] = {}
         self._incomplete: dict[str, dict[str, Any]] = {}  # specs of containers being created
 
     @property
     def events(self) -> EventBus:
-        return self._engine.events
+        return self._services.events
 
     @property
     def programs(self) -> Programs:
         """The runner of ``ocipod`` commands, with the manager's directories."""
-        return self._engine.programs
+        return self._services.programs
 
     @property
     def volumes(self) -> Volumes:
         """The volumes of all containers."""
-        return self._engine.volumes
+        return self._services.volumes
 
     def _volume_users(self) -> Iterator[tuple[str, dict[str, Any] | None]]:
         for container in self._containers.values():
@@ -96,10 +96,10 @@ class Manager:
 
         Raises ManagerError if another daemon holds the lock, HostError.
         """
-        self._engine.open(on_overflow=self._reconcile_all)
+        self._services.open(on_overflow=self._reconcile_all)
         await asyncio.to_thread(self._settle_volumes)
         # Removals last: by then it is known which volumes the other containers use.
-        store = self._engine.store
+        store = self._services.store
         for container_id in sorted(store.ids(), key=store.is_to_be_removed):
             try:
                 container = await self._load(container_id)
@@ -110,7 +110,7 @@ class Manager:
                 await container.resume()
 
     async def _load(self, container_id: str) -> Container | None:
-        store = self._engine.store
+        store = self._services.store
         if store.has(container_id, records.CREATING):
             log.info('container "%s": rolling back its unfinished creation', container_id[:12])
             await self._roll_back(container_id)
@@ -145,25 +145,25 @@ class Manager:
 
     def abandon(self) -> None:
         """Start no further work, and fail every pending ``wait``: the manager is shutting down."""
-        self._engine.closing = True
+        self._services.closing = True
         for container in self._containers.values():
             container.abandon()
 
     async def close(self) -> None:
         """Cancel background work and release the data directory; containers keep running."""
         self.abandon()
-        await self._engine.end_tasks()
+        await self._services.end_tasks()
         for container in self._containers.values():
             container.pod.close()
-        self._engine.close()
+        self._services.close()
 
     # --- the table ---
 
     def _add(self, container_id: str, record: Record | None, damage: str = "") -> Container:
-        container = Container(self._engine, container_id, record, self._drop, damage)
+        container = Container(self._services, container_id, record, self._drop, damage)
         self._containers[container_id] = container
         if record is not None:
-            self._engine.names.add(record.name, container_id)
+            self._services.names.add(record.name, container_id)
         return container
 
     def _drop(self, container: Container) -> None:
@@ -179,7 +179,7 @@ class Manager:
 
         Raises NotFound.
         """
-        return self._containers[self._engine.names.resolve(ref, self._containers)]
+        return self._containers[self._services.names.resolve(ref, self._containers)]
 
     async def create(self, request: object) -> Answer:
         """Create a container and return its status; after an error, nothing of it remains.
@@ -194,19 +194,19 @@ class Manager:
         if rootfs is not None and not os.path.isdir(rootfs):
             raise BadRequest("rootfs", f"directory not found: {rootfs}")
         self.networks.check(spec)
-        engine = self._engine
+        services = self._services
         container_id = names.new_id()
-        name = spec.get("name") or names.new_name(engine.names)
-        engine.names.reserve(name, container_id)
+        name = spec.get("name") or names.new_name(services.names)
+        services.names.reserve(name, container_id)
         try:
             mounts = of_request(spec, lambda ref: self.find(ref).volumes())
             # From here on, none of these volumes is removed.
             self._incomplete[container_id] = {**spec, "name": name, "volumes": mounts.volumes}
-            image = await engine.fetch_image(spec)
+            image = await services.fetch_image(spec)
             add_image(mounts, image.volumes)
             if spec.get("publish_all"):
                 spec = await self._with_published_ports(spec, image.id)
-            await asyncio.to_thread(engine.store.begin, container_id, mounts.generated)
+            await asyncio.to_thread(services.store.begin, container_id, mounts.generated)
             try:
                 container = await self._create(spec, mounts, container_id, name, image.id)
             except BaseException:
@@ -215,7 +215,7 @@ class Manager:
                 await self._roll_back(container_id, name)
                 raise
         except BaseException:
-            engine.names.release(name, container_id)
+            services.names.release(name, container_id)
             raise
         finally:
             self._incomplete.pop(container_id, None)
@@ -225,13 +225,13 @@ class Manager:
     async def _create(
         self, spec: dict[str, Any], mounts: Mounts, container_id: str, name: str, image_id: str
     ) -> Container:
-        engine = self._engine
+        services = self._services
         fault("create.after-intent")
         if mounts.volumes:
             spec = {**spec, "volumes": mounts.volumes}
         for volume in mounts.generated:
-            engine.volumes.make(volume, anonymous=True)
-        with await engine.make_pod(container_id, spec, image_id, fill=True) as pod:
+            services.volumes.make(volume, anonymous=True)
+        with await services.make_pod(container_id, spec, image_id, fill=True) as pod:
             entry = app_entry(read_manifest(pod), APP)
             record = Record(
                 id=container_id,
@@ -245,13 +245,13 @@ class Manager:
                 anonymous_volumes=mounts.anonymous,
             )
         fault("create.after-bundle")
-        await engine.save(record)
+        await services.save(record)
         container = self._add(container_id, record)
         container.pod.watch()
         attributes = {"at": container_id, "image": record.image or f"dir:{spec.get('rootfs')}"}
-        engine.events.publish("create", container_id, name, attributes)
+        services.events.publish("create", container_id, name, attributes)
         # The commit point: a daemon that is killed from here on leaves a complete container.
-        engine.store.forget(container_id, records.CREATING, records.POD)
+        services.store.forget(container_id, records.CREATING, records.POD)
         return container
 
     async def _with_published_ports(self, spec: dict[str, Any], image_id: str) -> dict[str, Any]:
@@ -268,13 +268,13 @@ class Manager:
 
         Raises RuntimeFailure; it can be repeated then.
         """
-        engine = self._engine
-        await engine.remove_new_pod(container_id)
-        volumes = engine.store.marked_volumes(container_id, records.CREATING)
+        services = self._services
+        await services.remove_new_pod(container_id)
+        volumes = services.store.marked_volumes(container_id, records.CREATING)
         await self.volumes.remove_of(self._incomplete_name(container_id), volumes)
-        if engine.events.has("create", container_id, container_id):
-            engine.events.publish("destroy", container_id, name, {"at": container_id})
-        await asyncio.to_thread(engine.store.remove, container_id)
+        if services.events.has("create", container_id, container_id):
+            services.events.publish("destroy", container_id, name, {"at": container_id})
+        await asyncio.to_thread(services.store.remove, container_id)
 
     def _incomplete_name(self, container_id: str) -> str:
         """Return the name of a container being created, as ``_volume_users`` has it."""
@@ -303,7 +303,7 @@ class Manager:
         return 0 if container.is_corrupt else self._measured(container, PodHandle.size)
 
     def _measured(self, container: Container, measure: Callable[[PodHandle], int]) -> int:
-        handle = self._engine.pod_handle(container.record.pod)
+        handle = self._services.pod_handle(container.record.pod)
         try:
             return measure(handle)
         finally:

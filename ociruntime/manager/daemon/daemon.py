@@ -21,7 +21,7 @@ from ociruntime.manager.api.routes import make_application
 from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.settings import DIRECTORY, ROOT, Settings
 from ociruntime.manager.containers.spec import INSECURE
-from ociruntime.manager.daemon.listening import Notifier, activated, listen
+from ociruntime.manager.daemon.daemon_socket import Notifier, activated, listen
 from ociruntime.manager.daemon.options import SOCKET
 
 log = logging.getLogger("ocid")

@@ -1,4 +1,4 @@
-"""`kill`: send a signal to the container's init."""
+"""`kill`: send a signal to the init; the usual cases are in `csrc/fast_path/kill.c`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`start`: let the created container execute its program."""
+"""`start`: let the container execute its program; usual cases: `csrc/fast_path/start.c`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`state`: show a container's properties and its current status."""
+"""`state`: show properties and current status; usual cases: `csrc/fast_path/state.c`."""
 
 from __future__ import annotations
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import BadRequest
-from ociruntime.manager.api.attachments import control, window_size
-from ociruntime.manager.api.executions import MEMBERS, check, exec_args
+from ociruntime.manager.api.attach import control, window_size
+from ociruntime.manager.api.exec_route import MEMBERS, check, exec_args
 from ociruntime.manager.api.images import _PULL
-from ociruntime.manager.api.streams import LogFilter, parse_query
+from ociruntime.manager.api.logs_and_events import LogFilter, parse_query
 from ociruntime.pods.store.logs import Line
 from tests.support import project
 

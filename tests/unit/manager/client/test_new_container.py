@@ -18,7 +18,7 @@ from ociruntime.manager.client.new_container import (
     environment,
     spec_of,
 )
-from ociruntime.manager.client.running import variable
+from ociruntime.manager.client.run_and_attach import variable
 
 
 def asked(*words: str) -> dict[str, Any]:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from ociruntime.manager.client.container_subcommands import fixed_table, nanoseconds
 from ociruntime.manager.client.images import split_name
 from ociruntime.manager.client.ps import TITLES, cells, outside, ports, row, seconds, table
 from ociruntime.manager.client.stats import Meter
 from ociruntime.manager.client.stats import cells as stats_cells
-from ociruntime.manager.client.strict import fixed_table, nanoseconds
 from tests.support.manager_stub import ID, record
 
 NOW = 1795341661.0  # 2026-11-22T10:01:01Z

@@ -24,8 +24,8 @@ class ExitedPod:
         return PodStatus("exited", "exited", last)
 
 
-class FakeEngine:
-    """An engine whose first save fails; background tasks and events are only recorded."""
+class FakeServices:
+    """Shared services whose first save fails; background tasks and events are only recorded."""
 
     closing = False
 
@@ -61,11 +61,11 @@ class FakeEngine:
 def test_an_exit_whose_record_cannot_be_saved(
     spec: dict[str, Any], follow_up: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    engine = FakeEngine()
+    services = FakeServices()
     record = Record("1", "web", "", "", [], "", "uuid", spec, wanted="running")
 
     async def wait() -> dict[str, Any]:
-        container = Container(cast("Any", engine), "1", record, lambda _: None)
+        container = Container(cast("Any", services), "1", record, lambda _: None)
         waiting = asyncio.ensure_future(container.wait("next-exit"))
         await asyncio.sleep(0)
         await container.resume()
@@ -73,8 +73,8 @@ def test_an_exit_whose_record_cannot_be_saved(
 
     with caplog.at_level(logging.WARNING, "ocid"):
         assert asyncio.run(wait())["exit_code"] == 3
-    assert engine.published == ["start", "die"]
-    assert set(engine.begun) == {follow_up}
+    assert services.published == ["start", "die"]
+    assert set(services.begun) == {follow_up}
     assert 'save the record of container "web": write /m/containers/1' in caplog.text
 
 

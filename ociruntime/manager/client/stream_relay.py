@@ -1,7 +1,7 @@
 """The relay between our streams or terminal and those of a container or a program of ``exec``.
 
-The messages are those of ``manager/api/attachments.py`` and, with ``metered`` input,
-``executions.py``.
+The messages are those of ``manager/api/attach.py`` and, with ``metered`` input,
+``exec.py``.
 Sending never blocks: the daemon may itself be blocked until we read, which would be a deadlock.
 """
 

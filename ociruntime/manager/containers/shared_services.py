@@ -41,7 +41,7 @@ def _image_facts(line: str) -> ImageFacts:
     return ImageFacts(facts["id"], facts["volumes"])
 
 
-class Engine:
+class SharedServices:
     """The services that a container needs from its daemon; it knows no containers itself.
 
     ``users`` lists the containers that may use volumes.

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ociruntime.manager.client import docker_shapes
-from ociruntime.manager.client.forms import formatted
+from ociruntime.manager.client import docker_inspect
+from ociruntime.manager.client.format_option import formatted
 from tests.support.docker_client import DockerClient
 from tests.support.manager_stub import ID, record
 
@@ -139,17 +139,17 @@ FIELDS: dict[str, str] = {
 
 @pytest.mark.parametrize("text", FIELDS)
 def test_a_container(text: str) -> None:
-    assert formatted([docker_shapes.container(UP, IMAGE)], text) == f"{FIELDS[text]}\n"
+    assert formatted([docker_inspect.container(UP, IMAGE)], text) == f"{FIELDS[text]}\n"
 
 
 def test_docker_finds_the_same_in_it() -> None:
-    with DockerClient(docker_shapes.container(UP, IMAGE)) as docker:
+    with DockerClient(docker_inspect.container(UP, IMAGE)) as docker:
         found = {text: docker.inspected(text).stdout.removesuffix("\n") for text in FIELDS}
     assert found == FIELDS
 
 
 def test_own_names_are_found_too() -> None:
-    shown = docker_shapes.container(UP, IMAGE)
+    shown = docker_inspect.container(UP, IMAGE)
     text = "{{.exit_code}} {{.Status}} {{.Pod}} {{.spec.network}} {{.Addresses.none}}"
     assert formatted([shown], text) == f" running {UP['pod']} default \n"
     assert formatted([shown], "{{.HostConfig.CapAdd}} {{json .HostConfig.CapAdd}}") == "[] null\n"
@@ -158,11 +158,11 @@ def test_own_names_are_found_too() -> None:
 
 def test_a_container_that_has_ended() -> None:
     ended = UP | {"status": "stopped", "exit_code": 3, "pid": None, "finished_at": "2026-11-22T11Z"}
-    shown = docker_shapes.container(ended, None)
+    shown = docker_inspect.container(ended, None)
     assert shown["State"]["Status"] == "exited"
     assert (shown["State"]["ExitCode"], shown["State"]["Pid"]) == (3, 0)
     assert shown["NetworkSettings"]["Ports"] == {}
-    unknown = docker_shapes.container(ended | {"exit_code": None}, None)
+    unknown = docker_inspect.container(ended | {"exit_code": None}, None)
     assert unknown["State"]["ExitCode"] == 255
 
 
@@ -179,18 +179,18 @@ def test_a_container_that_has_ended() -> None:
 def test_program_and_arguments(
     spec: dict[str, Any], entrypoint: list[str] | None, command: list[str] | None
 ) -> None:
-    config = docker_shapes.container(record(spec=spec), IMAGE)["Config"]
+    config = docker_inspect.container(record(spec=spec), IMAGE)["Config"]
     assert (config["Entrypoint"] or None, config["Cmd"] or None) == (entrypoint, command)
 
 
 def test_a_corrupt_container() -> None:
     corrupt = record(status="corrupt", command=[], created_at=None, started_at=None, error="bad")
-    shown = docker_shapes.container(corrupt)
+    shown = docker_inspect.container(corrupt)
     assert (shown["State"]["Status"], shown["State"]["Error"], shown["Path"]) == ("dead", "bad", "")
 
 
 def test_an_image() -> None:
-    shown = docker_shapes.image(IMAGE)
+    shown = docker_inspect.image(IMAGE)
     text = "{{.Id}} {{index .RepoTags 0}} {{.Config.Labels.from}} {{.Config.User}}|{{.Os}}"
     assert formatted([shown], text) == (
         f"{IMAGE['id']} docker.io/library/busybox:latest image |linux\n"
@@ -206,7 +206,7 @@ def test_an_image_with_settings_of_the_wrong_type(wrong: object) -> None:
     names = ("Env", "Cmd", "Entrypoint", "Labels", "ExposedPorts", "Volumes", "User", "WorkingDir")
     for config in (wrong, dict.fromkeys(names, wrong)):
         hostile = IMAGE | {"config": config}
-        for shown in (docker_shapes.container(UP, hostile), docker_shapes.image(hostile)):
+        for shown in (docker_inspect.container(UP, hostile), docker_inspect.image(hostile)):
             json.dumps(shown)
             assert formatted([shown], "{{.Config}}{{json .}}").count("\n") == 1
 
@@ -214,7 +214,7 @@ def test_an_image_with_settings_of_the_wrong_type(wrong: object) -> None:
 def test_a_volume() -> None:
     answer = {"name": "d", "mountpoint": "/v/d", "containers": ["web"]}
     text = "{{.Name}} {{.Driver}} {{.Mountpoint}} {{.Containers}} {{.Labels}}"
-    assert formatted([docker_shapes.volume(answer)], text) == "d local /v/d [web] \n"
+    assert formatted([docker_inspect.volume(answer)], text) == "d local /v/d [web] \n"
 
 
 def test_a_network() -> None:
@@ -231,7 +231,7 @@ def test_a_network() -> None:
         "containers": ["db", "web"],
         "addresses": {"web": "10.89.0.2"},
     }
-    shape = docker_shapes.network(answer)
+    shape = docker_inspect.network(answer)
     text = (
         '{{.Name}} {{.EnableIPv6}} {{(index .IPAM.Config 0).Gateway}} {{index .Labels "a"}}'
         "{{range .Containers}} {{.Name}}={{.IPv4Address}}{{.IPv6Address}}{{end}}"
@@ -239,5 +239,6 @@ def test_a_network() -> None:
     assert formatted([shape], text) == "back true 10.89.0.1 1 web=10.89.0.2/24\n"
     none = answer | {"subnets": [], "created_at": None, "addresses": {}, "labels": {}}
     assert (
-        formatted([docker_shapes.network(none)], "{{len .Containers}}{{.EnableIPv4}}") == "0false\n"
+        formatted([docker_inspect.network(none)], "{{len .Containers}}{{.EnableIPv4}}")
+        == "0false\n"
     )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import UsageError
-from ociruntime.manager.client.forms import formatted, title
+from ociruntime.manager.client.format_option import formatted, title
 from ociruntime.manager.client.template_functions import Pairs, Shape
 
 ROWS: list[dict[str, Any]] = [

@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from ociruntime.base.errors import ManagerError
-from ociruntime.manager.containers.engine import Engine, ImageFacts
 from ociruntime.manager.containers.settings import Settings
+from ociruntime.manager.containers.shared_services import ImageFacts, SharedServices
 
 
 class Programs:
@@ -49,18 +49,18 @@ class Programs:
 def test_only_images_that_are_not_stored_are_queued_behind_downloads(
     tmp_path: Path, spec: dict[str, Any], calls: list[tuple[str, str]]
 ) -> None:
-    engine = Engine(Settings(str(tmp_path)), list)
+    services = SharedServices(Settings(str(tmp_path)), list)
     programs = Programs("stored")
-    engine.programs = cast("Any", programs)
+    services.programs = cast("Any", programs)
     image = spec.get("image") or "dir:/r"
-    assert asyncio.run(engine.fetch_image(spec)) == ImageFacts(f"id of {image}", ["/data"])
+    assert asyncio.run(services.fetch_image(spec)) == ImageFacts(f"id of {image}", ["/data"])
     assert programs.calls == calls
 
 
 def test_an_image_that_must_not_be_fetched(tmp_path: Path) -> None:
-    engine = Engine(Settings(str(tmp_path)), list)
+    services = SharedServices(Settings(str(tmp_path)), list)
     programs = Programs()
-    engine.programs = cast("Any", programs)
+    services.programs = cast("Any", programs)
     with pytest.raises(ManagerError, match="not in the store"):
-        asyncio.run(engine.fetch_image({"image": "x", "pull_policy": "never"}))
+        asyncio.run(services.fetch_image({"image": "x", "pull_policy": "never"}))
     assert programs.calls == [("ocipod", "never")]

@@ -11,8 +11,8 @@ import pytest
 from aiohttp import WSMessage, WSMsgType, web
 
 from ociruntime.base.errors import BadRequest, HostError
-from ociruntime.manager.api import executions
-from ociruntime.manager.api.program_streams import ROOM
+from ociruntime.manager.api import exec_route
+from ociruntime.manager.api.exec_streams import ROOM
 from tests.support.descriptors import open_descriptors
 
 GUARD = 30.0  # seconds after which a test is given up
@@ -43,12 +43,12 @@ class Client:
         return self._says.pop(0)
 
 
-def run(command: list[str], act: Callable[[executions._Execution, Client], Any]) -> tuple[int, int]:
+def run(command: list[str], act: Callable[[exec_route._Execution, Client], Any]) -> tuple[int, int]:
     """The exit code, and how many bytes a client got whom ``act`` goes along with."""
 
     async def both() -> tuple[int, int]:
         client = Client()
-        execution = executions._Execution({})
+        execution = exec_route._Execution({})
         acting = asyncio.ensure_future(act(execution, client))
         code = await execution.run(cast("web.WebSocketResponse", client), command)
         await acting
@@ -59,9 +59,9 @@ def run(command: list[str], act: Callable[[executions._Execution, Client], Any])
 
 def test_a_slow_client_gets_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """The timeout for other processes to close the pipe also runs while nothing reads it."""
-    monkeypatch.setattr(executions, "DRAIN_TIMEOUT", 0)
+    monkeypatch.setattr(exec, "DRAIN_TIMEOUT", 0)
 
-    async def slow(execution: executions._Execution, client: Client) -> None:
+    async def slow(execution: exec_route._Execution, client: Client) -> None:
         client.gate.clear()
         while execution._process is None or execution._process.returncode is None:
             await asyncio.sleep(0.01)
@@ -80,9 +80,9 @@ SILENT = f"{sys.executable} -c 'import select; p = select.poll(); p.register(1, 
 @pytest.mark.parametrize("script", ["yes & exit 4", f"{SILENT} & exit 4"])
 def test_what_stays_behind_keeps_nobody(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It holds the pipe open, and writes without end or nothing."""
-    monkeypatch.setattr(executions, "DRAIN_TIMEOUT", 0.05)
+    monkeypatch.setattr(exec, "DRAIN_TIMEOUT", 0.05)
 
-    async def nothing(execution: executions._Execution, client: Client) -> None:
+    async def nothing(execution: exec_route._Execution, client: Client) -> None:
         pass
 
     script = f"exec 2>/dev/null; {script}"
@@ -102,7 +102,7 @@ def given(command: list[str], *says: WSMessage) -> tuple[int, bytes, list[dict[s
 
     async def whole() -> tuple[int, bytes, list[dict[str, Any]]]:
         client = Client(*says)
-        execution = executions._Execution({"stdin": True})
+        execution = exec_route._Execution({"stdin": True})
         try:
             code = await execution.run(cast("web.WebSocketResponse", client), command)
         finally:
@@ -159,7 +159,7 @@ def test_what_cannot_be_started_leaves_nothing_open(wanted: dict[str, Any], prog
         before = open_descriptors()
         client = cast("web.WebSocketResponse", Client())
         with pytest.raises((HostError, ValueError)):
-            await executions._Execution(wanted).run(client, [program])
+            await exec_route._Execution(wanted).run(client, [program])
         return before, open_descriptors()
 
     before, after = asyncio.run(whole())

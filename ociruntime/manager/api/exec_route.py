@@ -1,6 +1,6 @@
 """The exec route: ``ocipod app exec`` with pipes or a terminal, over a WebSocket.
 
-Messages are those of ``attachments.py``.  The client's first message is the request:
+Messages are those of ``attach.py``.  The client's first message is the request:
 
     {"command": [...], "tty": bool, "stdin": bool, "user", "env": ["NAME=VALUE"], "working_dir",
      "size": [rows, columns], "detach": bool}
@@ -24,9 +24,9 @@ from aiohttp import WSMsgType, web
 from ociruntime.base import checks
 from ociruntime.base.errors import BadRequest, Conflict, HostError, RuntimeFailure, StartFailed
 from ociruntime.base.terminal import set_window_size
-from ociruntime.manager.api.attachments import MESSAGE, control, relay, window_size
+from ociruntime.manager.api.attach import MESSAGE, control, relay, window_size
 from ociruntime.manager.api.errors import error_document
-from ociruntime.manager.api.program_streams import ProgramInput, pump
+from ociruntime.manager.api.exec_streams import ProgramInput, pump
 from ociruntime.manager.api.requests import BODY_TIMEOUT
 from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.pod_calls import message_of

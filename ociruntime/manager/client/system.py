@@ -12,7 +12,7 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import FAILED, each, print_failure, stop_timeout
-from ociruntime.manager.client.forms import chosen, formatted
+from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.options import FORMAT, NO_LEGEND, QUIET
 from ociruntime.manager.client.template_functions import Shape, displayed
 

@@ -13,7 +13,7 @@ from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import Connection, container, resource
 from ociruntime.manager.client.containers import stop_timeout
-from ociruntime.manager.client.forms import chosen, formatted
+from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.new_container import (
     REFUSED_OPTIONS,
     SPEC_OPTIONS,

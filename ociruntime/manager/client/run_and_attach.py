@@ -13,7 +13,7 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import Connection, DaemonError, container
 from ociruntime.manager.client.new_container import REFUSED_OPTIONS, SPEC_OPTIONS, created
 from ociruntime.manager.client.options import CONTAINER_STATUS, DETACH_KEYS_OPTION
-from ociruntime.manager.client.session import DETACHED, Session, parse
+from ociruntime.manager.client.stream_relay import DETACHED, Session, parse
 from ociruntime.manager.client.websocket import TEXT, open_websocket
 
 TYPE_CHECKING = False
