@@ -1,4 +1,4 @@
-"""`delete`: remove a container and all that `create` made; usual cases: `csrc/fast_path/delete.c`."""
+"""`delete`: remove a container and what `create` made; usual cases: `csrc/fast_path/delete.c`."""
 
 from __future__ import annotations
 
