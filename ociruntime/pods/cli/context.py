@@ -54,10 +54,10 @@ class Context:
         ``--nofile=SOFT:HARD``: set RLIMIT_NOFILE, which the daemon raises for itself alone.
         Raises UsageError.
         """
-        if parent := self.arguments.text("die-with-parent"):
+        if parent := self.arguments.number("die-with-parent"):
             from ociruntime.pods.loop.worker import die_with
 
-            die_with(int(parent))
+            die_with(parent)
         if limits := self.arguments.text("nofile"):
             import resource
 

@@ -11,8 +11,8 @@ import pytest
 
 from ociruntime.base.errors import ManagerError
 from ociruntime.manager.containers.settings import Settings
-from ociruntime.manager.containers.stored_image import ImageFacts
 from ociruntime.manager.containers.shared_services import SharedServices
+from ociruntime.manager.containers.stored_image import ImageFacts
 
 
 class Programs:
