@@ -61,7 +61,7 @@ def test_an_image_that_must_be_signed(settings: Settings, tmp_path: Path) -> Non
     """The policy holds here as in ocipod: an unsigned image is not used."""
     put(settings)
     (tmp_path / "local").mkdir()
-    policy = {"default": "reject"}
+    policy = {"default": {"signedBy": {"openpgp": True}}}
     (tmp_path / "local/policy.json").write_text(json.dumps(policy))
     assert find_ready(settings, {"image": "box"}, frozenset()) is None
     assert find_ready(settings, {"image": "box"}, frozenset({"image"})) is not None
