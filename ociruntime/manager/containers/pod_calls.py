@@ -144,7 +144,7 @@ class Programs:
         # the daemon's page tables, 3 ms for each command.
         soft, hard = self._descriptors
         own = (f"--die-with-parent={os.getpid()}", f"--nofile={soft}:{hard}")
-        return await _spawn([*self._command, *own, *args], content, stdin=stdin)
+        return await _spawn(self.command(*own, *args), content, stdin=stdin)
 
     async def _output(self, process: asyncio.subprocess.Process, name: str) -> str:
         out, err = await process.communicate()
