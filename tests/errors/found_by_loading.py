@@ -204,7 +204,7 @@ RESOURCES = (
          "linux.resources.blockIO.weightDevice[0]: needs weight or leafWeight"),
     spec("page-size", put("linux", "resources", "hugepageLimits",
                           to=[{"pageSize": "big", "limit": 1}]),
-         'linux.resources.hugepageLimits[0].pageSize: "big" is not a page size'),
+         'linux.resources.hugepageLimits[0].pageSize: "big" is not a huge page size'),
     spec("rdma-empty", put("linux", "resources", "rdma", to={"mlx4_0": {}}),
          'linux.resources.rdma["mlx4_0"]: needs hcaHandles or hcaObjects'),
     spec("unified-path", put("linux", "resources", "unified", to={"../x": "1"}),

@@ -161,4 +161,4 @@ def test_device_rules(
 def test_the_words(unified: Layout, tmp_path: Path, allow: Allow) -> None:
     with pytest.raises(ConfigError) as caught:
         reach(unified, pids={"limit": 5})
-    assert f"this user may not write to {tmp_path}" in str(caught.value)
+    assert f"the user has no permission to write to {tmp_path}" in str(caught.value)

@@ -138,7 +138,9 @@ def test_v1_cannot_take_a_part_out_of_a_rule() -> None:
         lines_v1(policy(entries, WHERE))
     assert caught.value.where == f"{WHERE}[1]"
     again = [ALLOW_ALL, {**entries[0], "allow": False}, {**entries[1], "allow": True}]
-    with pytest.raises(ConfigError, match=r"cannot allow a part of what .*\[1\] denies"):
+    with pytest.raises(
+        ConfigError, match=r"cannot allow only a part of the devices that .*\[1\] denies"
+    ):
         lines_v1(policy(again, WHERE))
 
 
