@@ -154,7 +154,9 @@ def test_device_rules(
     if not refused:
         reach(unified, devices=[rule])
         return
-    with pytest.raises(ConfigError, match=r"linux\.resources\.devices\[0\]: only the host's root"):
+    with pytest.raises(
+        ConfigError, match=r"linux\.resources\.devices\[0\]: a rootless container cannot deny"
+    ):
         reach(unified, devices=[rule])
 
 

@@ -262,7 +262,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, int], str, str]] = [
         "no equivalent",
     ),
     ({"rdma": {"m": {}}}, V2, 'rdma["m"]', "hcaHandles or hcaObjects"),
-    ({"rdma": {"a b": {"hcaObjects": 1}}}, V1, 'rdma["a b"]', "not the name"),
+    ({"rdma": {"a b": {"hcaObjects": 1}}}, V1, 'rdma["a b"]', "not a valid RDMA device name"),
     (
         {"hugepageLimits": [{"pageSize": "../x", "limit": 1}]},
         V1,

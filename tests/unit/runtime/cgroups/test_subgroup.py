@@ -54,7 +54,7 @@ def test_refused(wanted: tuple[str, ...], words: str) -> None:
 
 
 def test_hierarchies_must_fit() -> None:
-    with pytest.raises(UsageError, match="one hierarchy"):
+    with pytest.raises(UsageError, match="share one cgroup v1 hierarchy"):
         places(V1, "cpu:a", "cpuacct:b")
     with pytest.raises(UsageError, match='the controller "memory"'):
         places(V2, "memory:a")
