@@ -65,7 +65,7 @@ def test_beginnings_of_commands(capfd: Capture) -> None:
     assert main(["ver"]) == 0
     assert capfd.readouterr().out.startswith("ocipod: ")
     line = failing(["st"], capfd)
-    assert '"st" is ambiguous' in line
+    assert 'command "st" is ambiguous' in line
     assert "status stop" in line
     assert '"app st" is ambiguous' not in line
 

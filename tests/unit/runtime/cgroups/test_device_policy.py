@@ -159,7 +159,7 @@ def test_in_v1_a_default_gives_way_to_a_denial_of_a_part() -> None:
     [
         ({"type": "c"}, "allow", "required"),
         ({"allow": True, "type": "p"}, "type", '"p"'),
-        ({"allow": True, "access": "rx"}, "access", "r (read), w (write) and m"),
+        ({"allow": True, "access": "rx"}, "access", r"r \(read\), w \(write\) and m"),
         ({"allow": True, "major": 4096}, "major", "0 to 4095"),
         ({"allow": True, "major": -2}, "major", "0 to 4095"),
         ({"allow": True, "minor": 1 << 20}, "minor", "0 to 1048575"),
