@@ -66,7 +66,7 @@ class Reference:
 
     @property
     def is_local(self) -> bool:
-        """Whether the reference names local files, not a registry."""
+        """Return whether the reference names local files, not a registry."""
         return self.kind in LOCAL_KINDS
 
 

@@ -50,7 +50,7 @@ class Policy:
 
     @property
     def accepts_all(self) -> bool:
-        """Whether the policy accepts every image without a signature."""
+        """Return whether the policy accepts every image without a signature."""
         return all(rule.kind == ACCEPT for rule in (self.default, *self.prefixes.values()))
 
     def rule(self, name: str) -> Rule:
