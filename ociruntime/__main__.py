@@ -37,7 +37,7 @@ def run() -> int:
     except KeyboardInterrupt:  # raised outside main(), which reports it
         return 130
     except ImportError as error:
-        posix.write(2, f"ociruntime: incomplete installation: {error}\n".encode())
+        posix.write(2, f"ociruntime: the installation is incomplete: {error}\n".encode())
         return 1
 
 

@@ -237,7 +237,7 @@ def _hook(operation: Operation, message: Message) -> RuntimeFailure:
         return HookError(f'{operation.where}.path: "{path}": {_strerror(message.error)}')
     if message.call == "hook timeout":
         limit = f"its timeout of {message.error} s"
-        text = f'{operation.where}: "{path}" did not exit within {limit} and was killed'
+        text = f'{operation.where}: "{path}" did not end within {limit} and was killed'
     elif message.call == "hook":
         text = f'{operation.where}: "{path}" {ending(message.error)}'
     else:
