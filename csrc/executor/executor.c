@@ -38,8 +38,8 @@ static int run_operation(struct executor *x, uint32_t code, struct plan_reader *
 }
 
 /*
- * Record a time by CLOCK_REALTIME, which time namespaces do not shift; `place` 0 is the start of this
- * program.
+ * Record a time by CLOCK_REALTIME, which time namespaces do not shift; `place` 0 is the start of
+ * this program.
  */
 static void note_time(struct executor *x, uint32_t place)
 {
