@@ -220,7 +220,9 @@ def test_program_called_plan(name: str) -> None:
 
 
 def test_operation_beyond_the_plan() -> None:
-    assert "read the plan in the executor" in str(failure(None, record("read", errno.EBADMSG, "plan")))
+    assert "read the plan in the executor" in str(
+        failure(None, record("read", errno.EBADMSG, "plan"))
+    )
 
 
 @pytest.mark.parametrize("operation", [hook(), EXEC, SECCOMP], ids=["hook", "exec", "seccomp"])
