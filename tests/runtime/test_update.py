@@ -231,7 +231,7 @@ def test_bad_document(one: Container, document: str, words: str) -> None:
         (["--pids-limit", "-5"], "--pids-limit: "),
         (["--blkio-weight", "70000"], "--blkio-weight: "),
         (["--cpu-idle", "7"], "--cpu-idle: "),
-        (["--l3-cache-schema", "L3:0=f"], "--l3-cache-schema: the container has no resctrl group"),
+        (["--l3-cache-schema", "L3:0=f"], "has no resctrl group"),
         (["--resources", "/no/file"], "/no"),
     ],
 )
