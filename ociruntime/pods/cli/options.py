@@ -37,6 +37,9 @@ GLOBAL_OPTIONS = (
         ),
     ),
     Option("debug", "enable debug output and tracebacks"),
+    # For the manager: see context.py.
+    Option("die-with-parent", value="PID", kind="count"),
+    Option("nofile", value="SOFT:HARD", kind="text"),
     Option("help", "print help; also after a command", short="h"),
 )
 UUID_FILE = Option("uuid-file", "read the UUID from FILE", "FILE")
@@ -46,14 +49,14 @@ TIME = Option("time", "timeout before SIGKILL (default: 10)", "SECONDS", kind="c
 # Title in the help -> module -> its commands; internal commands have no title.
 GROUPS: Groups = {
     "pods": {
-        "running": ("run", "prepare", "run-prepared"),
+        "run_pods": ("run", "prepare", "run-prepared"),
         "pods": ("list", "status", "rm", "gc", "cat-manifest", "stop", "version"),
         "logs": ("logs",),
         "apps": ("attach", "enter"),
         "exports": ("export",),
     },
     "apps of a running pod": {
-        "running": ("app sandbox", "app add"),
+        "run_pods": ("app sandbox", "app add"),
         "apps": ("app start", "app stop", "app rm", "app list", "app status", "app exec"),
         "app_files": ("app copy-out", "app copy-in", "app diff"),
     },
