@@ -143,7 +143,7 @@ def test_refusals(daemon: Daemon, container: str, work: Path) -> None:
     (work / "dir").mkdir()
     (work / "file").touch()
     for words, message in (
-        (("c1:/nope", "."), 'look at "/nope": no such file or directory'),
+        (("c1:/nope", "."), 'inspect "/nope": no such file or directory'),
         (("c1:/d/a", f"{work}/nope/"), "not found"),
         (("c1:/d/a", f"{work}/no/pe"), "not found"),
         ((f"{work}/dir", "c1:/d/a"), "is a file"),

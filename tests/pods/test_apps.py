@@ -74,7 +74,7 @@ def test_what_is_refused(ocipod: Ocipod, work: Path, sandbox: Sandbox) -> None:
     sandbox.start("one", "exec sleep 60")
     uuid, image = sandbox.uuid, sandbox.image
     ocipod("app", "add", uuid, image, "--name=one").failed("one")
-    ocipod("app", "start", uuid, "--app=two").failed(f'pod {uuid} has no app "two" (one)')
+    ocipod("app", "start", uuid, "--app=two").failed(f'pod {uuid} has no app "two" (its apps: one)')
     ocipod("app", "add", uuid, f"oci:{work}/nowhere", "--name=x").failed()
     ocipod("app", "exec", uuid, "--env=X", "--", "true").failed("--env")
     words = ("--detach", "--net=none", image, "--name=a", *shell("exec sleep 60"))

@@ -224,6 +224,6 @@ def test_an_app_whose_files_are_gone(ocipod: Ocipod, work: Path) -> None:
     )
     shutil.rmtree(ocipod.directory / "cas" / "blobs" / "sha256")
     ocipod(*words).failed(
-        "the app's image is no longer in the store", "(--squash does not need it)"
+        "the app's image is no longer in the store", "(use --squash, which does not need it)"
     )
     assert not (work / "new.tar").exists()

@@ -163,7 +163,7 @@ def test_one_of_many_runs_it(ocipod: Ocipod) -> None:
     for other in others:
         loser = stubs.finish(ocipod, other)
         assert loser.status == 254
-        assert f"pod {uuid} is already running" in loser.err
+        assert f"run pod {uuid}: it is already running" in loser.err
     stubs.finish(ocipod, process).ok()
     assert ocipod.status(uuid)["app-stub"] == "3"
     loser = stubs.finish(ocipod, stubs.start(ocipod, "run-prepared", uuid[:8]))

@@ -74,7 +74,7 @@ def test_one_of_many_runs_it_and_it_exits_once(ocipod: Ocipod, work: Path) -> No
     log = (ocipod.path(uuid) / "logs" / "busybox.log").read_text()
     assert log.count(" ran") == 1
     assert ocipod.status(uuid)["app-busybox"] == "6"
-    ocipod("run-prepared", uuid).failed(f"pod {uuid} is already exited, not prepared")
+    ocipod("run-prepared", uuid).failed(f"run pod {uuid}: it is already exited, not prepared")
     ocipod("gc").ok()
     ocipod("run-prepared", uuid[:8]).failed("already exited garbage")
     assert ocipod.status(uuid)["app-busybox"] == "6"

@@ -103,11 +103,11 @@ def test_by_a_manifest(ocipod: Ocipod, work: Path) -> None:
     ocipod("stop", "--force", made).ok()
     ocipod(*words, "--memory=1G").failed("--pod-manifest and --memory are mutually exclusive")
     for isolator, message in (
-        ({"name": "os/linux/oom-score-adj", "value": 5}, "is not supported for pods"),
+        ({"name": "os/linux/oom-score-adj", "value": 5}, "is supported for apps only"),
         ({"name": "resource/pids", "value": {"limit": "0"}}, "0 is out of range"),
         (
             {"name": "os/linux/cpu-shares", "value": "x"},
-            "the pod: invalid value of os/linux/cpu-shares",
+            "the pod: invalid value of the isolator os/linux/cpu-shares",
         ),
     ):
         manifest["isolators"] = [isolator]

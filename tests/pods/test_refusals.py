@@ -27,7 +27,7 @@ def test_uuid_that_cannot_be_saved(ocipod: Ocipod, image: str, work: Path, comma
     saved = f"--uuid-file-save={missing}"
     app = (image, *SLEEPS) if command == "run" else ()
     result = ocipod(*command.split(), "--net=none", "--detach", saved, *app)
-    result.failed(f"write the UUID to {missing}", "no such file or directory")
+    result.failed(f'write the UUID to "{missing}"', "no such file or directory")
     assert ocipod.pods() == []
 
 
@@ -60,7 +60,7 @@ def test_monitor_that_nobody_has_started(ocipod: Ocipod, image: str) -> None:
 
 def test_signature_that_is_not_there(ocipod: Ocipod, image: str) -> None:
     result = ocipod("prepare", image, "--signature=/no/file", *SLEEPS)
-    result.failed("--signature: read /no/file: no such file or directory")
+    result.failed('--signature: read "/no/file": no such file or directory')
     assert ocipod.pods() == []
 
 

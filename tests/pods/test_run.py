@@ -115,8 +115,8 @@ def test_interrupted_while_preparing(ocipod: Ocipod, work: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("run",), "requires at least one image"),
-        (("run", "IMAGE", "IMAGE"), "two apps have the name"),
+        (("run",), "at least one image is required"),
+        (("run", "IMAGE", "IMAGE"), "the pod has another app of that name"),
         (("run", "--net=none", "--port=80-tcp:80", "IMAGE"), "port forwarding is not possible"),
         (("run", "--net=nowhere", "IMAGE"), 'unknown network "nowhere"'),
         (("run", "--net=none", "oci:/nowhere:latest"), "/nowhere"),
@@ -134,7 +134,7 @@ def test_interrupted_while_preparing(ocipod: Ocipod, work: Path) -> None:
         (("prepare", "--pod-manifest=/x", "--set-env=A=1"), "mutually exclusive"),
         (("prepare", "IMAGE", "--user=nobody-here"), 'no user "nobody-here"'),
         (("prepare", "--volume=v,kind=host,source=/no/where", "IMAGE"), "/no/where"),
-        (("run", "--volume=v,kind=empty,uid=4294967295", "IMAGE"), "invalid id"),
+        (("run", "--volume=v,kind=empty,uid=4294967295", "IMAGE"), "invalid user or group id"),
         (
             ("run", "--private-users", "--volume=v,kind=empty,gid=4294967294", "IMAGE"),
             "gid 4294967294 is out of range",

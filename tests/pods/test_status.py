@@ -42,7 +42,7 @@ def test_list_with_a_damaged_pod(ocipod: Ocipod) -> None:
     done = ocipod("list", "--no-legend").ok()
     assert [line.split("\t")[0] for line in done.out.splitlines()] == [good[:8]]
     assert f"pod of pod {bad}: invalid JSON" in done.err
-    assert '"stray" is not a pod' in done.err
+    assert '/stray" is not a pod' in done.err
     (ocipod.directory / "pods" / "run" / "stray").rmdir()
 
 

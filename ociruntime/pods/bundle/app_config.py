@@ -348,9 +348,9 @@ def _resources(manifest: Json, wanted: list[Json], facts: AppFacts) -> Json:
         rules.append({"allow": True, **{name: one[name] for name in _RULE_MEMBERS}})
     if _is_privileged(wanted, facts):
         rules = [{"allow": True, "access": "rwm"}]
-    kept = oci_resources.kept(wanted, facts.controllers)
+    limits = oci_resources.enforceable(wanted, facts.controllers)
     most_cpu = isolators.cpu_limit(manifest.get("isolators", []))
-    return {"devices": rules, **oci_resources.resources(kept, most_cpu)}
+    return {"devices": rules, **oci_resources.resources(limits, most_cpu)}
 
 
 def _annotations(entry: Json, facts: AppFacts, image_config: Json) -> dict[str, str]:

@@ -57,7 +57,7 @@ class PodContext:
         from ociruntime.pods.manifest import oci_resources
 
         known = controllers()
-        made = oci_resources.resources(oci_resources.kept(wanted, known))
+        made = oci_resources.resources(oci_resources.enforceable(wanted, known))
         name = f"ocipod-{self.path.rpartition('/')[2]}"
         pod_cgroup.limit(name, oci_resources.divided(made), oci_resources.unified(made))
         return oci_resources.skipped(wanted, known)

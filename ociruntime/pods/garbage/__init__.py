@@ -1,1 +1,1 @@
-"""Remove pods: garbage collection, and cleanup of what an exited pod left on the host."""
+"""Remove pods: garbage collection, and cleanup of the state that a run left on the host."""

@@ -1,8 +1,8 @@
-"""Garbage collection of pods: mark them by a rename, sweep them after a grace period.
+"""Garbage collection of pods: mark exited pods by a rename, remove them after a grace period.
 
-The period starts with the mark; it is measured by the ctime of the pod's directory, which is not
-written to afterwards.  Several processes may collect at the same time: each skips the pods that
-another one has locked.
+The grace period starts with the mark; its age is the ctime of the pod's directory, which does not
+change afterwards.  Several processes may collect at the same time: each skips the pods that another
+process has locked.
 """
 
 from __future__ import annotations
@@ -48,10 +48,11 @@ _DELETING = tuple(STATES[phase][0] for phase in MARKED)
 def collect(
     directory: str, grace: float, expiry: float, *, mark_only: bool = False
 ) -> Iterator[Event]:
-    """Mark and sweep the pods in the data ``directory``, yielding events.
+    """Mark exited and expired pods in the data ``directory`` as garbage, and remove old garbage.
 
-    ``grace`` and ``expiry`` are in seconds.  A problem with a pod is an event and does not stop the
-    collection.  Raises HostError if the pods cannot be listed.
+    Yield events (kind, UUID, message).  ``grace`` is the age in seconds at which garbage is
+    removed, ``expiry`` the age at which prepared pods are.  A problem with a pod is an event and
+    does not stop the collection.  Raises HostError if the pods cannot be listed.
     """
     yield from _mark(directory, RUN, _mark_exited)
     yield from _mark(directory, PREPARE, phases.mark_aborted)
@@ -73,7 +74,7 @@ def _expire(pod: Pod, expiry: float) -> bool:
 
 
 def _is_kept(pod: Pod) -> bool:
-    """Return whether the pod is kept for `rm` or for a start by the manager."""
+    """Return whether gc must leave the pod alone: it was created with ``keep``."""
     try:
         return (read_object(pod, RUNTIME_CONFIG) or {}).get("keep") is True
     except PodError:
@@ -81,9 +82,9 @@ def _is_kept(pod: Pod) -> bool:
 
 
 def discard(pod: Pod) -> Iterator[Event]:
-    """Remove one pod without grace period, yielding events.
+    """Remove a pod at once, without a grace period; yield events (kind, UUID, message).
 
-    Raises PodError if its state does not allow it or another process has it locked; HostError.
+    Raises PodError if the pod is running or locked by another process, HostError.
     """
     marks: dict[str, Callable[[Pod], bool]] = {
         STATES[RUN][1]: phases.mark_exited,
@@ -129,10 +130,10 @@ def _mark(directory: str, phase: str, mark: Callable[[Pod], bool]) -> Iterator[E
 
 
 def _discard(pod: Pod, period: float, point: str, timeout: float = 0) -> bool:
-    """Mark an embryo or a prepared pod as garbage if it has been one for ``period`` seconds.
+    """Mark an embryo or a prepared pod as garbage ``period`` seconds after it entered its phase.
 
-    ``point`` names a test hook.  Returns False if it is too young or locked: the lock is held by
-    a process that is about to use it.
+    Return False if it is younger, or locked: by a process that is about to use it.  ``point`` is
+    the name of a fault injection point.
     """
     if _remaining(pod, period) > 0 or not phases.lock_within(pod, pod.phase, timeout):
         return False
@@ -175,7 +176,10 @@ def _sweep(directory: str, phase: str, uuid: str, grace: float) -> Iterator[Even
 
 
 def _remove(pod: Pod) -> list[str]:
-    """Remove the pod and return problems; after PodError or HostError, removal can be repeated."""
+    """Remove the pod and return harmless problems as messages.
+
+    Raises PodError or HostError if the pod remains; the removal can be repeated.
+    """
     fault("gc.sweep.after-lock")
     problems = sweep.clean_up(pod)
     sweep.remove(pod)

@@ -1,7 +1,7 @@
-"""Clean up after an exited pod: stale state on the host, and its directory.
+"""Clean up after an exited pod: containers, cgroups, mounts and networks, then its directory.
 
-Each part can be repeated: after a reboot only the directory is left, and a failed attempt leaves
-some of the state.
+Each part can be repeated, and nothing needs to exist: after a reboot only the directory is left,
+and a failed attempt leaves some of the state.
 """
 
 from __future__ import annotations
@@ -32,28 +32,29 @@ _LAST = (NET_INFO, RUNTIME_CONFIG, MANIFEST)
 def clean_up(pod: Pod) -> list[str]:
     """Remove the pod's containers, cgroups, mounts and networks; the caller holds its lock.
 
-    Returns harmless problems.  Raises PodError for those that forbid removing the pod's directory:
-    mounts below it, processes that do not exit.
+    Return harmless problems as messages.  Raises PodError if the pod's directory must not be
+    removed yet: it has mounts, or processes do not exit.
     """
     problems = delete_containers(pod.uuid, _runtime(pod))
-    left = remove_cgroups(pod_cgroup.directories(_hierarchies(), f"ocipod-{pod.uuid}"))
-    if left:
-        raise PodError(f"remove cgroup {left[0]}: killed processes have not exited")
+    remaining = remove_cgroups(pod_cgroup.directories(_hierarchies(), f"ocipod-{pod.uuid}"))
+    if remaining:
+        raise PodError(f'remove the cgroup "{remaining[0]}": killed processes have not exited')
     _unmount_below(pod.path())
     problems += _leave_networks(pod)
     return problems
 
 
 def forget_run(pod: Pod) -> list[str]:
-    """Remove what the last run of a sandbox has left, so that it can be run again.
+    """Remove the state that the last run of a sandbox has left, so that it can be run again.
 
-    The caller holds its lock.  Returns harmless problems.  Raises PodError, HostError.
+    The caller holds the pod's lock.  Return harmless problems as messages.  Raises PodError,
+    HostError.
     """
     ended = read_object(pod, "exit") or {}
     problems = [] if ended.get("left_nothing") else clean_up(pod)
     try:
-        # The monitor's ``exit`` last: it tells whether this has to be repeated after a kill.
-        # Before it the monitor's identity: after a reboot its pid may be another process's.
+        # Remove ``exit`` last: it records whether cleanup has to be repeated after a kill.  Remove
+        # ``monitor.json`` before it: after a reboot its pid may be that of another process.
         for name in ("ready", "ctl", NET_INFO, *_state_files(pod), "monitor.json", "exit"):
             remove_tree(pod.fd, name)
     except OSError as error:
@@ -115,18 +116,22 @@ def mountinfo() -> str:
 
 
 def _unmount_below(path: str) -> None:
-    """Unmount everything at and below ``path``.  Raises PodError if a mount remains, HostError."""
+    """Unmount all mounts at and below ``path``.  Raises PodError if a mount remains, HostError."""
     from ociruntime._shim import ffi, lib
 
     for target in mounts_below(path, mountinfo()):
         lib.oci_detach_mount(ffi.new("char[]", target.encode("utf-8", "surrogateescape")))
-    left = mounts_below(path, mountinfo())
-    if left:
-        raise PodError(f"unmount {left[0]}: it is still mounted", f"umount {left[0]}")
+    remaining = mounts_below(path, mountinfo())
+    if remaining:
+        hint = f"unmount it with: umount {remaining[0]}"
+        raise PodError(f'unmount "{remaining[0]}": it is still mounted', hint)
 
 
 def mounts_below(path: str, mountinfo: str) -> list[str]:
-    """Return the mount points at and below ``path``, from a mountinfo's text, last one first."""
+    """Return the mount points at and below ``path``, last mounted first.
+
+    ``mountinfo`` is the text of /proc/PID/mountinfo.
+    """
     targets = [mount.target for mount in parse_mountinfo(mountinfo)]
     return [each for each in targets if f"{each}/".startswith(f"{path}/")][::-1]
 
@@ -152,7 +157,7 @@ _PAUSE = 0.01
 
 
 def remove_cgroups(paths: list[str]) -> list[str]:
-    """Kill the processes and remove the cgroups; return those that could not be removed."""
+    """Kill all processes in the cgroups ``paths`` and remove these; return those that remain."""
     deadline = time.monotonic() + _TIMEOUT
     left = pod_cgroup.remove(paths)
     while left and time.monotonic() < deadline:
@@ -163,7 +168,7 @@ def remove_cgroups(paths: list[str]) -> list[str]:
 
 
 def _kill(paths: list[str], left: list[str]) -> None:
-    """Kill all processes once; the caller repeats this for processes forked meanwhile."""
+    """Kill the processes in the cgroups once; the caller repeats this for new forks."""
     for path in paths:
         _write(f"{path}/cgroup.kill", b"1")
     for path in left:
@@ -207,9 +212,10 @@ _PREFIXES = (".creating-", ".deleting-")
 
 
 def delete_containers(uuid: str, runtime: str) -> list[str]:
-    """Delete the pod's containers, each with the runtime that created it; return the problems.
+    """Delete the containers of the pod ``uuid``, each with the OCI runtime that created it.
 
-    ``runtime`` is the name or path of the pod's own runtime; others are known by name only.
+    ``runtime`` is the name or path of the pod's configured runtime; other runtimes are looked up by
+    name.  Return problems as messages.
     """
     problems = []
     for name in _entries(STATE_ROOT):
@@ -235,7 +241,10 @@ def _entries(path: str) -> list[str]:
 
 
 def _id_in(entry: str) -> str:
-    """Return an entry's name without its prefix: a container's id, perhaps with a suffix."""
+    """Return the container id in the name of a state directory, without the prefix.
+
+    A suffix of an unfinished deletion may remain.
+    """
     for prefix in _PREFIXES:
         entry = entry.removeprefix(prefix)
     return entry
@@ -254,7 +263,7 @@ def _delete(root: str, entries: list[str], runtime: str) -> list[str]:
 
 
 def _delete_container(program: str, root: str, container: str) -> str:
-    """Run the runtime's ``delete --force``; return its error, or ""."""
+    """Delete ``container`` with the runtime's ``delete --force``; return the error, or ""."""
     import subprocess
 
     try:
@@ -269,14 +278,14 @@ def _delete_container(program: str, root: str, container: str) -> str:
     except OSError as error:
         return f"{program}: {reason(error)}"
     except subprocess.TimeoutExpired:
-        return f"{program} has not finished after {_DELETE_SECONDS} s"
+        return f"{program} delete timed out after {_DELETE_SECONDS} s"
     if done.returncode == 0:
         return ""
     return " ".join(done.stderr.decode(errors="replace").split()) or f"status {done.returncode}"
 
 
 def _remove(root: str, entries: list[str]) -> list[str]:
-    """Remove entries that the runtime has left behind; return the problems."""
+    """Remove state directories that the runtime has left in ``root``; return problems."""
     try:
         fd = open_directory(root)
         try:

@@ -1,1 +1,1 @@
-"""A monitor's event loop, and what it waits for: sockets and child processes."""
+"""The event loop of a pod's monitor, its control socket and its child processes."""

@@ -1,4 +1,6 @@
-"""The control socket: JSON requests and answers, one message each (SOCK_SEQPACKET).
+"""The control socket of a pod's monitor: JSON requests and answers, one message each.
+
+The socket's type is SOCK_SEQPACKET.
 
 After the answer to ``attach``, messages are frames; the first byte is the type:
 
@@ -31,12 +33,15 @@ RETRY_DELAY = 0.1  # seconds until accept(2) is retried after EMFILE
 
 
 class ControlSocket:
-    """The listening socket at ``path``; passes requests to ``handler``, which may answer later."""
+    """A pod's listening control socket; ``handler`` gets the requests and may answer them later."""
 
     __slots__ = ("_fd", "_handler", "_loop", "_path", "_retry", "_socket", "connections")
 
     def __init__(self, loop: Loop, path: str, handler: Handler, fd: int = -1) -> None:
-        """Listen, or take over the listening descriptor ``fd``.  Raises HostError."""
+        """Listen at ``path``, or take over ``fd``, which listens there already.
+
+        Raises HostError if the socket cannot be created.
+        """
         self._loop = loop
         self._path = path
         self._handler = handler
@@ -52,7 +57,7 @@ class ControlSocket:
 
     @property
     def descriptor(self) -> int:
-        """The listening descriptor."""
+        """The descriptor of the listening socket."""
         return self._fd
 
     def _accept(self, events: int) -> None:
@@ -69,9 +74,9 @@ class ControlSocket:
         self.connections.append(Connection(self._loop, sock, self._handler, self.connections))
 
     def close(self) -> None:
-        """Stop listening; close connections, also those that wait for an answer.
+        """Stop listening; close each connection, as soon as its queued messages are sent.
 
-        Those with unsent messages are closed once these are sent.
+        Requests that have no answer yet get none.
         """
         if self._retry is not None:
             self._retry.cancel()
@@ -85,15 +90,16 @@ class ControlSocket:
             pass  # harmless: a stale socket refuses connections
 
     def disconnect(self) -> None:
-        """Close the remaining connections."""
+        """Close all connections at once, without sending their queued messages."""
         for connection in list(self.connections):
             connection.close()
 
 
 class Connection:
-    """A client's connection, for requests until an attachment sets ``on_frame`` to get frames.
+    """A client's connection to the control socket.
 
-    ``on_close`` is called once it is closed.
+    Its messages are requests until an attachment sets ``on_frame``, from then on frames.  When the
+    connection is closed, it calls ``on_close``.
     """
 
     __slots__ = (
@@ -111,7 +117,7 @@ class Connection:
         self._all = connections
         self._queue: list[bytes] = []
         self._held = 0
-        self._finishing = False  # nothing that the client says counts any more
+        self._finishing = False  # ignore what the client sends; close once the queue is empty
         self.dropped = 0  # bytes of output dropped because the client was too slow
         self.closed = False
         self.paused = False
@@ -124,7 +130,7 @@ class Connection:
         self._loop.watch(self._fd, events, self._ready)
 
     def pause(self, paused: bool) -> None:
-        """Stop or resume reading from the client."""
+        """Stop (True) or resume (False) reading messages from the client."""
         if paused != self.paused and not self.closed:
             self.paused = paused
             self._watch()
@@ -159,15 +165,18 @@ class Connection:
                 self.refuse(InternalError(f"internal error: {type(error).__name__}: {error}"))
 
     def answer(self, value: dict[str, Any]) -> None:
-        """Answer a request with the members of ``value``."""
+        """Answer the client's request with ``value``, a JSON object."""
         self.send(json_files.text_of({"ok": True, **value}))
 
     def refuse(self, failure: RuntimeFailure) -> None:
-        """Answer a request with an error."""
+        """Answer the client's request with the message and hint of ``failure``."""
         self.send(json_files.text_of({"ok": False, "error": failure.message, "hint": failure.hint}))
 
     def send(self, message: bytes, *, needed: bool = False) -> None:
-        """Queue and send a message; drop it if the client is too slow, unless it is ``needed``."""
+        """Send a message, or queue it if the client is slow.
+
+        If more than ``HELD`` bytes are queued, drop the message unless it is ``needed``.
+        """
         if self.closed:
             return
         if self._held > HELD and not needed:
@@ -193,7 +202,7 @@ class Connection:
         self._watch()
 
     def finish(self) -> None:
-        """Disconnect the client once all messages to it are sent."""
+        """Disconnect the client once all queued messages are sent."""
         self._finishing = True
         if not self._queue:
             self.close()
@@ -201,7 +210,7 @@ class Connection:
         self.pause(False)  # to notice that it disconnects
 
     def close(self) -> None:
-        """Disconnect the client."""
+        """Disconnect the client at once; queued messages are lost."""
         if self.closed:
             return
         self.closed = True
@@ -212,7 +221,7 @@ class Connection:
 
 
 def ask(sock: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
-    """Send a request over a connected socket and wait for its answer.
+    """Send ``request`` to a monitor over the connected socket ``sock`` and return its answer.
 
     Raises PodError with the monitor's error, HostError if the connection fails.
     """
@@ -225,12 +234,13 @@ def ask(sock: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def answer_of(message: bytes) -> dict[str, Any]:
-    """Parse the answer to a request; an empty ``message`` means that the connection has ended.
+    """Return the JSON object of ``message``, a monitor's answer to a request.
 
-    Raises PodError with the monitor's error.
+    Raises PodError with the monitor's error if the request failed, or if ``message`` is empty: the
+    monitor has closed the connection.
     """
     if not message:
-        raise PodError("the pod's monitor exited before it answered the request")
+        raise PodError("read the monitor's answer: the pod's monitor exited before it answered")
     answer = json_files.parse(message, "the monitor's answer")
     if not answer.get("ok"):
         raise PodError(str(answer.get("error")), str(answer.get("hint") or ""))

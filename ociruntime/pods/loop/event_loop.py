@@ -1,4 +1,7 @@
-"""The monitor's event loop, for descriptors, timers, signals and children; nothing may block."""
+"""The event loop of a pod's monitor, for descriptors, timers, signals and children.
+
+Callbacks must not block.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ HUNG_UP = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 class Timer:
-    """A call scheduled by ``Loop.after``; ``due`` is a monotonic time."""
+    """A call scheduled by ``Loop.after``; ``due`` is a time of the monotonic clock, in seconds."""
 
     __slots__ = ("call", "due")
 
@@ -25,15 +28,15 @@ class Timer:
         self.call: Callable[[], None] | None = call
 
     def cancel(self) -> None:
-        """Cancel the call, if it has not been made."""
+        """Cancel the scheduled call if it has not been made."""
         self.call = None
 
 
 class Loop:
-    """An event loop on poll(2); until ``close`` it passes signals to ``on_signal``.
+    """An event loop on poll(2); from its creation to ``close`` it passes signals to ``on_signal``.
 
-    Children are reaped here only, so the pid of an expected child cannot be reused before its
-    callback.  An exception in a callback leaves ``run``; calling ``run`` again loses no event.
+    Only the loop reaps children, so the pid of an expected child cannot be reused before its
+    callback runs.  An exception in a callback leaves ``run``; calling ``run`` again loses no event.
     """
 
     __slots__ = (
@@ -57,7 +60,7 @@ class Loop:
         self.watch(self._signals.fd, READABLE, lambda _: self._signals.clear_wakeup())
 
     def watch(self, fd: int, events: int, call: Callable[[int], None]) -> None:
-        """Call ``call(events)`` whenever ``fd`` has any of ``events`` or HUNG_UP."""
+        """Call ``call(events)`` whenever ``fd`` has any of ``events`` or ``HUNG_UP``."""
         self._watched[fd] = call
         self._poll.register(fd, events)
 
@@ -67,13 +70,13 @@ class Loop:
             self._poll.unregister(fd)
 
     def after(self, seconds: float, call: Callable[[], None]) -> Timer:
-        """Call ``call`` once, after ``seconds``."""
+        """Schedule ``call`` to be called once, after ``seconds``; return the timer to cancel it."""
         timer = Timer(time.monotonic() + seconds, call)
         self._timers.append(timer)
         return timer
 
     def expect(self, pid: int, call: Callable[[int], None]) -> None:
-        """Call ``call(wait status)`` once the child ``pid`` has exited."""
+        """Arrange for ``call(wait_status)`` to be called once the child ``pid`` has exited."""
         self._children[pid] = call
 
     def children(self) -> list[int]:
@@ -102,7 +105,7 @@ class Loop:
         return None if self.idle_timeout is None else int(self.idle_timeout * 1000)
 
     def descriptors(self) -> list[int]:
-        """Return the watched descriptors, without the loop's own."""
+        """Return the watched descriptors, without the loop's own for signals."""
         return [fd for fd in self._watched if fd != self._signals.fd]
 
     @property
@@ -111,7 +114,7 @@ class Loop:
         return not (self._timers or self._taken or self._reaping or self._poll.poll(0))
 
     def reap_soon(self) -> None:
-        """Reap children as if SIGCHLD had just arrived."""
+        """Make ``run`` reap exited children in its next round, as if SIGCHLD had arrived."""
         self._reaping = True
 
     def _handle_signals(self) -> None:
@@ -126,7 +129,7 @@ class Loop:
                 self.on_signal(number)
 
     def _reap(self) -> None:
-        """Reap children one by one, so that a pid is not reused before its callback."""
+        """Reap exited children one by one, so that no pid is reused before its callback runs."""
         self._reaping = True
         self._report_exits()
         while True:
@@ -154,7 +157,7 @@ class Loop:
                     call(self._ended.pop(pid))
 
     def _call_timers(self) -> int | None:
-        """Make due calls; return the milliseconds until the next timer, None without timers."""
+        """Make the calls that are due; return the milliseconds until the next one, None if none."""
         now = time.monotonic()
         for timer in [timer for timer in self._timers if timer.due <= now]:
             self._timers.remove(timer)
@@ -167,7 +170,7 @@ class Loop:
         return max(0, int((min(timer.due for timer in self._timers) - now) * 1000) + 1)
 
     def close(self) -> None:
-        """Restore the signals' previous handlers."""
+        """Restore the signal handlers that were set before the loop was created."""
         self._signals.release()
 
 

@@ -9,21 +9,21 @@ from ociruntime.base.errors import HostError
 
 
 def listen(path: str, kind: int, backlog: int) -> socket.socket:
-    """Return a socket of type ``kind`` (SOCK_*) that listens at ``path``, with mode 0600.
+    """Create a Unix socket of type ``kind`` (SOCK_*) at ``path``, mode 0600, and listen at it.
 
-    Raises HostError.
+    Raises HostError if the socket cannot be created.
     """
     try:
-        made = socket.socket(socket.AF_UNIX, kind | socket.SOCK_CLOEXEC)
+        listener = socket.socket(socket.AF_UNIX, kind | socket.SOCK_CLOEXEC)
         old = os.umask(0o177)
         try:
-            made.bind(path)
-            made.listen(backlog)
+            listener.bind(path)
+            listener.listen(backlog)
         except OSError:
-            made.close()
+            listener.close()
             raise
         finally:
             os.umask(old)
     except OSError as error:
-        raise HostError(f"listen at {path}", error) from None
-    return made
+        raise HostError(f'listen at the socket "{path}"', error) from None
+    return listener

@@ -24,9 +24,10 @@ LARGEST = 16 << 20  # maximum size of a result in bytes
 
 
 class Outcome:
-    """The outcome of a worker: exit ``status`` (128+n for signal n), ``value`` that it returned.
+    """The outcome of a worker process: its exit status, and the value that its work returned.
 
-    ``error`` is its message if it failed, or "".
+    ``status`` is 128+n if signal n killed it.  ``value`` is a JSON object, empty for None.
+    ``error`` is the message of the worker's error, or "".
     """
 
     __slots__ = ("error", "status", "value")
@@ -36,17 +37,20 @@ class Outcome:
         self.error = str(value.get("error", "")) if status else ""
         self.value = value
 
-    def check(self, what: str) -> None:
-        """Raise PodError if the work failed; ``what`` names it if it left no message."""
+    def check(self, work: str) -> None:
+        """Raise PodError if the worker failed, with its error message.
+
+        If it left none, the message says that ``work`` (what was attempted) failed.
+        """
         if self.status:
-            raise PodError(self.error or f"{what}: failed with status {self.status}")
+            raise PodError(self.error or f"{work}: the worker failed with status {self.status}")
 
 
 def start(loop: Loop, private: tuple[int, ...], work: Work, done: Done) -> int:
-    """Run ``work`` in a child, then call ``done`` with its outcome; return the child's pid.
+    """Run ``work`` in a child process and return its pid; call ``done`` with the outcome later.
 
-    ``work`` returns a JSON object or None, raises, or executes another program.  The child closes
-    the descriptors ``private``.  Raises HostError.
+    ``work`` returns a JSON object or None, raises, or executes another program.  The child first
+    closes the descriptors ``private``.  Raises HostError if the child cannot be started.
     """
     try:
         result = os.memfd_create("result", os.MFD_CLOEXEC)
@@ -56,7 +60,7 @@ def start(loop: Loop, private: tuple[int, ...], work: Work, done: Done) -> int:
         pid = os.fork()
     except OSError as error:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
-        raise HostError("start a child process", error) from None
+        raise HostError("start a worker process of the pod's monitor", error) from None
     if pid == 0:
         _run_child(parent, private, work, result)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
@@ -72,7 +76,7 @@ def start(loop: Loop, private: tuple[int, ...], work: Work, done: Done) -> int:
 
 
 def exit_status(wait_status: int) -> int:
-    """Convert a wait status to an exit status as in a shell: 128+n for signal n."""
+    """Convert a status of waitpid(2) to an exit status as in a shell: 128+n for signal n."""
     if os.WIFSIGNALED(wait_status):
         return 128 + os.WTERMSIG(wait_status)
     return os.WEXITSTATUS(wait_status)

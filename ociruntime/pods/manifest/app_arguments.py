@@ -24,9 +24,9 @@ _FORM = "IMAGE [OPTION]... [-- ARGUMENT]... --- IMAGE ..."
 
 
 class AppArguments:
-    """An image on the command line: reference, options, arguments.
+    """An image on the command line, with the options and arguments of its app.
 
-    ``arguments`` is None without ``--``: the image's own Cmd is used.
+    ``arguments`` is None without ``--``: the app gets the image's own Cmd.
     """
 
     __slots__ = ("arguments", "image", "options")
@@ -38,7 +38,7 @@ class AppArguments:
 
 
 class PodArguments:
-    """A parsed command line: the pod's options, its apps, and arguments before them (a UUID)."""
+    """A parsed command line: options of the pod, its apps, and positional arguments before them."""
 
     __slots__ = ("apps", "options", "positional")
 
@@ -49,7 +49,7 @@ class PodArguments:
 
 
 def parse_pod_arguments(
-    words: list[str],
+    argv: list[str],
     pod_options: Sequence[Option],
     app_options: Sequence[Option],
     global_options: Sequence[Option] = (),
@@ -58,25 +58,24 @@ def parse_pod_arguments(
     single: bool = False,
     program: Arguments | None = None,
 ) -> PodArguments:
-    """Parse ``words``, the arguments after the command's name.
+    """Parse ``argv``, the arguments after the command's name, to options, images and arguments.
 
-    The first ``leading`` positional ones are not images.  With ``single``, the arguments of an
-    image extend to the end, past any ``---``.  Global options are stored in ``program``.
-
-    Raises UsageError.
+    The first ``leading`` positional arguments (such as a UUID) are not images.  With ``single``,
+    the arguments of an image extend to the end, past any ``---``.  Global options are stored in
+    ``program``.  Raises UsageError.
     """
     pod = PodArguments()
     of_pod = [(pod_options, pod.options)]
     if program:
         of_pod.append((global_options, program))
     first = Arguments(as_runc=False)  # the options of the first app
-    early = ""  # one of them that was given before its image
+    early = ""  # an option of the first app that was given before its image
     at = 0
-    while at < len(words):
-        word = words[at]
+    while at < len(argv):
+        word = argv[at]
         at += 1
         if word == ARGUMENTS_BEGIN:
-            at = _read_arguments(words, at, pod, len(words) if single else _end(words, at))
+            at = _read_arguments(argv, at, pod, len(argv) if single else _end(argv, at))
         elif word == ARGUMENTS_END and pod.apps and not single:
             continue
         elif word == ARGUMENTS_END:
@@ -86,11 +85,11 @@ def parse_pod_arguments(
                 scopes = [(app_options, pod.apps[-1].options), *of_pod]
             else:
                 scopes = [*of_pod, (app_options, first)]
-            at += parse_option(word, words[at:], scopes)
+            at += parse_option(word, argv[at:], scopes)
         elif len(pod.positional) < leading:
             pod.positional.append(word)
         elif not word:
-            raise UsageError("the image's name must not be empty", _FORM)
+            raise UsageError('image "": the name must not be empty', _FORM)
         else:
             pod.apps.append(AppArguments(word))
             if len(pod.apps) == 1:
@@ -104,26 +103,32 @@ def parse_pod_arguments(
 
 
 def pod_request(parsed: PodArguments) -> PodRequest:
-    """Return the request of a parsed command line.  Raises UsageError."""
+    """Convert a parsed command line to the request for a pod and its apps.
+
+    Raises UsageError for an invalid value of an option.
+    """
     return from_options(PodRequest, parsed.options, apps=[app_request(app) for app in parsed.apps])
 
 
 def app_request(app: AppArguments) -> AppRequest:
-    """Return the request for one app of a command line.  Raises UsageError."""
+    """Convert an image on the command line, with its options, to the request for an app.
+
+    Raises UsageError for an invalid value of an option.
+    """
     return from_options(AppRequest, app.options, image=app.image, arguments=app.arguments)
 
 
-def _end(words: list[str], at: int) -> int:
-    return words.index(ARGUMENTS_END, at) if ARGUMENTS_END in words[at:] else len(words)
+def _end(argv: list[str], at: int) -> int:
+    return argv.index(ARGUMENTS_END, at) if ARGUMENTS_END in argv[at:] else len(argv)
 
 
-def _read_arguments(words: list[str], at: int, pod: PodArguments, end: int) -> int:
+def _read_arguments(argv: list[str], at: int, pod: PodArguments, end: int) -> int:
     if not pod.apps:
         raise UsageError('"--" must follow an image', _FORM)
     app = pod.apps[-1]
     if app.arguments is not None:
         raise UsageError(f'image "{app.image}": "--" given twice', _FORM)
-    app.arguments = words[at:end]
+    app.arguments = argv[at:end]
     return end + 1
 
 

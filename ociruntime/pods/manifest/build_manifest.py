@@ -37,10 +37,10 @@ STREAM_DEFAULTS = {"stdin": "null", "stdout": "log", "stderr": "log"}
 
 
 class Draft:
-    """A manifest under construction, and what ``prepare`` needs besides.
+    """A pod's manifest under construction, with the volumes to fill and warnings for the user.
 
-    ``implicit`` lists (volume, app, path in the app's image) of volumes that are initialised with
-    the image's files if they are empty; ``warnings`` are lines for the user.
+    ``implicit`` lists the volumes that get a copy of the image's files if they are empty, each as
+    (volume, app, path in the app's image).
     """
 
     __slots__ = ("implicit", "manifest", "warnings")
@@ -52,9 +52,9 @@ class Draft:
 
 
 def empty_manifest(request: PodRequest) -> dict[str, Any]:
-    """Return a manifest without apps, with the limits, volumes and metadata of the request.
+    """Return a pod's manifest without apps, with the limits, volumes and metadata of the request.
 
-    Raises UsageError.
+    Raises UsageError if two volumes have the same name.
     """
     manifest: dict[str, Any] = {
         "acVersion": VERSION,
@@ -70,7 +70,7 @@ def empty_manifest(request: PodRequest) -> dict[str, Any]:
     for volume in request.volume:
         if any(other["name"] == volume["name"] for other in manifest["volumes"]):
             where = request.where("volume")
-            raise UsageError(f'{where}: name "{volume["name"]}" given twice')
+            raise UsageError(f'{where}: volume "{volume["name"]}" is defined twice')
         manifest["volumes"].append(with_clean_source(volume))
     return manifest
 
@@ -81,13 +81,16 @@ def build(
     variables: Mapping[str, str],
     inherited: Mapping[str, str],
 ) -> Draft:
-    """Build the manifest for a request; ``images`` are those of ``request.apps``.
+    """Build a pod's manifest; ``images`` has the image of each app in ``request.apps``, in order.
 
-    ``variables`` are from --set-env and --set-env-file, ``inherited`` is the caller's environment
-    with --inherit-env.  Raises UsageError.
+    ``variables`` are those of --set-env and --set-env-file; ``inherited`` is the caller's
+    environment if --inherit-env is given, else empty.  Raises UsageError.
     """
     if not request.apps:
-        raise UsageError("requires at least one image", "ocipod run IMAGE, or --pod-manifest FILE")
+        raise UsageError(
+            "create a pod: at least one image is required",
+            "ocipod run IMAGE, or --pod-manifest FILE",
+        )
     draft = Draft(empty_manifest(request))
     for app, image in zip(request.apps, images, strict=True):
         add_app(draft, app, image, _mounts(request), variables, inherited)
@@ -105,9 +108,10 @@ def add_app(
     variables: Mapping[str, str],
     inherited: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Add an app to the draft, with the volumes that its image declares; return its entry.
+    """Add an app to the draft, with the volumes that its image declares; return its manifest entry.
 
-    ``common`` are the mounts of all apps (--mount before the first image).  Raises UsageError.
+    ``common`` are mounts that all apps get (--mount before the first image), ``variables`` and
+    ``inherited`` environment variables as for ``build``.  Raises UsageError.
     """
     entry = new_entry(draft.manifest, request, image)
     settings: dict[str, Any] = image.config.get("config") or {}
@@ -120,13 +124,14 @@ def add_app(
 
 
 def new_entry(manifest: dict[str, Any], request: AppRequest, image: ImageFacts) -> dict[str, Any]:
-    """Add an app's entry to the manifest, its member ``app`` still empty, and return it.
+    """Add an entry for an app to the manifest and return it; its member ``app`` is still empty.
 
     Raises UsageError for an invalid or duplicate name.
     """
     name = app_name(request, image)
     if any(app["name"] == name for app in manifest["apps"]):
-        raise UsageError(f'two apps have the name "{name}"', "choose another with --name")
+        message = f'app "{name}": the pod has another app of that name'
+        raise UsageError(message, "choose another name with --name")
     entry: dict[str, Any] = {
         "name": name,
         "image": {
@@ -190,7 +195,7 @@ def _app(name: str, request: AppRequest, settings: dict[str, Any]) -> dict[str, 
 
 
 def _mounts(request: BaseRequest) -> list[dict[str, Any]]:
-    """Return the requested mounts in the manifest's form."""
+    """Return the mounts of the request in the manifest's form: ``{"volume", "path", ...}``."""
     return [
         {"path" if key == "target" else key: value for key, value in mount.items()}
         | {"path": clean(mount["target"])}
@@ -200,14 +205,19 @@ def _mounts(request: BaseRequest) -> list[dict[str, Any]]:
 
 def _tmpfs(request: AppRequest) -> list[dict[str, Any]]:
     return [
-        {"path": clean(one["target"]), "options": one.get("options", [])} for one in request.tmpfs
+        {"path": clean(tmpfs["target"]), "options": tmpfs.get("options", [])}
+        for tmpfs in request.tmpfs
     ]
 
 
 def _devices(request: AppRequest) -> list[dict[str, Any]]:
     return [
-        {"source": clean(one["source"]), "path": clean(one["target"]), "access": one["access"]}
-        for one in request.device
+        {
+            "source": clean(device["source"]),
+            "path": clean(device["target"]),
+            "access": device["access"],
+        }
+        for device in request.device
     ]
 
 
@@ -226,13 +236,17 @@ def _sysctls(request: PodRequest) -> list[isolators.Isolator]:
 
 
 def _further_limits(request: AppRequest) -> list[isolators.Isolator]:
-    """Return isolators for the limits that appc does not know.  Raises UsageError."""
+    """Return isolators for the limits that the appc specification lacks: swap, quota, CPU sets.
+
+    Raises UsageError for limits that contradict each other.
+    """
     swap, memory = request.memory_swap, request.memory
     if swap is not None and memory is None:
-        raise UsageError(f"{request.where('memory_swap')}: needs a memory limit", "set it, too")
+        message = f"{request.where('memory_swap')}: requires a memory limit"
+        raise UsageError(message, f"set {request.where('memory')}, too")
     if swap is not None and memory is not None and 0 <= swap < memory:
-        message = f"{request.where('memory_swap')}: below the memory limit"
-        raise UsageError(message, "it counts memory and swap")
+        message = f"{request.where('memory_swap')}: {swap} is below the memory limit, {memory}"
+        raise UsageError(message, "it limits memory and swap together")
     time = {"quota": request.cpu_quota, "period": request.cpu_period}
     time = {name: number for name, number in time.items() if number is not None}
     if time and request.cpu is not None:
@@ -250,15 +264,18 @@ def _further_limits(request: AppRequest) -> list[isolators.Isolator]:
 
 
 def limits_of(request: AppRequest) -> list[isolators.Isolator]:
-    """Return isolators for the limits of an app, which can change while it runs.
+    """Return isolators for the limits of an app that ``update`` can change while it runs.
 
-    Raises UsageError.
+    Raises UsageError for limits that contradict each other.
     """
     return [*_limits(request), *_further_limits(request)]
 
 
 def _isolators(request: AppRequest) -> list[isolators.Isolator]:
-    """Return isolators for all limits and privileges of an app.  Raises UsageError."""
+    """Return isolators for all limits and privileges of an app.
+
+    Raises UsageError for settings that contradict each other.
+    """
     made = limits_of(request)
     if request.oom_score_adj is not None:
         made.append({"name": isolators.OOM_SCORE_ADJ, "value": request.oom_score_adj})
@@ -284,7 +301,10 @@ def _isolators(request: AppRequest) -> list[isolators.Isolator]:
 
 
 def _program(request: AppRequest, settings: dict[str, Any], name: str) -> list[str]:
-    """Return the app's argv: arguments replace the image's Cmd, --exec also its Entrypoint."""
+    """Return the app's argv: given arguments replace the image's Cmd, --exec also its Entrypoint.
+
+    Raises UsageError if neither the image nor the request sets a command.
+    """
     if request.exec:
         return [request.exec, *(request.arguments or [])]
     tail = settings.get("Cmd") or [] if request.arguments is None else request.arguments
@@ -296,29 +316,31 @@ def _program(request: AppRequest, settings: dict[str, Any], name: str) -> list[s
 
 
 def with_clean_source(volume: dict[str, Any]) -> dict[str, Any]:
-    """Return the volume with its source, if it has one, in the shortest form."""
+    """Return the volume with its host path ``source``, if any, without ``.``, ``..`` and ``//``."""
     return volume | {"source": clean(volume["source"])} if "source" in volume else volume
 
 
 def add_mounts(
-    draft: Draft, entry: dict[str, Any], wanted: list[dict[str, Any]], where: str = "--mount"
+    draft: Draft, entry: dict[str, Any], requested: list[dict[str, Any]], where: str = "--mount"
 ) -> None:
-    """Add ``wanted`` mounts to the app; the last one with the same target wins.
+    """Set the mounts of the app ``entry``: those requested, and the volumes its image declares.
 
-    A volume that the image declares and that is not mounted becomes an empty volume, initialised
-    with the image's files, unless the pod has a volume of that name.  Raises UsageError.
+    Of several mounts at one path the last counts.  For a declared volume that is not mounted, the
+    pod's volume of that name is mounted, or else a new empty volume, to be filled with the image's
+    files.  ``where`` begins the messages.  Raises UsageError.
     """
     name = entry["name"]
     known = {volume["name"]: volume for volume in draft.manifest["volumes"]}
     mounts: dict[str, dict[str, Any]] = {}
-    for mount in wanted:
+    for mount in requested:
         if mount["volume"] not in known:
             hint = f"define it with --volume {mount['volume']},kind=..."
             raise UsageError(f'{where}: unknown volume "{mount["volume"]}"', hint)
         mounts[mount["path"]] = mount
-    covered = {one["path"] for one in entry.get("tmpfs", ())}
+    covered = {tmpfs["path"] for tmpfs in entry.get("tmpfs", ())}
     for path in covered & set(mounts):
-        raise UsageError(f"{where}: {path} is a tmpfs, too", "mount only one of them")
+        message = f'{where}: "{path}": a tmpfs and a volume have the same target'
+        raise UsageError(message, "mount only one of them")
     for point in entry["app"].get("mountPoints", ()):
         if point["path"] in mounts or point["path"] in covered:
             continue
@@ -330,8 +352,8 @@ def add_mounts(
                 draft.manifest["volumes"].append(known[volume])
                 draft.implicit.append((volume, name, point["path"]))
                 draft.warnings.append(
-                    f'app "{name}": no volume for {point["path"]}: using an empty one, which has '
-                    "a copy of the image's files and is removed with the pod"
+                    f'app "{name}": no volume given for {point["path"]}: using a new volume with '
+                    "a copy of the image's files, which is removed with the pod"
                 )
         mounts[point["path"]] = {"volume": volume, "path": point["path"]}
     entry["mounts"] = list(mounts.values())
@@ -346,12 +368,12 @@ def make_interactive(manifest: dict[str, Any]) -> None:
 
 
 def is_mutable(manifest: dict[str, Any]) -> bool:
-    """Return whether apps can be added to the pod."""
+    """Return whether the pod with this manifest is a sandbox: apps can be added and removed."""
     return {"name": MUTABLE, "value": "true"} in manifest.get("annotations", ())
 
 
 def app_entry(manifest: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the entry of the app ``name``.  Raises PodError."""
+    """Return the manifest's entry of the app ``name``.  Raises PodError if it has none."""
     for entry in manifest["apps"]:
         if entry["name"] == name:
             result: dict[str, Any] = entry
@@ -365,14 +387,17 @@ def _annotations(request: BaseRequest) -> list[dict[str, str]]:
 
 
 def _stop_signal(request: AppRequest) -> str:
-    """Return the signal in the image format (``SIGTERM``, ``SIGRTMIN+3``), or "" if not given."""
+    """Return the requested stop signal by its name (``SIGTERM``, ``SIGRTMIN+3``), "" if not set."""
     from ociruntime.commandline.signal_names import signal_name
 
     return signal_name(request.stop_signal) if request.stop_signal else ""
 
 
 def ports_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the image's exposed TCP and UDP ports; others cannot be forwarded and are dropped."""
+    """Return the image's exposed TCP and UDP ports in the manifest's form.
+
+    Ports of other protocols are left out: they cannot be forwarded.
+    """
     ports_by_name: dict[str, dict[str, Any]] = {}
     for text in settings.get("ExposedPorts") or {}:
         try:
@@ -384,7 +409,7 @@ def ports_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def mount_points_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the image's volumes as mount points with unique names."""
+    """Return the image's volumes as ``{"name", "path", "readOnly"}``, with unique names."""
     points: dict[str, dict[str, Any]] = {}
     names: set[str] = set()
     for text in settings.get("Volumes") or {}:
@@ -402,7 +427,7 @@ def mount_points_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def environment_of(settings: dict[str, Any]) -> dict[str, str]:
-    """Return the image's variables; entries that are not NAME=VALUE are ignored."""
+    """Return the image's environment variables; entries that are not NAME=VALUE are ignored."""
     variables = {}
     for line in settings.get("Env") or ():
         name, equals, value = line.partition("=")

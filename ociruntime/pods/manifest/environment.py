@@ -1,7 +1,7 @@
-"""The environment variables of apps, and the precedence of their sources.
+"""The environment variables of apps: files of variables, precedence, defaults such as PATH.
 
-From lowest to highest: the caller's own (--inherit-env), the image's, --set-env-file, --set-env,
---environment of the app.  Variables that programs rely on, such as PATH, get defaults.
+Precedence from lowest to highest: the caller's variables (--inherit-env), the image's,
+--set-env-file, --set-env, --environment of the app.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SHELL = "/bin/sh"
 
 
 def merged(*sources: Mapping[str, str]) -> dict[str, str]:
-    """Merge ``sources``; the last value of a name wins."""
+    """Merge mappings of variables; the last value of a name wins."""
     result: dict[str, str] = {}
     for source in sources:
         result.update(source)
@@ -23,26 +23,34 @@ def merged(*sources: Mapping[str, str]) -> dict[str, str]:
 
 
 def pod_variables(files: list[str], settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of --set-env-file and --set-env.  Raises UsageError."""
+    """Return the variables of --set-env-file (``files``), overridden by --set-env (``settings``).
+
+    Raises UsageError if a file cannot be read or parsed.
+    """
     return merged(*(read_file(path) for path in files), settings)
 
 
 def read_file(path: str) -> dict[str, str]:
-    """Return the variables of the environment file ``path``.  Raises UsageError."""
+    """Return the variables in the file ``path`` of --set-env-file.
+
+    Raises UsageError if the file cannot be read or parsed.
+    """
     try:
         with open(path, encoding="utf-8") as file:
             text = file.read()
     except OSError as error:
-        raise UsageError(f"--set-env-file {path}: {(error.strerror or '').lower()}") from error
+        reason = (error.strerror or "").lower()
+        raise UsageError(f"--set-env-file {path}: cannot be read: {reason}") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"--set-env-file {path}: must be UTF-8 text") from error
     return parse_file(text, path)
 
 
 def parse_file(text: str, path: str) -> dict[str, str]:
-    """Parse lines ``NAME=VALUE``; blank lines and comments (``#``, ``;``) are skipped.
+    """Parse the ``text`` of an environment file: ``NAME=VALUE`` lines; return the variables.
 
-    Raises UsageError with ``path`` and the line number.
+    Blank lines and comments (``#``, ``;``) are skipped.  Raises UsageError with ``path`` and the
+    number of an invalid line.
     """
     variables: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
@@ -87,10 +95,10 @@ def completed_as_docker(variables: Mapping[str, str], home: str) -> dict[str, st
 
 
 def with_term(variables: list[str]) -> list[str]:
-    """Return ``NAME=VALUE`` strings with TERM=xterm, unless TERM is set: for use on a terminal.
+    """Return the ``NAME=VALUE`` strings with TERM=xterm added unless TERM is set.
 
-    As with docker and podman; programs such as vi and less do not start without it.
+    For apps on a terminal, as with docker and podman: programs such as vi do not start without it.
     """
-    if any(one.startswith("TERM=") for one in variables):
+    if any(variable.startswith("TERM=") for variable in variables):
         return variables
     return [*variables, "TERM=xterm"]

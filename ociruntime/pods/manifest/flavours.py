@@ -12,13 +12,13 @@ Mount = tuple[str, str, str, tuple[str, ...]]
 
 
 class Flavour:
-    """An isolation level of pods.
+    """A flavour of pods: how strongly apps are isolated from the host.
 
-    ``joined`` are the types of namespaces that a pod's apps share, ``own`` those that each app has
-    for itself, ``mounts`` the mounts in each app (destination, type, source, options).
-    ``confined``: capabilities, seccomp, masked paths, devices and limits apply.  ``apps``: maximum
-    number of apps in a pod.  ``recursive``: volumes include submounts by default.  ``ignored``:
-    names of options without effect.
+    ``joined`` are the types of namespaces that a pod's apps share, ``own`` the types of which each
+    app has a namespace of its own, ``mounts`` the mounts in each app (destination, type, source,
+    options).  ``confined``: capabilities, seccomp, masked paths, devices and limits apply.
+    ``apps``: maximum number of apps in a pod.  ``recursive``: volumes include submounts by default.
+    ``ignored``: names of options without effect.
     """
 
     __slots__ = ("apps", "confined", "ignored", "joined", "mounts", "name", "own", "recursive")
@@ -58,7 +58,7 @@ _VIRTUAL_MOUNTS: tuple[Mount, ...] = (
     ("/dev/mqueue", "mqueue", "mqueue", ("nosuid", "noexec", "nodev")),
     ("/sys", "sysfs", "sysfs", ("nosuid", "noexec", "nodev", "ro")),
 )
-# Programs that size themselves by their limits read them here.
+# Programs that adapt to their limits (JVMs, Go programs) read them from /sys/fs/cgroup.
 _OCI_MOUNTS = (
     *_VIRTUAL_MOUNTS,
     ("/sys/fs/cgroup", "cgroup", "cgroup", ("nosuid", "noexec", "nodev", "relatime", "ro")),
@@ -134,18 +134,21 @@ DEFAULT = "oci"
 
 
 def flavour(name: str) -> Flavour:
-    """Return the flavour called ``name``, which may be an alias.  Raises PodError."""
-    word = name
+    """Return the flavour called ``name``, which may be an alias.
+
+    Raises PodError if there is no such flavour.
+    """
+    short = name
     if name.startswith(_PREFIX):
-        word = name.removeprefix(_PREFIX).partition(":")[0]
-    known = FLAVOURS.get(ALIASES.get(word, word))
-    if known is None:
+        short = name.removeprefix(_PREFIX).partition(":")[0]
+    match = FLAVOURS.get(ALIASES.get(short, short))
+    if match is None:
         raise PodError(f'unknown flavour "{name}"', f"choose {', '.join(sorted(FLAVOURS))}")
-    return known
+    return match
 
 
 def check_number(kind: Flavour, apps: int) -> None:
-    """Check the number of apps against the flavour's maximum.  Raises UsageError."""
+    """Check that a pod of flavour ``kind`` can have ``apps`` apps.  Raises UsageError."""
     if apps > kind.apps:
         most = "one app only" if kind.apps == 1 else f"at most {kind.apps} apps"
         raise UsageError(f"a pod of flavour {kind.name} can have {most}")

@@ -1,7 +1,7 @@
-"""Isolators, appc's form of limits and privileges: check and read them.
+"""Check and read isolators: the limits and privileges of apps and pods in a manifest.
 
-An isolator is ``{"name": ..., "value": ...}``.  Memory is stored as a string of bytes
-(``"134217728"``), CPU as a string of thousandths (``"750m"``).
+The form is that of the appc specification: an isolator is ``{"name": ..., "value": ...}``.  Memory
+is stored as a string of bytes (``"134217728"``), CPU as a string of thousandths (``"750m"``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ RETAIN_SECCOMP = "os/linux/seccomp-retain-set"
 REMOVE_SECCOMP = "os/linux/seccomp-remove-set"
 NO_NEW_PRIVILEGES = "os/linux/no-new-privileges"
 SYSCTL = "os/linux/sysctl"
-# Not of appc.
+# Isolators of our own, which the appc specification lacks.
 ULIMITS = "ociruntime/ulimits"  # {"set": [{"name", "soft", "hard"}]}
 MEMORY_SWAP = "ociruntime/memory-swap"  # {"limit": bytes of memory and swap, "-1" without limit}
 MEMORY_RESERVATION = "ociruntime/memory-reservation"
@@ -58,7 +58,7 @@ KNOWN = frozenset(
         PRIVILEGED,
     )
 )
-# What ``update`` can change.
+# Isolators that ``update`` can change.
 LIMITS = (
     *(MEMORY, MEMORY_SWAP, MEMORY_RESERVATION, CPU, CPU_QUOTA, CPU_SHARES, CPUSET_CPUS),
     *(CPUSET_MEMS, PIDS),
@@ -71,7 +71,7 @@ EXCLUSIVE = (
     (CPU, CPU_QUOTA),
 )
 
-# An example value of each, for error messages.
+# An example value of each isolator, for error messages.
 _FORMS = {
     MEMORY: '{"limit": "64M"}',
     CPU: '{"limit": "500m"}',
@@ -100,7 +100,10 @@ PERIOD_RANGE = (1000, 1_000_000)
 
 
 def capability(word: str) -> str:
-    """Normalise ``net_raw`` or ``CAP_NET_RAW`` to ``CAP_NET_RAW``.  Raises UsageError."""
+    """Return the full name of a capability: CAP_NET_RAW for ``net_raw`` or ``CAP_NET_RAW``.
+
+    Raises UsageError if the kernel has no such capability.
+    """
     from ociruntime.base.linux import CAPABILITIES
 
     name = word.upper() if word.upper().startswith("CAP_") else f"CAP_{word.upper()}"
@@ -110,16 +113,19 @@ def capability(word: str) -> str:
 
 
 def value_of(isolators: list[Isolator], name: str) -> Any:  # noqa: ANN401 - JSON
-    """Return the value of the last isolator ``name``, None if there is none."""
+    """Return the value of the last isolator called ``name``; None if there is none."""
     values = [isolator.get("value") for isolator in isolators if isolator.get("name") == name]
     return values[-1] if values else None
 
 
 def check_pod(isolators: list[Isolator]) -> None:
-    """Check the isolators of a whole pod, which can only be limits.  Raises PodError."""
+    """Check the isolators of a whole pod, which can only be limits and kernel parameters.
+
+    Raises PodError.
+    """
     for isolator in isolators:
         if isolator["name"] not in OF_PODS:
-            message = f"the isolator {isolator['name']} is not supported for pods, only for apps"
+            message = f"the pod: the isolator {isolator['name']} is supported for apps only"
             raise PodError(message, f"supported for pods: {', '.join(OF_PODS)}")
     check(isolators, "the pod")
 
@@ -137,34 +143,41 @@ def check_sysctls(manifest: dict[str, Any], settings: dict[str, Any]) -> None:
     kernel_settings.check_owned(sysctls(manifest["isolators"]), shared, "--sysctl")
 
 
-def check_app(isolators: list[Isolator], whose: str) -> None:
-    """Check the isolators of an app; ``whose`` begins the message.  Raises PodError."""
+def check_app(isolators: list[Isolator], owner: str) -> None:
+    """Check the isolators of an app; ``owner`` ('app "NAME"') begins the message.
+
+    Raises PodError.
+    """
     if any(isolator["name"] == SYSCTL for isolator in isolators):
-        raise PodError(f"{whose}: the isolator {SYSCTL} is only supported for pods")
-    check(isolators, whose)
+        raise PodError(f"{owner}: the isolator {SYSCTL} is supported for pods only")
+    check(isolators, owner)
 
 
-def check(isolators: list[Isolator], whose: str) -> None:
-    """Check values and mutual exclusion; ``whose`` begins the message.  Raises PodError."""
+def check(isolators: list[Isolator], owner: str) -> None:
+    """Check the isolators' values and that no two exclude each other.
+
+    ``owner`` ('app "NAME"' or "the pod") begins the message.  Raises PodError.
+    """
     names = {isolator["name"] for isolator in isolators}
     for first, second in EXCLUSIVE:
         if first in names and second in names:
-            raise PodError(f"{whose}: {first} and {second} are mutually exclusive")
+            raise PodError(f"{owner}: {first} and {second} are mutually exclusive")
     for isolator in isolators:
         name = isolator["name"]
         try:
             _check_value(isolator, name, isolator["value"])
         except (UsageError, BadRequest) as error:
-            raise PodError(f"{whose}: {error.message}", error.hint) from None
+            raise PodError(f"{owner}: {error.message}", error.hint) from None
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            message = f"{whose}: invalid value of {name}"
+            message = f"{owner}: invalid value of the isolator {name}"
             raise PodError(message, f"for example {_FORMS[name]}") from None
 
 
 def _check_value(isolator: Isolator, name: str, value: Any) -> None:  # noqa: ANN401 - JSON
-    """Check the value of one isolator.
+    """Check the value of an isolator.
 
-    Raises UsageError if it is out of range, TypeError, KeyError or the like if it is malformed.
+    Raises UsageError or BadRequest if the value is out of range; TypeError, KeyError, ValueError,
+    AttributeError or OverflowError if it is malformed.
     """
     if value is None:
         raise TypeError
@@ -191,13 +204,16 @@ def _check_value(isolator: Isolator, name: str, value: Any) -> None:  # noqa: AN
 
 
 def memory_limit(isolators: list[Isolator]) -> int | None:
-    """Return the memory limit in bytes, None for no limit."""
+    """Return the memory limit in bytes; None without a limit."""
     value = value_of(isolators, MEMORY)
     return None if value is None else byte_count(str(value["limit"]), MEMORY)
 
 
 def memory_reservation(isolators: list[Isolator]) -> int | None:
-    """Return the memory in bytes that is only reclaimed if the host is short of it."""
+    """Return the memory reservation (soft limit) in bytes; None if not set.
+
+    Memory above it is reclaimed first when the host is short of memory.
+    """
     value = value_of(isolators, MEMORY_RESERVATION)
     return None if value is None else byte_count(str(value["limit"]), MEMORY_RESERVATION)
 
@@ -212,21 +228,21 @@ def memory_swap(isolators: list[Isolator]) -> int | None:
 
 
 def cpu_quota(isolators: list[Isolator]) -> dict[str, int]:
-    """Return ``quota`` and ``period`` of CPU time in microseconds, as far as they are set."""
+    """Return the CPU ``quota`` and its ``period`` in microseconds, without a member not set."""
     value = value_of(isolators, CPU_QUOTA)
     if value is None:
         return {}
     ranges = {"quota": QUOTA_RANGE, "period": PERIOD_RANGE}
-    found = {name: int(value[name]) for name in ranges if name in value}
-    for name, number in found.items():
+    times = {name: int(value[name]) for name in ranges if name in value}
+    for name, number in times.items():
         _within(number, *ranges[name], f"{CPU_QUOTA}: {name}")
-    if not found:
+    if not times:
         raise KeyError(CPU_QUOTA)
-    return found
+    return times
 
 
 def cpu_limit(isolators: list[Isolator]) -> int | None:
-    """Return the CPU limit in thousandths of a CPU, None for no limit."""
+    """Return the CPU limit in thousandths of a CPU; None without a limit."""
     value = value_of(isolators, CPU)
     return None if value is None else milli_cpus(str(value["limit"]), CPU)
 
@@ -238,25 +254,29 @@ def cpu_shares(isolators: list[Isolator]) -> int | None:
 
 
 def pids_limit(isolators: list[Isolator]) -> int | None:
-    """Return the maximum number of processes, None for no limit."""
+    """Return the maximum number of processes; None without a limit."""
     value = value_of(isolators, PIDS)
     return None if value is None else _within(int(value["limit"]), *PIDS_RANGE, PIDS)
 
 
 def sysctls(isolators: list[Isolator]) -> dict[str, str]:
-    """Return the kernel parameters of a pod by name."""
+    """Return the values of a pod's kernel parameters (sysctls) by their names."""
     return value_of(isolators, SYSCTL) or {}
 
 
-def _within(number: int, least: int, most: int, what: str) -> int:
+def _within(number: int, least: int, most: int, where: str) -> int:
     if not least <= number <= most:
-        raise UsageError(f"{what}: {number} is out of range", f"{least} to {most}")
+        raise UsageError(f"{where}: {number} is out of range", f"{least} to {most}")
     return number
 
 
-def byte_count(text: str, what: str) -> int:
-    """Return a size in bytes.  Raises UsageError, whose message begins with ``what``."""
+def byte_count(text: str, where: str) -> int:
+    """Return the size ``text``, such as 50M or 1.5GiB, in bytes.
+
+    Raises UsageError; the message begins with ``where``, the option or isolator.
+    """
     try:
         return parse_size(text)
     except ValueError:
-        raise UsageError(f'{what}: invalid size "{text}"', "for example 512, 50M, 1.5GiB") from None
+        hint = "for example 512, 50M, 1.5GiB"
+        raise UsageError(f'{where}: invalid size "{text}"', hint) from None

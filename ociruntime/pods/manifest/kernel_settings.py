@@ -1,4 +1,4 @@
-"""Check settings of the kernel: resource limits of processes, kernel parameters, lists of CPUs."""
+"""Check ulimits, sysctls and lists of CPUs in requests and manifests."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ _LIMIT = checks.number(-1, RLIM_INFINITY - 1)  # -1: unlimited
 _ULIMIT = checks.object_of(
     {"name": checks.one_of(*ULIMITS), "soft": _LIMIT, "hard": _LIMIT}, "name", "soft", "hard"
 )
-# Parameters that belong to a namespace -> its type.  Any other would change the host.
+# Parameters of the IPC namespace; ``_PREFIXES``: start of a parameter's name -> the type of its
+# namespace.  Any other parameter would change the host.
 _IPC = (
     *("kernel.msgmax", "kernel.msgmnb", "kernel.msgmni", "kernel.sem"),
     *("kernel.shmall", "kernel.shmmax", "kernel.shmmni", "kernel.shm_rmid_forced"),
@@ -25,27 +26,32 @@ _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 
 
 def check_ulimit(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
-    """Check a resource limit ``{"name", "soft", "hard"}``.  Raises BadRequest."""
+    """Check a resource limit of processes, ``{"name", "soft", "hard"}``; -1 is unlimited.
+
+    Raises BadRequest, whose message begins with ``where``.
+    """
     _ULIMIT(where, value)
     soft, hard = value["soft"], value["hard"]
     if hard >= 0 and not 0 <= soft <= hard:
-        raise BadRequest(where, f"{value['name']}: the soft limit is above the hard limit")
+        message = f"{value['name']}: the soft limit is above the hard limit"
+        raise BadRequest(where, message)
 
 
 def rlimits(ulimits: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return ``process.rlimits``; the last limit of a name wins."""
-    last = {one["name"]: one for one in ulimits}
+    """Convert ulimits to ``process.rlimits`` of an OCI config; the last limit of a name wins."""
+    last = {ulimit["name"]: ulimit for ulimit in ulimits}
     return [
         {
             "type": f"{_PREFIX}{name.upper()}",
-            **{kind: one[kind] if one[kind] >= 0 else RLIM_INFINITY for kind in ("soft", "hard")},
+            "soft": ulimit["soft"] if ulimit["soft"] >= 0 else RLIM_INFINITY,
+            "hard": ulimit["hard"] if ulimit["hard"] >= 0 else RLIM_INFINITY,
         }
-        for name, one in last.items()
+        for name, ulimit in last.items()
     ]
 
 
 def namespace_of(sysctl: str) -> str:
-    """Return the type of the namespace that a kernel parameter belongs to, "" for the host."""
+    """Return the namespace that a kernel parameter belongs to: "network", "ipc", or "" for none."""
     if not all(part and not set(part) - _LETTERS for part in sysctl.split(".")):
         return ""
     if sysctl in _IPC:
@@ -54,20 +60,24 @@ def namespace_of(sysctl: str) -> str:
 
 
 def check_sysctls(where: str, value: Any) -> None:  # noqa: ANN401
-    """Check kernel parameters ``{NAME: VALUE}``.  Raises BadRequest."""
+    """Check kernel parameters ``{NAME: VALUE}``: each must belong to a namespace of containers.
+
+    Raises BadRequest, whose message begins with ``where``.
+    """
     checks.strings_by_name(where, value)
-    for name, one in value.items():
+    for name, text in value.items():
         if not namespace_of(name):
             message = f'"{name}" belongs to no namespace of a container: it would change the host'
             raise BadRequest(where, message, f"possible: {_SETTABLE}")
-        if "\n" in one:
-            raise BadRequest(where, f"{name}: must be one line")
+        if "\n" in text:
+            raise BadRequest(where, f'the value of "{name}" must be one line')
 
 
 def check_owned(sysctls: dict[str, str], shared: dict[str, str], where: str) -> None:
-    """Refuse parameters of a namespace that is the host's.
+    """Refuse kernel parameters of a namespace that the pod shares with the host.
 
-    ``shared`` maps such a namespace's type to the option that shares it.  Raises UsageError.
+    ``shared`` maps the types of shared namespaces to the options that share them.  Raises
+    UsageError, whose message begins with ``where``.
     """
     for name in sysctls:
         option = shared.get(namespace_of(name))
@@ -76,7 +86,10 @@ def check_owned(sysctls: dict[str, str], shared: dict[str, str], where: str) -> 
 
 
 def check_cpu_list(where: str, value: Any) -> None:  # noqa: ANN401
-    """Check a list of CPUs or memory nodes, such as ``0-2,7``.  Raises BadRequest."""
+    """Check a list of CPUs or memory nodes, such as ``0-2,7``.
+
+    Raises BadRequest, whose message begins with ``where``.
+    """
     checks.nonempty(where, value)
     for part in value.split(","):
         first, dash, last = part.partition("-")
@@ -84,4 +97,5 @@ def check_cpu_list(where: str, value: Any) -> None:  # noqa: ANN401
         if not all(word.isascii() and word.isdigit() and len(word) < 6 for word in numbers) or (
             dash and int(first) > int(last)
         ):
-            raise BadRequest(where, f'invalid list "{value}"', "for example 0-2,7")
+            message = f'invalid list "{value}" of CPUs or memory nodes'
+            raise BadRequest(where, message, "for example 0-2,7")

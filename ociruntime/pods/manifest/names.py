@@ -1,4 +1,4 @@
-"""Names of apps, volumes and ports: ``[a-z0-9]`` with single dashes in between."""
+"""Check and derive names of apps and volumes: ``[a-z0-9]`` with single dashes in between."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ _LONGEST = 200  # leaves room for prefixes and suffixes in a file name (255)
 
 
 def is_name(text: str) -> bool:
-    """Return whether ``text`` is a valid name."""
+    """Return whether ``text`` is a valid name of an app or volume."""
     return bool(text) and text == _spelled(text) and len(text) <= _LONGEST
 
 
 def name_of_image(reference: str) -> str:
-    """Derive an app's name from an image reference: its last component without tag and extension.
+    """Derive an app's name from the last component of an image reference; "" if it gives none.
 
-    ``docker://registry:5000/team/My_App:1.2@sha256:...`` gives ``my-app``; "" if nothing is left.
+    ``docker://registry:5000/team/My_App:1.2@sha256:...`` gives ``my-app``.
     """
     text = reference.partition("@")[0]
     scheme, colon, rest = text.partition(":")
@@ -28,7 +28,7 @@ def name_of_image(reference: str) -> str:
 
 
 def volume_of_path(path: str) -> str:
-    """Derive a volume's name: ``/var/lib/data`` gives ``volume-var-lib-data``."""
+    """Derive a volume's name from its path: ``/var/lib/data`` gives ``volume-var-lib-data``."""
     return _spelled(f"volume-{path.lower()}")
 
 

@@ -1,4 +1,4 @@
-"""Convert limits of apps and pods: isolators to OCI ``linux.resources`` and cgroup files."""
+"""Convert the limits in a manifest to ``linux.resources`` of an OCI config and to cgroup files."""
 
 from __future__ import annotations
 
@@ -29,66 +29,66 @@ CONTROLLERS = {
 }
 
 
-def resources(wanted: list[isolators.Isolator], most_cpu: int | None = None) -> Json:
-    """Return ``linux.resources`` for the isolators ``wanted``.
+def resources(limits: list[isolators.Isolator], most_cpu: int | None = None) -> Json:
+    """Convert the isolators ``limits`` to ``linux.resources`` of an OCI config.
 
-    ``most_cpu`` is the pod's CPU limit in thousandths of a CPU, None for no limit.
+    ``most_cpu`` is the pod's CPU limit in thousandths of a CPU, None without a limit.
     """
     made: Json = {}
-    memory = isolators.memory_limit(wanted)
+    memory = isolators.memory_limit(limits)
     if memory is not None:
         made["memory"] = {"limit": memory}
-    reservation = isolators.memory_reservation(wanted)
+    reservation = isolators.memory_reservation(limits)
     if reservation is not None:
         made.setdefault("memory", {})["reservation"] = reservation
-    swap = isolators.memory_swap(wanted)
+    swap = isolators.memory_swap(limits)
     if swap is not None:
         made.setdefault("memory", {})["swap"] = swap
-    milli = isolators.cpu_limit(wanted)
+    milli = isolators.cpu_limit(limits)
     if milli is not None:
         # cgroup v1 refuses a limit above that of the parent.
         milli = min(milli, most_cpu or milli)
         made["cpu"] = {"quota": milli * CPU_PERIOD // 1000, "period": CPU_PERIOD}
-    if quota := isolators.cpu_quota(wanted):
+    if quota := isolators.cpu_quota(limits):
         if most_cpu and "quota" in quota:
             most = most_cpu * quota.get("period", CPU_PERIOD) // 1000
             quota["quota"] = min(quota["quota"], most)
         made["cpu"] = dict(quota)
-    shares = isolators.cpu_shares(wanted)
+    shares = isolators.cpu_shares(limits)
     if shares is not None:
         made.setdefault("cpu", {})["shares"] = shares
     for name, member in ((isolators.CPUSET_CPUS, "cpus"), (isolators.CPUSET_MEMS, "mems")):
-        if listed := isolators.value_of(wanted, name):
+        if listed := isolators.value_of(limits, name):
             made.setdefault("cpu", {})[member] = listed
-    pids = isolators.pids_limit(wanted)
+    pids = isolators.pids_limit(limits)
     if pids is not None:
         made["pids"] = {"limit": pids}
     return made
 
 
-def kept(
-    wanted: list[isolators.Isolator], controllers: Collection[str] | None
+def enforceable(
+    limits: list[isolators.Isolator], controllers: Collection[str] | None
 ) -> list[isolators.Isolator]:
-    """Return the isolators that ``controllers`` can enforce; all of them if that is None."""
+    """Return the limits that the host's cgroup ``controllers`` can enforce; all limits for None."""
     return [
         isolator
-        for isolator in wanted
+        for isolator in limits
         if controllers is None or CONTROLLERS.get(isolator["name"]) in controllers
     ]
 
 
-def skipped(wanted: list[isolators.Isolator], controllers: Collection[str]) -> list[str]:
-    """Return a warning for each limit that cannot be enforced with ``controllers``."""
+def skipped(limits: list[isolators.Isolator], controllers: Collection[str]) -> list[str]:
+    """Return a warning for each limit that the host's cgroup ``controllers`` cannot enforce."""
     return [
         f"ignoring the limit {isolator['name']}: this host has no "
         f"{'accounting of swap' if needed == SWAP else f'{needed} cgroup controller'}"
-        for isolator in wanted
+        for isolator in limits
         if (needed := CONTROLLERS.get(isolator["name"])) and needed not in controllers
     ]
 
 
 def divided(resources: Json) -> list[Write]:
-    """Return (file, value) pairs that apply ``resources`` to a cgroup v1; the order matters."""
+    """Convert ``linux.resources`` to (control file, value) pairs of cgroup v1, in writing order."""
     writes = []
     memory = resources.get("memory", {}).get("limit")
     if memory:
@@ -104,7 +104,7 @@ def divided(resources: Json) -> list[Write]:
 
 
 def unified(resources: Json) -> list[Write]:
-    """Return (file, value) pairs that apply ``resources`` to a cgroup v2."""
+    """Convert ``linux.resources`` to (control file, value) pairs of cgroup v2."""
     writes = []
     memory = resources.get("memory", {}).get("limit")
     if memory:

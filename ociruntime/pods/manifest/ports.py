@@ -1,4 +1,4 @@
-"""Resolve a pod's forwarded ports to ports of its apps, and check them; pure."""
+"""The ports of a pod that are forwarded from the host: find the apps' ports, check; pure."""
 
 from __future__ import annotations
 
@@ -10,20 +10,23 @@ ANY_ADDRESS = {"", "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
 
 
 def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]], where: str = "--port") -> None:
-    """Add forwarded ``ports`` to the manifest; each names a port of an app.
+    """Add ``ports`` to forward, ``{"name", "hostPort", "hostIP"}``, to the manifest.
 
-    Several apps may have a port of that name if its number and protocol agree.  ``where``
-    begins the errors.  Raises UsageError.
+    Each name is that of an app's port, or a number as in ``80-tcp``.  If several apps have a port
+    of that name, number and protocol must agree.  Raises UsageError, whose message begins with
+    ``where``.
     """
     by_name: dict[str, list[dict[str, Any]]] = {}
     for entry in manifest["apps"]:
-        for one in entry["app"].get("ports", ()):
-            by_name.setdefault(one["name"], []).append(one)
+        for exposed in entry["app"].get("ports", ()):
+            by_name.setdefault(exposed["name"], []).append(exposed)
     for port in ports:
         candidates = by_name.get(port["name"], [])
-        distinct = sorted({f"{one['port']}/{one['protocol']}" for one in candidates})
+        distinct = sorted({f"{each['port']}/{each['protocol']}" for each in candidates})
         if len(distinct) > 1:
-            message = f'{where}: "{port["name"]}" is ambiguous: the apps have {", ".join(distinct)}'
+            message = (
+                f'{where}: port "{port["name"]}" is ambiguous: the apps have {", ".join(distinct)}'
+            )
             raise UsageError(message, "give a number, as in 80-tcp")
         try:
             inside = candidates[0] if candidates else _unexposed(manifest, port["name"])
@@ -38,10 +41,10 @@ def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]], where: str 
 
 
 def _unexposed(manifest: dict[str, Any], name: str) -> dict[str, Any]:
-    """Add a port that no image exposes, such as ``80-tcp``, to the first app, and return it.
+    """Add a port that no image exposes to the manifest's first app, and return the port.
 
-    The apps share one network namespace, so any of them would do.  Raises ValueError if ``name``
-    has another form.
+    The apps share one network namespace, so any app would do.  Raises ValueError if ``name`` is
+    not of the form ``80-tcp``.
     """
     port = port_of_name(name)
     if manifest["apps"]:
@@ -50,7 +53,10 @@ def _unexposed(manifest: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def check_ports(manifest: dict[str, Any], where: str) -> None:
-    """Check that no two forwarded ports use the same host port.  Raises UsageError."""
+    """Check that no two forwarded ports use the same port of the host.
+
+    Raises UsageError, whose message begins with ``where``.
+    """
     seen: list[dict[str, Any]] = []
     for port in forwarded_ports(manifest):
         for other in seen:
@@ -63,7 +69,10 @@ def check_ports(manifest: dict[str, Any], where: str) -> None:
 
 
 def forwarded_ports(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the forwarded ports as ``{name, protocol, port, hostPort, hostIP}``."""
+    """Return the manifest's forwarded ports as ``{name, protocol, port, hostPort, hostIP}``.
+
+    ``port`` is the number inside the pod; ``hostIP`` is "" for all addresses of the host.
+    """
     of_apps = {
         port["name"]: port for entry in manifest["apps"] for port in entry["app"].get("ports", ())
     }
@@ -88,7 +97,7 @@ def forwarded_ports(manifest: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def port_of_name(name: str) -> dict[str, Any]:
-    """Parse ``80-tcp`` or ``80/tcp`` to a port in an app's manifest.  Raises ValueError."""
+    """Parse ``80-tcp`` or ``80/tcp`` to a port in the manifest's form.  Raises ValueError."""
     number, _, protocol = name.replace("/", "-").partition("-")
     protocol = protocol or "tcp"
     if not number.isdigit() or not 0 < int(number) < 65536 or protocol not in ("tcp", "udp"):
@@ -103,7 +112,7 @@ def port_of_name(name: str) -> dict[str, Any]:
 
 
 def check_network(manifest: dict[str, Any], networks: list[str]) -> None:
-    """Refuse forwarded ports with --net=none or --net=host.  Raises UsageError."""
-    for alone in ("none", "host"):
-        if alone in networks and manifest.get("ports"):
-            raise UsageError(f"--net={alone}: port forwarding is not possible", "leave out --port")
+    """Refuse forwarded ports for a pod that joins only ``none`` or ``host``.  Raises UsageError."""
+    for name in ("none", "host"):
+        if name in networks and manifest.get("ports"):
+            raise UsageError(f"--net={name}: port forwarding is not possible", "leave out --port")

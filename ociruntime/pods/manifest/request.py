@@ -2,8 +2,8 @@
 
 Each field of a request that has a check is an option of ``ocipod`` and a member of the request in
 JSON: ``cpu_shares`` is ``--cpu-shares``.  Sizes are in bytes, CPUs in thousandths; volumes and
-ports have the manifest's form.  Options are parsed first; then the same check applies to both,
-and its errors name the option or the member.
+ports have the manifest's form.  The text of an option is parsed; then the same check applies to
+values of options and of JSON members, and its errors name the option or the member.
 """
 
 # ruff: noqa: RUF009 - the functions that are called for a default return a dataclasses.field
@@ -51,7 +51,7 @@ def _each(parse: Callable[[str, str], Any]) -> Parse:
 def _integer(text: str, where: str) -> int:
     digits = text.removeprefix("-")
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
-        raise BadRequest(where, f'invalid value "{text}"', "a decimal number")
+        raise BadRequest(where, f'invalid number "{text}"', "must be a decimal integer")
     return int(text)
 
 
@@ -74,7 +74,10 @@ def _capabilities(texts: list[str], where: str) -> list[str]:
 
 
 def _seccomp(text: str, where: str) -> Json:
-    """Parse ``mode=retain|remove[,errno=NAME],SYSCALL|@SET,...``."""
+    """Parse a ``--seccomp``: ``mode=retain|remove[,errno=NAME],SYSCALL|@SET,...``.
+
+    Return ``{"mode", "errno", "set": [...]}``, without members not given.  Raises UsageError.
+    """
     form = "mode=retain|remove[,errno=EPERM],NAME,..."
     made: Json = {"set": []}
     for word in text.split(","):
@@ -102,7 +105,7 @@ def _words(texts: list[str], where: str) -> list[str]:
 
 
 def size(where: str, value: object) -> None:
-    """Check that the value is a number of bytes that can be a limit."""
+    """Check that the value is a size in bytes that can be a memory limit.  Raises BadRequest."""
     if type(value) is int and value < isolators.LEAST_MEMORY:
         hint = f"{isolators.LEAST_MEMORY} bytes or more"
         raise BadRequest(where, f"{value} is too small", hint)
@@ -110,13 +113,16 @@ def size(where: str, value: object) -> None:
 
 
 def swap_size(where: str, value: object) -> None:
-    """Check that the value is a limit of memory plus swap in bytes, or -1 for unlimited."""
+    """Check that the value is a limit of memory plus swap in bytes, or -1 for unlimited.
+
+    Raises BadRequest.
+    """
     if value != -1:
         size(where, value)
 
 
 def signal(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
-    """Check that the value is a signal's name or number."""
+    """Check that the value is the name or number of a signal.  Raises BadRequest."""
     nonempty(where, value)
     try:
         signal_name(value)
@@ -125,12 +131,12 @@ def signal(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
 
 
 def host_name(where: str, value: Any) -> None:  # noqa: ANN401
-    """Check that the value is a hostname."""
+    """Check that the value is a hostname of at most 64 characters.  Raises BadRequest."""
     nonempty(where, value)
     parts = value.rstrip("-").split(".")
     if len(value) > 64 or not all(
         part.isascii()
-        # Not in DNS, but hosts are called so, and --network=host shares the host's name.
+        # DNS allows no underscores, but some hosts have them, and --uts=parent shares their name.
         and part.replace("-", "").replace("_", "").isalnum()
         and part.strip("-") == part
         for part in parts
@@ -140,30 +146,36 @@ def host_name(where: str, value: Any) -> None:  # noqa: ANN401
 
 
 def networks(where: str, value: list[str]) -> None:
-    """Check that the value is a list of network names, each with optional arguments."""
+    """Check that the value is a list of network names, each with optional arguments.
+
+    Raises BadRequest.
+    """
     list_of(nonempty)(where, value)
     net_option.parse(value, where)
 
 
 def network_name(where: str, value: Any) -> None:  # noqa: ANN401
-    """Check that the value can be a name of a pod on its networks."""
+    """Check that the value is a valid name of a pod on its networks.  Raises BadRequest."""
     nonempty(where, value)
     if not resolver.is_pod_name(value):
         hint = (
             f"letters, digits, dashes and dots, at most {resolver.LONGEST_POD_NAME}, not localhost"
         )
-        raise BadRequest(where, f'invalid name "{value}" on networks', hint)
+        raise BadRequest(where, f'invalid name "{value}" of a pod on its networks', hint)
 
 
 def network_names(where: str, value: list[str]) -> None:
-    """Check that the values can be names of a pod on its networks."""
+    """Check that the value is a list of names of a pod on its networks.  Raises BadRequest."""
     list_of(nonempty)(where, value)
     for name in value:
         network_name(where, name)
 
 
 def name_servers(where: str, value: list[str]) -> None:
-    """Check that the values are addresses of name servers, or just ``host`` or ``none``."""
+    """Check that the value is a list of DNS servers' addresses, or ``host`` or ``none`` alone.
+
+    Raises BadRequest.
+    """
     list_of(string)(where, value)
     resolver.check_servers(where, value)
 
@@ -190,7 +202,7 @@ def _filter(where: str, value: Any) -> None:  # noqa: ANN401
     members = {"mode": one_of("retain", "remove"), "errno": _errno, "set": list_of(nonempty)}
     checks.object_of(members, "mode", "set")(where, value)
     if not value["set"]:
-        raise BadRequest(where, "requires a mode and names of system calls")
+        raise BadRequest(where, "lists no system calls", "mode=retain|remove,NAME,...")
 
 
 def _or_empty(check: checks.Check) -> checks.Check:
@@ -217,17 +229,17 @@ def _table() -> Any:  # noqa: ANN401
     return _setting(strings_by_name, pairs, dict)
 
 
-def _is_given(request: BaseRequest, one: Field[Any]) -> bool:
-    factory = one.default_factory
-    default = one.default if factory is MISSING else factory()
-    return bool(getattr(request, one.name) != default)
+def _is_set(request: BaseRequest, setting: Field[Any]) -> bool:
+    factory = setting.default_factory
+    default = setting.default if factory is MISSING else factory()
+    return bool(getattr(request, setting.name) != default)
 
 
 @dataclass(kw_only=True)
 class BaseRequest:
-    """Settings common to pods and apps: limits, mounts and metadata.
+    """Settings that requests for pods and for apps have in common: limits, mounts and metadata.
 
-    ``is_document`` is true if the request comes from JSON.
+    ``is_document`` is true if the request comes from JSON, false if from a command line.
     """
 
     is_document: bool = False
@@ -241,18 +253,18 @@ class BaseRequest:
     user_label: dict[str, str] = _table()
 
     def where(self, name: str) -> str:
-        """Return how the user knows a field: as an option, or as a member of the JSON object."""
+        """Return a field's name for messages: the member ``cpu_shares`` or ``--cpu-shares``."""
         return name if self.is_document else f"--{name.replace('_', '-')}"
 
     def given(self, option: str) -> bool:
-        """Return whether an option was given, other than as its default."""
+        """Return whether the option (``cpu-shares``) has another value than its default."""
         name = option.replace("-", "_")
-        return any(one.name == name and _is_given(self, one) for one in fields(self))
+        return any(each.name == name and _is_set(self, each) for each in fields(self))
 
 
 @dataclass(kw_only=True)
 class AppRequest(BaseRequest):
-    """A request for an app.  ``arguments`` is None if the image's own Cmd is used."""
+    """A request to create an app from an image; ``arguments`` None stands for the image's Cmd."""
 
     image: str = _setting(nonempty, default=MISSING)
     arguments: list[str] | None = _setting(list_of(string), default=None)
@@ -290,7 +302,7 @@ class AppRequest(BaseRequest):
         list_of(tmpfs_and_devices.check_device), _each(container_values.device), list
     )
     privileged: bool = _flag()
-    docker_environment: bool = _flag()  # without rkt's variables: not an option
+    docker_environment: bool = _flag()  # set only the variables that docker sets; not an option
     tmpfs: list[Json] = _setting(
         list_of(tmpfs_and_devices.check_tmpfs), _each(container_values.tmpfs), list
     )
@@ -298,7 +310,7 @@ class AppRequest(BaseRequest):
 
 @dataclass(kw_only=True)
 class PodRequest(BaseRequest):
-    """A request for a pod: to prepare it, to run it, or both."""
+    """A request to prepare a pod, to run a pod, or to do both."""
 
     apps: list[AppRequest] = field(default_factory=list)
     port: list[Json] = _setting(list_of(volumes.check_port), _each(volumes.port), list)
@@ -337,10 +349,10 @@ class PodRequest(BaseRequest):
 
 @dataclass(kw_only=True)
 class SandboxRequest(PodRequest):
-    """A request for a pod to which apps are added while it runs.
+    """A request for a sandbox, a pod to which apps can be added while it runs.
 
-    As a document it may have ``apps`` to begin with, whose images are in the store; with
-    ``prepare`` the pod is not run yet.
+    A JSON document may list its first ``apps``, whose images must be in the store.  With
+    ``prepare`` the pod is created but not run.
     """
 
     port: list[Json] = _setting(list_of(volumes.check_port), _each(volumes.sandbox_port), list)
@@ -351,27 +363,27 @@ class SandboxRequest(PodRequest):
 
 
 def from_options(kind: type[R], options: Arguments, **others: Any) -> R:  # noqa: ANN401
-    """Return the request of a command line; ``others`` are fields that are not options.
+    """Convert parsed options to a request of type ``kind``; ``others`` are its remaining fields.
 
-    Raises UsageError.
+    Raises UsageError for an invalid value.
     """
     values: Json = dict(others)
     try:
-        for one in fields(kind):
-            option = one.name.replace("_", "-")
-            if one.metadata and one.name not in others and options.has(option):
-                value = one.metadata["parse"](options.value(option), f"--{option}")
-                one.metadata["check"](f"--{option}", value)
-                values[one.name] = value
+        for each in fields(kind):
+            option = each.name.replace("_", "-")
+            if each.metadata and each.name not in others and options.has(option):
+                value = each.metadata["parse"](options.value(option), f"--{option}")
+                each.metadata["check"](f"--{option}", value)
+                values[each.name] = value
     except BadRequest as error:
         raise UsageError(error.message, error.hint) from None
     return kind(**values)
 
 
 def sandbox_from_document(document: object) -> SandboxRequest:
-    """Return the request of a JSON document with its ``apps``.
+    """Convert a JSON document to the request for a sandbox, with the apps it lists in ``apps``.
 
-    Raises BadRequest with the path of a wrong member.
+    Raises BadRequest with the path of the invalid member.
     """
     if not isinstance(document, dict) or "apps" not in document:
         return from_document(SandboxRequest, document)
@@ -391,19 +403,25 @@ def _app_from(where: str, document: object) -> AppRequest:
 
 
 def from_document(kind: type[R], document: object) -> R:
-    """Return the request of a JSON document.  Raises BadRequest with the path of a wrong member."""
-    members = {one.name: one.metadata["check"] for one in fields(kind) if one.metadata}
-    given = checks.check_object(document, members, "the request")
-    for one in fields(kind):
-        if one.default is one.default_factory is MISSING and one.name not in given:
-            raise BadRequest(one.name, "required")
-    return kind(**given, is_document=True)
+    """Convert a JSON document to a request of type ``kind``.
+
+    Raises BadRequest with the path of the invalid member.
+    """
+    members = {each.name: each.metadata["check"] for each in fields(kind) if each.metadata}
+    values = checks.check_object(document, members, "the request")
+    for each in fields(kind):
+        if each.default is each.default_factory is MISSING and each.name not in values:
+            raise BadRequest(each.name, "required")
+    return kind(**values, is_document=True)
 
 
 def document_of(request: BaseRequest) -> Json:
-    """Return the JSON document from which ``from_document`` makes this request."""
-    given = [one.name for one in fields(request) if one.metadata and _is_given(request, one)]
-    document = {name: getattr(request, name) for name in given}
+    """Convert a request to the JSON document that ``from_document`` converts back.
+
+    Fields with default values are left out.
+    """
+    names = [each.name for each in fields(request) if each.metadata and _is_set(request, each)]
+    document = {name: getattr(request, name) for name in names}
     if isinstance(request, SandboxRequest) and request.apps:
         document["apps"] = [document_of(app) for app in request.apps]
     return document

@@ -33,10 +33,12 @@ NEEDED = ("execve", "exit", "exit_group", "rt_sigreturn")
 def profile(
     isolators: list[dict[str, Any]], default: Profile, machine: str, capabilities: list[str]
 ) -> Profile | None:
-    """Return ``linux.seccomp`` for an app, or None for no filter.  Raises PodError.
+    """Return ``linux.seccomp`` of an OCI config for an app, or None for no filter.
 
-    ``default`` has ``allowed``, ``denied`` (names), ``capabilities`` (CAP_X -> additional calls)
-    and ``rules`` (calls with argument conditions, in the config's own form).
+    ``default`` is the default profile: ``allowed``, ``denied`` (names of calls), ``capabilities``
+    (CAP_X -> calls allowed with it) and ``rules`` (calls with conditions on their arguments, in the
+    form of ``linux.seccomp.syscalls``).  ``machine`` is that of uname(2), ``capabilities`` those of
+    the app.  Raises PodError for an unknown set of calls.
     """
     for name in (RETAIN_SECCOMP, REMOVE_SECCOMP):
         value = value_of(isolators, name)
@@ -61,12 +63,12 @@ def profile(
 
 
 def check(isolators: list[dict[str, Any]]) -> None:
-    """Check that seccomp isolators name only known sets.  Raises PodError."""
+    """Check that the seccomp isolators name only known sets of system calls.  Raises PodError."""
     for name in (RETAIN_SECCOMP, REMOVE_SECCOMP):
-        for word in (value_of(isolators, name) or {"set": ()})["set"]:
-            if word.startswith("@") and word not in SETS:
-                message = f'seccomp: unknown set of system calls "{word}"'
-                raise PodError(message, ", ".join(SETS))
+        for call in (value_of(isolators, name) or {"set": ()})["set"]:
+            if call.startswith("@") and call not in SETS:
+                message = f'seccomp: unknown set of system calls "{call}"'
+                raise PodError(message, f"known sets: {', '.join(SETS)}")
 
 
 def _of_set(value: Any, retain: bool, default: Profile, machine: str) -> Profile | None:  # noqa: ANN401
@@ -113,7 +115,10 @@ def _deny_all(value: Any, machine: str) -> Profile:  # noqa: ANN401 - JSON
 
 
 def _refusal(value: Any) -> tuple[str, dict[str, int]]:  # noqa: ANN401 - JSON
-    """Return the action for denied calls (return the isolator's errno, else kill), ``errnoRet``."""
+    """Return the seccomp action for denied calls, and the member ``errnoRet`` if it needs one.
+
+    The action is to fail with the isolator's ``errno``, or without it to kill the process.
+    """
     name = value.get("errno")
     if not name:
         return "SCMP_ACT_KILL_PROCESS", {}
@@ -123,5 +128,5 @@ def _refusal(value: Any) -> tuple[str, dict[str, int]]:  # noqa: ANN401 - JSON
 
 
 def _architectures(machine: str) -> dict[str, list[str]]:
-    known = ARCHITECTURES.get(machine)
-    return {"architectures": list(known)} if known else {}
+    architectures = ARCHITECTURES.get(machine)
+    return {"architectures": list(architectures)} if architectures else {}

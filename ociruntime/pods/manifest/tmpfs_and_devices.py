@@ -1,4 +1,4 @@
-"""Check tmpfs mounts and devices of an app; turn tmpfs mounts into mounts of ``config.json``."""
+"""Check the tmpfs mounts and devices of an app; convert tmpfs mounts for ``config.json``."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DEVICE: checks.Members = {
 
 
 def check_tmpfs(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
-    """Check a tmpfs ``{"target", "options": [...]}``.  Raises BadRequest."""
+    """Check a request for a tmpfs mount, ``{"target", "options": [...]}``.  Raises BadRequest."""
     members: checks.Members = {"target": target, "options": checks.list_of(_option)}
     checks.object_of(members, "target")(where, value)
 
@@ -40,10 +40,11 @@ def _option(where: str, word: Any) -> None:  # noqa: ANN401
     checks.nonempty(where, word)
     key, equals, number = word.partition("=")
     if key not in (_KEYS if equals else _FLAGS):
-        known = ", ".join((*_FLAGS, *(f"{one}=" for one in _KEYS)))
-        raise BadRequest(where, f'unknown tmpfs option "{word}"', known)
+        known = ", ".join((*_FLAGS, *(f"{each}=" for each in _KEYS)))
+        raise BadRequest(where, f'unknown tmpfs option "{word}"', f"known options: {known}")
     if equals and not _is_valid(key, number):
-        raise BadRequest(where, f'invalid tmpfs option "{word}"', "size=64m, mode=1777")
+        hint = "for example size=64m, mode=1777"
+        raise BadRequest(where, f'invalid value of tmpfs option "{word}"', hint)
 
 
 def _is_valid(key: str, number: str) -> bool:
@@ -60,12 +61,12 @@ def _is_valid(key: str, number: str) -> bool:
 
 
 def tmpfs_mount(path: str, options: list[str]) -> dict[str, Any]:
-    """Return the mount of a tmpfs; as with docker it is nosuid, nodev and noexec by default."""
+    """Return the mount of a tmpfs for ``config.json``, by default nosuid, nodev and noexec."""
     chosen: dict[str, str] = {_FLAGS[word]: word for word in _DEFAULTS}
     for word in options:
         key, equals, number = word.partition("=")
         if equals:
-            # The kernel knows k, m and g, docker's users also write 64MiB.
+            # The kernel accepts the units k, m and g; docker's users also write 64MiB.
             is_bytes = key == "size" and not number.endswith("%")
             chosen[key] = f"{key}={parse_size(number) if is_bytes else number}"
         else:
@@ -79,7 +80,8 @@ def tmpfs_mount(path: str, options: list[str]) -> dict[str, Any]:
 
 
 def check_device(where: str, value: Any) -> None:  # noqa: ANN401
-    """Check a device ``{"source", "target", "access"}``.  Raises BadRequest."""
+    """Check a request for a device, ``{"source", "target", "access"}``.  Raises BadRequest."""
     checks.object_of(_DEVICE, *_DEVICE)(where, value)
     if set(value["access"]) - set("rwm"):
-        raise BadRequest(where, f'invalid access "{value["access"]}"', "r, w and m")
+        message = f'invalid access "{value["access"]}"'
+        raise BadRequest(where, message, "letters of rwm: read, write, mknod")

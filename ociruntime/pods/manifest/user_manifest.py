@@ -17,7 +17,7 @@ from ociruntime.pods.manifest.tmpfs_and_devices import check_device, check_tmpfs
 
 
 class Images(Protocol):
-    """The image store, as far as it is needed here."""
+    """The image store, of which only ``find`` is used."""
 
     def find(self, reference: str) -> ImageFacts: ...
 
@@ -39,12 +39,16 @@ _DEFAULTS: dict[str, Any] = {
 
 
 def read_input(path: str, images: Images) -> manifest.Draft:
-    """Return a draft of the manifest at ``path``.  Raises UsageError, PodError, ImageError."""
+    """Read the pod manifest at ``path`` and complete it from the images that it names.
+
+    Raises UsageError if it is invalid, PodError, ImageError if an image is not in the store.
+    """
     try:
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
     except OSError as error:
-        raise UsageError(f"--pod-manifest {path}: {(error.strerror or '').lower()}") from error
+        reason = (error.strerror or "").lower()
+        raise UsageError(f"--pod-manifest {path}: cannot be read: {reason}") from error
     except (ValueError, RecursionError) as error:
         raise UsageError(f"--pod-manifest {path}: invalid JSON: {error}") from error
     check(document, path)
@@ -53,7 +57,7 @@ def read_input(path: str, images: Images) -> manifest.Draft:
 
 
 def check(document: object, path: str) -> None:
-    """Check the ``document`` read from ``path`` against the schema of pod manifests.
+    """Check a pod manifest, the JSON ``document`` read from ``path``, against its schema.
 
     Raises UsageError with the JSON path of a fault; PodError if jsonschema is not installed.
     """
@@ -67,7 +71,8 @@ def check(document: object, path: str) -> None:
     paths = (f"{package}/schemas/{SCHEMA}", f"{os.path.dirname(package)}/schemas/{SCHEMA}")
     schema = next((each for each in paths if os.path.exists(each)), None)
     if schema is None:
-        raise PodError(f"incomplete installation: {SCHEMA} is missing", "reinstall ociruntime")
+        message = f'--pod-manifest: the schema "{SCHEMA}" is missing: incomplete installation'
+        raise PodError(message, "reinstall ociruntime")
     with open(schema, encoding="utf-8") as file:
         validator = Draft202012Validator(json.load(file))
     fault = best_match(validator.iter_errors(document))
@@ -77,7 +82,7 @@ def check(document: object, path: str) -> None:
 
 
 def completed(document: dict[str, Any], images: dict[str, ImageFacts]) -> manifest.Draft:
-    """Return a draft for the validated ``document``; ``images`` are keyed by id.
+    """Complete a validated pod manifest, ``document``, with defaults; ``images`` are keyed by id.
 
     An app without the member ``app`` runs the image's command.  Raises UsageError.
     """
@@ -90,10 +95,10 @@ def completed(document: dict[str, Any], images: dict[str, ImageFacts]) -> manife
         # Names become file names; the schema's "$" would also match before a trailing line feed.
         if not is_name(name):
             message = f'--pod-manifest: invalid app or volume name "{name}"'
-            raise UsageError(message, "a-z, 0-9 and single dashes between them")
+            raise UsageError(message, "use a-z, 0-9 and single dashes between them")
     for name in names:
         if names.count(name) > 1:
-            raise UsageError(f'--pod-manifest: volume "{name}": defined twice')
+            raise UsageError(f'--pod-manifest: volume "{name}" is defined twice')
     for entry in document["apps"]:
         _add(draft, entry, images[entry["image"]["id"]])
     add_ports(made, [{"hostIP": "", **port} for port in document.get("ports", [])])
@@ -102,12 +107,12 @@ def completed(document: dict[str, Any], images: dict[str, ImageFacts]) -> manife
 
 def _add(draft: manifest.Draft, entry: dict[str, Any], image: ImageFacts) -> None:
     tmpfs = [
-        {"target" if key == "path" else key: value for key, value in one.items()}
-        for one in entry.get("tmpfs", [])
+        {"target" if key == "path" else key: value for key, value in mount.items()}
+        for mount in entry.get("tmpfs", [])
     ]
     devices = [
-        {"target" if key == "path" else key: value for key, value in one.items()}
-        for one in entry.get("devices", [])
+        {"target" if key == "path" else key: value for key, value in device.items()}
+        for device in entry.get("devices", [])
     ]
     checks.list_of(check_tmpfs)(f'app "{entry["name"]}": tmpfs', tmpfs)
     checks.list_of(check_device)(f'app "{entry["name"]}": devices', devices)

@@ -1,10 +1,10 @@
-"""Volumes, mounts and ports of requests: parse options, check.
+"""Parse the options for volumes, mounts and ports, and check their values.
 
 --volume NAME,kind=host,source=DIR[,readOnly=true][,recursive=false]
 --volume NAME,kind=empty[,mode=0755][,uid=N][,gid=N]
 --mount volume=NAME,target=DIR[,readOnly=true]
---mnt-volume name=NAME,target=DIR,kind=...: a volume with the member ``target``, and of kind host
-    perhaps ``fill=true``: if it is empty, it gets the image's files
+--mnt-volume name=NAME,target=DIR,kind=...[,fill=true]: define a volume and mount it at ``target``;
+    with ``fill``, for kind=host, an empty volume gets the image's files
 --port NAME:[IP:]PORT
 """
 
@@ -29,32 +29,44 @@ _SANDBOX_PORT_FORM = "NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT, or as in 80-tcp:808
 
 
 def volume(text: str, where: str = "--volume") -> dict[str, Any]:
-    """Parse a ``--volume`` to a volume of the manifest.  Raises UsageError, BadRequest."""
+    """Parse the value of a ``--volume`` to a volume in the manifest's form.
+
+    Raises UsageError or BadRequest, whose message begins with ``where``.
+    """
     made = _fields(f"{where} {text}", f"name={text}", _VOLUME_FORM)
     check_volume(f"{where} {text}", made)
     return made
 
 
 def mount(text: str, where: str = "--mount") -> dict[str, Any]:
-    """Parse a ``--mount`` to ``{"volume", "target"[, "readOnly"]}``.  Raises as ``volume``."""
+    """Parse the value of a ``--mount`` to ``{"volume", "target"[, "readOnly"]}``.
+
+    Raises UsageError or BadRequest, whose message begins with ``where``.
+    """
     made = _fields(f"{where} {text}", text, "volume=NAME,target=DIR")
     check_mount(f"{where} {text}", made)
     return made
 
 
 def added_volume(text: str, where: str = "--mnt-volume") -> dict[str, Any]:
-    """Parse a ``--mnt-volume``: a volume with the member ``target``.  Raises as ``volume``."""
+    """Parse the value of a ``--mnt-volume`` to a volume with a member ``target``, the mount point.
+
+    Raises UsageError or BadRequest, whose message begins with ``where``.
+    """
     made = _fields(f"{where} {text}", text, _ADDED_FORM)
     check_added_volume(f"{where} {text}", made)
     return made
 
 
 def port(text: str, where: str = "--port") -> dict[str, Any]:
-    """Parse a ``--port`` to ``{"name", "hostPort", "hostIP"}``.  Raises UsageError, BadRequest."""
+    """Parse the value of a ``--port`` to ``{"name", "hostPort", "hostIP"}``.
+
+    Raises UsageError or BadRequest, whose message begins with ``where``.
+    """
     name, _, rest = text.partition(":")
     address, _, number = rest.rpartition(":")
     if not name or not (number.isascii() and number.isdigit()) or not 0 < int(number[:6]) < 65536:
-        raise UsageError(f'{where}: invalid value "{text}"', _PORT_FORM)
+        raise UsageError(f'{where}: invalid port "{text}"', _PORT_FORM)
     address = address.removeprefix("[").removesuffix("]")
     made = {"name": name.replace("/", "-"), "hostPort": int(number), "hostIP": address}
     check_port(f"{where} {text}", made)
@@ -62,7 +74,10 @@ def port(text: str, where: str = "--port") -> dict[str, Any]:
 
 
 def sandbox_port(text: str, where: str = "--port") -> dict[str, Any]:
-    """Parse a ``--port`` of `app sandbox`, in ocipod's form or rkt's.  Raises as ``port``."""
+    """Parse the value of a ``--port`` of `app sandbox`, in ocipod's form or rkt's.
+
+    Raises UsageError or BadRequest, whose message begins with ``where``.
+    """
     fields = text.split(":", 3)
     if len(fields) < 4:
         return port(text, where)
@@ -70,12 +85,15 @@ def sandbox_port(text: str, where: str = "--port") -> dict[str, Any]:
     try:
         name = port_of_name(f"{inside}-{protocol}")["name"]
     except ValueError:
-        raise UsageError(f'{where}: invalid value "{text}"', _SANDBOX_PORT_FORM) from None
+        raise UsageError(f'{where}: invalid port "{text}"', _SANDBOX_PORT_FORM) from None
     return port(f"{name}:{rest}", where)
 
 
 def _fields(where: str, text: str, form: str) -> dict[str, Any]:
-    """Parse ``KEY=VALUE,...`` to members of a volume or mount.  Raises UsageError, BadRequest."""
+    """Parse ``KEY=VALUE,...`` to an object, the members of a volume or mount.
+
+    Raises UsageError with the expected ``form``, or BadRequest.
+    """
     fields: dict[str, Any] = {}
     for part in text.split(",") if text else ():
         key, equals, value = part.partition("=")
@@ -94,9 +112,9 @@ def _boolean(where: str, value: str) -> bool:
 
 
 def id_number(where: str, value: str) -> int:
-    """Parse a user or group id.  Raises BadRequest."""
+    """Parse a numeric user or group id.  Raises BadRequest, whose message begins with ``where``."""
     if not (value.isascii() and value.isdigit()) or int(value[:11]) > LAST_ID:
-        raise BadRequest(where, f'invalid id "{value}"', f"0 to {LAST_ID}")
+        raise BadRequest(where, f'invalid user or group id "{value}"', f"0 to {LAST_ID}")
     return int(value)
 
 
@@ -114,11 +132,14 @@ _PARSED: dict[str, Callable[[str, str], object]] = {
 def _name(where: str, value: object) -> None:
     if not isinstance(value, str) or not is_name(value):
         hint = "lower-case letters, digits, and single dashes between them"
-        raise BadRequest(where, f'invalid name "{value}"', hint)
+        raise BadRequest(where, f'invalid volume name "{value}"', hint)
 
 
 def target(where: str, value: str) -> None:
-    """Check for the path of a mount in an app.  Raises BadRequest."""
+    """Check that the value can be a mount point in an app: absolute, not ``/``.
+
+    Raises BadRequest.
+    """
     checks.absolute_path(where, value)
     if clean(value) == "/":
         raise BadRequest(where, "must not be /")
@@ -127,7 +148,7 @@ def target(where: str, value: str) -> None:
 def _mode(where: str, value: str) -> None:
     checks.nonempty(where, value)
     if set(value) - set("01234567") or int(value[:9], 8) > 0o7777:
-        raise BadRequest(where, f'mode "{value}" must be octal', "mode=0755")
+        raise BadRequest(where, f'mode "{value}" must be octal', "for example mode=0755")
 
 
 def address(where: str, value: str) -> None:
@@ -143,8 +164,8 @@ def address(where: str, value: str) -> None:
 ID = checks.number(0, LAST_ID)
 PORT = checks.number(1, 65535)
 _KIND = checks.one_of("host", "empty")
-# How mounts made later, on the host or in the app, get to the other side.  None gets to the host:
-# the pod's monitor has a mount namespace of its own, whose mounts do not propagate there.
+# Mount propagation of a volume.  "shared" is missing: the pod's monitor has a mount namespace of
+# its own, from which mounts do not propagate to the host.
 PROPAGATIONS = ("private", "rprivate", "slave", "rslave")
 _VOLUME: dict[str, checks.Members] = {
     "host": {
@@ -164,12 +185,15 @@ check_port = checks.object_of(
 
 
 def check_volume(where: str, value: object) -> None:
-    """Check a volume of the manifest.  Raises BadRequest."""
+    """Check that the value is a volume in the manifest's form.  Raises BadRequest."""
     _check_volume(where, value, {})
 
 
 def check_added_volume(where: str, value: object) -> None:
-    """Check a volume that has a member ``target``, too.  Raises BadRequest."""
+    """Check that the value is a volume with a member ``target``, its mount point.
+
+    Raises BadRequest.
+    """
     is_of_host = isinstance(value, dict) and value.get("kind") == "host"
     _check_volume(where, value, {"target": target}, {"fill": checks.flag} if is_of_host else {})
 
@@ -185,11 +209,14 @@ def _check_volume(
 
 
 def check_owners(volumes: list[dict[str, Any]], count: int) -> None:
-    """Check that uid and gid of each volume are below ``count``.  Raises UsageError."""
-    for one in volumes:
+    """Check that uid and gid of each volume exist in a user namespace of ``count`` ids.
+
+    Raises UsageError.
+    """
+    for volume in volumes:
         for key in ("uid", "gid"):
-            if one.get(key, 0) >= count:
+            if volume.get(key, 0) >= count:
                 raise UsageError(
-                    f'volume "{one["name"]}": {key} {one[key]} is out of range: '
+                    f'volume "{volume["name"]}": {key} {volume[key]} is out of range: '
                     f"must be 0 to {count - 1} with --private-users"
                 )

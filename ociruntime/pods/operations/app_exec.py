@@ -19,8 +19,8 @@ from ociruntime.pods.store.pod import Pod
 class Command:
     """A command to execute in an app; ``env`` (``NAME=VALUE``) extends the app's environment.
 
-    ``user`` is ``USER[:GROUP]``, names or numbers.  Empty, ``user`` and ``cwd`` default to those of
-    the app's process.
+    ``user`` is ``USER[:GROUP]``, names or numbers.  If ``user`` or ``cwd`` is empty, the command
+    gets the user or working directory of the app's process.
     """
 
     __slots__ = ("argv", "cwd", "env", "tty", "user")
@@ -42,10 +42,10 @@ class Command:
 
 
 def become_command(pod: Pod, app: str, command: Command, log: str = "") -> NoReturn:
-    """Replace this process by the runtime's ``exec`` of ``command`` in ``app``.
+    """Replace this process by the OCI runtime's ``exec`` of ``command`` in the app.
 
-    The runtime logs its own errors to the file ``log``, if given.  Raises PodError if the app is
-    not running, UsageError.
+    The runtime logs its own errors to the file ``log`` unless it is "".  Raises PodError if the
+    app is not running, UsageError for an invalid user.
     """
     runtime = _runtime_of(pod, app)
     runtime.become(log, ["exec", *_exec_arguments(runtime, pod, app, command)], (0, 1, 2))
@@ -74,7 +74,7 @@ def start_command(pod: Pod, app: str, command: Command) -> None:
 
 
 def _runtime_of(pod: Pod, app: str) -> RuntimeCalls:
-    """Return the runtime of the pod.  Raises PodError if the app is not running."""
+    """Return the OCI runtime that runs the app.  Raises PodError if exec is not possible."""
     if pod.state != "running":
         raise PodError(f"pod {pod.uuid} is not running: it is {pod.state}")
     state = app_record(pod, app)["state"]
@@ -99,20 +99,20 @@ def _exec_arguments(runtime: RuntimeCalls, pod: Pod, app: str, command: Command)
 
 
 def _root_of(pod: Pod, app: str) -> str:
-    """Return the path of the root directory that the app's processes have now.
+    """Return the path of the root directory of the app's processes, ``/proc/PID/root``.
 
-    Its /etc/passwd may differ from the image's.  If the app exits meanwhile, the runtime's exec
-    fails, whatever was found there.
+    Its /etc/passwd may differ from the image's.  If the app exits meanwhile, the pid may be reused;
+    that is harmless, because the runtime's exec fails then.
     """
     return f"/proc/{app_record(pod, app).get('pid') or 0}/root"
 
 
 def process_with(own: Mapping[str, Any], command: Command, root: str = "") -> dict[str, Any]:
-    """Return the OCI ``process`` for ``command``, derived from the app's ``own``.
+    """Return the OCI ``process`` object for ``command``, derived from ``own``, the app's process.
 
-    Needed for ``--env``, where runtimes differ: runc adds to the app's variables, crun replaces
-    them; for TERM on a terminal; and for ``--user``, with names from the app's ``root``.  Raises
-    UsageError, PodError.
+    It is needed for ``--env``, where runtimes differ: runc adds to the app's variables, crun
+    replaces them; for TERM on a terminal; and for ``--user``, whose names are looked up below
+    ``root``, the app's root directory.  Raises UsageError, PodError.
     """
     process = {**own, "args": list(command.argv), "terminal": command.tty}
     variables = list(own.get("env") or ())
@@ -130,25 +130,28 @@ def process_with(own: Mapping[str, Any], command: Command, root: str = "") -> di
 
 
 def _accounts(root: str, own: Mapping[str, Any], user: str) -> tuple[Account, Account]:
-    """Return the app's account, and the one of ``user``, ``USER[:GROUP]``.
+    """Return the accounts of the app's process and of ``user`` (``USER[:GROUP]``).
 
-    Raises UsageError, PodError.
+    Raises UsageError for an invalid ``user``, PodError, HostError.
     """
     name, colon, group = user.partition(":")
     if not name or (colon and not group) or "/" in user or ":" in group:
-        raise UsageError(f'--user: "{user}" is not a user', "USER[:GROUP], names or numbers")
+        raise UsageError(f'--user: invalid user "{user}"', "USER[:GROUP], names or numbers")
     try:
         return account(root, str(own.get("uid", 0)), "", []), account(root, name, group, [])
     except OSError as error:
-        raise HostError(f"look up user {user} in {root}", error) from None
+        raise HostError(f'look up user "{user}" in "{root}"', error) from None
 
 
-# Variable -> what it says of an account.
+# Environment variable -> the attribute of ``Account`` that it holds.
 _OF_ACCOUNT = {"HOME": "home", "USER": "name", "LOGNAME": "name", "SHELL": "shell"}
 
 
 def _for_account(variables: list[str], old: Account, new: Account) -> list[str]:
-    """Return the variables with those that describe the account ``old`` describing ``new``."""
+    """Replace HOME, USER, LOGNAME and SHELL of the account ``old`` by those of ``new``.
+
+    Variables with other values than ``old`` has were set on purpose, and stay.
+    """
     result = []
     for word in variables:
         name, _, value = word.partition("=")
@@ -160,9 +163,9 @@ def _for_account(variables: list[str], old: Account, new: Account) -> list[str]:
 
 
 def _memory_file(document: dict[str, Any]) -> str:
-    """Write ``document`` to a memory file; return its path, which is valid across exec(2).
+    """Write a JSON document to a memory file; return its path, which stays valid across exec(2).
 
-    A temporary file would have to be removed, which this process no longer can.
+    A temporary file would have to be removed, but this process is replaced by the runtime.
     """
     from ociruntime.base.json_text import dump
 

@@ -6,8 +6,8 @@ resolved with the app's root directory as root, component by component with desc
 host is read or written (`docker cp` could be led outside: CVE-2018-15664). Nothing is loaded or
 executed from there (CVE-2019-14271).
 
-A running app is seen as its program sees it, with volumes and other mounts; of a stopped one, its
-root filesystem and its volumes are there.
+In a running app, paths lead where they lead for its program, through volumes and other mounts; in a
+stopped app, only its root filesystem and its volumes are mounted.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _KINDS = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}
 
 @dataclass(frozen=True)
 class AppRoot:
-    """The root directory of an app: a descriptor, and the host id of its user 0."""
+    """The root directory of an app: its descriptor ``fd``; ``shift`` is the host id of user 0."""
 
     app: str
     fd: int
@@ -60,14 +60,15 @@ class AppRoot:
 
 @contextmanager
 def app_root(pod: Pod, app: str, limits: Limits) -> Iterator[AppRoot]:
-    """Open the root directory of an app.  Raises PodError, HostError.
+    """Open the root directory of an app, to copy files; for a stopped app, mount it first.
 
-    For a stopped app, this process enters a mount namespace of its own.  The app is not started
-    meanwhile; this process is killed when a running app ends.
+    For a stopped app, this process enters a mount namespace of its own, and the app cannot be
+    started until the context ends.  If a running app ends, this process is killed.  Raises
+    PodError, HostError.
     """
     settings = read_runtime_config(pod)
     if settings.get("flavor") == "kvm":
-        raise PodError(f"pod {pod.uuid}: files of flavour kvm cannot be copied")
+        raise PodError(f"copy files of pod {pod.uuid}: not supported for flavour kvm")
     users = settings.get("private_users")
     shift = int(users["shift"]) if users else 0
     with lock_files(pod, app) as lock:
@@ -89,8 +90,10 @@ def app_root(pod: Pod, app: str, limits: Limits) -> Iterator[AppRoot]:
 
 @contextmanager
 def _running_root(pod: Pod, app: str, pid: int, lock: int) -> Iterator[int]:
-    """Open the root directory of an app's init, and end this process when it ends."""
-    ended = PodError(f"pod {pod.uuid}: the app has just ended", "try again")
+    """Open the root directory of an app's init; this process is killed when the init exits."""
+    ended = PodError(
+        f'copy files of app "{app}" of pod {pod.uuid}: it has just exited', "try again"
+    )
     try:
         init = os.pidfd_open(pid)
     except OSError:
@@ -109,7 +112,7 @@ def _running_root(pod: Pod, app: str, pid: int, lock: int) -> Iterator[int]:
 
 
 def _root_of(pod: Pod, pid: int) -> int:
-    """Open the root directory of a process, once it is known to be one of the pod."""
+    """Open the root directory of a process, after checking its cgroup: it must be the pod's."""
     try:
         process = os.open(f"/proc/{pid}", _PATH_ONLY)
         try:
@@ -117,12 +120,13 @@ def _root_of(pod: Pod, pid: int) -> int:
                 is_ours = pod.uuid in file.read()
             if not is_ours:
                 raise ProcessLookupError
-            # O_NOFOLLOW would be in the way: "root" is a link, which only the kernel follows.
+            # Without O_NOFOLLOW: "root" is a magic link, which leads to the root directory.
             return os.open("root", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=process)
         finally:
             os.close(process)
     except (FileNotFoundError, ProcessLookupError):
-        raise PodError(f"pod {pod.uuid}: the app has just ended", "try again") from None
+        message = f"copy files of pod {pod.uuid}: the app has just exited"
+        raise PodError(message, "try again") from None
     except OSError as error:
         raise HostError(f"open the root directory of process {pid}", error) from None
 
@@ -130,7 +134,7 @@ def _root_of(pod: Pod, pid: int) -> int:
 def _stopped_root(pod: Pod, app: str, settings: dict[str, Any], limits: Limits) -> int:
     known = read_object(pod, f"apps/{app}/image.json")
     if known is None:
-        raise PodError(f'app "{app}" of pod {pod.uuid}: its files have been removed')
+        raise PodError(f'open app "{app}" of pod {pod.uuid}: its files have been removed')
     home = f"apps/{app}"
     try:
         # Only the working directory survives the switch to a new mount namespace.
@@ -190,7 +194,10 @@ def _any_room() -> tuple[int, int]:
 
 @contextmanager
 def _place(root: AppRoot, path: str, action: str, *, follow: bool = False) -> Iterator[_Place]:
-    """Resolve a path; errors in the context become a PodError that names ``action`` and path."""
+    """Resolve ``path`` in an app; a failure in the context becomes a PodError.
+
+    Its message names ``action``, what was attempted, and the path.
+    """
     place = None
     try:
         place = _Place(root, path, follow=follow)
@@ -203,13 +210,12 @@ def _place(root: AppRoot, path: str, action: str, *, follow: bool = False) -> It
 
 
 def file_facts(root: AppRoot, path: str, *, follow: bool = False) -> dict[str, Any]:
-    """Return ``{"name", "kind", "size"}`` of a file; the name is "" for a directory itself.
+    """Return ``{"name", "kind", "size"}`` of the file at ``path`` in an app, size in bytes.
 
-    With ``follow`` the name is that of a link's target.
-
-    Kinds: file, directory, link, special.  Raises PodError.
+    The kind is file, directory, link or special.  With ``follow``, a link's target is described.
+    The name is "" for a path such as ``/`` or ``a/.``.  Raises PodError.
     """
-    with _place(root, path, "look at", follow=follow) as place:
+    with _place(root, path, "inspect", follow=follow) as place:
         return {
             "name": os.fsdecode(place.name),
             "kind": _KINDS.get(stat.S_IFMT(place.status.st_mode), "special"),
@@ -218,10 +224,10 @@ def file_facts(root: AppRoot, path: str, *, follow: bool = False) -> dict[str, A
 
 
 def copy_out(root: AppRoot, path: str, target: BinaryIO, *, follow: bool = False) -> None:
-    """Write a tar archive of a file or directory to ``target``.  Raises PodError.
+    """Write a tar archive of the file or directory at ``path`` in an app to ``target``.
 
-    Names in the archive of a directory are relative to it, and "." is the first.  Sockets are left
-    out, and what other filesystems mounted below the directory contain.
+    Names in the archive of a directory are relative to it; the first is ".".  Sockets and files on
+    other filesystems mounted below the directory are left out.  Raises PodError.
     """
     with _place(root, path, "copy", follow=follow) as place:
         budget = Budget(root.limits, _any_room)
@@ -244,10 +250,10 @@ def copy_out(root: AppRoot, path: str, target: BinaryIO, *, follow: bool = False
 
 
 def copy_in(root: AppRoot, path: str, source: BinaryIO, *, name: str = "") -> list[str]:
-    """Unpack a tar archive, read from ``source``, into a directory; return warnings.
+    """Unpack a tar archive, read from ``source``, to the directory ``path`` in an app.
 
-    With ``name``, the first component of each name in the archive is replaced by it.  Existing
-    files are replaced, also by a directory; a directory only gets the archive's files as well.
+    With ``name``, it replaces the first component of each name in the archive.  Existing files are
+    replaced; existing directories are kept and get the archive's files.  Return warnings as lines.
     Raises PodError.
     """
     if root.shift:
@@ -267,11 +273,11 @@ def copy_in(root: AppRoot, path: str, source: BinaryIO, *, name: str = "") -> li
 
 
 class _FileUnpacker(LayerUnpacker):
-    """Unpacks plain archives: names with ``.wh.`` have no meaning, the root stays as it is.
+    """Unpacks a plain tar archive, not a layer: ``.wh.`` names are ordinary, the root is unchanged.
 
-    What it relies on in LayerUnpacker: no operation there follows a link in the last component, and
-    those in parents are resolved by Inside.  A program that moves directories meanwhile only
-    changes where in its own filesystem the files end up.
+    It relies on LayerUnpacker: no operation there follows a link in the last component, and Inside
+    resolves those in parents.  A program that moves directories meanwhile can only change where in
+    its own filesystem the files end up.
     """
 
     def __init__(
@@ -289,16 +295,16 @@ class _FileUnpacker(LayerUnpacker):
         if header.type == HARD_LINK:
             header.link = b"/".join(self._renamed(split_name(header.link)))
         *parents, name = parts
-        # Other processes change the tree: a kept descriptor may be of a directory that is gone.
+        # Other processes change the tree: a cached descriptor may be of a removed directory.
         self.inside.close()
         fd, parent = self.inside.directory(parents, self.made)
         self._create(header, fd, name, b"/".join(filter(None, (parent, name))))
 
     def _clear(self, fd: int, name: bytes) -> None:
-        """Remove a file that is to be replaced; refuse to remove a directory.
+        """Remove the file ``name``, which the archive replaces; refuse to remove a directory.
 
-        Removing one could empty what is mounted in it; and shutil.rmtree opens what a program puts
-        in its place meanwhile.
+        Removing a directory could delete files on a filesystem mounted there, and shutil.rmtree
+        could be led outside by a program that replaces the directory meanwhile.
         """
         try:
             os.unlink(name, dir_fd=fd)
@@ -313,16 +319,17 @@ class _FileUnpacker(LayerUnpacker):
 
 
 def changes(pod: Pod, app: str, limits: Limits) -> Iterator[tuple[str, str]]:
-    """Yield what an app has changed in its root filesystem, sorted by path: (kind, path).
+    """Yield the files that an app has changed in its root filesystem, sorted, as (kind, path).
 
-    Kinds as docker writes them: A (added), C (changed) and D (deleted).  ``limits`` has the largest
-    number of files and how deep they may be.  Raises PodError for pods without overlays,
-    ImageError beyond the limits.
+    The kinds are docker's: A (added), C (changed) and D (deleted).  ``limits`` has the maximum
+    number and depth of files.  Raises PodError for pods without overlays, ImageError beyond the
+    limits.
     """
     settings = read_runtime_config(pod)
     known = read_object(pod, f"apps/{app}/image.json")
     if known is None or not settings.get("overlay"):
-        raise PodError(f'app "{app}" of pod {pod.uuid}: its changes are not kept apart')
+        message = f'list the changes of app "{app}" of pod {pod.uuid}: it has no overlay'
+        raise PodError(message, "its root filesystem is a copy of the image")
     tree = os.open(f"{settings['directory']}/cas/tree/{known['tree']}/rootfs", _PATH_ONLY)
     try:
         budget = Budget(limits, _any_room)
@@ -346,7 +353,7 @@ def _changes(upper: str, tree: int, budget: Budget) -> Iterator[tuple[str, str]]
 
 
 def _is_below(tree: int, path: str) -> bool:
-    """Return whether the image has a file at this path, with no symbolic link among its parents."""
+    """Return whether the image's ``tree`` has a file at ``path``, not below a symbolic link."""
     fd = os.dup(tree)
     *parents, name = path.split("/")
     try:

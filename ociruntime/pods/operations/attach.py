@@ -21,7 +21,7 @@ TERMINAL = {"tty": STREAMS, "tty-in": ("stdin",), "tty-out": ("stdout",)}
 
 
 def parse_mode(text: str) -> list[str]:
-    """Parse ``--mode`` to names of streams, [] for ``auto``: all that the app has.
+    """Parse the value of ``--mode`` to names of streams; ``auto`` gives [], all that the app has.
 
     Raises UsageError.
     """
@@ -39,10 +39,10 @@ def parse_mode(text: str) -> list[str]:
 
 
 def attach(pod: Pod, app: str, streams: list[str], keys: bytes, *, wait: bool = False) -> int:
-    """Relay until the app exits or the user detaches; return its exit code, 0 after detaching.
+    """Attach our streams or terminal to an app until it exits or the user detaches.
 
-    ``keys`` are the bytes of the detach keys.  With ``wait``, an app that is not running is
-    attached at its next start.  Raises PodError, HostError.
+    Return the app's exit code, 0 after detaching.  ``keys`` are the bytes of the detach keys.  With
+    ``wait``, an app that is not running is attached at its next start.  Raises PodError, HostError.
     """
     sock = connect(pod)
     terminal: Terminal | None = None
@@ -117,7 +117,10 @@ class _Client:
             pass  # the app has exited; the next read gets its exit code
 
     def _receive(self) -> int | None:
-        """Write a message's output to stdout or stderr; return the exit code if it has that."""
+        """Receive a message and write its output; return the exit code if it is the last message.
+
+        Return None for any message but the last.
+        """
         try:
             message = self._socket.recv(LARGEST)
         except ConnectionResetError:

@@ -27,9 +27,9 @@ _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal
 
 @contextmanager
 def lock_files(pod: Pod, app: str) -> Iterator[int]:
-    """Keep ``app`` from being started; a descriptor of its locked directory.
+    """Prevent the start of ``app`` during the context; yield a descriptor of its locked directory.
 
-    Raises PodError if it is just being started, HostError.
+    Raises PodError if the app is just being started, HostError.
     """
     try:
         lock = open_directory(f"apps/{app}", pod.fd)
@@ -45,16 +45,17 @@ def lock_files(pod: Pod, app: str) -> Iterator[int]:
 
 @contextmanager
 def guarded(lock: int, app: str, init: int = -1) -> Iterator[None]:
-    """Hold ``lock`` until this process is gone, even if it is killed, or the context has ended.
+    """Have a child hold ``lock`` until the context ends, or this process is gone if it is killed.
 
-    With ``init``, a pidfd, this process is killed when the app's init ends.  Raises HostError.
+    With ``init``, the pidfd of the app's init, this process is killed when the init exits.  Raises
+    HostError.
     """
     try:
         us = os.pidfd_open(os.getpid())
         ended, end = os.pipe2(os.O_CLOEXEC)
         guard = os.fork()
     except OSError as error:
-        raise HostError("start a child process", error) from None
+        raise HostError(f'start a process that guards the copy of app "{app}"', error) from None
     if guard == 0:
         try:
             _guard(lock, us, init, ended, app)
@@ -72,16 +73,16 @@ def guarded(lock: int, app: str, init: int = -1) -> Iterator[None]:
 
 
 def has_ended(pidfd: int) -> bool:
-    """Return whether the process of a pidfd has exited."""
+    """Return whether the process of ``pidfd`` has exited."""
     return bool(select.select([pidfd], [], [], 0)[0])
 
 
 def _guard(lock: int, us: int, init: int, ended: int, app: str) -> None:
     for number in _IGNORED:
         signal.signal(number, signal.SIG_IGN)
-    kept = sorted({2, lock, us, ended, init} - {-1})
-    # Whatever else is open keeps the mount busy, or the pipe from ending.
-    for below, above in zip([-1, *kept], [*kept, os.sysconf("SC_OPEN_MAX")], strict=True):
+    needed = sorted({2, lock, us, ended, init} - {-1})
+    # Close all others: they would keep the mount busy, or the pipe open.
+    for below, above in zip([-1, *needed], [*needed, os.sysconf("SC_OPEN_MAX")], strict=True):
         os.closerange(below + 1, above)
     poll = select.poll()
     for fd in {us, ended, init} - {-1}:
@@ -93,5 +94,5 @@ def _guard(lock: int, us: int, init: int, ended: int, app: str) -> None:
         message = f'ocipod: copy files of app "{app}": the app has ended (try again)\n'
         os.write(2, message.encode())
         signal.pidfd_send_signal(us, signal.SIGKILL)
-    # The pipe of a killed process ends before its mounts do: only its pidfd tells that.
+    # A killed process closes its pipe before the kernel unmounts: wait for its pidfd.
     select.select([us], [], [])

@@ -41,24 +41,24 @@ _MOUNTED_FILES = ("etc/hosts", "etc/resolv.conf", "etc/hostname")
 
 
 class BlobsAndNew(Blobs):
-    """The store's blobs, plus unlinked temporary files that exist only during the export."""
+    """The blobs of the image store, plus those of an export: unlinked temporary files."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self.new: dict[str, BinaryIO] = {}
 
     def path_of(self, digest: str) -> str:
-        """Return the blob's path; each open of it starts at the beginning of the file."""
+        """Return the path of the blob ``digest``; each open(2) of it starts at offset 0."""
         file = self.new.get(digest)
         return f"/proc/self/fd/{file.fileno()}" if file else super().path_of(digest)
 
     def size(self, digest: str) -> int:
-        """Return the size in bytes.  Raises ImageError if the blob is missing."""
+        """Return the size of the blob ``digest`` in bytes.  Raises ImageError if it is missing."""
         with self.open(digest) as blob:
             return blob.seek(0, os.SEEK_END)
 
     def add(self, content: bytes, directory: str) -> str:
-        """Add a blob, in a temporary file in ``directory``; return its digest."""
+        """Add a blob with ``content``, in a temporary file in ``directory``; return its digest."""
         file = tempfile.TemporaryFile(dir=directory)
         file.write(content)
         file.flush()
@@ -69,9 +69,10 @@ class BlobsAndNew(Blobs):
 
 @contextmanager
 def kept(pod: Pod, action: str) -> Iterator[None]:
-    """Hold the lock of a prepared or exited ``pod``, so that it is neither removed nor started.
+    """Hold the lock of a prepared or exited pod, so that no process removes or starts the pod.
 
-    Raises PodError with ``action`` if the pod is in another state, HostError.
+    Raises PodError if the pod is in another state, with ``action`` (what was attempted) in the
+    message; HostError.
     """
     if pod.refresh() not in _AT_REST:
         raise _not_ended(pod, action)
@@ -103,12 +104,11 @@ def exported(
     *,
     squash: bool,
 ) -> Image:
-    """Return the app as an image; blobs that the store lacks are added to ``blobs``.
+    """Export an app: return an image of its files; add blobs that the store lacks to ``blobs``.
 
-    Call it within ``kept``.  Temporary files are created in ``directory`` and unlinked.
-    ``limits`` has the largest number of bytes.  ``squash`` makes a single layer.
-
-    Raises PodError, ImageError, HostError.
+    The caller must hold the context ``kept``.  Temporary files are created in ``directory`` and
+    unlinked.  ``limits`` has the maximum number of bytes.  With ``squash`` the image has a single
+    layer.  Raises PodError, ImageError, HostError.
     """
     settings = read_runtime_config(pod)
     app_entry(read_manifest(pod), app_name)
@@ -155,7 +155,7 @@ def _base(store: Store, known: dict[str, Any]) -> Image:
     try:
         return store.find(str(known["id"]))
     except ImageError as error:
-        hint = "--squash does not need it"
+        hint = "use --squash, which does not need it"
         message = f"export: the app's image is no longer in the store: {error}"
         raise ImageError(message, hint) from error
 
@@ -178,7 +178,7 @@ def _is_empty_file(path: str) -> bool:
 
 
 class _Hashing:
-    """A writer that counts and hashes the data that it passes on."""
+    """A writer that passes data on to ``target``, counts the bytes and computes their SHA-256."""
 
     __slots__ = ("_target", "hash", "size")
 
@@ -197,7 +197,7 @@ class _Hashing:
 
 
 def _pack(file: BinaryIO, write: Callable[[BinaryIO], None]) -> StoredLayer:
-    """Write a layer with ``write``, compressed with gzip, to ``file``."""
+    """Write the layer that ``write`` produces to ``file``, gzip-compressed; return its digests."""
     stored = _Hashing(file)
     with gzip.GzipFile(fileobj=stored, mode="wb", mtime=0, filename="") as packed:
         plain = _Hashing(packed)

@@ -39,10 +39,10 @@ from ociruntime.pods.store.pod import Pod
 
 @dataclass
 class Request:
-    """A request to create a pod, with what the caller contributes.
+    """A request to create a pod, with the caller's global options and callbacks.
 
-    ``runs`` means that the pod is run at once.  ``warn`` is called with lines for the user,
-    ``progress`` with the state of transfers.
+    ``runs`` means that the pod is run at once.  ``warn`` is called with warnings for the user,
+    ``progress`` with the state of downloads.
     """
 
     host: Host
@@ -53,7 +53,10 @@ class Request:
 
 
 def prepare(request: Request) -> Pod:
-    """Create a pod; return it in phase ``prepare``, its lock held.  Raises RuntimeFailure."""
+    """Create a pod from a request; return it in the phase prepare, locked by us.
+
+    Raises RuntimeFailure.
+    """
     kind = check(request)
     _warn_of_ignored(request, kind)
     with Store(request.host.directory) as store:
@@ -65,7 +68,7 @@ def prepare(request: Request) -> Pod:
 
 
 def check(request: Request) -> Flavour:
-    """Check the options, before images are fetched; return the flavour.
+    """Check the options of a request, before images are fetched; return the pod's flavour.
 
     Raises UsageError, PodError.
     """
@@ -78,7 +81,7 @@ def check(request: Request) -> Flavour:
             raise UsageError("--pod-manifest and images are mutually exclusive")
     elif not pod.apps:
         raise UsageError(
-            "requires at least one image",
+            "create a pod: at least one image is required",
             "IMAGE [OPTION]... [-- ARGUMENT]..., or --pod-manifest FILE",
         )
     kind = flavour(pod.flavor or pod.stage1_name or "oci")
@@ -98,7 +101,7 @@ def check(request: Request) -> Flavour:
 
         check_request(pod, request.host.local_config)
     elif pod.kvm_kernel:
-        raise UsageError("--kvm-kernel requires flavour kvm", "--flavor=kvm")
+        raise UsageError("--kvm-kernel requires flavour kvm", "add --flavor=kvm")
     return kind
 
 
@@ -109,8 +112,8 @@ def _networks(request: Request, kind: Flavour) -> list[str]:
 
 
 def _warn_of_ignored(request: Request, kind: Flavour) -> None:
-    given = [request.pod, *request.pod.apps]
-    ignored = [name for name in kind.ignored if any(one.given(name) for one in given)]
+    requests = [request.pod, *request.pod.apps]
+    ignored = [name for name in kind.ignored if any(each.given(name) for each in requests)]
     if ignored:
         request.warn(
             f"ignoring options without effect in flavour {kind.name}: --{', --'.join(ignored)}"
@@ -118,7 +121,7 @@ def _warn_of_ignored(request: Request, kind: Flavour) -> None:
 
 
 def _draft(request: Request, store: Store) -> tuple[manifest.Draft, dict[str, Image]]:
-    """Return the manifest's draft, and the images by name of app."""
+    """Return the draft of the pod's manifest, and the apps' images by the apps' names."""
     pod = request.pod
     if pod.pod_manifest:
         from ociruntime.pods.manifest.user_manifest import read_input
@@ -138,7 +141,7 @@ def _draft(request: Request, store: Store) -> tuple[manifest.Draft, dict[str, Im
 
 
 def fetch_image(request: Request, store: Store, reference: str, signature: str = "") -> Image:
-    """Return the image from the store, after fetching it if --pull-policy says so.
+    """Return the image ``reference`` from the store, fetched first if --pull-policy demands it.
 
     ``signature`` is the path of a detached signature, or "".  Raises ImageError, HostError.
     """
@@ -156,7 +159,7 @@ def fetch_image(request: Request, store: Store, reference: str, signature: str =
             with open(signature, "rb") as file:
                 data = file.read()
         except OSError as error:
-            raise HostError(f"--signature: read {signature}", error) from error
+            raise HostError(f'--signature: read "{signature}"', error) from error
     image: Image = fetch(
         store,
         reference,
@@ -194,9 +197,9 @@ def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None
 
 
 def check_devices(entry: dict[str, Any]) -> None:
-    """Check that the devices of an app exist on this host.  Raises PodError."""
-    for one in entry.get("devices", ()):
-        check_source(one["source"])
+    """Check that the devices in an app's manifest entry exist on this host.  Raises PodError."""
+    for device in entry.get("devices", ()):
+        check_source(device["source"])
 
 
 def _make(
@@ -240,7 +243,7 @@ def _image_settings(host: Host) -> Settings:
 
 
 def render(host: Host, image: Image) -> tuple[str, str]:
-    """Unpack the image in the tree store; return the tree's id and the path of its root.
+    """Unpack the image to the tree store; return the tree's id and the path of its root directory.
 
     Raises ImageError, HostError.
     """
@@ -252,10 +255,10 @@ def render(host: Host, image: Image) -> tuple[str, str]:
 
 
 class CopyBudget:
-    """The limit of files and bytes copied from images into a pod: as for one image.
+    """The limit of files and bytes that are copied from images into a pod: that of one image.
 
-    Call it with each file's status before copying.  Raises ImageError if the file would exceed the
-    limit, HostError.
+    Call the object with each file's status before copying the file.  The call raises ImageError if
+    the file would exceed the limit, HostError.
     """
 
     __slots__ = ("_budget", "_host")
@@ -283,11 +286,11 @@ def add_files(
     *,
     docker_environment: bool = False,
 ) -> None:
-    """Create the app's directory ``apps/NAME`` in the pod at ``path``.
+    """Create the directory ``apps/NAME`` of the app ``entry`` in the pod at ``path``.
 
     ``tree`` is the result of ``render``.  If an overlay cannot be mounted, ``settings["overlay"]``
-    becomes false and the image's files are copied.  ``docker_environment``: set only the variables
-    that docker sets.  Raises HostError, PodError, ImageError.
+    becomes false and the image's files are copied.  With ``docker_environment``, set only the
+    variables that docker sets.  Raises HostError, PodError, ImageError.
     """
     from ociruntime.pods.bundle.overlay import refusal
     from ociruntime.pods.bundle.private_mount_namespace import enter_own_mounts
@@ -330,11 +333,11 @@ def make_volumes(
     settings: dict[str, Any],
     budget: CopyBudget,
 ) -> None:
-    """Create the directories of the pod's volumes of kind ``empty``, unless they exist.
+    """Create the directories of the pod's volumes of kind ``empty``; fill empty volumes.
 
-    ``roots`` maps names of apps to the root directories of their images, from which volumes are
-    initialised, also those of the host that ``draft.implicit`` lists.  Raises HostError,
-    ImageError, OSError.
+    The volumes in ``draft.implicit``, also those of the host, get a copy of an image's files if
+    they are empty.  ``roots`` maps names of apps to the root directories of their images.  Raises
+    HostError, ImageError, OSError.
     """
     users = _private_users(settings)
     shift = users[0] if users else 0
@@ -360,9 +363,9 @@ def _copied(
     users: PrivateUsers,
     budget: CopyBudget,
 ) -> bool:
-    """Copy the image's directory into a volume; return False if the image has none.
+    """Copy a directory of an image to the volume at ``target``; return whether it exists.
 
-    ``origin`` is (app, path in its image).
+    ``origin`` is the directory, as (app, path in the app's image).
     """
     app, path = origin
     root = os.open(roots[app], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)

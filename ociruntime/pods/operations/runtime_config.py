@@ -28,7 +28,7 @@ _HIGHEST_SHIFT = 1 << 15  # in units of COUNT: keeps ids below 2^31
 
 @dataclass(frozen=True)
 class Host:
-    """Global options of ``ocipod`` that a pod stores; directories are absolute paths."""
+    """The global options of ``ocipod`` that a pod's settings include; paths are absolute."""
 
     directory: str
     runtime: str
@@ -39,14 +39,14 @@ class Host:
     debug: bool
 
     def stored(self) -> dict[str, Any]:
-        """Return the settings that ``run-prepared`` overrides from ``prepare``."""
+        """Return the settings that ``prepare`` writes and ``run-prepared`` replaces by its own."""
         settings = asdict(self) | {"insecure": sorted(self.insecure)}
         del settings["directory"]
         return settings
 
 
 def prepared_settings(host: Host, request: PodRequest, flavour: str) -> dict[str, Any]:
-    """Return the settings that are fixed when the pod is prepared."""
+    """Return the members of ``runtime-config`` that are fixed when the pod is prepared."""
     private = {"shift": _new_shift(), "count": COUNT} if request.private_users else None
     return {
         "flavor": flavour,
@@ -60,7 +60,7 @@ def prepared_settings(host: Host, request: PodRequest, flavour: str) -> dict[str
 
 
 def run_settings(request: PodRequest, uuid: str, flavour: str) -> dict[str, Any]:
-    """Return the settings that are fixed when the pod is run.
+    """Return the members of ``runtime-config`` that are fixed when the pod is run.
 
     Pass an empty ``uuid`` to check the request only.  Raises UsageError.
     """
@@ -99,7 +99,10 @@ def run_settings(request: PodRequest, uuid: str, flavour: str) -> dict[str, Any]
 
 
 def _check_namespaces(request: PodRequest) -> None:
-    """Refuse settings of a namespace that the pod shares with the host.  Raises UsageError."""
+    """Refuse settings of a namespace that the pod shares with the host, such as its hostname.
+
+    Raises UsageError.
+    """
     if request.private_users and "parent" in (request.pid, request.uts):
         name = "pid" if request.pid == "parent" else "uts"
         raise UsageError(f"--private-users and --{name}=parent are mutually exclusive")

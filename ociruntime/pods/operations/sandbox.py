@@ -1,4 +1,4 @@
-"""Mutable pods: created with or without apps, which are added while the pod is running."""
+"""Create sandboxes (mutable pods); add apps to them and remove apps from them."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ _MUTABLE_HINT = "only pods of `app sandbox` can be changed"
 
 
 def settings_of(host: Host, request: SandboxRequest, uuid: str) -> dict[str, Any]:
-    """Return the ``runtime-config`` of a mutable pod.  Raises UsageError.
+    """Return the content of a sandbox's file ``runtime-config``.
 
-    Pass an empty ``uuid`` to check the request only.
+    Pass an empty ``uuid`` to check the request only.  Raises UsageError.
     """
     settings = prepared_settings(host, request, "oci") | run_settings(request, uuid, "oci")
     settings |= {"mutable": True, "on_failure": request.on_failure, "on_exit": request.on_exit}
@@ -71,7 +71,10 @@ def settings_of(host: Host, request: SandboxRequest, uuid: str) -> dict[str, Any
 
 
 def manifest_of(request: SandboxRequest, networks: list[str]) -> dict[str, Any]:
-    """Return the manifest of a mutable pod that joins ``networks``.  Raises UsageError."""
+    """Return the manifest, without apps, of a sandbox that joins ``networks``.
+
+    Raises UsageError.
+    """
     manifest = empty_manifest(request)
     manifest["annotations"].append({"name": MUTABLE, "value": "true"})
     add_ports(manifest, request.port, request.where("port"))
@@ -80,7 +83,7 @@ def manifest_of(request: SandboxRequest, networks: list[str]) -> dict[str, Any]:
 
 
 def make_sandbox(host: Host, request: SandboxRequest, warn: Callable[[str], None]) -> Pod:
-    """Create a mutable pod with the request's apps; return it in phase ``prepare``, its lock held.
+    """Create a sandbox with the request's apps; return it in the phase prepare, locked by us.
 
     Raises RuntimeFailure.
     """
@@ -92,7 +95,7 @@ def make_sandbox(host: Host, request: SandboxRequest, warn: Callable[[str], None
     whole = Request(host, request, warn)
 
     def fill(pod: Pod) -> None:
-        # Before the long part: who kills us may want to remove the pod.
+        # Do this first: a caller that kills this process can then remove the pod.
         save_uuid(request.uuid_file_save, pod)
         settings = settings_of(host, request, pod.uuid)
         for app, image in images:
@@ -112,19 +115,25 @@ def make_sandbox(host: Host, request: SandboxRequest, warn: Callable[[str], None
 
 
 def save_uuid(path: str, pod: Pod) -> None:
-    """Write the UUID to the file of --uuid-file-save, if there is one.  Raises HostError."""
+    """Write the pod's UUID to ``path``, the file of --uuid-file-save, unless it is "".
+
+    Raises HostError.
+    """
     if not path:
         return
     try:
         with open(path, "w", encoding="ascii") as file:
             file.write(pod.uuid)
     except OSError as error:
-        raise HostError(f"write the UUID to {path}", error) from error
+        raise HostError(f'write the UUID to "{path}"', error) from error
 
 
 @contextmanager
 def _stored(directory: str) -> Iterator[Store]:
-    """Open the store; image gc removes no tree before a manifest refers to it."""
+    """Open the image store, locked so that ``image gc`` removes no tree until the context ends.
+
+    The caller writes a manifest that refers to the tree meanwhile.
+    """
     from ociruntime.images.store.store import Store
     from ociruntime.pods.store.lock import prepare_lock
 
@@ -138,9 +147,9 @@ def _stored_image(request: Request, store: Store, app: AppRequest) -> Image:
 
 
 def add_to_pod(pod: Pod, request: Request) -> str:
-    """Add the only app of ``request`` to a running pod, without fetching; return its name.
+    """Add the only app of ``request`` to a running sandbox; return the app's name.
 
-    Raises RuntimeFailure, which leaves the pod unchanged.
+    The image must be in the store.  Raises RuntimeFailure; the pod is unchanged then.
     """
     _check(pod)
     (app,) = request.pod.apps
@@ -157,7 +166,8 @@ def _check(pod: Pod) -> None:
     if not is_mutable(read_manifest(pod)):
         raise PodError(f"pod {pod.uuid} is immutable", _MUTABLE_HINT)
     if not is_ready(pod):
-        raise PodError(f"pod {pod.uuid} is not ready", "wait with ocipod status --wait-ready")
+        hint = f"wait for it with: ocipod status --wait-ready {pod.uuid}"
+        raise PodError(f"pod {pod.uuid} is not ready", hint)
 
 
 def _add(pod: Pod, request: Request, app: AppRequest, image: Image) -> str:
@@ -194,7 +204,10 @@ def _add(pod: Pod, request: Request, app: AppRequest, image: Image) -> str:
 def _draft_app(
     draft: Draft, settings: dict[str, Any], request: Request, app: AppRequest, image: Image
 ) -> dict[str, Any]:
-    """Add the app to the draft, with its volumes; return its entry.  Raises UsageError."""
+    """Add an app and its volumes to the draft of a manifest; return the app's entry.
+
+    Raises UsageError.
+    """
     app.mount = [*app.mount, *_add_volumes(draft.manifest, app)]
     if settings["private_users"]:
         check_owners(draft.manifest["volumes"], settings["private_users"]["count"])
@@ -217,7 +230,10 @@ def _make_files(
     request: Request,
     wanted: tuple[AppRequest, Image],
 ) -> None:
-    """Create the files of a drafted app and its volumes.  Raises RuntimeFailure, OSError."""
+    """Create the files and volumes of the app ``entry`` of a draft, in the pod's directory.
+
+    Raises RuntimeFailure, OSError.
+    """
     app, image = wanted
     tree = render(request.host, image)
     budget = CopyBudget(request.host)
@@ -256,11 +272,11 @@ def _add_volumes(manifest: dict[str, Any], app: AppRequest) -> list[dict[str, An
     return mounts
 
 
-def remove_app(pod: Pod, wanted: str, seconds: float) -> None:
-    """Stop the app ``wanted``, then remove its files, its log and its manifest entry.
+def remove_app(pod: Pod, app: str, seconds: float) -> None:
+    """Stop an app of a sandbox, then remove its files, its log and its manifest entry.
 
-    ``seconds`` is the time between the stop signal and SIGKILL.  Raises PodError if the pod is
-    immutable or has no such app; HostError.
+    ``app`` may be empty if the pod has only one.  ``seconds`` is the time between the stop signal
+    and SIGKILL.  Raises PodError if the pod is immutable or has no such app; HostError.
     """
     with ExitStack() as locks:
         if pod.refresh() != RUNNING:
@@ -269,7 +285,7 @@ def remove_app(pod: Pod, wanted: str, seconds: float) -> None:
         manifest = read_manifest(pod)
         if not is_mutable(manifest):
             raise PodError(f"pod {pod.uuid} is immutable", _MUTABLE_HINT)
-        name = choose_app(pod, wanted)
+        name = choose_app(pod, app)
         if pod.state == RUNNING:
             # Only the monitor can unmount the root filesystem: it is in its mount namespace.
             ask(pod, {"op": "rm", "app": name, "seconds": seconds})
@@ -280,9 +296,9 @@ def remove_app(pod: Pod, wanted: str, seconds: float) -> None:
 
 
 def remove_files(pod: Pod, name: str, volumes: Sequence[str] = ()) -> None:
-    """Remove all files of an app, except its manifest entry, and the given volumes of the pod.
+    """Remove all files of an app from its pod's directory, and the pod's ``volumes``.
 
-    Raises HostError.
+    The app's manifest entry stays.  Raises HostError.
     """
     try:
         _remove(pod, "apps", lambda each: each == name)

@@ -64,9 +64,9 @@ def _mount(source: int, root: int, one: dict[str, Any], limits: Limits | None) -
 
 
 def _mount_point(source: int, root: int, path: str, limits: Limits | None) -> int:
-    """Open the mount point, created if it is a missing directory; return -1 if it is unsuitable.
+    """Open the mount point ``path`` in ``root`` for ``source``; return -1 if it is unsuitable.
 
-    Without ``limits``, it is not created.
+    With ``limits``, create it if ``source`` is a directory and the mount point is missing.
     """
     is_directory = stat.S_ISDIR(os.fstat(source).st_mode)
     try:
@@ -91,16 +91,16 @@ def _mount_point(source: int, root: int, path: str, limits: Limits | None) -> in
 
 
 def _make_read_only(source: int, root: int, path: str) -> None:
-    """Make the mount read-only that was just made.  Raises HostError."""
-    what = f"mount a volume read-only at {path}"
+    """Make the mount of ``source`` at ``path`` below ``root`` read-only.  Raises HostError."""
+    action = f'mount a volume read-only at "{path}"'
     try:
         made = open_inside(root, path, os.O_PATH)
     except OSError as error:
-        raise HostError(what, error) from None
+        raise HostError(action, error) from None
     try:
-        # A program may exchange directories of a volume above it: remount nothing else.
+        # A program may replace a directory above the mount point: remount nothing but the volume.
         if not os.path.samestat(os.fstat(made), os.fstat(source)):
-            raise HostError(what, OSError(116, "it was moved meanwhile"))
+            raise HostError(action, OSError(116, "it was moved meanwhile"))
         mount("", f"/proc/self/fd/{made}", "", _MS_REMOUNT | _MS_BIND | _MS_RDONLY)
     finally:
         os.close(made)

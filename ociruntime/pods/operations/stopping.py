@@ -21,7 +21,7 @@ _BEFORE = ("embryo", "preparing", "aborted prepare", "prepared")
 
 
 def stop_pod(pod: Pod, seconds: float, force: bool, wait: bool) -> bool:
-    """Stop the pod; return False if it has already exited.
+    """Stop a running pod; return False if it had exited already.
 
     ``seconds`` is the time between the stop signal and SIGKILL; ``force`` kills the apps at once.
     ``wait`` returns only when the pod has exited.  Raises PodError if it cannot be stopped,
@@ -55,7 +55,7 @@ def stop_pod(pod: Pod, seconds: float, force: bool, wait: bool) -> bool:
 
 
 def _run_of(pod: Pod) -> object:
-    """Return a value that tells one run of the pod from another; None before its monitor acts."""
+    """Return a value that identifies the pod's present run; None if it has no monitor yet."""
     monitor = read_object(pod, "monitor.json") or {}
     return monitor.get("pid") and (monitor.get("pid"), monitor.get("start_time"))
 

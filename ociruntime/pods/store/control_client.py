@@ -10,14 +10,14 @@ from ociruntime.base.errors import HostError, PodError
 from ociruntime.pods.store.pod import RUN, Pod
 
 SOCKET = "ctl"
-# There never was a socket, nothing listens any more, or the monitor exited during the request.
+# The pod has no socket (yet), no process listens at it, or the monitor exited during the request.
 _GONE = (errno.ENOENT, errno.ECONNRESET, errno.ECONNREFUSED, errno.EPIPE)
 
 
 def connect(pod: Pod, seconds: float | None = None) -> socket.socket:
-    """Connect to the monitor; ``seconds`` is the timeout of each operation on the socket.
+    """Return a socket connected to the pod's monitor; each operation times out after ``seconds``.
 
-    Raises PodError if the pod is not running, HostError.
+    Raises PodError if the pod is not running, HostError if the connection fails.
     """
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
     sock.settimeout(seconds)
@@ -33,9 +33,11 @@ def connect(pod: Pod, seconds: float | None = None) -> socket.socket:
 
 
 def ask(pod: Pod, request: dict[str, Any], seconds: float | None = None) -> dict[str, Any]:
-    """Send ``request`` (``op`` and its parameters) and return the reply, within ``seconds``.
+    """Send the JSON object ``request`` to the pod's monitor and return its reply.
 
-    Raises PodError with the monitor's error, or if the pod is not running; HostError.
+    ``request`` has a member ``op`` and the parameters of that operation; ``seconds`` limits each
+    operation on the socket.  Raises PodError with the monitor's error, or if the pod is not
+    running; HostError if the connection fails.
     """
     sock = connect(pod, seconds)
     try:
@@ -45,7 +47,7 @@ def ask(pod: Pod, request: dict[str, Any], seconds: float | None = None) -> dict
 
 
 def ask_over(sock: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
-    """Send a request over an open connection, like ``ask``."""
+    """Send ``request`` over the socket of ``connect`` and return the reply; raises like ``ask``."""
     from ociruntime.pods.loop.control_socket import ask as ask_connected
 
     return ask_connected(sock, request)
@@ -55,6 +57,7 @@ def _not_running(pod: Pod) -> PodError:
     before = pod.state
     state = pod.refresh()
     if pod.phase == RUN and state == "running":
-        return PodError(f"pod {pod.uuid} is not ready yet", "ocipod status --wait-ready")
+        hint = f"wait for it with: ocipod status --wait-ready {pod.uuid}"
+        return PodError(f"connect to the monitor of pod {pod.uuid}: not ready yet", hint)
     more = " any more" if before == "running" else ""
     return PodError(f"pod {pod.uuid} is not running{more}: it is {state}")

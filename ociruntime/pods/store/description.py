@@ -1,4 +1,4 @@
-"""A pod and its apps as `status` and `list` show them; waiting for a state.
+"""The JSON description of a pod and its apps for `status` and `list`; waiting for a pod's state.
 
 The member names are rkt's; times are in seconds since 1970::
 
@@ -29,7 +29,10 @@ MUTABLE = "ociruntime/mutable"
 
 
 def describe(pod: Pod) -> dict[str, Any]:
-    """Return the description; files not written yet are skipped.  Raises PodError, HostError."""
+    """Return the pod's description, as in this file's head, without files not written yet.
+
+    Raises PodError if a file of the pod is damaged, HostError if it cannot be read.
+    """
     try:
         return _describe(pod)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -42,7 +45,7 @@ def _describe(pod: Pod) -> dict[str, Any]:
     manifest = read_object(pod, MANIFEST) or {}
     monitor = read_object(pod, "monitor.json") or {}
     apps = [_app(pod, entry) for entry in manifest.get("apps") or ()]
-    found: dict[str, Any] = {
+    description: dict[str, Any] = {
         "name": pod.uuid,
         "state": state,
         "mutable": is_mutable(manifest),
@@ -56,13 +59,13 @@ def _describe(pod: Pod) -> dict[str, Any]:
         "user_annotations": manifest.get("userAnnotations") or {},
         "user_labels": manifest.get("userLabels") or {},
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in description.items() if value is not None}
 
 
 def is_mutable(manifest: dict[str, Any]) -> bool:
-    """Return whether apps can be added to the pod and removed from it."""
+    """Return whether the pod with this manifest is a sandbox: apps can be added and removed."""
     annotations = manifest.get("annotations") or ()
-    return any(one.get("name") == MUTABLE and one.get("value") == "true" for one in annotations)
+    return any(each.get("name") == MUTABLE and each.get("value") == "true" for each in annotations)
 
 
 def is_ready(pod: Pod) -> bool:
@@ -75,7 +78,10 @@ def is_ready(pod: Pod) -> bool:
 
 
 def exit_code(pod: Pod) -> int | None:
-    """Return the pod's exit code if it ended orderly, else None.  Raises PodError, HostError."""
+    """Return the pod's exit code; None if it has not exited or its monitor was killed.
+
+    Raises PodError if the file ``exit`` is damaged, HostError if it cannot be read.
+    """
     code = (read_object(pod, "exit") or {}).get("code")
     return code if isinstance(code, int) else None
 
@@ -83,26 +89,26 @@ def exit_code(pod: Pod) -> int | None:
 def _app(pod: Pod, entry: dict[str, Any]) -> dict[str, Any]:
     name = str(entry.get("name"))
     image = entry.get("image") or {}
-    kept = app_record(pod, name)
-    found: dict[str, Any] = {
+    record = app_record(pod, name)
+    description: dict[str, Any] = {
         "name": name,
-        "state": kept["state"],
+        "state": record["state"],
         "image_id": image.get("id"),
         "image_name": image.get("name"),
-        "created_at": seconds(kept.get("created")),
-        "started_at": seconds(kept.get("started")),
-        "finished_at": seconds(kept.get("finished")),
-        "exit_code": _code(pod, name, kept),
-        "signal": kept.get("signal"),
-        "stopped_by": kept.get("stopped_by"),
-        "reason": kept.get("reason") or None,
+        "created_at": seconds(record.get("created")),
+        "started_at": seconds(record.get("started")),
+        "finished_at": seconds(record.get("finished")),
+        "exit_code": _code(pod, name, record),
+        "signal": record.get("signal"),
+        "stopped_by": record.get("stopped_by"),
+        "reason": record.get("reason") or None,
     }
-    return {member: value for member, value in found.items() if value is not None}
+    return {member: value for member, value in description.items() if value is not None}
 
 
-def _code(pod: Pod, name: str, kept: dict[str, Any]) -> int | None:
-    if isinstance(kept.get("exit_code"), int):
-        return int(kept["exit_code"])
+def _code(pod: Pod, name: str, record: dict[str, Any]) -> int | None:
+    if isinstance(record.get("exit_code"), int):
+        return int(record["exit_code"])
     try:
         return int(pod.read(f"apps/{name}/status"))
     except (OSError, ValueError):
@@ -117,7 +123,10 @@ def _created(pod: Pod) -> int | None:
 
 
 def _pid(monitor: dict[str, Any]) -> int | None:
-    """Return the pid of the pod's init; the start time guards against a reused pid."""
+    """Return the pid of the pod's init from ``monitor.json``; None if it has exited.
+
+    The recorded start time tells the init from a later process with the same pid.
+    """
     pid, started = monitor.get("init_pid"), monitor.get("init_start_time")
     if isinstance(pid, int) and isinstance(started, int) and is_alive(pid, started):
         return pid
@@ -125,19 +134,19 @@ def _pid(monitor: dict[str, Any]) -> int | None:
 
 
 def _networks(info: dict[str, Any]) -> list[dict[str, str]]:
-    shown = ("name", "interface", "ip4", "ip6")
+    members = ("name", "interface", "ip4", "ip6")
     networks = info.get("networks")
     if not isinstance(networks, list):
         return []
     return [
-        {member: str(network[member]) for member in shown if network.get(member)}
+        {member: str(network[member]) for member in members if network.get(member)}
         for network in networks
         if isinstance(network, dict)
     ]
 
 
 def seconds(stamp: object) -> int | None:
-    """Convert an RFC 3339 timestamp to seconds since 1970; None if it is malformed."""
+    """Convert an RFC 3339 timestamp to seconds since 1970; return None if it is malformed."""
     if not isinstance(stamp, str):
         return None
     from datetime import datetime
@@ -149,13 +158,16 @@ def seconds(stamp: object) -> int | None:
 
 
 def try_describe(pod: Pod, problems: list[str]) -> dict[str, Any] | None:
-    """Return ``describe``, or None for a removed or, with a line in ``problems``, damaged pod."""
+    """Return the pod's description (see ``describe``); None if the pod was removed or is damaged.
+
+    For a damaged pod, append the error message to ``problems``.
+    """
     try:
-        found = describe(pod)
+        description = describe(pod)
     except RuntimeFailure as failure:
         problems.append(str(failure))
         return None
-    return None if found["state"] == GONE else found
+    return None if description["state"] == GONE else description
 
 
 APP_STATES = ("unknown", "preparing", "prepared", "running", "stopping", "exited", "deleting")
@@ -163,18 +175,24 @@ _BEFORE = {EMBRYO: "preparing", PREPARE: "preparing", PREPARED: "prepared"}
 
 
 def app_names(pod: Pod) -> list[str]:
-    """Return the names in the manifest's order.  Raises PodError, HostError."""
+    """Return the names of the pod's apps, in the manifest's order.
+
+    Raises PodError if the pod has no manifest (yet), HostError if it cannot be read.
+    """
     return [str(entry["name"]) for entry in read_manifest(pod).get("apps") or ()]
 
 
-def choose_app(pod: Pod, wanted: str) -> str:
-    """Return ``wanted`` if the pod has it, or the only app if empty.  Raises PodError."""
+def choose_app(pod: Pod, name: str) -> str:
+    """Return ``name`` if the pod has an app of that name; if it is empty, the pod's only app.
+
+    Raises PodError if the pod has no such app, or ``name`` is empty and it has none or several.
+    """
     names = app_names(pod)
-    if wanted:
-        if wanted not in names:
-            known = ", ".join(names) or "the pod has no apps"
-            raise PodError(f'pod {pod.uuid} has no app "{wanted}"', known)
-        return wanted
+    if name:
+        if name not in names:
+            hint = f"its apps: {', '.join(names)}" if names else "it has no apps"
+            raise PodError(f'pod {pod.uuid} has no app "{name}"', hint)
+        return name
     if len(names) != 1:
         hint = f"choose one with --app: {', '.join(names)}" if names else ""
         raise PodError(f"pod {pod.uuid} has {len(names) or 'no'} apps", hint)
@@ -182,9 +200,10 @@ def choose_app(pod: Pod, wanted: str) -> str:
 
 
 def app_record(pod: Pod, name: str) -> dict[str, Any]:
-    """Return an app's ``state.json`` with its current state; ``pod`` must be freshly refreshed.
+    """Return the content of an app's ``state.json``, with the app's current state as ``state``.
 
-    After its monitor was killed, the app counts as exited, with no exit code.  Raises PodError.
+    The caller must have called ``pod.refresh()`` just before.  If the monitor was killed, the app
+    counts as exited, with no exit code.  Raises PodError if the file is damaged, HostError.
     """
     record = read_object(pod, f"apps/{name}/state.json") or {}
     record["state"] = state_of(record.get("state"), pod.state, pod.phase)
@@ -192,7 +211,10 @@ def app_record(pod: Pod, name: str) -> dict[str, Any]:
 
 
 def state_of(recorded: object, pod_state: str, phase: str) -> str:
-    """Return one of ``APP_STATES``."""
+    """Return an app's state, one of ``APP_STATES``.
+
+    ``recorded`` is the state in the app's ``state.json``; it counts only while the pod runs.
+    """
     if phase in _BEFORE:
         return _BEFORE[phase]
     if pod_state != "running":
@@ -200,19 +222,20 @@ def state_of(recorded: object, pod_state: str, phase: str) -> str:
     return str(recorded) if recorded in APP_STATES else "unknown"
 
 
-# States that change only by removal.
+# States of a pod that changes no more until it is removed.
 SETTLED = ("aborted prepare", "exited", "exited garbage", "garbage", GONE)
-# Wait for a pod to exit or to become ready.
-#
-# For the end of a locked pod, a thread sleeps in flock(2).  A prepared pod is polled, because an
-# observer must not lock it.
 
+# How to wait for a pod's end: if the pod is locked, in flock(2), in a thread; a prepared pod is
+# polled, because an observer must not lock it.
 _LOCKED = tuple(locked for locked, free in STATES.values() if locked != free)
-_GLANCE = 0.05
+_POLL_INTERVAL = 0.05  # seconds
 
 
 def wait_for_end(pod: Pod, timeout: float) -> bool:
-    """Wait up to ``timeout`` seconds; return False if the pod has not ended.  Raises HostError."""
+    """Wait up to ``timeout`` seconds for the pod to end; return whether it has.
+
+    Raises HostError if the pod's state cannot be determined.
+    """
     deadline = time.monotonic() + timeout
     while pod.refresh() not in SETTLED:
         remaining = deadline - time.monotonic()
@@ -221,24 +244,27 @@ def wait_for_end(pod: Pod, timeout: float) -> bool:
         if pod.state in _LOCKED:
             _wait_for_lock(pod, remaining)
         else:
-            time.sleep(min(_GLANCE, remaining))
+            time.sleep(min(_POLL_INTERVAL, remaining))
     return True
 
 
 def wait_until_ready(pod: Pod, timeout: float) -> bool:
-    """Wait up to ``timeout`` seconds; return False if not ready or ended.  Raises HostError."""
+    """Wait up to ``timeout`` seconds for the pod to become ready; return whether it has.
+
+    Return False at once if the pod ends.  Raises HostError if its state cannot be determined.
+    """
     deadline = time.monotonic() + timeout
     while not is_ready(pod):
         if pod.state in SETTLED or pod.refresh() in SETTLED or time.monotonic() >= deadline:
             return False
-        time.sleep(_GLANCE)
+        time.sleep(_POLL_INTERVAL)
     return True
 
 
 def _wait_for_lock(pod: Pod, seconds: float) -> None:
     from threading import TIMEOUT_MAX, Thread
 
-    # Use a separate open file: others refresh the pod's, which releases its lock.
+    # Use a separate open file: ``pod.refresh`` unlocks the pod's own descriptor.
     fd = open_directory(".", pod.fd)
     thread = Thread(target=_wait_and_close, args=(fd,), daemon=True)
     thread.start()

@@ -1,4 +1,4 @@
-"""Read apps' log files, in the Kubernetes (CRI) format: join partial lines, merge by time."""
+"""Read the log files of apps (Kubernetes CRI format): join partial lines, follow rotation."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from ociruntime.base.errors import HostError, PodError
 
 OLDER = 9  # highest number of a rotated file
 CHUNK = 1 << 20
-LONGEST_LINE = 1 << 20  # bytes of an unfinished line that are kept; what follows is a new one
-LONGEST_ENTRY = 1 << 16  # bytes; the writer's are shorter (LONGEST in pods/supervisor/app_log.py)
+LONGEST_LINE = 1 << 20  # bytes; a longer line is returned in several parts
+LONGEST_ENTRY = (
+    1 << 16
+)  # bytes; the writer's limit is lower (LONGEST in pods/supervisor/app_log.py)
 
 
 class Line:
-    """A line that an app wrote; ``time`` (RFC 3339) is that of its first part.
+    """A line of an app's output; ``time`` (RFC 3339) is when its first part was written.
 
-    ``ended`` is False if it has no line feed (yet), or is part of a line above LONGEST_LINE.
+    ``stream`` is "stdout" or "stderr".  ``ended`` is False if the line has no line feed (yet), or
+    is a part of a line longer than LONGEST_LINE.
     """
 
     __slots__ = ("app", "ended", "stream", "text", "time")
@@ -30,7 +33,7 @@ class Line:
 
 
 class Assembler:
-    """A joiner of partial entries to lines; each stream may have one unfinished line."""
+    """Joins the partial entries of an app's log to lines, separately for stdout and stderr."""
 
     __slots__ = ("_app", "_open")
 
@@ -39,7 +42,7 @@ class Assembler:
         self._open: dict[str, tuple[Line, bytearray]] = {}
 
     def add(self, entries: Iterable[bytes]) -> Iterator[Line]:
-        """Yield the lines that ``entries`` of the file complete; malformed entries are skipped."""
+        """Yield the lines that ``entries`` (lines of the log file) complete; skip others."""
         for entry in entries:
             parts = entry.split(b" ", 3)
             if len(parts) != 4 or parts[2] not in (b"F", b"P"):
@@ -56,7 +59,7 @@ class Assembler:
                 self._open[stream] = line, text
 
     def rest(self) -> list[Line]:
-        """Return the unfinished lines, and forget them."""
+        """Return the lines that have no end yet, and forget them."""
         lines = []
         for line, text in self._open.values():
             line.text = bytes(text)
@@ -66,12 +69,12 @@ class Assembler:
 
 
 class LogReader:
-    """A reader of an app's log, rotated files first; each ``read`` yields what is new."""
+    """A reader of an app's log files, the rotated ones first; it follows the log as it grows."""
 
     __slots__ = ("_directory", "_fd", "_half", "_name", "assembler")
 
     def __init__(self, directory: str, app: str) -> None:
-        """Take the pod's directory ``logs``, and the app's name."""
+        """Prepare to read the log of ``app`` in ``directory``, the pod's directory ``logs``."""
         self._directory = directory
         self._name = f"{app}.log"
         self.assembler = Assembler(app)
@@ -98,7 +101,7 @@ class LogReader:
                 self._open()
                 yield from self._read_on()
         except OSError as error:
-            raise HostError(f"read the log {self._directory}/{self._name}", error) from None
+            raise HostError(f'read the log "{self._directory}/{self._name}"', error) from None
 
     def _read_file(self, name: str) -> Iterator[list[Line]]:
         try:
@@ -121,19 +124,19 @@ class LogReader:
 
     def _is_current(self) -> bool:
         try:
-            there = os.stat(f"{self._directory}/{self._name}")
+            current = os.stat(f"{self._directory}/{self._name}")
         except FileNotFoundError:
             return True  # between rotation's rename and the new file, or removed with the pod
         ours = os.fstat(self._fd)
-        return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+        return (current.st_dev, current.st_ino) == (ours.st_dev, ours.st_ino)
 
     def _read_on(self) -> Iterator[list[Line]]:
-        """Read on to the file's present end; without a file, yield nothing."""
+        """Read the open log file to its present end and yield the lines, in batches."""
         if self._fd < 0:
             return
-        left = os.fstat(self._fd).st_size - os.lseek(self._fd, 0, os.SEEK_CUR)
-        while left > 0 and (data := os.read(self._fd, min(CHUNK, left))):
-            left -= len(data)
+        unread = os.fstat(self._fd).st_size - os.lseek(self._fd, 0, os.SEEK_CUR)
+        while unread > 0 and (data := os.read(self._fd, min(CHUNK, unread))):
+            unread -= len(data)
             entries = (self._half + data).split(b"\n")
             self._half = entries.pop()
             if len(self._half) > LONGEST_ENTRY:
@@ -141,29 +144,33 @@ class LogReader:
             yield list(self.assembler.add(entries))
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the log file."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
 
 def in_order(lines: Iterable[Line]) -> list[Line]:
-    """Sort by time; lines with the same time keep their order."""
+    """Return the lines sorted by time; lines with the same time keep their order."""
     return sorted(lines, key=lambda line: line.time)
 
 
 def form(line: Line, with_app: bool, with_time: bool) -> bytes:
-    """Format a line for printing, with a line feed if it has one."""
-    front = f"{line.time} " if with_time else ""
+    """Return the line as printed: time and app if requested, the text, a line feed if it ended."""
+    prefix = f"{line.time} " if with_time else ""
     if with_app:
-        front += f"{line.app}: "
-    return front.encode() + line.text + (b"\n" if line.ended else b"")
+        prefix += f"{line.app}: "
+    return prefix.encode() + line.text + (b"\n" if line.ended else b"")
 
 
-def check_app(names: list[str], wanted: str) -> list[str]:
-    """Return the apps to read: all, or only ``wanted``.  Raises PodError."""
-    if not wanted:
+def check_app(names: list[str], app: str) -> list[str]:
+    """Return the names of the apps whose logs to read: ``app``, or all ``names`` if it is empty.
+
+    Raises PodError if ``app`` is not in ``names``, the pod's apps.
+    """
+    if not app:
         return names
-    if wanted not in names:
-        raise PodError(f'the pod has no app "{wanted}"', ", ".join(names) or "the pod has no apps")
-    return [wanted]
+    if app not in names:
+        hint = f"its apps: {', '.join(names)}" if names else "it has no apps"
+        raise PodError(f'read the logs of app "{app}": the pod has no such app', hint)
+    return [app]

@@ -1,7 +1,7 @@
-"""Files of a pod that contain a JSON object; they are read and replaced as a whole.
+"""Read and write the JSON files in a pod's directory; the lock of the pod's manifest.
 
-``pod`` is the manifest.  ``runtime-config`` has the settings that the pod runs with, and is private
-(mode 0600).
+Each file holds one object and is replaced as a whole.  ``pod`` is the manifest; ``runtime-config``
+has the settings that the pod runs with, and is private (mode 0600).
 """
 
 from __future__ import annotations
@@ -22,20 +22,26 @@ _MODES = {MANIFEST: 0o640, RUNTIME_CONFIG: 0o600}
 
 
 def read_manifest(pod: Pod) -> dict[str, Any]:
-    """Return the pod's manifest.  Raises PodError, also if there is none (yet)."""
+    """Return the pod's manifest, the file ``pod``.
+
+    Raises PodError if it is damaged or not written yet, HostError if it cannot be read.
+    """
     manifest = read_object(pod, MANIFEST)
     if manifest is None:
-        raise PodError(f"pod {pod.uuid} has no manifest", f"it is {pod.state}")
+        raise PodError(f"read the manifest of pod {pod.uuid}: not found", f"the pod is {pod.state}")
     return manifest
 
 
 def write_manifest(pod: Pod, manifest: dict[str, Any]) -> None:
-    """Replace the manifest; the caller must hold ``manifest_lock``.  Raises HostError."""
+    """Replace the pod's manifest; the caller must hold ``manifest_lock``.  Raises HostError."""
     write_object(pod, MANIFEST, manifest)
 
 
 def read_runtime_config(pod: Pod) -> dict[str, Any]:
-    """Return the pod's settings.  Raises PodError, also if there are none (yet)."""
+    """Return the settings that the pod runs with, the file ``runtime-config``.
+
+    Raises PodError if it is damaged or not written yet, HostError if it cannot be read.
+    """
     config = read_object(pod, RUNTIME_CONFIG)
     if config is None:
         raise PodError(
@@ -45,15 +51,19 @@ def read_runtime_config(pod: Pod) -> dict[str, Any]:
 
 
 def write_runtime_config(pod: Pod, config: dict[str, Any]) -> None:
-    """Replace the pod's settings.  Raises HostError."""
+    """Replace the file ``runtime-config``, the settings that the pod runs with.
+
+    Raises HostError.
+    """
     write_object(pod, RUNTIME_CONFIG, config)
 
 
 def read_object(pod: Pod, name: str) -> dict[str, Any] | None:
     """Return the JSON object in the pod's file ``name``; None if the file does not exist.
 
-    An empty file counts as missing: a power failure can leave one of a write that was not
-    ``lasting``. Raises PodError for invalid content, HostError if the file cannot be read.
+    An empty file counts as missing, except for ``pod`` and ``runtime-config``: a power failure can
+    leave an empty file if its writer did not sync it.  Raises PodError for invalid content,
+    HostError if the file cannot be read.
     """
     try:
         text = pod.read(name)
@@ -67,9 +77,9 @@ def read_object(pod: Pod, name: str) -> dict[str, Any] | None:
 
 
 def write_object(pod: Pod, name: str, value: dict[str, Any]) -> None:
-    """Replace the pod's file ``name``, in its top directory, atomically.
+    """Replace the file ``name`` in the pod's directory atomically, with the JSON of ``value``.
 
-    Raises HostError.
+    The file survives a power failure.  Raises HostError.
     """
     data = json_files.text_of(value) + b"\n"
     # A pod that is still being made need not survive a power failure: ``sync_files`` or
@@ -100,10 +110,10 @@ LOCK_FILE = "pod.lck"
 
 
 class manifest_lock:  # noqa: N801 - used like a function
-    """``with manifest_lock(pod):`` - wait for the lock and hold it while changing the manifest.
+    """``with manifest_lock(pod):`` - wait for the manifest's lock and hold it during the block.
 
-    It is a separate file, because the manifest is replaced by a rename.  Raises HostError, and
-    PodError for a pod that is garbage: nothing may be written to it any more.
+    The lock is a separate file, because the manifest is replaced by a rename.  Raises HostError,
+    and PodError for a pod in the phase garbage or exited-garbage, which must not be changed.
     """
 
     __slots__ = ("_fd", "_pod")
@@ -115,17 +125,17 @@ class manifest_lock:  # noqa: N801 - used like a function
     def __enter__(self) -> manifest_lock:
         uuid = self._pod.uuid
         try:
-            # Do not create the file, which every pod has: a pod without it is being removed.
+            # Do not create the file: every pod has it, and a pod without it is being removed.
             flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
             fd = os.open(LOCK_FILE, flags, dir_fd=self._pod.fd)
         except FileNotFoundError:
-            raise PodError(f"pod {uuid} is {self._pod.refresh()}: it cannot be changed") from None
+            raise PodError(f"change pod {uuid}: it is {self._pod.refresh()}") from None
         except OSError as error:
             raise HostError(f"open {LOCK_FILE} of pod {uuid}", error) from None
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
             if self._pod.refresh() == GONE or self._pod.phase in MARKED:
-                raise PodError(f"pod {uuid} is {self._pod.state}: it cannot be changed")
+                raise PodError(f"change pod {uuid}: it is {self._pod.state}")
         except BaseException:
             os.close(fd)
             raise

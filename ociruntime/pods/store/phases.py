@@ -51,17 +51,20 @@ __all__ = (
     "to_run",
 )
 
-TIMEOUT = 1.0  # seconds to wait for an observer's momentary lock
+TIMEOUT = 1.0  # seconds to wait for the lock that ``is_locked`` of another process holds briefly
 
-# Phases whose pods can be abbreviated: embryos have no name yet, garbage no longer has one.
+# Phases whose pods users can name by a prefix of the UUID; embryos and garbage are internal.
 _NAMED = (PREPARE, PREPARED, RUN, EXITED_GARBAGE)
 _UUID_LENGTH = 36
-_PAUSE = 0.01
+_POLL_INTERVAL = 0.01  # seconds
 _TRIES = 3
 
 
 def open_in(directory: str, phase: str, uuid: str) -> Pod | None:
-    """Open the pod if it is in that phase, without checking its lock.  Raises HostError."""
+    """Open the pod ``uuid`` if it is in ``phase``, without looking at its lock; else return None.
+
+    Raises HostError if the directory cannot be opened.
+    """
     try:
         fd = open_directory(phase_path(directory, phase, uuid))
     except (FileNotFoundError, NotADirectoryError):
@@ -72,9 +75,9 @@ def open_in(directory: str, phase: str, uuid: str) -> Pod | None:
 
 
 def find(directory: str, uuid: str) -> Pod | None:
-    """Open the pod with the full ``uuid`` and determine its state; None if there is none.
+    """Open the pod with the full ``uuid`` and determine its state; None if it does not exist.
 
-    Raises HostError.
+    Raises HostError if the pod cannot be opened.
     """
     for phase in PHASES:
         pod = open_in(directory, phase, uuid)
@@ -92,7 +95,10 @@ def find(directory: str, uuid: str) -> Pod | None:
 
 
 def adopt(directory: str, uuid: str, lock_fd: int) -> Pod:
-    """Return the running pod whose lock another program has passed to us as a descriptor."""
+    """Return the running pod ``uuid``, locked by us: ``lock_fd`` is its open, locked directory.
+
+    Another program has locked the pod and passed the descriptor to this process.
+    """
     os.set_inheritable(lock_fd, False)
     pod = Pod(directory, uuid, RUN, lock_fd)
     pod.lock = lock_fd
@@ -101,27 +107,34 @@ def adopt(directory: str, uuid: str, lock_fd: int) -> Pod:
 
 
 def open_pod(directory: str, uuid: str) -> Pod:
-    """Open the pod by its UUID or a unique prefix of it.  Raises NoSuchPod, HostError."""
+    """Open the pod by its UUID or a unique prefix of it, and determine its state.
+
+    Raises NoSuchPod if no pod or several match, HostError if the pod cannot be opened.
+    """
     text = uuid.lower()
     if not is_uuid(text):
         text = _only_match(directory, text, uuid)
     pod = find(directory, text)
     if pod is None:
-        raise NoSuchPod(f"pod {text} not found", "ocipod list shows all")
+        raise NoSuchPod(f"pod {text} not found", "list the pods with: ocipod list")
     return pod
 
 
-def _only_match(directory: str, text: str, given: str) -> str:
-    if not text or text.strip("0123456789abcdef-") or len(text) > _UUID_LENGTH:
+def _only_match(directory: str, prefix: str, argument: str) -> str:
+    if not prefix or prefix.strip("0123456789abcdef-") or len(prefix) > _UUID_LENGTH:
         raise NoSuchPod(
-            f'"{given}" is neither a UUID nor a prefix of one', "hexadecimal digits and dashes"
+            f'find pod "{argument}": neither a UUID nor a prefix of one',
+            "use hexadecimal digits and dashes",
         )
-    matches = [name for name in names(directory, _NAMED, []) if name.startswith(text)]
+    matches = [name for name in names(directory, _NAMED, []) if name.startswith(prefix)]
     if not matches:
-        raise NoSuchPod(f'no pod with UUID prefix "{given}" found', "ocipod list shows all")
+        raise NoSuchPod(
+            f'no pod with UUID prefix "{argument}" found', "list the pods with: ocipod list"
+        )
     if len(matches) > 1:
         raise NoSuchPod(
-            f'UUID prefix "{given}" is ambiguous: {len(matches)} pods', "give more characters"
+            f'UUID prefix "{argument}" is ambiguous: {len(matches)} pods match',
+            "give more characters",
         )
     return matches[0]
 
@@ -133,11 +146,12 @@ def is_uuid(text: str) -> bool:
 
 
 def names(directory: str, phases: Collection[str], problems: list[str]) -> list[str]:
-    """Return the sorted UUIDs of the pods in these phases; report other files in ``problems``.
+    """Return the sorted UUIDs of the pods in ``phases``.
 
-    Raises HostError.
+    For each file there whose name is not a UUID, append a message to ``problems``.  Raises
+    HostError if a directory cannot be listed.
     """
-    found: set[str] = set()
+    uuids: set[str] = set()
     for phase in PHASES:
         if phase not in phases:
             continue
@@ -147,22 +161,22 @@ def names(directory: str, phases: Collection[str], problems: list[str]) -> list[
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise HostError(f"list {path}", error) from None
+            raise HostError(f'list the directory "{path}"', error) from None
         for entry in entries:
             if is_uuid(entry):
-                found.add(entry)
+                uuids.add(entry)
             else:
-                problems.append(f'{path}: "{entry}" is not a pod')
-    return sorted(found)
+                problems.append(f'"{path}/{entry}" is not a pod: its name is not a UUID')
+    return sorted(uuids)
 
 
 def each_pod(
     directory: str, phases: Collection[str] = PHASES, problems: list[str] | None = None
 ) -> Iterator[Pod]:
-    """Yield the pods, opened and refreshed; the caller closes them.
+    """Yield the pods in ``phases``, opened and with their present state; the caller closes them.
 
-    Pods that vanish meanwhile, or move to a phase that was not asked for, are skipped; one that
-    cannot be opened is reported in ``problems``.  Raises HostError.
+    Pods that are removed or move to another phase meanwhile are skipped.  For a pod that cannot be
+    opened, append a message to ``problems``.  Raises HostError if a directory cannot be listed.
     """
     problems = problems if problems is not None else []
     for uuid in names(directory, phases, problems):
@@ -173,7 +187,8 @@ def each_pod(
             continue
         if pod is None:
             problems += [
-                f"{path} is not a directory" for path in _other_kinds(directory, phases, uuid)
+                f'"{path}" is not a pod: not a directory'
+                for path in _existing_paths(directory, phases, uuid)
             ]
         elif pod.phase in phases:
             yield pod
@@ -181,15 +196,16 @@ def each_pod(
             pod.close()
 
 
-def _other_kinds(directory: str, phases: Collection[str], uuid: str) -> list[str]:
+def _existing_paths(directory: str, phases: Collection[str], uuid: str) -> list[str]:
     paths = [phase_path(directory, phase, uuid) for phase in phases]
     return [path for path in paths if exists(path)]
 
 
 def list_pods(directory: str, states: Collection[str] | None = None) -> tuple[list[Pod], list[str]]:
-    """Return the pods in these states (None: all), opened, sorted by UUID; and problems as lines.
+    """Return the pods in ``states`` (None: all), opened, sorted by UUID; and a list of problems.
 
-    Raises HostError.
+    A problem is a message about a pod that cannot be opened, or a file that is not a pod.  Raises
+    HostError if a directory cannot be listed.
     """
     pods: list[Pod] = []
     problems: list[str] = []
@@ -202,7 +218,10 @@ def list_pods(directory: str, states: Collection[str] | None = None) -> tuple[li
 
 
 def new_pod(directory: str) -> Pod:
-    """Create a pod in phase prepare, locked by us.  Raises HostError, PodError."""
+    """Create an empty pod in the phase prepare, locked by us.
+
+    Raises HostError, and PodError if gc removed the pod again before we could lock it.
+    """
     for _ in range(_TRIES):
         pod = _embryo(directory)
         if pod is None:
@@ -222,8 +241,8 @@ def new_pod(directory: str) -> Pod:
             raise
         pod.close()
     raise PodError(
-        "the new pod was garbage-collected before it was locked",
-        "use a longer --grace-period of gc",
+        f'create a pod in "{directory}": gc removed the new pod before it was locked',
+        "run ocipod gc with a longer --grace-period",
     )
 
 
@@ -235,7 +254,7 @@ def _embryo(directory: str) -> Pod | None:
         os.mkdir(path, 0o750)
         fault("newpod.after-mkdir")
     except OSError as error:
-        raise HostError(f"make the pod {path}", error) from None
+        raise HostError(f'create the pod\'s directory "{path}"', error) from None
     return open_in(directory, EMBRYO, uuid)
 
 
@@ -245,7 +264,7 @@ def _write_marks(pod: Pod) -> None:
             flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC
             os.close(os.open(name, flags, 0o600, dir_fd=pod.fd))
     except OSError as error:
-        raise HostError(f"write into pod {pod.uuid}", error) from None
+        raise HostError(f"create the lock file of pod {pod.uuid}", error) from None
 
 
 def new_uuid() -> str:
@@ -258,15 +277,15 @@ def new_uuid() -> str:
 
 
 def to_prepared(pod: Pod) -> None:
-    """Sync the pod's files, move it to prepared, and release the lock.
+    """Sync the pod's files to disk, move it to the phase prepared, and release its lock.
 
-    Raises HostError, PodError.
+    Raises HostError, and PodError if the pod was removed meanwhile.
     """
     from ociruntime._shim import lib
 
     result = lib.oci_syncfs(pod.fd)
     if result < 0:
-        raise HostError(f"sync pod {pod.uuid}", OSError(-result, os.strerror(-result)))
+        raise HostError(f"sync the files of pod {pod.uuid}", OSError(-result, os.strerror(-result)))
     # Move first: unlocked in phase prepare, the pod would look like an aborted prepare.
     if not pod.move(PREPARED):
         raise PodError(f"move pod {pod.uuid} to prepared: it was removed meanwhile")
@@ -274,10 +293,10 @@ def to_prepared(pod: Pod) -> None:
 
 
 def to_run(pod: Pod) -> None:
-    """Move from prepare, where we hold the lock, or from prepared after taking the lock.
+    """Move the pod to the phase run, from prepare (locked by us) or prepared (locked here).
 
-    Of several concurrent callers one succeeds; the others get PodError with the pod's state, within
-    a second.  Raises HostError as well.
+    Of several concurrent callers only one succeeds; the others get a PodError with the pod's state
+    within a second.  Raises HostError if the pod cannot be locked or renamed.
     """
     if pod.lock >= 0:
         sync_files(pod)
@@ -289,7 +308,7 @@ def to_run(pod: Pod) -> None:
     require_prepared(pod)
     if not lock_within(pod, PREPARED):
         if pod.refresh() == STATES[PREPARED][0]:
-            raise PodError(f"pod {pod.uuid} is locked by another process", "try again")
+            raise PodError(f"run pod {pod.uuid}: it is locked by another process", "try again")
         raise _not_prepared(pod)
     try:
         fault("runprepared.after-lock")
@@ -304,21 +323,22 @@ def to_run(pod: Pod) -> None:
 
 
 def require_prepared(pod: Pod) -> None:
-    """Check that the pod is prepared.  Raises PodError with its state if not; HostError."""
+    """Check that the pod is prepared.  Raises PodError with the pod's state if not; HostError."""
     if pod.refresh() != STATES[PREPARED][0]:
         raise _not_prepared(pod)
 
 
 def _not_prepared(pod: Pod) -> PodError:
     early = pod.phase in (EMBRYO, PREPARE) and pod.state != GONE
-    return PodError(f"pod {pod.uuid} is {'' if early else 'already '}{pod.state}, not prepared")
+    state = f"{'' if early else 'already '}{pod.state}"
+    return PodError(f"run pod {pod.uuid}: it is {state}, not prepared")
 
 
 def lock_within(pod: Pod, phase: str, timeout: float = TIMEOUT) -> bool:
-    """Lock the pod while it is in ``phase``, waiting up to ``timeout`` seconds for an observer.
+    """Lock the pod if it is in ``phase``; return whether it is locked by us now.
 
-    Returns False if the lock stays held (by an owner), or the pod is not in that phase (any more).
-    Raises HostError.
+    Another process may hold the lock for a moment, to see whether the pod is locked: wait up to
+    ``timeout`` seconds for it.  Raises HostError if flock(2) fails.
     """
     deadline = time.monotonic() + timeout
     # Check before locking, too: in later phases the lock has a meaning for others.
@@ -330,19 +350,20 @@ def lock_within(pod: Pod, phase: str, timeout: float = TIMEOUT) -> bool:
             return False
         if time.monotonic() >= deadline:
             return False
-        time.sleep(_PAUSE)
+        time.sleep(_POLL_INTERVAL)
     return False
 
 
 def mark_exited(pod: Pod) -> bool:
-    """Move a dead pod from run to exited-garbage; False if it is running or was moved already.
+    """Move an exited pod from the phase run to exited-garbage; return whether we moved it.
 
-    Raises HostError, PodError.
+    Return False if it is running or was moved already.  Raises HostError, and PodError if the
+    target exists.
     """
     # Look first: waiting for the lock of a running pod would take a second.
     if pod.phase != RUN or (pod.state != STATES[RUN][1] and is_locked(pod.fd)):
         return False
-    # Without the lock, ``lock_exited`` might take it between our look and the move.
+    # Hold the lock, else ``lock_exited`` might take it between our check and the move.
     if not lock_within(pod, RUN):
         return False
     try:
@@ -352,22 +373,23 @@ def mark_exited(pod: Pod) -> bool:
 
 
 def lock_exited(pod: Pod) -> None:
-    """Take the lock of an exited pod, which counts as running from now on.
+    """Lock an exited pod, to run it again; from now on its state is running.
 
-    Raises PodError with the pod's state if it has not exited, HostError.
+    Raises PodError if the pod has not exited or is locked by another process, HostError.
     """
     exited = STATES[RUN][1]
     if pod.refresh() == exited and lock_within(pod, RUN):
         return
     if pod.refresh() == exited:
-        raise PodError(f"pod {pod.uuid} is locked by another process", "try again")
-    raise PodError(f"pod {pod.uuid} is {pod.state}, not exited")
+        raise PodError(f"run pod {pod.uuid} again: it is locked by another process", "try again")
+    raise PodError(f"run pod {pod.uuid} again: it is {pod.state}, not exited")
 
 
 def mark_aborted(pod: Pod) -> bool:
-    """Move an aborted pod from prepare to garbage; False if it is locked or was moved already.
+    """Move a pod whose creation was aborted from prepare to garbage; return whether we moved it.
 
-    Raises HostError, PodError.
+    Return False if it is locked (still being prepared) or was moved already.  Raises HostError,
+    and PodError if the target exists.
     """
     return pod.phase == PREPARE and not is_locked(pod.fd) and pod.move(GARBAGE)
 
@@ -376,10 +398,10 @@ PARTS = ("apps", "logs", "volumes")
 
 
 def make_pod(directory: str, fill: Callable[[Pod], None]) -> Pod:
-    """Return a pod in phase ``prepare``, locked by us, with the files that ``fill`` creates.
+    """Create a pod in the phase prepare, locked by us, and call ``fill`` to write its files.
 
     On failure the pod is removed again.  Raises HostError (also for an OSError of ``fill``),
-    PodError, and what ``fill`` raises.
+    PodError, and any other exception of ``fill``.
     """
     pod = new_pod(directory)
     try:

@@ -1,4 +1,4 @@
-"""A pod's directory, phase and lock.
+"""An open pod: its directory, phase, state and lock, and the rename that changes the phase.
 
 A pod is a directory, ``pods/PHASE/UUID``.  Its state follows from the phase and from whether the
 directory is locked exclusively:
@@ -51,10 +51,10 @@ AT_FDCWD = -100
 
 
 class Pod:
-    """An open pod; ``fd`` refers to its directory wherever it is moved.
+    """An open pod; ``fd`` is a descriptor of its directory, valid wherever the pod is moved.
 
-    ``phase`` and ``state`` are from the last refresh.  ``lock`` is the descriptor that holds the
-    pod's lock for us (``fd`` itself), or -1.
+    ``phase`` and ``state`` are as of the last ``refresh``.  ``lock`` is the descriptor by which
+    this process holds the pod's lock (``fd`` itself), or -1.
     """
 
     __slots__ = ("directory", "fd", "lock", "phase", "state", "uuid")
@@ -74,7 +74,7 @@ class Pod:
         self.close()
 
     def path(self) -> str:
-        """Return the pod's path as of the last refresh."""
+        """Return the path of the pod's directory as of the last ``refresh``."""
         return phase_path(self.directory, self.phase, self.uuid)
 
     def read(self, name: str) -> bytes:
@@ -82,20 +82,20 @@ class Pod:
         return read_file(f"/proc/self/fd/{self.fd}/{name}")
 
     def close(self) -> None:
-        """Close the pod; this releases the lock unless another process has the descriptor."""
+        """Close the pod's descriptor; this releases our lock unless another process shares it."""
         fd, self.fd, self.lock = self.fd, -1, -1
         if fd >= 0:
             os.close(fd)
 
     def release(self) -> None:
-        """Release the lock and keep the pod open.  Raises HostError."""
+        """Release the pod's lock if we hold it, and keep the pod open.  Raises HostError."""
         if self.lock >= 0:
             unlock(self.fd)
             self.lock = -1
             self.state = STATES[self.phase][1]
 
     def try_lock(self) -> bool:
-        """Take the lock; return False if another process holds it.  Raises HostError."""
+        """Lock the pod; return False if another process holds the lock.  Raises HostError."""
         if try_lock(self.fd, exclusive=True):
             self.lock = self.fd
             self.state = STATES[self.phase][0]
@@ -103,18 +103,18 @@ class Pod:
         return False
 
     def is_in(self, phase: str) -> bool:
-        """Return whether the pod is in that phase right now.  Raises HostError."""
+        """Return whether the pod is in ``phase`` right now.  Raises HostError."""
         try:
-            there = os.lstat(phase_path(self.directory, phase, self.uuid))
+            current = os.lstat(phase_path(self.directory, phase, self.uuid))
             ours = os.fstat(self.fd)
         except FileNotFoundError:
             return False
         except OSError as error:
             raise HostError(f"find pod {self.uuid}", error) from None
-        return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
+        return (current.st_dev, current.st_ino) == (ours.st_dev, ours.st_ino)
 
     def refresh(self) -> str:
-        """Determine phase and state anew; return the state.  Raises HostError."""
+        """Determine the pod's present phase and state; return the state.  Raises HostError."""
         # Start at the last known phase, as pods only move forward.  The state counts only if the
         # pod was in the phase both before and after the lock was checked, otherwise it has moved in
         # between.
@@ -131,10 +131,10 @@ class Pod:
         return self.state
 
     def move(self, phase: str, *, lasting: bool = True) -> bool:
-        """Rename the pod into ``phase``; return False if it is no longer where it was.
+        """Move the pod to ``phase``; return False if it is no longer in the phase ``self.phase``.
 
-        With ``lasting`` the move survives a power failure.  Raises HostError, and PodError if the
-        target exists.
+        With ``lasting`` the move survives a power failure.  Raises HostError, and PodError if
+        ``phase`` has a pod with the same UUID already.
         """
         if not rename(self.directory, self.uuid, self.phase, phase, lasting=lasting):
             return False
@@ -144,16 +144,17 @@ class Pod:
 
 
 def phase_path(directory: str, phase: str, uuid: str = "") -> str:
-    """Return the path of a phase, or of a pod in it."""
+    """Return the path of the directory of ``phase``, or, with ``uuid``, of that pod in it."""
     path = f"{directory}/pods/{phase}"
     return f"{path}/{uuid}" if uuid else path
 
 
 def rename(directory: str, uuid: str, before: str, after: str, *, lasting: bool) -> bool:
-    """Rename ``before/UUID`` to ``after/UUID``; return False if it does not exist.
+    """Move the pod from the phase ``before`` to ``after``; return False if it is not in ``before``.
 
-    With ``lasting`` the rename survives a power failure.  Raises HostError, and PodError if the
-    target exists: RENAME_NOREPLACE, since a plain rename would replace an empty directory.
+    With ``lasting`` the move survives a power failure.  Raises HostError, and PodError if the
+    target exists: renameat2(2) with RENAME_NOREPLACE, because a plain rename would replace an
+    empty directory.
     """
     from ociruntime._shim import ffi, lib
 

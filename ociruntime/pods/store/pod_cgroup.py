@@ -1,4 +1,7 @@
-"""A pod's cgroups: one per hierarchy, with a child cgroup for each app."""
+"""A pod's cgroups: limits, processes, OOM kills and removal.
+
+A pod has one cgroup per hierarchy, with a child cgroup for each app.
+"""
 
 from __future__ import annotations
 
@@ -18,33 +21,35 @@ def hierarchies() -> list[str]:
 
 
 def _controllers() -> dict[str, list[str] | None]:
-    """Return mount points of hierarchies; v1 with a list of controllers, v2 with None."""
-    found: dict[str, list[str] | None] = {}
+    """Return the controllers of each cgroup hierarchy by its mount point; None for cgroup v2."""
+    controllers: dict[str, list[str] | None] = {}
     for mount in reachable(parse_mountinfo(own_mountinfo()), "cgroup", "cgroup2"):
-        found[mount.target] = mount.super_options.split(",") if mount.fstype == "cgroup" else None
-    return found
+        v1 = mount.fstype == "cgroup"
+        controllers[mount.target] = mount.super_options.split(",") if v1 else None
+    return controllers
 
 
 def directories(mounts: list[str], name: str) -> list[str]:
-    """Return the pod's directory in each hierarchy, whether it exists or not."""
+    """Return the path of the cgroup ``name`` in each hierarchy, whether it exists or not."""
     return [f"{mount}/{name}" for mount in mounts]
 
 
 def limit(name: str, divided: list[Write], unified: list[Write]) -> None:
-    """Create the cgroup ``name`` where limits apply, and write them.  Raises HostError.
+    """Set limits of the pod's cgroup ``name``, and create it in the hierarchies that need it.
 
-    ``divided`` are limits for cgroup v1, ``unified`` for v2.
+    A limit is a pair of control file and text; ``divided`` are those for cgroup v1, ``unified``
+    those for v2.  Raises HostError if a cgroup cannot be created or a file not be written.
     """
     for mount, controllers in _controllers().items():
         if controllers is not None:
             _limit(f"{mount}/{name}", divided, controllers)
             continue
-        offered = read_file(f"{mount}/cgroup.controllers").decode().split()
-        wanted = {file.partition(".")[0] for file, _ in unified}.intersection(offered)
-        if wanted:
-            text = " ".join(f"+{each}" for each in sorted(wanted))
+        available = read_file(f"{mount}/cgroup.controllers").decode().split()
+        needed = {file.partition(".")[0] for file, _ in unified}.intersection(available)
+        if needed:
+            text = " ".join(f"+{each}" for each in sorted(needed))
             _write(f"{mount}/cgroup.subtree_control", text)
-        _limit(f"{mount}/{name}", unified, offered)
+        _limit(f"{mount}/{name}", unified, available)
 
 
 def _limit(directory: str, writes: list[Write], controllers: list[str]) -> None:
@@ -60,7 +65,7 @@ def _make(directory: str) -> None:
     except FileExistsError:
         return
     except OSError as error:
-        raise HostError(f"create the pod's cgroup {directory}", error) from None
+        raise HostError(f'create the pod\'s cgroup "{directory}"', error) from None
 
 
 def _write(path: str, value: str) -> None:
@@ -71,11 +76,14 @@ def _write(path: str, value: str) -> None:
         finally:
             os.close(fd)
     except OSError as error:
-        raise HostError(f"limit the pod: write {value} to {path}", error) from None
+        raise HostError(f'set a limit of the pod: write "{value}" to "{path}"', error) from None
 
 
 def was_out_of_memory(directories: list[str], app: str) -> bool:
-    """Return whether the kernel has OOM-killed a process of the app."""
+    """Return whether the OOM killer has killed a process of ``app``.
+
+    ``directories`` are the pod's cgroups, one per hierarchy.
+    """
     for directory in directories:
         for name in ("memory.oom_control", "memory.events"):
             try:
@@ -90,20 +98,20 @@ def was_out_of_memory(directories: list[str], app: str) -> bool:
 
 
 def processes(directories: list[str]) -> list[int]:
-    """Return the pids in these cgroups and their children, without duplicates."""
-    found: set[int] = set()
+    """Return the sorted pids of all processes in these cgroups and the cgroups below them."""
+    pids: set[int] = set()
     for directory in directories:
         for below in cgroup_tree(directory, errno.errorcode):
             try:
-                found.update(int(pid) for pid in read_file(f"{below}/cgroup.procs").split())
+                pids.update(int(pid) for pid in read_file(f"{below}/cgroup.procs").split())
             except OSError:
                 continue
-    return sorted(found - {0})
+    return sorted(pids - {0})
 
 
 def remove(directories: list[str]) -> list[str]:
-    """Remove the cgroups, deepest first; return those that still exist."""
-    left = []
+    """Remove these cgroups and all cgroups below them; return the paths of those that remain."""
+    remaining = []
     for directory in directories:
         for below in cgroup_tree(directory, errno.errorcode):
             try:
@@ -111,5 +119,5 @@ def remove(directories: list[str]) -> list[str]:
             except FileNotFoundError:
                 continue
             except OSError:
-                left.append(below if below.startswith(directory) else directory)
-    return left
+                remaining.append(below if below.startswith(directory) else directory)
+    return remaining

@@ -14,53 +14,59 @@ _HOLDING = tuple(phase for phase in PHASES if phase != EMBRYO)
 
 
 def used_images(directory: str) -> set[str]:
-    """Return the ids of all pods' images.  Raises PodError if a pod cannot be read."""
+    """Return the ids of the images that pods use.  Raises PodError if a pod cannot be read."""
     return _used(directory, "id")
 
 
 def used_trees(directory: str) -> set[str]:
-    """Return the ids of all pods' rendered trees.  Raises PodError like ``used_images``."""
+    """Return the ids of the rendered trees that pods use.
+
+    Raises PodError if a pod cannot be read.
+    """
     return _used(directory, "tree")
 
 
 def running_trees(directory: str) -> set[str]:
-    """Return the ids of trees that running pods may have mounted.  Raises PodError likewise."""
+    """Return the ids of the rendered trees that running pods may have mounted.
+
+    Raises PodError if a pod cannot be read.
+    """
     return _used(directory, "tree", running=True)
 
 
 def _used(directory: str, member: str, *, running: bool = False) -> set[str]:
-    found: set[str] = set()
+    ids: set[str] = set()
     problems: list[str] = []
     try:
         for pod in each_pod(directory, _HOLDING, problems):
             with pod:
                 if not running or pod.state == "running":
-                    found.update(_of_pod(pod, member))
+                    ids.update(_ids_of_pod(pod, member))
     except RuntimeFailure as failure:
         raise _unknown(str(failure)) from None
     # Files that are not pods (unexpected names) use no image; pods that cannot be opened might.
     unread = [line for line in problems if line.startswith("open pod ")]
     if unread:
         raise _unknown(unread[0])
-    return found
+    return ids
 
 
-def _unknown(why: str) -> PodError:
-    return PodError(f"find the images in use: {why}")
+def _unknown(reason: str) -> PodError:
+    return PodError(f"find the images that pods use: {reason}")
 
 
-def _of_pod(pod: Pod, member: str) -> set[str]:
+def _ids_of_pod(pod: Pod, member: str) -> set[str]:
     try:
         apps = os.listdir(f"/proc/self/fd/{pod.fd}/apps")
     except FileNotFoundError:
         return set()
     except OSError as error:
         raise HostError(f"list the apps of pod {pod.uuid}", error) from None
-    found: set[str] = set()
+    ids: set[str] = set()
     for app in apps:
         # An app without the file is half created or half removed, and needs no image.
         image = read_object(pod, f"apps/{app}/image.json")
         value = image.get(member) if image is not None else None
         if isinstance(value, str) and value:
-            found.add(value)
-    return found
+            ids.add(value)
+    return ids

@@ -1,4 +1,4 @@
-"""Remove a directory tree with hostile content, written by programs inside containers.
+"""Remove directory trees with hostile content, written by programs inside containers.
 
 Symbolic links are never followed and other filesystems never entered.  Names may be any bytes, and
 the tree may be deeper than the limit of open descriptors.
@@ -17,9 +17,10 @@ _AGAIN = 100  # retries for a directory that is filled while it is being removed
 
 
 def remove_tree(parent: int, name: str) -> None:
-    """Remove ``name`` in the directory ``parent``, of whatever type, if it exists.
+    """Remove the file or directory tree ``name`` in the directory ``parent`` (a descriptor).
 
-    Raises OSError for what cannot be removed; the rest of the tree may be gone by then.
+    A missing ``name`` is no error.  Raises OSError at the first entry that cannot be removed; a
+    part of the tree may be removed by then.
     """
     pending = [name.encode("utf-8", "surrogateescape")]
     device = os.fstat(parent).st_dev
@@ -30,7 +31,7 @@ def remove_tree(parent: int, name: str) -> None:
 
 
 def discard(pod: Pod) -> None:
-    """Remove a pod that could not be created completely, and release our lock on it."""
+    """Remove a pod whose creation failed, and release our lock on it; errors are ignored."""
     phase, _, name = pod.path().rpartition("/")
     try:
         fd = open_directory(phase)
@@ -44,7 +45,10 @@ def discard(pod: Pod) -> None:
 
 
 def _remove_directory(parent: int, top: bytes, device: int) -> list[bytes]:
-    """Remove a directory; move what is too deep to ``parent``, and return its names."""
+    """Remove the directory ``top`` in ``parent``; return the subdirectories left to be removed.
+
+    Directories below ``_DEEPEST`` levels are moved to ``parent``; the returned names are theirs.
+    """
     moved: list[bytes] = []
     again = _AGAIN
     stack: list[tuple[int, bytes, list[bytes]]] = []  # descriptor, name, remaining entries
@@ -82,7 +86,7 @@ def _remove_directory(parent: int, top: bytes, device: int) -> list[bytes]:
 
 
 def _unlink(name: bytes, parent: int) -> bool:
-    """Unlink a file; return True for a directory, which is still there."""
+    """Unlink ``name`` in ``parent`` unless it is a directory; return whether it is one."""
     try:
         os.unlink(name, dir_fd=parent)
     except IsADirectoryError:

@@ -106,5 +106,5 @@ def test_what_cannot_be_understood(text: str, message: str) -> None:
 
 
 def test_a_word_that_is_empty() -> None:
-    with pytest.raises(UsageError, match="the image's name must not be empty"):
+    with pytest.raises(UsageError, match='image "": the name must not be empty'):
         parse_pod_arguments(["one", ""], POD, APP_OPTIONS)

@@ -38,7 +38,9 @@ def test_settings_are_stronger_than_files(tmp_path: Path) -> None:
     file = tmp_path / "env"
     file.write_text("A=file\nB=file\n")
     assert pod_variables([str(file)], {"B": "set"}) == {"A": "file", "B": "set"}
-    with pytest.raises(UsageError, match=f"--set-env-file {tmp_path}/none: no such file"):
+    with pytest.raises(
+        UsageError, match=f"--set-env-file {tmp_path}/none: cannot be read: no such file"
+    ):
         pod_variables([str(tmp_path / "none")], {})
     file.write_bytes(b"A=\xff\n")
     with pytest.raises(UsageError, match=f"--set-env-file {file}: must be UTF-8 text"):

@@ -56,13 +56,17 @@ def test_a_manifest_with_a_value_of_another_form(name: str, value: Any) -> None:
     limit = name in SIZES and value == {"limit": []}
     cpus = name in (isolators.CPUSET_CPUS, isolators.CPUSET_MEMS) and value == "many"
     if not limit and not cpus:
-        assert str(refused.value).startswith(f"it: invalid value of {name} (for example ")
+        assert str(refused.value).startswith(
+            f"it: invalid value of the isolator {name} (for example "
+        )
 
 
 def test_kernel_parameters_belong_to_the_pod() -> None:
     wanted = [{"name": isolators.SYSCTL, "value": {"net.core.somaxconn": "1"}}]
     isolators.check_pod(wanted)
-    with pytest.raises(PodError, match="app: the isolator os/linux/sysctl is only supported for"):
+    with pytest.raises(
+        PodError, match="app: the isolator os/linux/sysctl is supported for pods only"
+    ):
         isolators.check_app(wanted, "app")
 
 

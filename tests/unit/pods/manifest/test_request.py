@@ -144,10 +144,10 @@ WRONG: tuple[tuple[str, Any, str], ...] = (
     ("caps_retain", ["KILL"], 'caps_retain[0]: unknown capability "KILL"'),
     ("caps_retain", [["CAP_KILL"]], "caps_retain[0]: unknown capability"),
     ("seccomp", {"mode": "retain"}, "seccomp.set: required"),
-    ("seccomp", {"mode": "retain", "set": []}, "seccomp: requires"),
+    ("seccomp", {"mode": "retain", "set": []}, "seccomp: lists no system calls"),
     ("seccomp", {"mode": "retain", "set": ["x"], "errno": "E"}, "seccomp.errno: unknown errno"),
     ("mount", [{"volume": "v", "target": "/."}], "mount[0].target: must not be /"),
-    ("mount", [{"volume": "../v", "target": "/x"}], "mount[0].volume: invalid name"),
+    ("mount", [{"volume": "../v", "target": "/x"}], "mount[0].volume: invalid volume name"),
     ("mnt_volume", ["v"], "mnt_volume[0]: must be an object"),
     ("mnt_volume", [{"kind": []}], "mnt_volume[0].kind: unknown value"),
     ("mnt_volume", [{"name": "v", "kind": "empty"}], "mnt_volume[0].target: required"),
@@ -198,13 +198,13 @@ WRONG: tuple[tuple[str, Any, str], ...] = (
     (
         "tmpfs",
         [{"target": "/t", "options": ["mode=9"]}],
-        "tmpfs[0].options[0]: invalid tmpfs option",
+        "tmpfs[0].options[0]: invalid value of tmpfs option",
     ),
     ("tmpfs", [{"target": "/t", "options": ["size=1m,dev"]}], "tmpfs[0].options[0]: invalid"),
     (
         "tmpfs",
         [{"target": "/t", "options": ["uid=-1"]}],
-        "tmpfs[0].options[0]: invalid tmpfs option",
+        "tmpfs[0].options[0]: invalid value of tmpfs option",
     ),
     ("stdin", "file", 'stdin: unknown value "file"'),
     ("is_document", True, "is_document: unknown member"),
@@ -239,7 +239,11 @@ def test_wrong_members_of_an_app(member: str, value: object, message: str) -> No
         ("sysctl", {"net.ipv4.conf./.x": "1"}, "sysctl: "),
         ("sysctl", {"net...": "1"}, "sysctl: "),
         ("sysctl", {"kernel.hostname": "x"}, "sysctl: "),
-        ("sysctl", {"net.core.somaxconn": "1\n2"}, "sysctl: net.core.somaxconn: must be one line"),
+        (
+            "sysctl",
+            {"net.core.somaxconn": "1\n2"},
+            'sysctl: the value of "net.core.somaxconn" must be one line',
+        ),
     ],
 )
 def test_wrong_members_of_a_pod(member: str, value: object, message: str) -> None:
@@ -276,7 +280,7 @@ def test_errors_name_the_option() -> None:
         (("image", "--oom-score-adj=1001"), "--oom-score-adj: 1001 is not between"),
         (
             ("--volume=v,kind=empty,uid=x", "image"),
-            '--volume v,kind=empty,uid=x: uid: invalid id "x"',
+            '--volume v,kind=empty,uid=x: uid: invalid user or group id "x"',
         ),
         (
             ("image", "--mnt-volume=name=v,kind=empty"),

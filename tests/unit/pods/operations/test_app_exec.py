@@ -73,7 +73,7 @@ def test_variables_of_the_account(root: str) -> None:
 
 @pytest.mark.parametrize("user", ["33:", "1:2:3", ":1", "/etc/passwd", "1:/etc"])
 def test_what_is_no_user(root: str, user: str) -> None:
-    with pytest.raises(UsageError, match="is not a user"):
+    with pytest.raises(UsageError, match="--user: invalid user"):
         process_with(OWN, Command(["sh"], user=user), root)
 
 
@@ -84,5 +84,5 @@ def test_users_that_do_not_exist(root: str, user: str) -> None:
 
 
 def test_an_app_that_has_just_exited(tmp_path: Path) -> None:
-    with pytest.raises(HostError, match="look up user web"):
+    with pytest.raises(HostError, match='look up user "web"'):
         process_with(OWN, Command(["sh"], user="web"), str(tmp_path / "gone"))

@@ -43,11 +43,11 @@ def test_what_cannot_be_locked(tmp_path: Path) -> None:
     for action in (lock.is_locked, lock.unlock, lock.wait_for_release):
         with pytest.raises(HostError) as caught:
             action(fd)
-        assert str(caught.value) == f"lock the directory {tmp_path}: bad file descriptor"
+        assert str(caught.value) == f'lock the directory "{tmp_path}": bad file descriptor'
     os.close(fd)
 
 
 def test_a_place_without_locks(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(HostError, match=f"create {tmp_path}/file/locks: not a directory"):
+    with pytest.raises(HostError, match=f'create the directory "{tmp_path}/file/locks": not'):
         prepare_lock(str(tmp_path / "file"), exclusive=False)

@@ -103,7 +103,7 @@ def test_a_rename_replaces_nothing(directory: str, pod: Pod) -> None:
 
 @pytest.mark.parametrize("text", ["", "x", "/", "..", "g" * 36, "0" * 37, "*"])
 def test_what_cannot_be_a_uuid(directory: str, text: str) -> None:
-    with pytest.raises(NoSuchPod, match="is neither a UUID nor a prefix of one"):
+    with pytest.raises(NoSuchPod, match="neither a UUID nor a prefix of one"):
         phases.open_pod(directory, text)
 
 
@@ -119,7 +119,7 @@ def test_a_disk_that_cannot_be_written_to(pod: Pod) -> None:
     fd = os.open(pod.path(), os.O_PATH | os.O_DIRECTORY)
     os.dup2(fd, pod.fd, inheritable=False)
     os.close(fd)
-    with pytest.raises(HostError, match=f"sync pod {pod.uuid}: bad file descriptor"):
+    with pytest.raises(HostError, match=f"sync the files of pod {pod.uuid}: bad file descriptor"):
         phases.to_prepared(pod)
 
 
@@ -140,11 +140,13 @@ def test_no_place_for_a_new_pod(directory: str, monkeypatch: pytest.MonkeyPatch)
         (embryos / os.listdir(embryos)[0] / "pod.lck").mkdir()
 
     monkeypatch.setattr(phases, "fault", occupy)
-    with pytest.raises(HostError, match=r"write into pod .*: is a directory"):
+    with pytest.raises(HostError, match=r"create the lock file of pod .*: is a directory"):
         phases.new_pod(directory)
     embryos.rmdir()
     embryos.touch()
-    with pytest.raises(HostError, match=f"make the pod {embryos}/.*: not a directory"):
+    with pytest.raises(
+        HostError, match=f'create the pod\'s directory "{embryos}/.*": not a directory'
+    ):
         phases.new_pod(directory)
 
 
@@ -172,7 +174,7 @@ def test_an_embryo_that_was_collected(directory: str, monkeypatch: pytest.Monkey
             one.rename(Path(directory, "pods", "garbage", one.name))
 
     monkeypatch.setattr(phases, "fault", collect)
-    with pytest.raises(PodError, match="the new pod was garbage-collected"):
+    with pytest.raises(PodError, match="gc removed the new pod before it was locked"):
         phases.new_pod(directory)
     assert phases.names(directory, ["embryo", "prepare"], []) == []
 
@@ -187,8 +189,8 @@ def test_listing(directory: str) -> None:
     pods, problems = phases.list_pods(directory)
     assert [pod.uuid for pod in pods] == sorted(pod.uuid for pod in made)
     assert [line.rpartition("/")[2] for line in problems] == [
-        'run: "notes" is not a pod',
-        "aaaaaaaa-0000-4000-8000-000000000000 is not a directory",
+        'notes" is not a pod: its name is not a UUID',
+        'aaaaaaaa-0000-4000-8000-000000000000" is not a pod: not a directory',
     ]
     running, _ = phases.list_pods(directory, {"running"})
     assert [pod.uuid for pod in running] == [made[0].uuid]
@@ -212,7 +214,7 @@ def test_a_phase_that_is_no_directory(directory: str, pod: Pod) -> None:
     place = Path(directory, "pods", "prepared")
     place.symlink_to("prepared")
     reason = "too many levels of symbolic links"
-    with pytest.raises(HostError, match=f"list {place}: {reason}"):
+    with pytest.raises(HostError, match=f'list the directory "{place}": {reason}'):
         phases.names(directory, ["prepared"], [])
     with pytest.raises(HostError, match=f"move pod {pod.uuid} from prepare to prepared: {reason}"):
         phases.to_prepared(pod)
