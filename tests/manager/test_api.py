@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import re
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -328,7 +327,6 @@ def test_failures_of_ocipod(api: Api, told: str, status: int, code: str) -> None
 
 
 PULLING = """
-import sys
 print('{"progress": "copying", "done": 1, "total": 2}', file=sys.stderr)
 print('sha256:1234')
 """
