@@ -13,9 +13,9 @@ LOCAL = "-m addrtype --dst-type LOCAL"
 
 
 def chains(tag: str) -> tuple[str, str]:
-    """Return the names of the chains (incoming, leaving), at most 28 characters each.
+    """Return the names of a tag's iptables chains (incoming, leaving), at most 28 characters.
 
-    Only the first digits of the UUID fit; ``owners.note`` refuses a pod that has the same.
+    Only the first 8 digits of the UUID fit; ``pod_records.note`` refuses a pod with the same ones.
     """
     rest = tag.removeprefix("ocipod-")
     short = f"OCIPOD-{rest[:DIGITS]}{rest[_UUID:]}"
@@ -23,7 +23,7 @@ def chains(tag: str) -> tuple[str, str]:
 
 
 def script(rules: Rules) -> str:
-    """Return the pod's chains and the jumps to them, in the tables nat, raw and filter."""
+    """Return the pod's chains and the jumps to them as input of ``iptables-restore``."""
     incoming, leaving = chains(rules.tag)
     lines = _translations(rules, incoming, leaving) if rules.forwards or rules.masquerade else []
     if rules.forwards and rules.link and rules.family == 4:
