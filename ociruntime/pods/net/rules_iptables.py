@@ -36,7 +36,7 @@ def script(rules: Rules) -> str:
 
 
 def _translations(rules: Rules, incoming: str, leaving: str) -> list[str]:
-    """Return the table nat."""
+    """Return the pod's chains of the table nat, as lines of ``iptables-restore`` input."""
     lines = ["*nat", f":{incoming} - [0:0]", f":{leaving} - [0:0]"]
     if rules.forwards:
         # Insert before others: a dead pod not yet cleaned up may still have the same port.
@@ -64,7 +64,7 @@ def _translations(rules: Rules, incoming: str, leaving: str) -> list[str]:
 
 
 def _passing(rules: Rules, chain: str) -> list[str]:
-    """Isolate everything on the pod's bridge from other networks, with ``internal`` both ways."""
+    """Return rules that drop packets to the pod's bridge, and with ``internal`` also from it."""
     other = f"-A {chain} ! -i {rules.bridge} -o {rules.bridge}"
     known = "-m conntrack --ctstate RELATED,ESTABLISHED -j RETURN"
     lines = [
@@ -79,7 +79,7 @@ def _passing(rules: Rules, chain: str) -> list[str]:
 
 
 def removal(tag: str, saved: str) -> str:
-    """Return input that removes all of ``tag`` found in ``saved``, output of iptables-save."""
+    """Return ``iptables-restore`` input that removes the rules of ``tag`` in ``saved``."""
     return "".join(_table_removal(set(chains(tag)), *table) for table in _tables(saved))
 
 
