@@ -30,7 +30,7 @@ log = logging.getLogger("ocid")
 
 @dataclass(frozen=True)
 class ImageFacts:
-    """An image in the store: its full id, and the paths of the volumes that it declares."""
+    """An image in the store: its full id, and the paths of its VOLUME declarations."""
 
     id: str
     volumes: list[str]
@@ -42,7 +42,7 @@ def _image_facts(line: str) -> ImageFacts:
 
 
 class SharedServices:
-    """The services that a container needs from its daemon; it knows no containers itself.
+    """The services that all containers share: names, records, events, volumes, programs.
 
     ``users`` lists the containers that may use volumes.
     """
@@ -78,7 +78,7 @@ class SharedServices:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def close(self) -> None:
-        """Release the data directory for the next daemon."""
+        """Unlock the data directory, so that another daemon can use it."""
         self.events.close()
         if self.watcher is not None:
             self.watcher.close()
@@ -111,7 +111,7 @@ class SharedServices:
         return PodHandle(self.settings.directory, uuid, self._hierarchies)
 
     def pod_exists(self, uuid: str) -> bool:
-        """Return whether there is such a pod.  Raises RuntimeFailure."""
+        """Return whether the pod ``uuid`` exists.  Raises RuntimeFailure."""
         handle = self.pod_handle(uuid)
         try:
             return handle.pod() is not None
@@ -130,7 +130,7 @@ class SharedServices:
         return uuids
 
     async def fetch_image(self, spec: dict[str, Any]) -> ImageFacts:
-        """Fetch the image of a spec and return what is needed of it.  Raises ManagerError."""
+        """Fetch a spec's image, if necessary; return its id and volumes.  Raises ManagerError."""
         options, args = self._global_args(spec), specs.fetch_args(spec)
         if stored := specs.stored_args(spec):
             # Usually the store has the image: do not queue behind slow downloads to find it.
@@ -185,7 +185,7 @@ class SharedServices:
             handle.close()
 
     async def remove_new_pod(self, container_id: str, kept: str = "") -> None:
-        """Remove the pod that was being made, unless it is the container's own by now (``kept``).
+        """Remove an unfinished new pod of a container, unless it is the pod ``kept``.
 
         Raises RuntimeFailure.
         """
