@@ -290,7 +290,7 @@ class RecordStore:
         except ManagerError as error:
             raise ManagerError(f"read {path}: {error}") from None
         if record.id != container_id:
-            raise ManagerError(f'read {path}: the record in it is that of container "{record.id}"')
+            raise ManagerError(f"read {path}: it has the record of another container, {record.id}")
         return record
 
     def write_marker(self, container_id: str, name: str, volumes: Collection[str] = ()) -> None:

@@ -39,7 +39,7 @@ def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
         key = (one["protocol"], one["hostIP"], one["hostPort"])
         if key in taken:
             raise PodError(
-                f"forward host port {one['hostPort']}/{one['protocol']}: it is given twice"
+                f"forward host port {one['hostPort']}/{one['protocol']}: the port is used twice"
             )
         taken.add(key)
     return mappings
