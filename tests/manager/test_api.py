@@ -323,7 +323,7 @@ def test_failures_of_ocipod(api: Api, told: str, status: int, code: str) -> None
     assert error(api("GET", "/v1/images")) == (
         500,
         "failed",
-        f"run {sys.executable}: it failed without an error message (status 1)",
+        "run ocipod: it failed without an error message (status 1)",
     )
 
 

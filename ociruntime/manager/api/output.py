@@ -26,7 +26,7 @@ async def send_output(
     or the client reads nothing for ``timeout`` seconds, the connection is aborted, so that the
     client does not take the output for complete.  Raises ManagerError, HostError.
     """
-    process = await programs.spawn(programs.command(*args))
+    process = await programs.spawn_ocipod(*args)
     assert process.stdout is not None
     assert process.stderr is not None
     errors = asyncio.ensure_future(process.stderr.read(_LONGEST_ERROR))

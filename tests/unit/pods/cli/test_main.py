@@ -129,3 +129,8 @@ def test_how_errors_end(
     assert (out, err) == ("", f"ocipod: {text}\n")
     assert main(["--debug", "version"]) == status
     assert "Traceback" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("value", ["1", "1:x", "5:4", ":"])
+def test_limits_of_descriptors_that_cannot_be_set(value: str, capfd: Capture) -> None:
+    assert f'--nofile: "{value}": ' in failing([f"--nofile={value}", "version"], capfd)
