@@ -6,7 +6,6 @@ import json
 import logging
 import os
 import re
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
