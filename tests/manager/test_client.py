@@ -69,25 +69,27 @@ def test_the_life_of_a_container(daemon: Daemon, shell_root: str) -> None:
 def test_strict_commands_say_what_is_in_their_way(daemon: Daemon, shell_root: str) -> None:
     created(daemon, "c1", shell_root, "/bin/sleep", "100")
     daemon.ctl("container", "stop", "c1").failed(
-        'container "c1": it is created (only a running container can be stopped)'
+        'container "c1": its status is "created" (only a running container can be stopped)'
     )
     daemon.ctl("stop", "c1").ok()  # which has nothing to do
     daemon.ctl("container", "start", "c1").ok()
     daemon.ctl("container", "start", "c1").failed(
-        'container "c1": it is running (only a created or stopped container can be started)'
+        'container "c1": its status is "running" (only a created or stopped container can be'
     )
     daemon.ctl("start", "c1").ok()
     daemon.ctl("container", "delete", "c1").failed(
-        'container "c1": it is running (stop it first, or use --force)'
+        'container "c1": its status is "running" (stop the container first, or use --force)'
     )
-    daemon.ctl("rm", "c1").failed('container "c1": it is running (stop it first, or use --force)')
+    daemon.ctl("rm", "c1").failed(
+        'container "c1": its status is "running" (stop the container first, or use --force)'
+    )
     # Back when it has ended: what comes next finds it so.
     began = time.monotonic()
     daemon.ctl("container", "stop", "--time=0", "c1").ok()
     assert time.monotonic() - began < 30
     assert "Stopped 137" in row(daemon, "c1")
     daemon.ctl("container", "stop", "c1").failed(
-        'container "c1": it is stopped (only a running container can be stopped)'
+        'container "c1": its status is "stopped" (only a running container can be stopped)'
     )
     daemon.ctl("container", "start", "c1").ok()
     assert "Running -1" in row(daemon, "c1")

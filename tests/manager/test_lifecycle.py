@@ -213,12 +213,12 @@ def test_a_program_that_cannot_be_executed(
 def test_what_cannot_be_made_leaves_nothing(daemon: Daemon, shell_root: str, work: Path) -> None:
     spec: dict[str, Any] = {"rootfs": shell_root, "command": ["/bin/true"], "name": "c1"}
     daemon("POST", "/v1/containers", spec | {"rootfs": str(work / "no")}).failed(
-        400, "directory not found"
+        400, "not found on this host"
     )
     daemon("POST", "/v1/containers", spec | {"network": "nowhere"}).failed(404, "nowhere")
     volume = {"source": str(work / "no"), "target": "/x"}
     daemon("POST", "/v1/containers", spec | {"volumes": [volume]}).failed(
-        400, f"volumes[0].source: {work / 'no'} not found on this host"
+        400, f'volumes[0].source: "{work / "no"}" not found on this host'
     )
     daemon("POST", "/v1/containers", spec | {"user": "nobody-here"})
     daemon("POST", "/v1/containers", spec | {"memory": "many"}).failed(400, "memory")

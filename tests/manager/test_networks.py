@@ -219,10 +219,10 @@ def test_subnets(daemon: Daemon, host: NetworkHost, shell_root: str) -> None:
         [{"subnet": "10.5.0.0/16", "gateway": "10.5.7.9"}],
     ]
     for subnet, text in (
-        ("10.89.3.128/25", 'overlaps with that of network "two"'),
+        ("10.89.3.128/25", 'overlaps with network "two"'),
         ("10.0.0.0/8", "overlaps"),
         ("172.16.28.0/24", 'network "default"'),
-        ("10.89.0.0/28", "this host is connected to 10.89.0.0/24"),
+        ("10.89.0.0/28", "overlaps with this host's 10.89.0.0/24"),
     ):
         result = daemon.ctl("network", "create", "x", f"--subnet={subnet}")
         assert result.status == 1
@@ -304,13 +304,13 @@ def test_ls_and_rm(daemon: Daemon, host: NetworkHost, shell_root: str) -> None:
     make(daemon, "spare")
     assert not temporary.exists()
     again = daemon.ctl("network", "create", "used")
-    assert (again.status, '"used" already exists' in again.err) == (1, True)
+    assert (again.status, '"used": it already exists' in again.err) == (1, True)
     daemon.create("c", rootfs=shell_root, command=STAYS, network="used")
     assert listed(daemon, "dangling=true", "type=custom") == ["spare"]
     assert listed(daemon, "type=custom") == ["spare", "used"]
     assert listed(daemon, "driver=ptp") == ["default", "default-restricted", "lan"]
     for name, text in (
-        ("used", 'remove network "used": in use by c (remove them first)'),
+        ("used", 'remove network "used": in use by container c (remove them first)'),
         ("lan", f"it is configured in {host.net_d}/10-lan.conf"),
         ("default", "it is built in"),
         ("none", "it is built in"),
@@ -321,7 +321,7 @@ def test_ls_and_rm(daemon: Daemon, host: NetworkHost, shell_root: str) -> None:
         assert text in result.err
     daemon.ctl("network", "rm", "--force", "nope").ok()
     daemon.create("every", rootfs=shell_root, command=STAYS, network="all")
-    assert "in use by every" in daemon.ctl("network", "rm", "spare").err
+    assert "in use by container every" in daemon.ctl("network", "rm", "spare").err
     assert shown(daemon, "spare")["containers"] == ["every"]
     daemon.remove("every")
     assert "[y/N]" in daemon.ctl("network", "prune").ok().err
@@ -352,7 +352,7 @@ def test_networks_of_corrupt_containers_are_kept(daemon: Daemon, shell_root: str
     ("words", "text"),
     [
         (("--network=nope",), 'network "nope" not found (ocictl network create nope)'),
-        (("--network-alias=www",), 'network "default" has no names'),
+        (("--network-alias=www",), 'network "default" does not support names'),
         (("--network=back", "--network-alias=a b"), 'invalid name "a b"'),
         (("--network=back", "--network-alias=a\n1.1.1.1 b"), "invalid name"),
         (("--network=back", "--network-alias=localhost"), "not localhost"),

@@ -169,9 +169,7 @@ def test_attach_to_what_does_not_run(daemon: Daemon, shell_root: str) -> None:
     daemon.run("old", rootfs=shell_root, command=["/bin/true"])
     daemon.wait_for("old", "stopped")
     for name, status in (("new", "created"), ("old", "stopped")):
-        told = (
-            f'attach to container "{name}": it is {status} (start it first, or use start --attach'
-        )
+        told = f'attach to container "{name}": its status is "{status}" (use ocictl start --attach'
         error = daemon("GET", f"/v1/containers/{name}/attach").failed(409, told)
         assert error["code"] == "conflict"
         refused = daemon.ctl("attach", name)

@@ -29,9 +29,9 @@ from ociruntime.pods.store.phases import open_pod
 
 STREAMS = ("stdin", "stdout", "stderr")
 NUMBERS = {b"o": b"\1", b"e": b"\2"}
-MESSAGE = 1 << 20  # bytes, the longest message of a client
+MESSAGE = 1 << 20  # maximum bytes of a client's message
 PART = 32768  # bytes of input per frame to the monitor
-_GLANCE = 0.05  # seconds
+_POLL_INTERVAL = 0.05  # seconds
 
 
 async def attach(manager: Manager, request: web.Request) -> web.StreamResponse:
@@ -54,8 +54,10 @@ async def attach(manager: Manager, request: web.Request) -> web.StreamResponse:
             if wait:
                 await container.prepare()
             elif (status := container.inspect()["status"]) not in ACTIVE:
-                hint = "start it first, or use start --attach, which misses no output"
-                raise Conflict(f'attach to container "{container.name}": it is {status}', hint)
+                hint = "use ocictl start --attach"
+                raise Conflict(
+                    f'attach to container "{container.name}": its status is "{status}"', hint
+                )
             directory, uuid, app = container.location
             with closing(await asyncio.to_thread(_connect, directory, uuid)) as sock:
                 frame = {"op": "attach", "app": app, "streams": streams, "wait": wait, "size": size}
@@ -70,7 +72,7 @@ async def attach(manager: Manager, request: web.Request) -> web.StreamResponse:
 
 
 def _size(text: str) -> tuple[int, int] | None:
-    """Parse ``ROWS,COLUMNS``; None for an empty text.  Raises BadRequest."""
+    """Parse a terminal size ``ROWS,COLUMNS``; None for "".  Raises BadRequest."""
     if not text:
         return None
     numbers = [part for part in text.split(",") if part.isascii() and part.isdigit()]
@@ -114,14 +116,16 @@ async def _from_monitor(
             await client.send_bytes(NUMBERS.get(kind, b"\1") + data)
     finally:
         reading.cancel()
-    await client.send_json(error_document(PodError("the container's pod has ended")))
+    await client.send_json(
+        error_document(PodError(f'attach to container "{container.name}": its pod has ended'))
+    )
 
 
 class _Output:
-    """The monitor's messages, read ahead of a slow client.
+    """Buffers a monitor's output messages for a client that may be slow.
 
-    Once the program has exited they are all read, so that the pod need not wait for the client to
-    give up its address and ports: the monitor holds a limited number of bytes.
+    Once the program has exited, all messages are read at once, so that the pod can release its
+    address and ports without waiting for the client: the monitor holds a limited number of bytes.
     """
 
     def __init__(self, container: Container, sock: socket.socket) -> None:
@@ -132,7 +136,7 @@ class _Output:
         self._changed = asyncio.Event()
 
     async def read(self) -> None:
-        """Read until the end, at which an empty message is the last."""
+        """Read the monitor's messages until the end, which is marked by an empty message."""
         loop = asyncio.get_running_loop()
         message = b"."
         while message:
@@ -144,10 +148,10 @@ class _Output:
             self._held += len(message)
             self._changed.set()
             while self._held > HELD and not self._container.pod.status().is_ending:
-                await asyncio.sleep(_GLANCE)
+                await asyncio.sleep(_POLL_INTERVAL)
 
     async def next(self) -> bytes:
-        """Return the next message; empty at the end."""
+        """Return the next message of the monitor; b"" at the end."""
         while not self._messages:
             self._changed.clear()
             await self._changed.wait()
@@ -171,7 +175,7 @@ async def _from_client(sock: socket.socket, client: web.WebSocketResponse) -> No
 
 
 def control(text: str) -> dict[str, Any]:
-    """Parse a text message; return an empty object if it is not a JSON object."""
+    """Return a client's text message, a JSON object, parsed; {} if it is anything else."""
     try:
         message = json.loads(text)
     except (ValueError, RecursionError):

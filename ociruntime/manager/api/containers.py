@@ -1,4 +1,4 @@
-"""The routes of containers."""
+"""The API's routes for containers."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ _POLL = 1.0  # seconds between two checks whether a waiting client is still conn
 
 
 async def list_containers(manager: Manager, request: web.Request) -> web.Response:
-    """List running containers, with ``all`` every one; ``filters`` is a JSON object of lists.
+    """List the running containers, with ``all`` also those that are not running.
 
-    ``size``: with the bytes that each has written.
+    ``filters`` is a JSON object of lists; ``size`` adds the bytes that each container has written.
     """
     filters = json_query(request, "filters")
-    found = manager.list(all=flag(request.query, "all"), filters=filters)
+    answers = manager.list(all=flag(request.query, "all"), filters=filters)
     if flag(request.query, "size"):
-        await manager.add_sizes(found)
-    return web.json_response(found)
+        await manager.add_sizes(answers)
+    return web.json_response(answers)
 
 
 async def create(manager: Manager, request: web.Request) -> web.Response:
-    """Create a container from the body, which is described in ``spec.py``."""
+    """Create a container from the request's body (``manager/containers/spec.py``)."""
     spec = await read_document(request)
     if not isinstance(spec, dict):
-        raise BadRequest("", "the body must be a JSON object: the spec of the container")
+        raise BadRequest("", "create a container: the body must be a JSON object, the spec")
     return web.json_response(await manager.create(spec), status=201)
 
 
@@ -56,7 +56,7 @@ async def inspect(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def remove(manager: Manager, request: web.Request) -> web.Response:
-    """Remove a container and its files; a concurrent removal is not an error.
+    """Remove a container and its files; it is no error if another request removes it meanwhile.
 
     ``volumes``: also its anonymous volumes.
     """
@@ -65,20 +65,20 @@ async def remove(manager: Manager, request: web.Request) -> web.Response:
     try:
         await container.remove(force=force, volumes=volumes)
     except NotFound:
-        pass  # it was there above, so another request has removed it meanwhile
+        pass  # ``find`` has found the container, so another request has removed it meanwhile
     return web.Response(status=204)
 
 
 async def _target(
     manager: Manager, request: web.Request, members: checks.Members | None = None
 ) -> tuple[Container, dict[str, Any]]:
-    """Return the container that the request is for, and the body of the request."""
+    """Return the container of a request's path, and the request's checked body."""
     container = manager.find(_ref(request))
     return container, await read_body(request, members or {})
 
 
 async def start(manager: Manager, request: web.Request) -> web.Response:
-    """Start a container; ``changed`` is false if it was running (an error with ``strict``)."""
+    """Start a container; ``changed`` is false if it was running; an error with ``strict``."""
     container, _ = await _target(manager, request)
     changed = await container.start(strict=flag(request.query, "strict"))
     return web.json_response({"id": container.id, "changed": changed})
@@ -135,7 +135,7 @@ async def update(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def wait(manager: Manager, request: web.Request) -> web.Response:
-    """Wait and return how a container exited; ``condition`` is one of ``CONDITIONS``."""
+    """Wait for ``condition`` (one of ``CONDITIONS``); return how the container exited."""
     container, body = await _target(manager, request, {"condition": checks.text})
     waiting = asyncio.ensure_future(container.wait(body.get("condition", "not-running")))
     try:
@@ -162,7 +162,7 @@ async def top(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def stats(manager: Manager, request: web.Request) -> web.Response:
-    """Return a container's current resource usage; null where no controller counts."""
+    """Return a container's current resource usage; null for a value without a controller."""
     container = manager.find(_ref(request))
     _, uuid, app = container.location
     pid = container.inspect()["pid"] or 0

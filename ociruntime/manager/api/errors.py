@@ -23,15 +23,15 @@ STATUS: tuple[tuple[type[BaseException], int, str], ...] = (
 )
 # HTTP status of a request that aiohttp itself refuses -> (code, message).
 _REFUSED = {
-    404: ("no_such_route", "no such route: {path}"),
-    405: ("wrong_method", "method {method} is not allowed for {path}"),
-    408: ("too_slow", "timeout while reading the body of the request to {path}"),
-    413: ("too_large", "the body of the request to {path} is too large"),
+    404: ("no_such_route", "request {method} {path}: route not found"),
+    405: ("wrong_method", "request {method} {path}: this method is not allowed"),
+    408: ("too_slow", "request {method} {path}: timeout while reading the body"),
+    413: ("too_large", "request {method} {path}: the body is too large (at most 1 MiB)"),
 }
 
 
 class Refused(RuntimeFailure):
-    """A request that aiohttp refused before a handler was called."""
+    """The error for a request that aiohttp refused before a handler was called."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -39,13 +39,13 @@ class Refused(RuntimeFailure):
 
 
 def failure_of(error: web.HTTPException, request: web.Request) -> Refused:
-    """Return our error for one of aiohttp's."""
+    """Convert an HTTP exception of aiohttp to a Refused with a message and code."""
     code, text = _REFUSED.get(error.status, ("refused", error.reason))
     return Refused(text.format(path=request.path, method=request.method), code)
 
 
 def error_answer(error: BaseException, refused: web.HTTPException | None = None) -> web.Response:
-    """Return the answer for an error; ``refused`` gives the status and headers of aiohttp's."""
+    """Return the HTTP answer for ``error``, with the status and headers of ``refused`` if set."""
     status = refused.status if refused is not None else _row(error)[0]
     answer = web.json_response(error_document(error), status=status)
     if isinstance(refused, web.HTTPMethodNotAllowed):
@@ -54,7 +54,7 @@ def error_answer(error: BaseException, refused: web.HTTPException | None = None)
 
 
 def error_document(error: BaseException) -> dict[str, Any]:
-    """Return the body of an error answer."""
+    """Return ``{"error": {"code", "message"}}``, the body of the HTTP answer for ``error``."""
     if isinstance(error, RuntimeFailure):
         message = str(error)
     else:

@@ -32,7 +32,7 @@ from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.pod_calls import message_of
 from ociruntime.pods.bundle.runtime_calls import OWN_FAILURE, failure, failure_code
 
-FAILED = 126  # exit code if the program was not executed for any other reason, as docker's
+FAILED = 126  # exit code for other reasons why the program was not executed, as in docker
 DRAIN_TIMEOUT = 0.5  # seconds to read on after the exit if another process holds the output open
 
 
@@ -45,7 +45,7 @@ async def execute(manager: Manager, request: web.Request) -> web.StreamResponse:
     container = manager.find(ref)
     status = container.inspect()["status"]
     if status != "running":
-        raise Conflict(f'exec in container "{ref}": it is {status}, not running')
+        raise Conflict(f'exec in container "{ref}": it is not running: its status is "{status}"')
     client = web.WebSocketResponse(max_msg_size=MESSAGE)
     await client.prepare(request)
     try:
@@ -66,14 +66,14 @@ async def _first(client: web.WebSocketResponse) -> Any:  # noqa: ANN401 - whatev
     try:
         return await client.receive_json(timeout=BODY_TIMEOUT)
     except TimeoutError:
-        message = f"the exec request was not received within {BODY_TIMEOUT:.0f} s"
+        message = f"receive the exec request: timeout after {BODY_TIMEOUT:.0f} seconds"
         raise BadRequest("", message) from None
     except (TypeError, ValueError, RecursionError):
-        raise BadRequest("", "the exec request is invalid JSON") from None
+        raise BadRequest("", "receive the exec request: invalid JSON") from None
 
 
 class RuntimeLog:
-    """The runtime's log, in a memory file: its errors, apart from the program's output."""
+    """The OCI runtime's log, in a memory file: separates its errors from the program's output."""
 
     def __enter__(self) -> RuntimeLog:
         self._fd = os.memfd_create("log")
@@ -84,26 +84,26 @@ class RuntimeLog:
         os.close(self._fd)
 
     def has(self, data: bytes) -> bool:
-        """Return whether ``data`` contains the error in this log, which the runtime also prints."""
+        """Return whether the output ``data`` contains the error that the runtime has logged."""
         if not os.fstat(self._fd).st_size:
             return False
         text = failure(self.path, "")
         return bool(text) and text in data.decode(errors="replace")
 
     def check(self, code: int) -> None:
-        """Raise StartFailed if ``code`` is the exit status of the runtime, not of the program."""
+        """Raise StartFailed if the exit status ``code`` is the runtime's, not the program's."""
         text = failure(self.path, "") if code else ""
         if text:
             raise _not_started(text)
 
 
 def _not_started(text: str) -> StartFailed:
-    own = failure_code(text)
-    return StartFailed(text, FAILED if own == OWN_FAILURE else own)
+    exit_code = failure_code(text)
+    return StartFailed(text, FAILED if exit_code == OWN_FAILURE else exit_code)
 
 
 async def _in_background(client: web.WebSocketResponse, command: list[str]) -> int:
-    """Start a detached program.  Raises StartFailed, HostError."""
+    """Start a detached program; return 0.  Raises StartFailed, HostError."""
     del client
     null = asyncio.subprocess.DEVNULL
     try:
@@ -119,9 +119,9 @@ async def _in_background(client: web.WebSocketResponse, command: list[str]) -> i
 
 
 def _argument(where: str, value: object) -> None:
-    """Check that the value is a string that an argv can hold.
+    """Check that ``value`` is a string without NUL, valid in an argv.  Raises BadRequest.
 
-    Bytes that are not UTF-8 arrive as Python's lone surrogates (PEP 383).
+    Bytes that are not UTF-8 arrive as lone surrogates (PEP 383).
     """
     try:
         if isinstance(value, str) and b"\0" not in os.fsencode(value):
@@ -134,7 +134,7 @@ def _argument(where: str, value: object) -> None:
 def _variable(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
     _argument(where, value)
     if not value.partition("=")[0] or "=" not in value:
-        raise BadRequest(where, f'"{value}" is not NAME=VALUE')
+        raise BadRequest(where, f'the variable "{value}" must have the form NAME=VALUE')
 
 
 MEMBERS: checks.Members = {
@@ -155,12 +155,12 @@ def check(spec: object) -> dict[str, Any]:
     if given.get("tty") and given.get("detach"):
         raise BadRequest("tty", "cannot be combined with detach")
     if not given.get("command"):
-        raise BadRequest("command", "must not be empty")
+        raise BadRequest("command", "is required and must not be empty")
     return given
 
 
 def exec_args(spec: dict[str, Any], log: str, uuid: str, app: str) -> list[str]:
-    """Return the arguments of ``ocipod`` that run the program."""
+    """Return the ``ocipod app exec`` arguments for a checked exec request."""
     args = ["app", "exec", f"--app={app}", f"--log={log}"]
     args += [f"--{name}" for name in ("tty", "detach") if spec.get(name)]
     args += [f"--env={word}" for word in spec.get("env", ())]
@@ -171,9 +171,9 @@ def exec_args(spec: dict[str, Any], log: str, uuid: str, app: str) -> list[str]:
 
 
 class _Execution:
-    """An attached program, run by ``run``.
+    """A program of ``exec`` whose streams a client is attached to.
 
-    Output for which ``is_known`` returns True is dropped: the client gets it as an error document.
+    Output for which ``is_known`` returns True is dropped: the client gets an error document.
     """
 
     def __init__(
@@ -188,7 +188,10 @@ class _Execution:
         self._refused: BadRequest | None = None
 
     async def run(self, client: web.WebSocketResponse, command: list[str]) -> int:
-        """Start the program, relay its streams, and return its exit code.  Raises HostError."""
+        """Start the program, relay its streams, and return its exit code.
+
+        Raises HostError; BadRequest for an invalid message of the client.
+        """
         try:
             await self._start(command)
             await relay(self._to_client(client), self._from_client(client))
@@ -223,7 +226,7 @@ class _Execution:
                 os.close(fd)
 
     def _open_terminal(self, streams: list[int]) -> None:
-        """Open a terminal; the program's three streams are appended to ``streams``."""
+        """Open a pseudo-terminal; append its slave three times to the program's ``streams``."""
         master, slave = os.openpty()
         streams += [slave] * 3
         self._outputs = {master: b"\1"}
@@ -266,7 +269,7 @@ class _Execution:
             await asyncio.gather(pumping, return_exceptions=True)
 
     async def _from_client(self, client: web.WebSocketResponse) -> None:
-        # A task of its own: a program that does not read must not delay its signals.
+        # A separate task: a program that does not read its input must not delay its signals.
         passing = asyncio.ensure_future(self._input.run(client))
         try:
             async for message in client:
@@ -301,7 +304,7 @@ class _Execution:
 
 
 def _signal_of(number: Any) -> int:  # noqa: ANN401 - whatever a client sends
-    """Check and return a signal that the runtime can forward.  Raises BadRequest."""
+    """Return the signal number sent by a client, if it can be forwarded.  Raises BadRequest."""
     if type(number) is not int or not 0 < number < signal.NSIG:
         raise BadRequest("signal", "must be a signal number", f"1 to {signal.NSIG - 1}")
     if number in (signal.SIGKILL, signal.SIGSTOP):

@@ -1,4 +1,4 @@
-"""The streams of a program of ``exec``: buffered input, and output to a client that may be slow.
+"""The streams of a program of ``exec``: buffered input, and output to a possibly slow client.
 
 Both are pipes or a terminal, read and written without blocking.
 """
@@ -21,9 +21,9 @@ KEPT = 65536  # bytes that a terminal may hold beyond what FIONREAD reports
 
 
 class ProgramInput:
-    """A buffer of ``ROOM`` bytes before ``fd``, so that input never delays control messages.
+    """A buffer of ``ROOM`` bytes for a program's input, so that input never delays other messages.
 
-    The client is granted the room that is free; a client that respects it never blocks.
+    Messages ``{"room": BYTES}`` tell the client how much it may send; if it obeys, it never blocks.
     """
 
     def __init__(self, fd: int, *, owned: bool) -> None:
@@ -40,7 +40,7 @@ class ProgramInput:
         self._has_room.set()
 
     async def put(self, data: bytes) -> None:
-        """Append input; wait while the client has exceeded its grant."""
+        """Append input from the client; wait while the buffer is full."""
         await self._has_room.wait()
         if not self._ended:
             self._waiting += data
@@ -83,7 +83,7 @@ class ProgramInput:
         self.close()
 
     def close(self) -> None:
-        """Close the descriptor if it is owned."""
+        """Close the program's input descriptor if this object owns it."""
         if self._owned and self._fd >= 0:
             os.close(self._fd)
         self._fd = -1
@@ -96,9 +96,9 @@ async def pump(
     deadline: asyncio.Future[float],
     is_known: Callable[[bytes], bool],
 ) -> None:
-    """Send the output in ``fd`` to the client until every writer has closed it.
+    """Send a program's output from ``fd`` to the client until every writer has closed the pipe.
 
-    A terminal reports that as an error (EIO).  ``deadline`` is set when the program has exited.
+    On a terminal, EIO means the same.  ``deadline`` is set when the program has exited.
     Output that was in ``fd`` by then is always drained, however slow the client is; output of
     other processes that hold ``fd`` open is sent until the deadline.  Data for which ``is_known``
     returns True is dropped.
@@ -132,14 +132,14 @@ def _is_over(deadline: asyncio.Future[float]) -> bool:
 
 
 async def _has_data(fd: int, deadline: asyncio.Future[float]) -> bool:
-    """Return whether ``fd`` becomes readable (data or end of file) before ``deadline``."""
+    """Wait until ``fd`` has data or end of file; return False if ``deadline`` passes first."""
     ready = asyncio.ensure_future(is_readable(fd))
     try:
         if not deadline.done():
             await asyncio.wait((ready, deadline), return_when=asyncio.FIRST_COMPLETED)
         if not ready.done():
-            left = deadline.result() - asyncio.get_running_loop().time()
-            await asyncio.wait((ready,), timeout=max(left, 0))
+            remaining_seconds = deadline.result() - asyncio.get_running_loop().time()
+            await asyncio.wait((ready,), timeout=max(remaining_seconds, 0))
         return ready.done()
     finally:
         ready.cancel()

@@ -1,4 +1,4 @@
-"""The routes of a container's files, as tar archives, and of what it has changed."""
+"""The API's routes for a container's files (tar archives), and the list of changed files."""
 
 from __future__ import annotations
 
@@ -24,34 +24,34 @@ TIMEOUT = 60.0
 async def _files(
     manager: Manager, request: web.Request, command: str
 ) -> AsyncIterator[tuple[str, ...]]:
-    """Return the words of the ``ocipod`` command for the files of the request's container.
+    """Yield the arguments of the ``ocipod app`` command that copies a container's files.
 
-    A stopped container cannot be started meanwhile: its files would be mounted twice.
+    In the block, a stopped container cannot be started: its files would be mounted twice.
     """
     container = manager.find(request.match_info["ref"])
     path = request.query.get("path", "")
     if not path or "\0" in path:
-        raise BadRequest("path", "required: a path in the container")
+        raise BadRequest("path", "is required: a path in the container, without NUL")
     follow = ["--follow-link"] if flag(request.query, "follow") else []
 
-    def words(state: str) -> tuple[str, ...]:
+    def arguments(state: str) -> tuple[str, ...]:
         options = (f"--app={APP}", f"--only={state}", *follow)
         return ("app", command, *options, "--", container.location[1], path)
 
     if container.inspect()["status"] not in ACTIVE:
         async with container.lock:
             if container.inspect()["status"] not in ACTIVE:  # it may have been started meanwhile
-                yield words("stopped")
+                yield arguments("stopped")
                 return
-    yield words("running")
+    yield arguments("running")
 
 
 async def facts(manager: Manager, request: web.Request) -> web.Response:
-    """Return name, kind and size of the file ``path``; ``follow``: of what a link refers to."""
-    async with _files(manager, request, "copy-out") as words:
-        command, verb, *rest = words
+    """Return name, kind and size of the container's file ``path``; ``follow`` resolves a link."""
+    async with _files(manager, request, "copy-out") as arguments:
+        command, verb, *options = arguments
         try:
-            out = await manager.programs.call(command, verb, "--stat", *rest)
+            out = await manager.programs.call(command, verb, "--stat", *options)
         except ManagerError as failure:
             if failure.message.endswith("no such file or directory"):
                 raise NotFound(failure.message) from None
@@ -60,27 +60,30 @@ async def facts(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def read(manager: Manager, request: web.Request) -> web.StreamResponse:
-    """Send the file or directory ``path`` as a tar archive."""
-    async with _files(manager, request, "copy-out") as words:
-        return await send_output(request, manager.programs, words, timeout=TIMEOUT)
+    """Send the container's file or directory ``path`` as a tar archive."""
+    async with _files(manager, request, "copy-out") as arguments:
+        return await send_output(request, manager.programs, arguments, timeout=TIMEOUT)
 
 
 async def write(manager: Manager, request: web.Request) -> web.Response:
-    """Unpack the body, a tar archive, into the directory ``path``; ``name`` renames its top."""
-    async with _files(manager, request, "copy-in") as words:
-        command, verb, *rest = words
+    """Unpack the body, a tar archive, into the container's directory ``path``.
+
+    ``name`` is the new name of the archive's top file or directory.
+    """
+    async with _files(manager, request, "copy-in") as arguments:
+        command, verb, *rest = arguments
         options = [f"--name={name}"] if (name := request.query.get("name", "")) else []
         await _unpack(manager, request, [command, verb, *options, *rest])
     return web.Response(status=204)
 
 
-async def _unpack(manager: Manager, request: web.Request, words: list[str]) -> None:
-    process = await manager.programs.spawn_ocipod(*words, stdin=asyncio.subprocess.PIPE)
+async def _unpack(manager: Manager, request: web.Request, args: list[str]) -> None:
+    process = await manager.programs.spawn_ocipod(*args, stdin=asyncio.subprocess.PIPE)
     assert process.stdin is not None
     assert process.stderr is not None
     errors = asyncio.ensure_future(process.stderr.read())
     try:
-        with suppress(BrokenPipeError, ConnectionResetError):  # its error says why
+        with suppress(BrokenPipeError, ConnectionResetError):  # ocipod's own error says why
             async for piece in pieces(request.content, TIMEOUT):
                 process.stdin.write(piece)
                 await process.stdin.drain()
@@ -94,7 +97,10 @@ async def _unpack(manager: Manager, request: web.Request, words: list[str]) -> N
 
 
 async def pieces(content: StreamReader, timeout: float) -> AsyncIterator[bytes]:
-    """Yield a request's body.  Raises HTTPRequestTimeout after ``timeout`` seconds of silence."""
+    """Yield a request's body in pieces of 64 KiB at most.
+
+    Raises HTTPRequestTimeout if the client sends nothing for ``timeout`` seconds.
+    """
     while True:
         try:
             async with asyncio.timeout(timeout):
@@ -107,10 +113,10 @@ async def pieces(content: StreamReader, timeout: float) -> AsyncIterator[bytes]:
 
 
 async def changes(manager: Manager, request: web.Request) -> web.StreamResponse:
-    """List the files that the container has added (A), changed (C) or deleted (D): JSON lines."""
+    """List files that a container has added (A), changed (C) or deleted (D), as JSON lines."""
     _, uuid, app = manager.find(request.match_info["ref"]).location
-    words = ("app", "diff", f"--app={app}", "--format=json", uuid)
-    return await send_output(request, manager.programs, words, "application/x-ndjson")
+    args = ("app", "diff", f"--app={app}", "--format=json", uuid)
+    return await send_output(request, manager.programs, args, "application/x-ndjson")
 
 
 _ONE = "/v1/containers/{ref}"

@@ -1,4 +1,4 @@
-"""The routes of images, which call ``ocipod``."""
+"""The API's routes for images; they run ``ocipod`` commands."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ async def list_images(manager: Manager, request: web.Request) -> web.Response:
 async def pull(manager: Manager, request: web.Request) -> web.StreamResponse:
     """Pull an image and stream its progress as JSON lines.
 
-    They are ``{"progress", "done", "total"}`` and at the end ``{"id"}`` or ``{"error"}``.  The pull
-    is finished even if the client disconnects.
+    The lines are ``{"progress", "done", "total"}`` and last ``{"id"}`` or ``{"error"}``.  The pull
+    continues if the client disconnects.
     """
     body = await read_body(request, _PULL)
     image = required(body, "image")
@@ -70,12 +70,12 @@ async def _pulled(manager: Manager, image: str, body: dict[str, Any]) -> Any:  #
 
 
 def _insecure(body: dict[str, Any]) -> list[str]:
-    words = body.get("insecure")
-    return [f"--insecure-options={','.join(words)}"] if words else []
+    names = body.get("insecure")
+    return [f"--insecure-options={','.join(names)}"] if names else []
 
 
 async def _send(answer: web.StreamResponse, line: dict[str, Any]) -> bool:
-    """Send a line; return whether the client is still connected."""
+    """Send a JSON line to the client; return False if the client has disconnected."""
     try:
         await answer.write(json.dumps(line).encode() + b"\n")
     except ConnectionError:
@@ -90,7 +90,7 @@ async def inspect(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def tag(manager: Manager, request: web.Request) -> web.Response:
-    """Give an image another ``name``."""
+    """Add the name ``name`` to an image."""
     body = await read_body(request, {"name": checks.text})
     name = required(body, "name")
     await manager.programs.call("image", "tag", "--", request.match_info["ref"], name)
@@ -98,7 +98,7 @@ async def tag(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def load(manager: Manager, request: web.Request) -> web.Response:
-    """Load the images of an archive at ``path`` on this host, under their own names."""
+    """Load the images of the archive at ``path`` on this host; return their ids and names."""
     body = await read_body(request, {"path": checks.text, **_INSECURE})
     path = required(body, "path")
     if not os.path.isabs(path):
@@ -110,15 +110,15 @@ async def load(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def archive(manager: Manager, request: web.Request) -> web.StreamResponse:
-    """Send an image as a tar archive, an OCI image layout that ``docker load`` reads, too."""
+    """Send an image as a tar archive with an OCI image layout, readable by ``docker load``."""
     command = ("image", "export", "--", request.match_info["ref"], "-")
     return await send_output(request, manager.programs, command)
 
 
 async def remove(manager: Manager, request: web.Request) -> web.Response:
-    """Remove an image that no pod uses, or with ``force`` any image.
+    """Remove an image; without ``force``, only if no pod uses it.
 
-    If it has several names and is referred to by one of them, only that name is removed.
+    If the image has several names and the request uses one of them, only that name is removed.
     """
     options = ["--force"] if flag(request.query, "force") else []
     ref = request.match_info["ref"]

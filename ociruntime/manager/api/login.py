@@ -1,4 +1,4 @@
-"""The routes to log in to registries."""
+"""The routes to log in to and out of image registries."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _LOGIN: checks.Members = {
 
 
 async def log_in(manager: Manager, request: web.Request) -> web.Response:
-    """Check credentials at a registry and keep them, for the images of all clients."""
+    """Check credentials at a registry and store them for the pulls of all clients."""
     body = await read_body(request, _LOGIN)
     user, password = required(body, "username"), required(body, "password")
     if "\n" in password or "\r" in password:
-        raise BadRequest("password", "must be one line")
-    words = ["login", f"--username={user}", "--password-stdin", "--", body.get("registry", "")]
-    # Not as an argument, which other users of the host could see.
-    await manager.programs.call(*filter(None, words), content=password.encode())
+        raise BadRequest("password", "must not contain line breaks")
+    args = ["login", f"--username={user}", "--password-stdin", "--", body.get("registry", "")]
+    # The password is not an argument, because other users of the host could see that.
+    await manager.programs.call(*filter(None, args), content=password.encode())
     return web.Response(status=204)
 
 
 async def log_out(manager: Manager, request: web.Request) -> web.Response:
-    """Remove the credentials of a registry that ``log_in`` has kept."""
+    """Remove the credentials that ``log_in`` has stored for a registry."""
     body = await read_body(request, {"registry": checks.text})
     await manager.programs.call("logout", "--", *filter(None, [body.get("registry", "")]))
     return web.Response(status=204)

@@ -1,4 +1,4 @@
-"""The routes with endless answers: a container's log, and the events of all containers.
+"""The routes that stream a container's log, and the events of all containers.
 
 A log is plain text, read from the container's log file.  A client that accepts
 ``application/vnd.ociruntime.frames`` gets frames that name the stream: one byte (1 standard output,
@@ -39,7 +39,7 @@ GRACE = 0.05  # seconds to deliver past events when ``until`` is over already
 
 
 class LogFilter(NamedTuple):
-    """The query of a client; times are in the form of the log file, "" for none."""
+    """A client's choice of log lines; times in the log file's format, "" for no bound."""
 
     streams: tuple[str, ...]
     since: str
@@ -49,16 +49,17 @@ class LogFilter(NamedTuple):
     timestamps: bool
 
     def has(self, line: Line) -> bool:
-        """Return whether the line passes the filters for stream and time."""
+        """Return whether a log line is of a chosen stream and within the time bounds."""
         if line.stream not in self.streams or line.time < self.since:
             return False
         return not self.until or line.time <= self.until
 
 
 def parse_query(query: Mapping[str, str]) -> LogFilter:
-    """Parse ``follow timestamps stdout stderr`` (1 or 0), ``tail``, ``since`` and ``until``.
+    """Parse a log request's query into a LogFilter.
 
-    Raises BadRequest.
+    ``follow``, ``timestamps``, ``stdout`` and ``stderr`` are 1 or 0, ``tail`` is a number of lines
+    or ``all``, ``since`` and ``until`` are times.  Raises BadRequest.
     """
     streams = [name for name in NUMBERS if flag(query, name)] or list(NUMBERS)
     tail = query.get("tail", "all")
@@ -75,7 +76,7 @@ def parse_query(query: Mapping[str, str]) -> LogFilter:
 
 
 def _time(query: Mapping[str, str], name: str) -> str:
-    """Return a time of the query in the log file's form, "" if absent.  Raises BadRequest."""
+    """Return the query's time ``name`` in the log file's format, or "".  Raises BadRequest."""
     time = moment(query, name)
     if time is None:
         return ""
@@ -83,7 +84,7 @@ def _time(query: Mapping[str, str], name: str) -> str:
 
 
 async def logs(manager: Manager, request: web.Request) -> web.StreamResponse:
-    """Send the log; with ``follow``, send new lines until the container exits.
+    """Send a container's log; with ``follow``, send new lines until the container exits.
 
     Raises NotFound, BadRequest.
     """
@@ -97,7 +98,7 @@ async def logs(manager: Manager, request: web.Request) -> web.StreamResponse:
         await answer.prepare(request)
         newest = deque[Line](maxlen=selection.tail) if selection.tail >= 0 else None
         while not has_gone(request):
-            # The state first: the last output is in the log before the exit shows in the state.
+            # Read the state before the log: a program's last output is logged before its exit is.
             last = await asyncio.to_thread(log.is_over) or not selection.follow
             async for batch in log.batches(last=last):
                 if has_gone(request):
@@ -146,7 +147,7 @@ class _Log:
         return state != RUNNING or app_record(self._pod, self._app)["state"] in OVER
 
     async def batches(self, *, last: bool) -> AsyncIterator[list[Line]]:
-        """Yield the new lines, with ``last`` unterminated ones as well.  Raises HostError.
+        """Yield the log's new lines; with ``last``, also an unterminated one.  Raises HostError.
 
         A thread reads one batch at a time, so that a long log does not keep other requests waiting.
         """
@@ -185,9 +186,13 @@ async def events(manager: Manager, request: web.Request) -> web.StreamResponse:
         pending: asyncio.Task[dict[str, Any]] | None = None
         while not has_gone(request):
             pending = pending or asyncio.ensure_future(_next(subscription))
-            left = EVENT_POLL if until is None else (until - datetime.now(UTC)).total_seconds()
-            done, _ = await asyncio.wait((pending,), timeout=min(EVENT_POLL, max(left, GRACE)))
-            if not done and left <= 0:
+            remaining_seconds = (
+                EVENT_POLL if until is None else (until - datetime.now(UTC)).total_seconds()
+            )
+            done, _ = await asyncio.wait(
+                (pending,), timeout=min(EVENT_POLL, max(remaining_seconds, GRACE))
+            )
+            if not done and remaining_seconds <= 0:
                 break
             if not done:
                 continue
@@ -206,7 +211,7 @@ async def events(manager: Manager, request: web.Request) -> web.StreamResponse:
 
 
 async def _next(subscription: Any) -> dict[str, Any]:  # noqa: ANN401 - an asynchronous generator
-    """Return the next event; empty at the end of the subscription."""
+    """Return the next event; {} at the end of the subscription."""
     async for event in subscription:
         return dict(event)
     return {}

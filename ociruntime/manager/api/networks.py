@@ -1,4 +1,4 @@
-"""The routes of networks."""
+"""The API's routes for networks."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ociruntime.manager.containers.networks import MEMBERS
 
 
 async def list_networks(manager: Manager, request: web.Request) -> web.Response:
-    """List the networks; ``filters`` is a JSON object of lists."""
+    """List the networks; the query's ``filters`` is a JSON object of lists of strings."""
     return web.json_response(manager.networks.find(json_query(request, "filters")))
 
 
 async def create(manager: Manager, request: web.Request) -> web.Response:
-    """Make a network; only ``name`` is required."""
+    """Create a network; of the body's members only ``name`` is required."""
     body = await read_body(request, MEMBERS)
     return web.json_response(await manager.networks.create(body), status=201)
 
@@ -26,13 +26,13 @@ async def inspect(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def remove(manager: Manager, request: web.Request) -> web.Response:
-    """Remove a network that a client has made and no container uses."""
+    """Remove an unused network that a client has created."""
     await manager.networks.remove(request.match_info["ref"])
     return web.Response(status=204)
 
 
 async def prune(manager: Manager, request: web.Request) -> web.Response:
-    """Remove all networks that clients have made and no container uses."""
+    """Remove all unused networks that clients have created."""
     await read_body(request, {})
     return web.json_response(await manager.networks.prune())
 

@@ -20,11 +20,11 @@ async def send_output(
     content_type: str = "application/x-tar",
     timeout: float | None = None,
 ) -> web.StreamResponse:
-    """Run ``ocipod`` and send its standard output.
+    """Run ``ocipod`` with ``args`` and send its standard output as the answer's body.
 
-    An error before the first byte becomes an error answer.  After that the connection is cut, so
-    that the client does not take the output for complete; also if the client reads nothing for
-    ``timeout`` seconds.  Raises ManagerError, HostError.
+    If ``ocipod`` fails before its first byte, the client gets an error answer.  If it fails later,
+    or the client reads nothing for ``timeout`` seconds, the connection is aborted, so that the
+    client does not take the output for complete.  Raises ManagerError, HostError.
     """
     process = await programs.spawn_ocipod(*args)
     assert process.stdout is not None
@@ -59,7 +59,9 @@ async def _write(
             await answer.write(piece)
     except TimeoutError:
         _cut(request)
-        raise ManagerError(f"send to a client: it has read nothing for {timeout} s") from None
+        raise ManagerError(
+            f"send output to a client: it has read nothing for {timeout:g} seconds"
+        ) from None
 
 
 def _cut(request: web.Request) -> None:

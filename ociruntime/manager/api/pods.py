@@ -1,4 +1,4 @@
-"""The routes of pods, including pods that the manager did not make."""
+"""The API's routes for pods, including pods that the manager did not create."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def _described(directory: str) -> list[dict[str, Any]]:
     problems: list[str] = []
     for pod in each_pod(directory, problems=problems):
         with pod:
-            one = try_describe(pod, problems)
-        if one is not None:
+            description = try_describe(pod, problems)
+        if description is not None:
             pods.append(
                 {
-                    "id": one["name"],
-                    "state": one["state"],
-                    "created_at": one.get("created_at"),
-                    "started_at": one.get("started_at"),
-                    "apps": one["app_names"],
-                    "networks": one["networks"],
+                    "id": description["name"],
+                    "state": description["state"],
+                    "created_at": description.get("created_at"),
+                    "started_at": description.get("started_at"),
+                    "apps": description["app_names"],
+                    "networks": description["networks"],
                 }
             )
     return pods
@@ -61,14 +61,14 @@ async def remove(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def _own_pod(manager: Manager, request: web.Request) -> str:
-    """Return the UUID of a pod that may be changed.
+    """Return the full UUID of the request's pod, which must not belong to a container.
 
-    Raises NoSuchPod, or Conflict if the pod belongs to a container.
+    Raises NoSuchPod; Conflict if the pod belongs to a container.
     """
     uuid = await asyncio.to_thread(_find, manager.settings.directory, request.match_info["uuid"])
     if owner := _owners(manager).get(uuid):
         raise Conflict(
-            f'pod {uuid}: it belongs to container "{owner}"',
+            f'change pod {uuid}: it belongs to container "{owner}"',
             f"use ocictl stop {owner}, ocictl rm {owner}",
         )
     return uuid
@@ -80,7 +80,7 @@ def _find(directory: str, text: str) -> str:
 
 
 def _owners(manager: Manager) -> dict[str, str]:
-    return {one["pod"]: one["name"] for one in manager.list() if one["pod"]}
+    return {container["pod"]: container["name"] for container in manager.list() if container["pod"]}
 
 
 ROUTES = (

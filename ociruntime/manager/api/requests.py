@@ -1,6 +1,6 @@
 """Parse and validate the bodies and query strings of API requests.
 
-Every error names the member that is wrong.
+Every error names the invalid member.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FLAGS = {"": True, "1": True, "true": True, "0": False, "false": False}
 
 
 async def read_document(request: web.Request) -> Any:  # noqa: ANN401 - JSON
-    """Read and parse the body; None if it is empty.  Raises BadRequest, HTTPException."""
+    """Return a request's JSON body, parsed; None if empty.  Raises BadRequest, HTTPException."""
     try:
         async with asyncio.timeout(BODY_TIMEOUT):
             data = await request.read()
@@ -38,7 +38,7 @@ async def read_document(request: web.Request) -> Any:  # noqa: ANN401 - JSON
 
 
 async def read_body(request: web.Request, members: Members) -> dict[str, Any]:
-    """Read the body as a JSON object and check its members; return {} if there is no body.
+    """Return a request's body, a JSON object with checked members; {} if there is no body.
 
     Raises BadRequest, HTTPException.
     """
@@ -46,15 +46,15 @@ async def read_body(request: web.Request, members: Members) -> dict[str, Any]:
     return {} if document is None else check_object(document, members)
 
 
-def required(given: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON
-    """Return a member that must be present.  Raises BadRequest if it is missing."""
-    if name not in given:
-        raise BadRequest(name, "required")
-    return given[name]
+def required(body: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON
+    """Return the member ``name`` of a request.  Raises BadRequest if it is missing."""
+    if name not in body:
+        raise BadRequest(name, "is required")
+    return body[name]
 
 
 def flag(query: Mapping[str, str], name: str) -> bool:
-    """Return a flag of the query, as in ``?force=1``.  Raises BadRequest."""
+    """Return a boolean of a query such as ``?force=1``; absent is False.  Raises BadRequest."""
     value = query.get(name, "0")
     if value not in _FLAGS:
         raise BadRequest(name, f'must be 0 or 1, not "{value}"')
@@ -62,20 +62,20 @@ def flag(query: Mapping[str, str], name: str) -> bool:
 
 
 def json_query(request: web.Request, name: str) -> dict[str, list[str]]:
-    """Parse JSON in the query, as in ``?filters={"label": ["a", "b"]}``.  Raises BadRequest."""
+    """Parse JSON in a query such as ``?filters={"label": ["a"]}``.  Raises BadRequest."""
     text = request.query.get(name, "")
     if not text:
         return {}
     try:
         lists = json.loads(text)
     except (ValueError, RecursionError):
-        raise BadRequest(name, "invalid JSON") from None
+        raise BadRequest(name, "must be JSON, an object of lists of strings") from None
     check_lists(name, lists)
     return lists  # type: ignore[no-any-return]  # checked
 
 
 def check_lists(where: str, value: object) -> None:
-    """Check that the value maps names to lists of strings, as filters do.  Raises BadRequest."""
+    """Check that ``value`` is a JSON object of lists of strings.  Raises BadRequest."""
     if not isinstance(value, dict):
         raise BadRequest(where, "must be a JSON object")
     for key, values in value.items():
@@ -83,15 +83,18 @@ def check_lists(where: str, value: object) -> None:
 
 
 def moment(query: Mapping[str, str], name: str) -> datetime | None:
-    """Parse a time of the query; UTC if it has no zone, None if absent.  Raises BadRequest."""
+    """Return the query's time ``name``, in UTC without a zone; None if absent.
+
+    Raises BadRequest.
+    """
     text = query.get(name, "")
     if not text:
         return None
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        message = f'"{text}" is not a time'
-        raise BadRequest(name, message, "as in 2026-01-31T12:00:00Z") from None
+        message = f'"{text}" is not a time of RFC 3339'
+        raise BadRequest(name, message, "for example 2026-01-31T12:00:00Z") from None
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 

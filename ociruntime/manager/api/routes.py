@@ -1,4 +1,4 @@
-"""The manager's HTTP API: the table of routes, those of the daemon itself, and the access log.
+"""The manager's HTTP API: the table of routes, the daemon's own routes, and the access log.
 
 ``make_application`` builds the aiohttp application that ocid serves on its socket.  A handler is
 called with the manager and the request; the errors that it raises become answers by the table in
@@ -125,7 +125,7 @@ def _served(manager: Manager, handler: Handler) -> Served:
 
 @web.middleware
 async def _with_errors_and_log(request: web.Request, handler: Served) -> web.StreamResponse:
-    """Turn errors into answers, and log each request with its client and status."""
+    """Convert a handler's errors to HTTP answers; log each request with client and status."""
     began = time.monotonic()
     peer = peer_of(request)
     try:
@@ -147,7 +147,7 @@ async def _with_errors_and_log(request: web.Request, handler: Served) -> web.Str
 
 
 def peer_of(request: web.Request) -> str:
-    """Return the client's credentials (SO_PEERCRED) for the log, as in ``pid 4711 uid 0``."""
+    """Return a client's credentials (SO_PEERCRED) for the log, such as ``pid 4711 uid 0``."""
     transport = request.transport
     sock = transport.get_extra_info("socket") if transport is not None else None
     if sock is None or sock.family != socket.AF_UNIX:

@@ -1,4 +1,4 @@
-"""The route of the disk space that images, containers and volumes use."""
+"""The route that reports the disk space of images, containers and volumes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Summary = dict[str, Any]
 async def disk_space(manager: Manager, request: web.Request) -> web.Response:
     """Return ``{"count", "active", "size", "reclaimable"}`` of images, containers and volumes.
 
-    ``size`` is in bytes on disk; ``reclaimable`` is that of what is not in use.
+    ``size`` is in bytes on disk; ``reclaimable`` is the part of it that is not in use.
     """
     del request
     images = json.loads(await manager.programs.call("image", "list", "--format=json"))
@@ -31,7 +31,7 @@ async def disk_space(manager: Manager, request: web.Request) -> web.Response:
 
 
 def _summary(sizes: list[tuple[int, bool]]) -> Summary:
-    """Summarise pairs (size, whether it is in use)."""
+    """Return the summary of a kind of objects; ``sizes`` are (bytes, whether in use)."""
     return {
         "count": len(sizes),
         "active": sum(active for _, active in sizes),
@@ -41,20 +41,35 @@ def _summary(sizes: list[tuple[int, bool]]) -> Summary:
 
 
 def _images(manager: Manager, images: list[dict[str, Any]]) -> Summary:
-    used = {one.record.image_id for one in manager.containers if not one.is_corrupt}
-    sizes = {image["id"]: image["size"] for image in images}  # one with several names counts once
+    used = {
+        container.record.image_id for container in manager.containers if not container.is_corrupt
+    }
+    sizes = {
+        image["id"]: image["size"] for image in images
+    }  # an image with several names counts once
     return _summary([(size, image_id in used) for image_id, size in sizes.items()])
 
 
 async def _containers(manager: Manager) -> Summary:
-    # The threads get nothing that the event loop changes meanwhile.
-    found = [(one, one.inspect()["status"] in ACTIVE) for one in manager.containers]
-    return _summary([(await asyncio.to_thread(manager.size, one), active) for one, active in found])
+    # Read the statuses here: the threads must not read what the event loop changes meanwhile.
+    containers = [
+        (container, container.inspect()["status"] in ACTIVE) for container in manager.containers
+    ]
+    return _summary(
+        [
+            (await asyncio.to_thread(manager.size, container), active)
+            for container, active in containers
+        ]
+    )
 
 
 async def _volumes(manager: Manager) -> Summary:
-    found = [(one["mountpoint"], bool(one["containers"])) for one in manager.volumes.find({})]
-    return _summary([(await asyncio.to_thread(disk_usage, path), active) for path, active in found])
+    volumes = [
+        (volume["mountpoint"], bool(volume["containers"])) for volume in manager.volumes.find({})
+    ]
+    return _summary(
+        [(await asyncio.to_thread(disk_usage, path), active) for path, active in volumes]
+    )
 
 
 ROUTES = (("GET", "/v1/system/df", disk_space),)

@@ -1,4 +1,4 @@
-"""The routes of volumes."""
+"""The API's routes for volumes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ociruntime.manager.containers.manager import Manager
 
 
 async def list_volumes(manager: Manager, request: web.Request) -> web.Response:
-    """List the volumes; ``filters`` is a JSON object of lists."""
+    """List the volumes; the query's ``filters`` is a JSON object of lists of strings."""
     return web.json_response(manager.volumes.find(json_query(request, "filters")))
 
 
 async def create(manager: Manager, request: web.Request) -> web.Response:
-    """Create the volume ``name`` with ``labels``, or return it if it exists.
+    """Create the volume ``name`` with ``labels``, or return the existing one.
 
-    Without a name it is anonymous.
+    Without ``name``, the volume is anonymous.
     """
     members = {"name": checks.text, "labels": checks.strings_by_name}
     body = await read_body(request, members)
@@ -37,7 +37,7 @@ async def remove(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def prune(manager: Manager, request: web.Request) -> web.Response:
-    """Remove the anonymous volumes that no container uses; ``all``: and the named ones."""
+    """Remove all unused anonymous volumes, with ``all`` also the unused named ones."""
     body = await read_body(request, {"all": checks.flag, "filters": check_lists})
     removed = await manager.volumes.prune(body.get("filters") or {}, named=bool(body.get("all")))
     return web.json_response(removed)

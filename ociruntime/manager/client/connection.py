@@ -1,4 +1,4 @@
-"""Requests with JSON to the daemon's socket, and its errors as exceptions.
+"""The connection to ocid: JSON requests over its socket; error answers become exceptions.
 
 connection = Connection("/run/ocid/ocid.sock")
 record = connection.get("/v1/containers/web")
@@ -52,16 +52,19 @@ class Connection:
         self.path = path
 
     def get(self, path: str) -> Any:  # noqa: ANN401 - a JSON document
+        """Send GET ``path``; return the JSON answer."""
         return self._document("GET", path, None)
 
     def post(self, path: str, body: object = None) -> Any:  # noqa: ANN401
+        """Send POST ``path`` with ``body`` as JSON; return the JSON answer."""
         return self._document("POST", path, body)
 
     def delete(self, path: str) -> Any:  # noqa: ANN401
+        """Send DELETE ``path``; return the JSON answer."""
         return self._document("DELETE", path, None)
 
     def lines(self, method: str, path: str, body: object = None) -> Iterator[Any]:
-        """Yield the documents of a streamed answer of JSON lines as they arrive."""
+        """Send a request; yield the JSON documents of its streamed answer as they arrive."""
         import json
 
         answer = self.open(method, path, body)
@@ -77,7 +80,7 @@ class Connection:
     def open(
         self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
     ) -> Answer:
-        """Send a request; return the answer with its body unread, which the caller closes.
+        """Send a request; return the answer, whose body the caller reads, and closes.
 
         Raises DaemonError for an error answer.
         """
@@ -107,9 +110,9 @@ class Connection:
         return answer
 
     def upload(self, path: str, fill: Callable[[ChunkedBody], None]) -> None:
-        """Send a PUT request; ``fill`` writes its body, as it is made.
+        """Send a PUT request whose body ``fill`` writes, with chunked encoding.
 
-        Raises the errors of ``fill``, except that of a daemon that refuses the rest.
+        Also raises the errors of ``fill``.
         """
         connection = self._connect()
         try:
@@ -153,12 +156,12 @@ class Connection:
 
 
 def container(ref: str, *segments: str, **query: object) -> str:
-    """Return the path of a container's resource, as in ``/v1/containers/web/stop?strict=1``."""
+    """Return the API path of a container, such as ``/v1/containers/web/stop?strict=1``."""
     return resource("containers", ref, *segments, **query)
 
 
 def resource(*segments: str, **query: object) -> str:
-    """Return ``/v1/SEGMENT/...?KEY=VALUE``; None and False are left out, True becomes 1."""
+    """Return the API path ``/v1/SEGMENT/...?KEY=VALUE``, without values None and False."""
     path = "/".join(["/v1", *map(quoted, segments)])
     pairs = [
         f"{key}={quoted('1' if value is True else str(value))}"
@@ -169,7 +172,7 @@ def resource(*segments: str, **query: object) -> str:
 
 
 def refusal(status: int, body: bytes) -> DaemonError:
-    """Return the error of an answer ``{"error": {"code": "conflict", "message": "..."}}``."""
+    """Return the DaemonError for ocid's error answer ``{"error": {"code", "message"}}``."""
     import json
 
     try:
@@ -178,7 +181,7 @@ def refusal(status: int, body: bytes) -> DaemonError:
         return DaemonError(own_words(str(error["message"])), str(error["code"]), status, exit_code)
     except (ValueError, KeyError, TypeError, AttributeError):
         text = body[:200].decode("utf-8", "replace").strip()
-        return DaemonError(f"ocid answered with status {status}: {text}", "unknown", status)
+        return DaemonError(f"ocid answered with HTTP status {status}: {text}", "unknown", status)
 
 
 # Options of ocipod, whose errors ocid passes on -> those of ocictl.
@@ -190,7 +193,7 @@ _OPTIONS = {
 
 
 def own_words(message: str) -> str:
-    """Return the message with our options in its hint, the parentheses at its end."""
+    """Return an error message of ocipod with ocictl's options in its final hint "(...)"."""
     text, opening, hint = message.rpartition(" (")
     if not opening or not hint.endswith(")"):
         return message

@@ -1,6 +1,6 @@
 """The ``ocictl container`` commands for scripts.
 
-They fail if the container is in the wrong state, and print tables with fixed columns.
+These commands fail if the container is in the wrong state, and print tables with fixed columns.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _NOT_FINISHED = "n/a"
 
 
 def fixed_table(records: Sequence[Record]) -> str:
-    """Format records as a table with a header."""
+    """Format containers' records as the fixed table of the ``container`` commands."""
     return aligned([TITLES, *(cells(record) for record in records)])
 
 
 def cells(record: Record) -> tuple[str, ...]:
-    """Return the cells of a row."""
+    """Return a container's cells of the fixed table, in the order of ``TITLES``."""
     program, *args = record["command"] or [""]
     exit_code = record["exit_code"]
     return (

@@ -29,7 +29,7 @@ FAILED = 1
 
 
 def each(refs: Iterable[str], act: Callable[[str], object]) -> int:
-    """Call ``act`` for each reference; print the reference, or its error.
+    """Call ``act`` for each reference to an object; print the reference, or the error.
 
     Returns the exit status: 0, or that of the last failure (1, or 126 and 127 for a program that
     cannot be executed).  Raises HostError if the daemon cannot be reached.
@@ -49,9 +49,9 @@ def each(refs: Iterable[str], act: Callable[[str], object]) -> int:
 
 
 def remove_each(connection: Connection, kind: str, arguments: Arguments) -> int:
-    """Remove each named resource of ``kind`` (``volumes``, ``networks``); print its name.
+    """Remove the named objects of ``kind`` (``volumes``, ``networks``); print their names.
 
-    With ``--force`` a missing one is not an error.  Returns and raises what ``each`` does.
+    With ``--force``, missing objects are ignored.  Returns and raises what ``each`` does.
     """
     force = arguments.flag("force")
 
@@ -66,7 +66,7 @@ def remove_each(connection: Connection, kind: str, arguments: Arguments) -> int:
 
 
 def is_confirmed(arguments: Arguments, question: str) -> bool:
-    """Ask the user on standard error, unless ``--force`` was given; return whether to go on."""
+    """Ask the user ``question`` unless ``--force`` is set; return True for yes or ``--force``."""
     if arguments.flag("force"):
         return True
     sys.stderr.write(f"{question} [y/N] ")
@@ -80,7 +80,7 @@ def print_failure(failure: RuntimeFailure) -> None:
 
 
 def exit_status(ref: str, facts: dict[str, Any]) -> int:
-    """Return the exit code in an answer to ``wait``.  Raises RuntimeFailure if it is unknown."""
+    """Return the exit code in ocid's answer to ``wait``.  Raises RuntimeFailure if unknown."""
     code = facts["exit_code"]
     if code is None:
         error = facts.get("error") or "its monitor was killed"
@@ -89,7 +89,7 @@ def exit_status(ref: str, facts: dict[str, Any]) -> int:
 
 
 def stop_timeout(arguments: Arguments) -> dict[str, int]:
-    """Return the request's timeout; empty without the option, for the container's own."""
+    """Return ``{"timeout": seconds}`` from ``--time``; {} to use the container's own timeout."""
     for name in ("time", "timeout"):
         if arguments.has(name):
             return {"timeout": arguments.number(name)}
@@ -112,39 +112,39 @@ def run_start(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_stop(connection: Connection, arguments: Arguments) -> int:
-    """Stop each container and wait for its exit.  Raises UsageError."""
+    """Stop containers, wait for their exit, and print their references.  Raises UsageError."""
     body = stop_timeout(arguments)
     return each(arguments.positional, lambda ref: connection.post(container(ref, "stop"), body))
 
 
 def run_kill(connection: Connection, arguments: Arguments) -> int:
-    """Send a signal to each container.  Raises UsageError."""
+    """Send a signal to containers and print their references.  Raises UsageError."""
     signal = signal_number(arguments.text("signal", "KILL"))
     if signal == 0:
         hint = "use inspect to see whether a container is running"
-        raise UsageError("--signal: 0 is not a signal", hint)
+        raise UsageError('kill: --signal: "0" is not a signal', hint)
     body = {"signal": signal}
     return each(arguments.positional, lambda ref: connection.post(container(ref, "kill"), body))
 
 
 def run_restart(connection: Connection, arguments: Arguments) -> int:
-    """Restart each container and print its reference.  Raises UsageError."""
+    """Restart containers and print their references.  Raises UsageError."""
     body = stop_timeout(arguments)
     return each(arguments.positional, lambda ref: connection.post(container(ref, "restart"), body))
 
 
 def run_pause(connection: Connection, arguments: Arguments) -> int:
-    """Pause each container and print its reference."""
+    """Pause containers and print their references."""
     return each(arguments.positional, lambda ref: connection.post(container(ref, "pause")))
 
 
 def run_unpause(connection: Connection, arguments: Arguments) -> int:
-    """Resume each container and print its reference."""
+    """Resume containers and print their references."""
     return each(arguments.positional, lambda ref: connection.post(container(ref, "unpause")))
 
 
 def run_wait(connection: Connection, arguments: Arguments) -> int:
-    """Wait for each container, print its exit code, and return the last one.
+    """Wait for containers to exit, print their exit codes, and return the last exit code.
 
     Raises RuntimeFailure if an exit code is unknown.
     """
@@ -163,18 +163,18 @@ def run_rename(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_update(connection: Connection, arguments: Arguments) -> int:
-    """Change each container and print its reference.  Raises UsageError."""
+    """Change limits and restart policy of containers.  Raises UsageError."""
     spec = spec_of(arguments, "", [])
     body = {name: value for name, value in spec.items() if name != "image"}
     if not body:
-        raise UsageError("update: an option is required", "--memory, --cpus, --restart ...")
+        raise UsageError("update: no change given", "use --memory, --cpus, --restart ...")
     return each(arguments.positional, lambda ref: connection.post(container(ref, "update"), body))
 
 
 def run_rm(connection: Connection, arguments: Arguments) -> int:
-    """Remove each container and print its reference."""
-    how = {name: arguments.flag(name) for name in ("force", "volumes")}
-    return each(arguments.positional, lambda ref: connection.delete(container(ref, **how)))
+    """Remove containers and print their references."""
+    flags = {name: arguments.flag(name) for name in ("force", "volumes")}
+    return each(arguments.positional, lambda ref: connection.delete(container(ref, **flags)))
 
 
 def run_prune(connection: Connection, arguments: Arguments) -> int:
@@ -249,8 +249,8 @@ COMMANDS = (
         run_update,
         options=tuple(option for option in SPEC_OPTIONS if option.name in _CHANGEABLE),
         details=(
-            "Changes a running container at once; what is given replaces the former limit. If\n"
-            "a limit is refused, nothing is changed."
+            "Changes a running container at once. Limits that are not given stay as they are.\n"
+            "If a limit is refused, nothing is changed."
         ),
         examples=(("Give it more memory", "ocictl update --memory 512m web"),),
     ),
@@ -262,7 +262,7 @@ COMMANDS = (
             Option("force", "kill running containers first", short="f"),
             Option("volumes", "remove its anonymous volumes, too", short="v"),
         ),
-        details="Without --volumes, anonymous volumes stay; those of `run --rm` never do.",
+        details="Anonymous volumes are kept without --volumes, except those of `run --rm`.",
         examples=(("Remove it, running or not", "ocictl rm --force web"),),
     ),
     Command(

@@ -1,7 +1,7 @@
 """``ocictl cp``, ``export`` and ``diff``: files between the host and a container.
 
-The archives come from a container's files, which may be hostile: nothing is written outside the
-target, and no link in it is followed.
+The archives contain a container's files, which may be hostile: nothing is written outside the
+target, and links in the archive are not followed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PERMISSIONS = 0o777  # without setuid and setgid: a container's root must not b
 
 
 def run_cp(connection: Connection, arguments: Arguments) -> int:
-    """Copy between the host and a container; print nothing.  Raises UsageError."""
+    """Copy a file or directory between host and container; print nothing.  Raises UsageError."""
     source, target = arguments.positional
     from_name, from_path = _split(source)
     to_name, to_path = _split(target)
@@ -55,7 +55,7 @@ def run_cp(connection: Connection, arguments: Arguments) -> int:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """Split CONTAINER:PATH; the container is "" for a path of this host.  Raises UsageError."""
+    """Split ``CONTAINER:PATH``; return ("", text) for a path of the host.  Raises UsageError."""
     name, colon, path = text.partition(":")
     if not colon or "/" in name or name.startswith("."):
         return "", text
@@ -72,13 +72,13 @@ def _copy_out(
 ) -> int:
     facts = connection.get(container(ref, "file", path=path, follow=follow))
     is_directory = facts["kind"] == "directory"
-    # The user's words, never the container's: with -L it could choose the name of any file here.
+    # Use the name from the command line: with -L, a container could choose any name on the host.
     top = os.path.basename(os.path.normpath(path))
     if top in ("", ".", ".."):
         top = ""
     contents = path.endswith(_CONTENTS) or not top
     if not top and not is_directory:
-        raise UsageError(f'cp: "{path}" is not the name of a file')
+        raise UsageError(f'cp: "{path}" in the container is not the name of a file')
     answer = connection.open("GET", container(ref, "archive", path=path, follow=follow))
     try:
         with tarfile.open(fileobj=_Pieces(answer), mode="r|", errorlevel=1) as members:  # type: ignore[call-overload]
@@ -98,7 +98,7 @@ def _copy_out(
 
 
 class _Pieces:
-    """A readable file of the body of an answer."""
+    """A readable file object with the body of an HTTP answer."""
 
     def __init__(self, answer: Answer) -> None:
         self._pieces = answer.pieces()
@@ -115,7 +115,7 @@ class _Pieces:
 
 
 def _to_stream(members: tarfile.TarFile, top: str) -> int:
-    """Write the archive to standard output, with ``top`` before the names of a directory."""
+    """Write a tar archive to standard output; in that of a directory, put ``top`` before names."""
     if sys.stdout.isatty():
         raise UsageError("cp: standard output is a terminal", "redirect it")
     with tarfile.open(fileobj=sys.stdout.buffer, mode="w|", format=tarfile.PAX_FORMAT) as renamed:
@@ -136,7 +136,7 @@ def _to_stream(members: tarfile.TarFile, top: str) -> int:
 
 
 def _place_for(target: str, top: str, *, is_directory: bool, contents: bool) -> str:
-    """Return the path that the copied file or directory gets, as docker chooses it.
+    """Return the host's path for the copied file or directory, by the rules of ``docker cp``.
 
     Raises UsageError.
     """
@@ -144,7 +144,7 @@ def _place_for(target: str, top: str, *, is_directory: bool, contents: bool) -> 
         return target if contents and is_directory else os.path.join(target, top)
     if os.path.lexists(target):
         if is_directory:
-            raise UsageError(f'cp: "{target}" is a file, and the source a directory')
+            raise UsageError(f'cp: cannot copy a directory to the file "{target}"')
         return target
     if target.endswith("/") and not is_directory:
         raise UsageError(f'cp: directory "{target}" not found')
@@ -155,18 +155,18 @@ def _place_for(target: str, top: str, *, is_directory: bool, contents: bool) -> 
 
 
 def _extract(members: tarfile.TarFile, top: str, *, is_directory: bool, archive: bool) -> list[str]:
-    """Create the file or directory ``top`` from an archive; return the names of special files.
+    """Create the file or directory ``top`` from a tar archive; skip special files.
 
-    These are skipped.  Raises OSError.
+    Returns the names of the skipped files.  Raises OSError.
     """
     skipped = []
     modes = []  # set at the end: a directory may be read-only
     for member in members:
         path = _inside(top, member.name) if is_directory else top
         if path == top and member.isdir() != is_directory:
-            raise OSError(errno.EINVAL, "the archive is not of one file or directory")
+            raise OSError(errno.EINVAL, "the archive contains more than one file or directory")
         if member.isdir():
-            # An existing one stays as it is: a container must not open it to other users.
+            # Keep an existing directory's mode: a container must not open it to other users.
             if os.path.islink(path) or not os.path.isdir(path):
                 _clear(path)
                 os.mkdir(path, 0o700)
@@ -198,10 +198,10 @@ def _mode(member: tarfile.TarInfo, archive: bool) -> int:
 
 
 def _inside(top: str, name: str) -> str:
-    """Return the path of a member of the directory ``top``.  Raises OSError if it leads out."""
+    """Return the path below ``top`` of an archive's member.  Raises OSError if it is outside."""
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if ".." in parts or name.startswith("/"):
-        raise OSError(errno.EINVAL, f'the archive has the name "{plain(name)}"')
+        raise OSError(errno.EINVAL, f'the archive has a member outside of it: "{plain(name)}"')
     if not parts:
         return top
     path = os.path.join(top, *parts)
@@ -261,17 +261,19 @@ def _copy_in(
     def fill(body: ChunkedBody) -> None:
         with tarfile.open(  # type: ignore[call-overload]
             fileobj=body, mode="w|", format=tarfile.PAX_FORMAT, dereference=False
-        ) as made:
-            given = os.path.realpath(source) if follow else source
-            made.add(given, "." if contents else top, filter=None if archive else _as_root)
+        ) as archive_file:
+            real_source = os.path.realpath(source) if follow else source
+            archive_file.add(
+                real_source, "." if contents else top, filter=None if archive else _as_root
+            )
 
     connection.upload(container(ref, "archive", path=where), fill)
     return 0
 
 
 def _facts_or_none(connection: Connection, ref: str, path: str) -> str:
-    """Return the kind of a file in the container, "" if it does not exist."""
-    connection.get(container(ref))  # or its absence would be taken for the file's
+    """Return the kind of the file ``path`` in a container, "" if the file does not exist."""
+    connection.get(container(ref))  # raises if the container is missing, not only the file
     try:
         return str(connection.get(container(ref, "file", path=path, follow=True))["kind"])
     except DaemonError as failure:
@@ -281,14 +283,14 @@ def _facts_or_none(connection: Connection, ref: str, path: str) -> str:
 
 
 def _where(path: str, kind: str, *, is_directory: bool) -> tuple[str, str]:
-    """Return (directory, name) for the copy; the name is "" to keep that of the source.
+    """Return (directory in the container, new name) for a copy; name "" keeps the source's name.
 
     Raises UsageError.
     """
     if kind == "directory":
         return path, ""
     if kind and is_directory:
-        raise UsageError(f'cp: "{path}" is a file, and the source a directory')
+        raise UsageError(f'cp: cannot copy a directory to the file "{path}" in the container')
     if not kind and path.endswith("/") and not is_directory:
         raise UsageError(f'cp: directory "{path}" not found in the container')
     parent, name = os.path.split(path.rstrip("/"))
@@ -307,15 +309,15 @@ def _from_stdin(body: ChunkedBody) -> None:
 
 
 def run_export(connection: Connection, arguments: Arguments) -> int:
-    """Write the root filesystem of a container as an archive.  Raises UsageError."""
+    """Write a container's root filesystem as a tar archive.  Raises UsageError."""
     path = container(arguments.positional[0], "archive", path="/")
     return save_stream("export", connection, path, arguments.text("output"))
 
 
 def run_diff(connection: Connection, arguments: Arguments) -> int:
-    """Print a line for each file that the container has added, changed or deleted."""
-    for one in connection.lines("GET", container(arguments.positional[0], "changes")):
-        if status := write_lines([f"{one['kind']} {one['path']}"]):
+    """Print the files that a container has added (A), changed (C) or deleted (D)."""
+    for change in connection.lines("GET", container(arguments.positional[0], "changes")):
+        if status := write_lines([f"{change['kind']} {change['path']}"]):
             return status
     return 0
 

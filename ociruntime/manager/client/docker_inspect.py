@@ -1,8 +1,8 @@
-"""Convert the daemon's answers to the shape of docker's; pure.
+"""Convert the daemon's answers to the JSON that ``docker inspect`` prints; pure.
 
-``inspect`` prints it, and templates of ``--format`` find docker's names in it.  The daemon's own
-names are found in templates, too (``Shape.own``).  Members that have no counterpart here have the
-value that they have in docker by default.
+Templates of ``--format`` find docker's names in it, and also the daemon's own
+names (``Shape.own``).  Members that have no counterpart here have the
+value that docker's default gives them.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ _HOST_CONFIG: tuple[tuple[str, str, Any], ...] = (
 
 
 def container(record: Record, image: Record | None = None) -> Shape:
-    """Return a container as ``docker inspect`` shows it.
+    """Return a container in the form that ``docker inspect`` prints.
 
-    ``record`` has ``details`` unless it is corrupt; ``image`` is what the daemon tells of the
+    ``record`` has ``details`` unless it is corrupt; ``image`` is the daemon's answer about the
     container's image, None if it was removed.
     """
     spec, details = record["spec"], record.get("details") or {}
@@ -78,7 +78,7 @@ def container(record: Record, image: Record | None = None) -> Shape:
 
 
 def _object(settings: Record, name: str) -> Record:
-    """Return an object of an image's settings; empty if the image has something else there."""
+    """Return the object ``name`` of an image's settings; {} if it is missing or no object."""
     value = settings.get(name)
     return value if isinstance(value, dict) else {}
 
@@ -104,7 +104,7 @@ def _state(record: Record) -> Record:
 def _host_config(record: Record, spec: Record) -> Record:
     policy = record["restart_policy"]
     volumes = spec.get("volumes") or ()
-    found = {name: spec.get(member, default) for name, member, default in _HOST_CONFIG}
+    limits = {name: spec.get(member, default) for name, member, default in _HOST_CONFIG}
     security = ["no-new-privileges"] if spec.get("no_new_privileges") else []
     security += [f"seccomp={spec['seccomp']}"] if "seccomp" in spec else []
     return {
@@ -122,45 +122,45 @@ def _host_config(record: Record, spec: Record) -> Record:
         "PublishAllPorts": False,
         "SecurityOpt": security or Null(),
         "NanoCpus": round((spec.get("cpus") or 0) * 1_000_000_000),
-        **found,
+        **limits,
     }
 
 
 def _bind(volume: Record) -> str:
-    """Return a volume as ``-v`` takes it."""
+    """Return a volume's mount in the syntax of ``--volume``: ``SOURCE:TARGET[:ro]``."""
     source = volume.get("source") or volume.get("name") or ""
     return f"{source}:{volume['target']}{':ro' if volume.get('read_only') else ''}"
 
 
 def _shared(other: Record) -> str:
-    """Return a container whose volumes are mounted, as ``--volumes-from`` takes it."""
+    """Return a member of ``volumes_from`` in the syntax of ``--volumes-from``: ``NAME[:ro]``."""
     return f"{other['container']}{':ro' if other.get('read_only') else ''}"
 
 
 def _bindings(ports: list[Record], *, address: str = "") -> Keys:
-    """Return ports of the host by the container's; ``address`` replaces that of every address."""
+    """Return ``{"80/tcp": [{"HostIp", "HostPort"}]}``; ``address`` is the default of HostIp."""
     result = Keys()
-    for one in ports:
-        host = {"HostIp": one.get("host_ip") or address, "HostPort": str(one["host_port"])}
-        result.setdefault(_port(one), []).append(host)
+    for port in ports:
+        host = {"HostIp": port.get("host_ip") or address, "HostPort": str(port["host_port"])}
+        result.setdefault(_port(port), []).append(host)
     return result
 
 
-def _port(one: Record) -> str:
-    return f"{one['port']}/{one.get('protocol') or 'tcp'}"
+def _port(port: Record) -> str:
+    return f"{port['port']}/{port.get('protocol') or 'tcp'}"
 
 
-def _mount(one: Record) -> Record:
-    named = one["type"] == "volume"
+def _mount(mount: Record) -> Record:
+    named = mount["type"] == "volume"
     return {
-        "Type": one["type"],
-        "Name": one["name"],
-        "Source": one["source"],
-        "Destination": one["target"],
+        "Type": mount["type"],
+        "Name": mount["name"],
+        "Source": mount["source"],
+        "Destination": mount["target"],
         "Driver": "local" if named else "",
-        "Mode": "ro" if one["read_only"] else "",
-        "RW": not one["read_only"],
-        "Propagation": one.get("propagation", "" if named else "rprivate"),
+        "Mode": "ro" if mount["read_only"] else "",
+        "RW": not mount["read_only"],
+        "Propagation": mount.get("propagation", "" if named else "rprivate"),
     }
 
 
@@ -207,22 +207,22 @@ def _network_settings(record: Record, details: Record, settings: Record) -> Reco
     return {"Ports": ports, **{name: first[name] for name in shown}, "Networks": networks}
 
 
-def _network(one: Record) -> Record:
+def _network(addresses: Record) -> Record:
     return {
         "IPAMConfig": None,
         "Links": None,
         "Aliases": None,
-        "MacAddress": one.get("mac") or "",
-        "Gateway": one.get("gateway") or "",
-        "IPAddress": one.get("ip4") or "",
-        "IPPrefixLen": one.get("prefix") or 0,
-        "GlobalIPv6Address": one.get("ip6") or "",
+        "MacAddress": addresses.get("mac") or "",
+        "Gateway": addresses.get("gateway") or "",
+        "IPAddress": addresses.get("ip4") or "",
+        "IPPrefixLen": addresses.get("prefix") or 0,
+        "GlobalIPv6Address": addresses.get("ip6") or "",
         "DNSNames": None,
     }
 
 
 def image(details: Record) -> Shape:
-    """Return an image as ``docker image inspect`` shows it."""
+    """Return an image in the form that ``docker image inspect`` prints."""
     settings = _object(details, "config")
     free = {
         name: Keys(settings[name])
@@ -261,7 +261,7 @@ _IMAGE_CONFIG = {
 
 
 def volume(answer: Record) -> Shape:
-    """Return a volume as ``docker volume inspect`` shows it."""
+    """Return a volume in the form that ``docker volume inspect`` prints."""
     labels, options = answer.get("labels"), answer.get("options")
     return Shape(
         {
@@ -278,9 +278,9 @@ def volume(answer: Record) -> Shape:
 
 
 def network(answer: Record) -> Shape:
-    """Return a network as ``docker network inspect`` shows it; containers by name, not by ID."""
+    """Return a network as ``docker network inspect`` prints it, but containers keyed by name."""
     subnets = answer["subnets"]
-    prefixes = {":" in one["subnet"]: one["subnet"].partition("/")[2] for one in subnets}
+    prefixes = {":" in subnet["subnet"]: subnet["subnet"].partition("/")[2] for subnet in subnets}
     containers = {}
     for name, address in (answer.get("addresses") or {}).items():
         version = "IPv6Address" if ":" in address else "IPv4Address"
@@ -291,7 +291,7 @@ def network(answer: Record) -> Shape:
             "IPv6Address": "",
             version: f"{address}/{prefix}" if prefix else address,
         }
-    ranges = [{"Subnet": one["subnet"], "Gateway": one["gateway"]} for one in subnets]
+    ranges = [{"Subnet": subnet["subnet"], "Gateway": subnet["gateway"]} for subnet in subnets]
     return Shape(
         {
             "Name": answer["name"],
@@ -299,8 +299,8 @@ def network(answer: Record) -> Shape:
             "Created": answer["created_at"] or NO_TIME,
             "Scope": "local",
             "Driver": answer["driver"],
-            "EnableIPv4": any(":" not in one["subnet"] for one in subnets),
-            "EnableIPv6": any(":" in one["subnet"] for one in subnets),
+            "EnableIPv4": any(":" not in subnet["subnet"] for subnet in subnets),
+            "EnableIPv6": any(":" in subnet["subnet"] for subnet in subnets),
             "IPAM": {"Driver": "default", "Options": None, "Config": ranges},
             "Internal": answer["internal"],
             "Attachable": False,

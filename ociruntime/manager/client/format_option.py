@@ -24,11 +24,11 @@ TABLE = "table"  # alone it is the command's own table
 # Objects with keys chosen by the user: a missing key is empty, not an unknown field.
 _FREE = ("addresses", "attributes", "config", "details", "env", "labels", "spec")
 _GAP = 3  # spaces between the columns of a table from a template, as in docker
-_NARROWEST = 10  # characters of such a column
+_NARROWEST = 10  # characters of a column of such a table
 
 
 def chosen(arguments: Arguments) -> str:
-    """Return the value of ``--format``; "" for the command's own table."""
+    """Return the value of the option ``--format``; "" means the command's own table."""
     form = arguments.text("format")
     return "" if form == TABLE else form
 
@@ -40,10 +40,10 @@ def formatted(
     *,
     escapes: bool = True,
 ) -> str:
-    r"""Format rows.  Raises UsageError if the format or a field in it is unknown.
+    r"""Return rows as text in the format ``form``.
 
-    ``titles`` are those of columns that differ from their field's name.  With ``escapes``, ``\t``
-    and ``\n`` in a template are a tab and a line break.
+    ``titles`` are {field: column title} where the two differ.  With ``escapes``, ``\t``
+    and ``\n`` in a template are a tab and a line break.  Raises UsageError.
     """
     if form == "json":
         import json
@@ -68,7 +68,7 @@ def _table(rows: Sequence[Row], names: list[str], titles: Mapping[str, str]) -> 
 
     header = [titles.get(name) or title(name) for name in names]
     columns = [parse(f"{{{{.{name}}}}}") for name in names]
-    return tabbed([header, *([render(one, marked(row)) for one in columns] for row in rows)])
+    return tabbed([header, *([render(column, marked(row)) for column in columns] for row in rows)])
 
 
 def _template_table(rows: Sequence[Row], text: str, titles: Mapping[str, str]) -> str:
@@ -79,12 +79,12 @@ def _template_table(rows: Sequence[Row], text: str, titles: Mapping[str, str]) -
     lines = [header, *(render(nodes, marked(row)) for row in rows)]
     cells = [line.split("\t") for line in lines]
     count = max(map(len, cells))
-    padded = [[*one, *[""] * (count - len(one))] for one in cells]
+    padded = [[*line, *[""] * (count - len(line))] for line in cells]
     return aligned(padded, gap=_GAP, narrowest=_NARROWEST)
 
 
 class _Header(Keys):
-    """The dot of a table's header: each field is the title of its column."""
+    """The data for the header of a table: each field's value is the title of its column."""
 
     def __missing__(self, name: str) -> object:
         return _title_of_label if name == "Label" else title(name)
@@ -99,7 +99,7 @@ def _title_of_label(name: str) -> str:
 
 
 def marked(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return an answer of the daemon with its objects of ``_FREE`` as Keys."""
+    """Return ``value`` (JSON) with the objects whose keys users choose (``_FREE``) as Keys."""
     if isinstance(value, Shape):
         return Shape(value, marked(value.own), value.methods)
     if isinstance(value, list):

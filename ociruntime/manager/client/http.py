@@ -56,11 +56,11 @@ class Answer:
         return self.status == _SWITCHED
 
     def whole(self) -> bytes:
-        """Return the whole body."""
+        """Return the whole body of the answer.  Raises OSError; RuntimeFailure if truncated."""
         return b"".join(self.pieces())
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield the body as it arrives.  Raises OSError, and RuntimeFailure if it is truncated."""
+        """Yield the answer's body as it arrives.  Raises OSError; RuntimeFailure if truncated."""
         if self.headers.get("transfer-encoding", "").lower() == "chunked":
             yield from self._chunks()
         elif "content-length" in self.headers:
@@ -70,13 +70,13 @@ class Answer:
                 yield piece
 
     def lines(self) -> Iterator[bytes]:
-        """Yield the body's lines as they arrive, without newlines."""
-        rest = b""
+        """Yield the lines of the answer's body as they arrive, without newlines."""
+        incomplete = b""
         for piece in self.pieces():
-            *full, rest = (rest + piece).split(b"\n")
+            *full, incomplete = (incomplete + piece).split(b"\n")
             yield from full
-        if rest:
-            yield rest
+        if incomplete:
+            yield incomplete
 
     def close(self) -> None:
         """Close the connection."""
@@ -117,15 +117,15 @@ class Answer:
 
 def status_of(line: str) -> int:
     """Return the status in a line like ``HTTP/1.1 200 OK``.  Raises RuntimeFailure."""
-    version, _, rest = line.partition(" ")
-    if not version.startswith("HTTP/1.") or not rest[:3].isdigit():
+    version, _, status_and_reason = line.partition(" ")
+    if not version.startswith("HTTP/1.") or not status_and_reason[:3].isdigit():
         hint = "is the socket that of ocid?"
         raise RuntimeFailure(f"read the answer of ocid: not HTTP: {line[:80]!r}", hint)
-    return int(rest[:3])
+    return int(status_and_reason[:3])
 
 
 def request(method: str, path: str, headers: dict[str, str], body: bytes) -> bytes:
-    """Serialise a request."""
+    """Return an HTTP/1.1 request with a body as bytes."""
     lines = [f"{method} {path} HTTP/1.1", "Host: ocid"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode("latin-1") + body
@@ -139,14 +139,14 @@ def quoted(text: str) -> str:
 
 
 def chunked_request(method: str, path: str) -> bytes:
-    """Serialise the head of a request whose body follows in chunks (RFC 9112, 7.1)."""
+    """Return the head of an HTTP request as bytes; its body follows in chunks (RFC 9112, 7.1)."""
     lines = [f"{method} {path} HTTP/1.1", "Host: ocid", "Connection: close"]
     lines += ["Content-Type: application/x-tar", "Transfer-Encoding: chunked"]
     return "\r\n".join([*lines, "", ""]).encode("latin-1")
 
 
 class ChunkedBody:
-    """A file-like object that sends what is written to it as chunks; ``close`` ends the body."""
+    """A writable file that sends written data as chunks of a request's body, ended by ``close``."""
 
     __slots__ = ("_socket",)
 
@@ -154,11 +154,11 @@ class ChunkedBody:
         self._socket = socket
 
     def write(self, data: bytes) -> int:
-        """Send a chunk.  Raises OSError."""
+        """Send ``data`` as one chunk of the body.  Raises OSError."""
         if data:  # an empty chunk would end the body
             self._socket.sendall(b"%x\r\n%b\r\n" % (len(data), bytes(data)))
         return len(data)
 
     def close(self) -> None:
-        """Send the end of the body.  Raises OSError."""
+        """Send the empty chunk that ends the body.  Raises OSError."""
         self._socket.sendall(b"0\r\n\r\n")

@@ -27,7 +27,7 @@ _PIECE = 1 << 16
 
 
 def image_details(connection: Connection, text: str) -> dict[str, Any]:
-    """Return what the daemon tells of an image.  Raises DaemonError, HostError."""
+    """Return an image's settings, layers and history from ocid.  Raises DaemonError, HostError."""
     details: dict[str, Any] = connection.get(
         resource("images", absolute_image(text, os.getcwd()), "json")
     )
@@ -35,7 +35,7 @@ def image_details(connection: Connection, text: str) -> dict[str, Any]:
 
 
 def run_image_inspect(connection: Connection, arguments: Arguments) -> int:
-    """Print the images that exist; return 1 if one was not found.  Raises UsageError."""
+    """Print details of images as JSON; return 1 if an image was not found.  Raises UsageError."""
     return show_each(arguments, lambda text: image(image_details(connection, text)))
 
 
@@ -46,7 +46,7 @@ def run_history(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_tag(connection: Connection, arguments: Arguments) -> int:
-    """Give an image another name; print nothing."""
+    """Add another name to an image; print nothing."""
     text, name = arguments.positional
     path = resource("images", absolute_image(text, os.getcwd()), "tag")
     connection.post(path, {"name": name})
@@ -54,14 +54,14 @@ def run_tag(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_save(connection: Connection, arguments: Arguments) -> int:
-    """Write an image as an archive.  Raises UsageError."""
+    """Write an image as a tar archive to a file or standard output.  Raises UsageError."""
     ref = absolute_image(arguments.positional[0], os.getcwd())
     path = resource("images", ref, "archive")
     return save_stream("save", connection, path, arguments.text("output"))
 
 
 def save_stream(command: str, connection: Connection, path: str, output: str) -> int:
-    """Write what ocid sends to the file ``output``, or to standard output if that is "".
+    """Write ocid's answer to GET ``path`` to the file ``output``, or to standard output if "".
 
     On failure, no partial file remains.  Returns the exit status.  Raises UsageError if standard
     output is a terminal, RuntimeFailure.
@@ -79,14 +79,14 @@ def save_stream(command: str, connection: Connection, path: str, output: str) ->
     except BrokenPipeError:
         return FAILED
     except OSError as error:
-        raise HostError(f"write {output or 'to standard output'}", error) from None
+        raise HostError(f"{command}: write {output or 'to standard output'}", error) from None
     finally:
         answer.close()
     return 0
 
 
 def _write_file(path: str, pieces: Iterator[bytes]) -> None:
-    """Write a file that appears only when it is complete.  Raises OSError."""
+    """Write a file under a temporary name, then rename it.  Raises OSError."""
     partial = f"{path}.partial-{os.getpid()}"
     try:
         with open(partial, "xb") as file:
@@ -100,7 +100,7 @@ def _write_file(path: str, pieces: Iterator[bytes]) -> None:
 
 
 def run_load(connection: Connection, arguments: Arguments) -> int:
-    """Load the images of an archive, by default from standard input; print their names."""
+    """Load the images of an archive (``--input`` or standard input); print their names."""
     path = arguments.text("input")
     if path:
         return _load(connection, os.path.abspath(path), arguments)
@@ -122,7 +122,7 @@ def run_load(connection: Connection, arguments: Arguments) -> int:
 def _load(connection: Connection, path: str, arguments: Arguments) -> int:
     body = {"path": path, "insecure": arguments.list("insecure")}
     loaded = connection.post(resource("images", "load"), body)
-    lines = [name for one in loaded for name in one["names"] or [one["id"]]]
+    lines = [name for image in loaded for name in image["names"] or [image["id"]]]
     return write_lines(f"Loaded image: {line}" for line in lines)
 
 
@@ -150,7 +150,7 @@ COMMANDS = (
         "tag IMAGE NAME",
         "give an image another name",
         run_tag,
-        details="Another image of that name loses it.",
+        details="If another image has this name, the name moves to IMAGE.",
         examples=(("Name an image by its version", "ocictl tag web localhost:5000/web:1.2"),),
     ),
     Command(
@@ -173,8 +173,8 @@ COMMANDS = (
             Option("insecure", "skip a check: image, tls, http", "CHECK", kind="list"),
         ),
         details=(
-            "Reads archives of `docker save`, `podman save` and `ocictl save`. Another image\n"
-            "of the same name loses it."
+            "Reads archives of `docker save`, `podman save` and `ocictl save`. A name that\n"
+            "another image has moves to the loaded image."
         ),
     ),
 )

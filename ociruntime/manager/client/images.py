@@ -30,7 +30,7 @@ _SHORT_ID = 12  # digits
 
 
 def run_images(connection: Connection, arguments: Arguments) -> int:
-    """Print a line for each name of each image.  Raises UsageError."""
+    """Print a table of the images, one row per name.  Raises UsageError."""
     images = connection.get(resource("images"))
     form = chosen(arguments)
     if form == "json":
@@ -47,9 +47,9 @@ def run_images(connection: Connection, arguments: Arguments) -> int:
         ids = dict.fromkeys(image["id"] for image in images)
         return write("".join(f"{image_id}\n" for image_id in ids))
     rows = [] if arguments.flag("no-legend") else [_TITLES]
-    for one in images:
-        names = [plain(one["repository"]), plain(one["tag"])]
-        rows.append([*names, one["id"], one["created"], amount(one["size"])])
+    for image in images:
+        names = [plain(image["repository"]), plain(image["tag"])]
+        rows.append([*names, image["id"], image["created"], amount(image["size"])])
     return write(tabbed(rows))
 
 
@@ -58,7 +58,7 @@ _FIELD_TITLES = {"ID": "IMAGE ID", "CreatedSince": "CREATED", "CreatedAt": "CREA
 
 
 def shape(shown: dict[str, Any]) -> Shape:
-    """Return a row with docker's names for templates, the daemon's besides."""
+    """Return a row for templates, with docker's field names and the daemon's."""
     name = shown["name"]
     members = {
         "CreatedAt": date(shown["import_time"]),
@@ -73,7 +73,7 @@ def shape(shown: dict[str, Any]) -> Shape:
 
 
 def split_name(name: str) -> tuple[str, str]:
-    """Return the name of an image without its tag or digest, and the tag; ``<none>`` if missing."""
+    """Split an image's name into (repository, tag); ``<none>`` for a missing part."""
     repository = name.partition("@")[0] if "://" not in name else name
     if not repository:
         return _NONE, _NONE
@@ -86,7 +86,7 @@ def split_name(name: str) -> tuple[str, str]:
 
 
 def run_pull(connection: Connection, arguments: Arguments) -> int:
-    """Pull each image and print its id, in the order of the arguments."""
+    """Pull images and print their ids, in the order of the arguments."""
     policy = arguments.text("pull", "always")
     status = 0
     for text in arguments.positional:
@@ -102,7 +102,7 @@ def run_pull(connection: Connection, arguments: Arguments) -> int:
 
 
 def _pulled(connection: Connection, body: dict[str, object], name: str, *, quiet: bool) -> str:
-    """Pull an image and return its id, with the progress on standard error.
+    """Pull an image, print the progress to standard error, and return the image's id.
 
     Raises RuntimeFailure.
     """
@@ -114,12 +114,12 @@ def _pulled(connection: Connection, body: dict[str, object], name: str, *, quiet
                 layers.finish()
                 return str(line["id"])
             layers(line["progress"], line["done"], line["total"])
-    message = f'pull image "{body["image"]}": ocid ended its answer without a result'
+    message = f'pull image "{body["image"]}": ocid closed the connection before the end'
     raise DaemonError(message, "failed", 200)
 
 
 def run_rmi(connection: Connection, arguments: Arguments) -> int:
-    """Remove each image and print its reference."""
+    """Remove images and print their references."""
     force = arguments.flag("force")
 
     def remove(ref: str) -> None:

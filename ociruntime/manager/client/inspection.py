@@ -34,11 +34,14 @@ if TYPE_CHECKING:
 
 
 def run_inspect(connection: Connection, arguments: Arguments) -> int:
-    """Print the objects that exist; return 1 if one was not found.  Raises UsageError."""
+    """Print details of containers, images, networks or volumes; return 1 if one was not found.
+
+    Raises UsageError.
+    """
     images: dict[str, Record | None] = {}
 
     def described(record: Record) -> Shape:
-        """Return a container with what its image says, unless that was removed."""
+        """Return a container in docker's form, with its image's settings if the image exists."""
         image_id = (record.get("details") or {}).get("image_id") or ""
         if image_id and image_id not in images:
             try:
@@ -60,16 +63,16 @@ def run_inspect(connection: Connection, arguments: Arguments) -> int:
     return show_each(arguments, lambda ref: _first(ref, getters))
 
 
-_NOT_SO = (400, 404)  # status of an answer if there is no such object, or the name cannot be one
+_NOT_FOUND = (400, 404)  # HTTP status if the object does not exist, or its name is not valid
 
 
 def _first(ref: str, getters: Mapping[str, Callable[[str], Shape]]) -> Shape:
-    """Return the first object of that name.  Raises RuntimeFailure if there is none, HostError."""
+    """Return the first object named ``ref``, of any kind.  Raises RuntimeFailure, HostError."""
     for get in getters.values():
         try:
             return get(ref)
         except DaemonError as error:
-            if error.status not in _NOT_SO:
+            if error.status not in _NOT_FOUND:
                 raise
     *first, last = getters
     kinds = f"{', '.join(first)} or {last}"
@@ -77,16 +80,16 @@ def _first(ref: str, getters: Mapping[str, Callable[[str], Shape]]) -> Shape:
 
 
 def show_each(arguments: Arguments, get: Callable[[str], Shape]) -> int:
-    """Print what ``get`` returns for each argument, as JSON or in the format of ``--format``.
+    """Print the object that ``get`` returns for each argument, as JSON or by ``--format``.
 
-    Print the error of one that it cannot get, and return 1 then.  Raises UsageError, and HostError
+    If ``get`` fails for one, print the error and return 1 at the end.  Raises UsageError; HostError
     if the daemon cannot be reached.
     """
     status = 0
-    found = []
+    objects = []
     for ref in arguments.positional:
         try:
-            found.append(get(ref))
+            objects.append(get(ref))
         except HostError:
             raise
         except RuntimeFailure as failure:
@@ -97,8 +100,8 @@ def show_each(arguments: Arguments, get: Callable[[str], Shape]) -> int:
     from ociruntime.manager.client.template_functions import json_value
 
     if (form := arguments.text("format")) and form != "json":
-        return write(formatted(found, form, escapes=False)) or status
-    shown = [json_value(one) for one in found]
+        return write(formatted(objects, form, escapes=False)) or status
+    shown = [json_value(one) for one in objects]
     if form:
         return write(json.dumps(shown, separators=(",", ":")) + "\n") or status
 
@@ -109,37 +112,42 @@ _TOP_COLUMNS = ("pid", "ppid", "user", "cpu_seconds", "memory", "command")
 
 
 def run_top(connection: Connection, arguments: Arguments) -> int:
-    """Print a line for each process; PIDs are those of the host.  Raises UsageError."""
+    """Print a table of a container's processes, with PIDs of the host.  Raises UsageError."""
     processes = connection.get(container(arguments.positional[0], "top"))["processes"]
     if form := chosen(arguments):
         return write(formatted(processes, form))
     from ociruntime.commandline.progress import amount
 
     rows = [[name.replace("_", " ").upper() for name in _TOP_COLUMNS]]
-    for one in processes:
-        cells = [str(one[name]) for name in ("pid", "ppid", "user")]
+    for process in processes:
+        cells = [str(process[name]) for name in ("pid", "ppid", "user")]
         rows.append(
-            [*cells, f"{one['cpu_seconds']:.2f}", amount(one["memory"]), plain(one["command"])]
+            [
+                *cells,
+                f"{process['cpu_seconds']:.2f}",
+                amount(process["memory"]),
+                plain(process["command"]),
+            ]
         )
     return write(tabbed(rows))
 
 
 def run_port(connection: Connection, arguments: Arguments) -> int:
-    """Print a line for each published port, as in ``80/tcp -> 0.0.0.0:8080``.
+    """Print a container's published ports, as in ``80/tcp -> 0.0.0.0:8080``.
 
-    With a port of the container, print only where it is published.  Raises RuntimeFailure if it is
-    not.
+    With a port as second argument, print only its addresses on the host.  Raises RuntimeFailure if
+    it is not published.
     """
-    ref, *wanted = arguments.positional
+    ref, *selected = arguments.positional
     ports = open_ports(connection.get(container(ref)))
-    if not wanted:
-        lines = [f"{one['port']}/{one['protocol']} -> {outside(one)}\n" for one in ports]
+    if not selected:
+        lines = [f"{port['port']}/{port['protocol']} -> {outside(port)}\n" for port in ports]
         return write("".join(lines))
-    number, _, protocol = wanted[0].partition("/")
+    number, _, protocol = selected[0].partition("/")
     key = (number, protocol or "tcp")
-    places = [outside(one) for one in ports if (str(one["port"]), one["protocol"]) == key]
+    places = [outside(port) for port in ports if (str(port["port"]), port["protocol"]) == key]
     if not places:
-        raise RuntimeFailure(f'port {"/".join(key)} of container "{ref}": it is not published')
+        raise RuntimeFailure(f'container "{ref}": port {"/".join(key)} is not published')
     return write("".join(f"{place}\n" for place in places))
 
 

@@ -23,9 +23,9 @@ ISOLATION_OPTIONS = (
     ),
     Option(
         "memory-reservation",
-        "memory that is reclaimed last",
+        "soft memory limit",
         "SIZE",
-        details="A soft limit: memory above it is reclaimed first if the host is short of it.",
+        details="If the host runs short of memory, it first reclaims the memory above this limit.",
     ),
     Option(
         "cpu-quota",
@@ -108,7 +108,7 @@ ISOLATION_OPTIONS = (
 
 
 def isolation_of(arguments: Arguments) -> Spec:
-    """Return the members of the request that these options set.  Raises UsageError."""
+    """Return the members of a create request that ``ISOLATION_OPTIONS`` set.  Raises UsageError."""
     spec: Spec = {
         member: [parse(text, f"--{option}") for text in arguments.list(option)]
         for option, (member, parse) in _PARSED.items()
@@ -133,9 +133,9 @@ def isolation_of(arguments: Arguments) -> Spec:
 
 
 def _one_of(arguments: Arguments, option: str) -> str:
-    """Return the value of an option with a few possible ones, "" if not given.
+    """Return the value of an option with a fixed set of values, "" if not given.
 
-    Raises UsageError with the reason for what docker knows and ``ocictl`` does not.
+    Raises UsageError, with a reason for values that docker supports and ``ocictl`` does not.
     """
     value = arguments.text(option)
     if value and value not in _POSSIBLE[option]:
@@ -174,12 +174,15 @@ _TMPFS_KEYS = {"tmpfs-size": "size", "tmpfs-mode": "mode"}
 
 
 def is_tmpfs(text: str) -> bool:
-    """Return whether a ``--mount`` is one of a tmpfs."""
+    """Return whether a value of ``--mount`` has ``type=tmpfs``."""
     return "type=tmpfs" in text.split(",")
 
 
 def tmpfs_mount(text: str) -> dict[str, Any]:
-    """Parse a mount like ``type=tmpfs,target=/run,tmpfs-size=64m``.  Raises UsageError."""
+    """Parse a value of ``--mount`` like ``type=tmpfs,target=/run,tmpfs-size=64m``.
+
+    Raises UsageError.
+    """
     target, options = "", []
     for word in text.split(","):
         key, equals, value = word.partition("=")

@@ -10,7 +10,7 @@ from ociruntime.manager.client.connection import Connection, resource
 
 
 def run_login(connection: Connection, arguments: Arguments) -> int:
-    """Ask for what was not given, and let the daemon check and keep it.  Raises UsageError."""
+    """Log in to a registry, asking for missing user and password.  Raises UsageError."""
     user, password = credentials(arguments)
     body = {"username": user, "password": password, **_registry(arguments)}
     connection.post(resource("login"), body)
@@ -18,7 +18,7 @@ def run_login(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_logout(connection: Connection, arguments: Arguments) -> int:
-    """Let the daemon forget the credentials of a registry; print nothing."""
+    """Remove the daemon's credentials of a registry; print nothing."""
     connection.post(resource("logout"), _registry(arguments))
     return 0
 

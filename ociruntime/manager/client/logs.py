@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 
 def moment(text: str, option: str, now: float | None = None) -> str | None:
-    """Return a time as RFC 3339, None for an empty text; without a zone it is local.
+    """Return the value of a time option in RFC 3339; None for "".
 
-    Raises UsageError.
+    ``text`` is a date (local time without a zone), seconds since 1970, or a duration before
+    ``now`` (default: the current time).  Raises UsageError.
     """
     if not text:
         return None
@@ -34,7 +35,7 @@ def moment(text: str, option: str, now: float | None = None) -> str | None:
         return _rfc3339(float(text))
     if text[:4].isdecimal() and "-" in text[4:5]:
         return _parse_date(text, option)
-    if text in ("0s", "0m", "0h"):  # docker's way to say "until now"
+    if text in ("0s", "0m", "0h"):  # in docker: now
         return _rfc3339(time.time() if now is None else now)
     try:
         return _rfc3339((time.time() if now is None else now) - interval(text, option))
@@ -46,18 +47,18 @@ def _parse_date(text: str, option: str) -> str:
     from datetime import datetime
 
     try:
-        found = datetime.fromisoformat(text)
+        time_read = datetime.fromisoformat(text)
     except ValueError:
         raise _wrong(text, option) from None
-    return _rfc3339(found.timestamp())  # a time without a zone is taken as local
+    return _rfc3339(time_read.timestamp())  # a time without a zone is taken as local
 
 
 def _rfc3339(seconds: float) -> str:
     try:
-        whole, rest = divmod(round(seconds * 1_000_000), 1_000_000)
-        return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{rest:06d}+00:00"
+        whole, microseconds = divmod(round(seconds * 1_000_000), 1_000_000)
+        return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{microseconds:06d}+00:00"
     except (OverflowError, ValueError, OSError):
-        raise UsageError(f"time out of range: {seconds}") from None
+        raise UsageError(f"convert a time: {seconds} seconds since 1970 is out of range") from None
 
 
 def _wrong(text: str, option: str) -> UsageError:
@@ -71,7 +72,7 @@ HEAD = 5  # bytes of a frame's header: stream and length
 
 
 def run_logs(connection: Connection, arguments: Arguments) -> int:
-    """Print the logs; with ``--follow``, until the container exits.
+    """Print a container's log; with ``--follow``, until the container exits.
 
     Returns 1 if our output was closed.  Raises RuntimeFailure.
     """
@@ -89,7 +90,7 @@ def run_logs(connection: Connection, arguments: Arguments) -> int:
 
 
 def print_logs(connection: Connection, path: str) -> bool:
-    """Print each line to the stream that the container wrote it to.
+    """Print a container's log, each line to the stream (1 or 2) that it was written to.
 
     Returns False if our output was closed.  Raises RuntimeFailure.
     """
@@ -101,17 +102,17 @@ def print_logs(connection: Connection, path: str) -> bool:
 
 
 def frames(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield ``(1 or 2, line)`` for each frame.  Raises RuntimeFailure if the last is truncated."""
-    held = b""
+    """Yield (stream 1 or 2, line) for each frame of a log.  Raises RuntimeFailure if truncated."""
+    buffer = b""
     for piece in pieces:
-        held += piece
-        while len(held) >= HEAD:
-            end = HEAD + int.from_bytes(held[1:HEAD], "big")
-            if len(held) < end:
+        buffer += piece
+        while len(buffer) >= HEAD:
+            end = HEAD + int.from_bytes(buffer[1:HEAD], "big")
+            if len(buffer) < end:
                 break
-            yield held[0], held[HEAD:end]
-            held = held[end:]
-    if held:
+            yield buffer[0], buffer[HEAD:end]
+            buffer = buffer[end:]
+    if buffer:
         raise RuntimeFailure("read the logs: ocid closed the connection in the middle of a line")
 
 
@@ -119,9 +120,9 @@ FILTERS = {"event": "kind", "kind": "kind", "container": "container"}
 
 
 def run_events(connection: Connection, arguments: Arguments) -> int:
-    """Print events until ``--until``, or forever; return 1 if standard output is closed.
+    """Print the events of containers, for ever without ``--until``.
 
-    Raises RuntimeFailure.
+    Returns 1 if standard output is closed.  Raises RuntimeFailure.
     """
     form = arguments.text("format")
     if form.startswith("table "):
@@ -157,7 +158,7 @@ def _filters(words: list[str]) -> list[str]:
 
 
 def event_line(event: dict[str, Any]) -> str:
-    """Format an event for people: time, kind, id, and its attributes in parentheses."""
+    """Format an event as a line: time, kind, container id, and attributes in parentheses."""
     known = {"name": event["name"], **event["attributes"]}
     if not _is_time(known.get("at")):
         known.pop("at", None)  # a key by which the daemon recognises the event
@@ -179,7 +180,7 @@ def _is_time(value: object) -> bool:
 
 
 def local_time(text: str) -> str:
-    """Format an RFC 3339 time in the local zone, as in ``2026-11-24 20:18:55.208``."""
+    """Convert an RFC 3339 time to local time, such as ``2026-11-24 20:18:55.208``."""
     from datetime import datetime
 
     try:
@@ -190,7 +191,7 @@ def local_time(text: str) -> str:
 
 
 def formatted_event(event: dict[str, Any], form: str) -> str:
-    """Format an event by ``--format``; JSON is one document per line.
+    """Format an event by the value of ``--format``; JSON is one document per line.
 
     Raises UsageError.
     """

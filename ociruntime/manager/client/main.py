@@ -33,7 +33,7 @@ def _run(command: Command, parsed: Arguments, arguments: Arguments) -> int:
 
 
 def failure_status(failure: RuntimeFailure, command: str) -> int:
-    """Return the exit status for a failure of a command, "" if none was found."""
+    """Return ``ocictl``'s exit status for a failure; ``command`` is "" if no command was found."""
     if isinstance(failure, DaemonError) and failure.exit_code:
         return failure.exit_code
     return NO_CONTAINER if command in _CONTAINER_STATUS else FAILED

@@ -84,7 +84,7 @@ _BOOLEANS = {"true": True, "1": True, "": True, "false": False, "0": False}
 
 
 def mounts(arguments: Arguments, directory: str) -> dict[str, Any]:
-    """Return the members of the request for the mounts that a command line asks for.
+    """Return the create request's members for --volume, --mount and --volumes-from.
 
     Relative paths are resolved in ``directory``.  Raises UsageError.
     """
@@ -95,7 +95,7 @@ def mounts(arguments: Arguments, directory: str) -> dict[str, Any]:
 
 
 def volume(text: str, directory: str) -> Mount:
-    """Parse a volume like ``/srv/pages:/pages:ro``, ``data:/data`` or ``/data``.
+    """Parse a value of ``--volume`` like ``/srv/pages:/pages:ro``, ``data:/data`` or ``/data``.
 
     Raises UsageError.
     """
@@ -114,39 +114,42 @@ def volume(text: str, directory: str) -> Mount:
 
 
 def mount(text: str, directory: str) -> Mount:
-    """Parse a mount like ``type=bind,source=/srv,target=/srv,readonly``.  Raises UsageError."""
-    found: dict[str, str] = {}
+    """Parse a value of ``--mount`` like ``type=bind,source=/srv,target=/srv,readonly``.
+
+    Raises UsageError.
+    """
+    keys: dict[str, str] = {}
     for word in _words(text):
         key, _, value = word.partition("=")
         key = _SYNONYMS.get(key, key)
         if key not in _KEYS:
             raise UsageError(f'--mount: unknown key "{key}"', ", ".join(_KEYS))
-        found[key] = value
-    source = found.get("source", "")
+        keys[key] = value
+    source = keys.get("source", "")
     kind = "volume" if _is_name(source) else "bind"
-    wanted = found.get("type") or kind
-    if wanted not in _KEYS["type"]:
-        raise UsageError(f'--mount: unknown type "{wanted}"', ", ".join(_KEYS["type"]))
-    if not found.get("target") or (wanted == "bind" and not source):
+    requested_kind = keys.get("type") or kind
+    if requested_kind not in _KEYS["type"]:
+        raise UsageError(f'--mount: unknown type "{requested_kind}"', ", ".join(_KEYS["type"]))
+    if not keys.get("target") or (requested_kind == "bind" and not source):
         raise UsageError(f'--mount: source or target is missing in "{text}"')
-    if wanted != kind:
+    if requested_kind != kind:
         hint = "bind for a path, volume for a name"
-        raise UsageError(f'--mount: wrong type "{wanted}" for source "{source}"', hint)
-    for key in found:
+        raise UsageError(f'--mount: wrong type "{requested_kind}" for source "{source}"', hint)
+    for key in keys:
         if kind not in _KEYS[key]:
             raise UsageError(f'--mount: {key} does not apply to type "{kind}"')
     made = _origin(source, directory)
     for key, member in _FLAGS.items():
-        if key in found and _boolean(key, found[key]):
+        if key in keys and _boolean(key, keys[key]):
             made[member] = True
-    if "bind-propagation" in found:
-        made["propagation"] = found["bind-propagation"]
+    if "bind-propagation" in keys:
+        made["propagation"] = keys["bind-propagation"]
     _check(made, "--mount")
-    return {**made, "target": _target(found["target"])}
+    return {**made, "target": _target(keys["target"])}
 
 
 def volumes_from(text: str) -> Mount:
-    """Parse a container like ``web`` or ``web:ro``.  Raises UsageError."""
+    """Parse a value of ``--volumes-from`` like ``web`` or ``web:ro``.  Raises UsageError."""
     name, _, mode = text.partition(":")
     modes = set(mode.split(",")) - {""}
     if not name or modes - {"ro", "rw", "z", "Z"} or modes >= {"ro", "rw"}:
@@ -170,7 +173,7 @@ def _boolean(key: str, value: str) -> bool:
 
 
 def _origin(source: str, directory: str) -> Mount:
-    """Return a writable mount of the source; without one, of an anonymous volume."""
+    """Return a writable mount of a path or volume ``source``, "" for an anonymous volume."""
     made: Mount = {"read_only": False}
     if not source:
         return made
@@ -179,20 +182,20 @@ def _origin(source: str, directory: str) -> Mount:
     return {"source": os.path.normpath(os.path.join(directory, source)), **made}
 
 
-def _check(made: Mount, what: str) -> None:
+def _check(made: Mount, where: str) -> None:
     if made.get("no_copy") and "source" in made:
-        raise UsageError(f"{what}: nocopy does not apply to a directory of the host")
+        raise UsageError(f"{where}: nocopy applies only to volumes, not to directories of the host")
     if "propagation" in made and "source" not in made:
-        raise UsageError(f"{what}: propagation applies only to a directory of the host")
+        raise UsageError(f"{where}: propagation applies only to a directory of the host")
     if made.get("propagation") in ("shared", "rshared"):
         reason = "its pod's monitor is in a mount namespace of its own"
-        message = f"{what}: mounts made in a container cannot propagate to the host: {reason}"
+        message = f"{where}: mounts made in a container cannot propagate to the host: {reason}"
         raise UsageError(message, "rslave propagates from the host")
 
 
 def _target(target: str) -> str:
     if not target.startswith("/"):
-        raise UsageError(f'volume target "{target}": must be an absolute path')
+        raise UsageError(f'mount target "{target}": it must be an absolute path in the container')
     return target
 
 

@@ -35,7 +35,7 @@ def run_create(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_ls(connection: Connection, arguments: Arguments) -> int:
-    """Print a line for each network.  Raises UsageError."""
+    """Print a table of the networks.  Raises UsageError."""
     query = as_query(arguments.list("filter"), _FILTERS)
     networks = connection.get(resource("networks", filters=query))
     if form := chosen(arguments):
@@ -53,12 +53,12 @@ def run_ls(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_inspect(connection: Connection, arguments: Arguments) -> int:
-    """Print the networks that exist; return 1 if one was not found.  Raises UsageError."""
+    """Print details of networks as JSON; return 1 if one was not found.  Raises UsageError."""
     return show_each(arguments, lambda name: network(connection.get(resource("networks", name))))
 
 
 def run_rm(connection: Connection, arguments: Arguments) -> int:
-    """Remove each network and print its name; with ``--force`` a missing one is not an error."""
+    """Remove networks and print their names; with ``--force`` ignore missing networks."""
     return remove_each(connection, "networks", arguments)
 
 
@@ -71,11 +71,11 @@ def run_prune(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_change(connection: Connection, arguments: Arguments) -> int:
-    """Refuse to change the networks of a container.  Raises UsageError."""
+    """Refuse ``network connect`` and ``disconnect``.  Always raises UsageError."""
     del connection, arguments
     raise UsageError(
-        "the networks of a container are chosen when it is created",
-        "create it again with --network=NETWORK[,NETWORK...]",
+        "network connect: the networks of an existing container cannot be changed",
+        "create the container again with --network=NETWORK[,NETWORK...]",
     )
 
 

@@ -1,4 +1,4 @@
-"""The options of a new container, and their translation into the request for it."""
+"""The options of ``run`` and ``create``, and their translation into ocid's create request."""
 
 from __future__ import annotations
 
@@ -156,10 +156,10 @@ _ARCHIVES = (".aci", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst
 
 
 def published_ports(text: str) -> list[dict[str, Any]]:
-    """Parse ports like ``8080:80``, ``127.0.0.1:8080:80/udp``, ``[::1]:8080:80``, ``80`` or
-    ``8000-8009:80-89``.
+    """Parse a value of ``--publish``; return members of a request's ``ports``.
 
-    Without a port of the host, a free one is chosen.  Raises UsageError.
+    Values are like ``8080:80``, ``127.0.0.1:8080:80/udp``, ``80`` or ``8000-8009:80-89``.  Without
+    a port of the host, a free one is chosen.  Raises UsageError.
     """
     ports, _, protocol = text.partition("/")
     host, _, inside = ports.rpartition(":")
@@ -203,7 +203,7 @@ def _port_number(digits: str, text: str) -> int:
 
 
 def _free_port(address: str, protocol: str) -> int:
-    """Return a port that no program of this host listens on now.  Raises UsageError."""
+    """Return a port of this host that is free now at ``address``.  Raises UsageError."""
     import socket
 
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -223,7 +223,7 @@ def _invalid_port(text: str) -> UsageError:
 
 
 def extra_host(text: str) -> dict[str, str]:
-    """Parse a host like ``db:10.0.0.2`` or ``db:::1``.  Raises UsageError."""
+    """Parse a value of ``--add-host`` like ``db:10.0.0.2`` or ``db:::1``.  Raises UsageError."""
     name, colon, address = text.partition(":")
     if not (name and colon and address):
         raise UsageError(f'--add-host: invalid host "{text}"', "NAME:IP")
@@ -241,7 +241,7 @@ _SECURITY: dict[str, dict[str, Any]] = {
 
 
 def security(text: str) -> dict[str, Any]:
-    """Return the members that an option of ``--security-opt`` sets.  Raises UsageError."""
+    """Return the request's members for a value of ``--security-opt``.  Raises UsageError."""
     known = _SECURITY.get(text.replace(":", "="))
     if known is None:
         raise UsageError(f'--security-opt: unsupported option "{text}"', ", ".join(_SECURITY))
@@ -249,23 +249,27 @@ def security(text: str) -> dict[str, Any]:
 
 
 def group(text: str) -> int:
-    """Parse a numeric group.  Raises UsageError."""
+    """Parse a value of ``--group-add``, a numeric GID.  Raises UsageError."""
     if not (text.isascii() and text.isdigit() and len(text) < 11):
-        raise UsageError(f'--group-add: "{text}" is not a GID', "names are not supported")
+        raise UsageError(
+            f'--group-add: "{text}" is not a numeric GID', "group names are not supported"
+        )
     return int(text)
 
 
 def restart_policy(text: str) -> dict[str, Any]:
-    """Parse a restart policy like ``on-failure:3``.  Raises UsageError."""
+    """Parse a value of ``--restart`` like ``on-failure:3``.  Raises UsageError."""
     name, colon, digits = text.partition(":")
     counted = name == "on-failure" and digits.isascii() and digits.isdigit() and len(digits) < 10
     if name not in _POLICIES or (colon and not counted):
-        raise UsageError(f'--restart: unknown policy "{text}"', "no, on-failure[:N], always, ...")
+        raise UsageError(
+            f'--restart: unknown policy "{text}"', "no, on-failure[:N], always, unless-stopped"
+        )
     return {"name": name, "maximum": int(digits or 0)}
 
 
 def absolute_image(image: str, directory: str) -> str:
-    """Return an image reference with its path made absolute, since ocid runs elsewhere.
+    """Return an image reference, its path made absolute: ocid runs in another directory.
 
     Raises UsageError.
     """
@@ -313,7 +317,7 @@ _FLAGS = {"read-only": "read_only", "tty": "tty", "interactive": "stdin", "rm": 
 
 
 def created(connection: Connection, arguments: Arguments) -> dict[str, Any]:
-    """Create a container and return its status.  Raises UsageError."""
+    """Create a container from ``run``'s options; return ocid's answer.  Raises UsageError."""
     command = list(arguments.positional)
     rootfs = arguments.text("rootfs")
     if not rootfs and not command:
@@ -324,7 +328,7 @@ def created(connection: Connection, arguments: Arguments) -> dict[str, Any]:
         return post_spec(connection, spec_of(arguments, image, command))
     spec = spec_of(arguments, image, command)
     try:
-        # Before the container is made: without the file, nobody would know of it.
+        # Create the file before the container, so that no container exists without its ID file.
         with open(path, "x", encoding="ascii") as file:
             record = post_spec(connection, spec)
             file.write(record["id"])
@@ -337,7 +341,7 @@ def created(connection: Connection, arguments: Arguments) -> dict[str, Any]:
 
 
 def post_spec(connection: Connection, spec: Spec) -> dict[str, Any]:
-    """Create a container, print the daemon's warnings, and return the container's status."""
+    """Send ocid a create request, print the answer's warnings, and return the answer."""
     record: dict[str, Any] = connection.post(resource("containers"), spec)
     for warning in record.get("warnings", ()):
         tell("ocictl", f'warning: container "{record["name"]}": {warning}')
@@ -345,7 +349,7 @@ def post_spec(connection: Connection, spec: Spec) -> dict[str, Any]:
 
 
 def spec_of(arguments: Arguments, image: str, command: list[str]) -> Spec:
-    """Return the body of the request; members without an option are left out.
+    """Return the body of a create request with the members whose options are set.
 
     Relative paths are resolved in our working directory.  Raises UsageError, HostError.
     """
@@ -370,7 +374,7 @@ def spec_of(arguments: Arguments, image: str, command: list[str]) -> Spec:
 
 
 def _parsed(arguments: Arguments) -> Spec:
-    """Return the members whose options have a syntax of their own."""
+    """Return the create request's members for options that have a syntax of their own."""
     spec: Spec = {}
     if env := environment(arguments.list("env-file"), arguments.list("env"), os.environ):
         spec["env"] = env
@@ -403,12 +407,12 @@ def _parsed(arguments: Arguments) -> Spec:
 
 
 def labels_of(words: list[str]) -> dict[str, str]:
-    """Return the labels of ``--label KEY[=VALUE]``."""
-    return {name: value for name, _, value in (one.partition("=") for one in words)}
+    """Parse values of ``--label`` (KEY[=VALUE]) to ``{KEY: VALUE}``."""
+    return {name: value for name, _, value in (word.partition("=") for word in words)}
 
 
 def _network(arguments: Arguments) -> Spec:
-    """Return the members for networks and ports."""
+    """Return the create request's members for networks and ports.  Raises UsageError."""
     spec: Spec = {}
     if network := arguments.text("network") or arguments.text("net"):
         # The default network has this name in docker.
@@ -422,29 +426,31 @@ def _network(arguments: Arguments) -> Spec:
         spec["publish_all"] = True
         exposed = [port for text in arguments.list("expose") for port in published_ports(text)]
         inside = {(port["port"], port["protocol"]) for port in ports}
-        ports += [one for one in exposed if (one["port"], one["protocol"]) not in inside]
+        ports += [port for port in exposed if (port["port"], port["protocol"]) not in inside]
     if ports:
         spec["ports"] = ports
     return spec
 
 
 def with_address(network: str, address: str) -> str:
-    """Return a network with the address that a container asks for there.  Raises UsageError."""
+    """Return ``NETWORK:IP=ADDRESS`` for the options --network and --ip.  Raises UsageError."""
     if network in ("default", "none", "host", "all") or "," in network or ":" in network:
         hint = "--network=NETWORK, as made by `network create`"
-        raise UsageError("--ip: one network with a name of its own is required", hint)
+        raise UsageError(
+            f'--ip: not possible on network "{network}": one named network is required', hint
+        )
     if not address or set(address) - set("0123456789abcdefABCDEF.:"):
         raise UsageError(f'--ip: "{address}" is not an IP address')
     return f"{network}:IP={address}"
 
 
 def environment(files: list[str], words: list[str], own: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment from ``--env-file`` and then ``--env``.
+    """Return the variables of ``--env-file`` and ``--env``; the latter take precedence.
 
     A bare name is copied from ``own``, our environment, if it is set there.  Raises UsageError,
     HostError.
     """
-    found: dict[str, str] = {}
+    variables: dict[str, str] = {}
     for path in files:
         try:
             with open(path, encoding="utf-8") as file:
@@ -452,20 +458,20 @@ def environment(files: list[str], words: list[str], own: Mapping[str, str]) -> d
         except (OSError, UnicodeDecodeError) as error:
             if isinstance(error, OSError):
                 raise HostError(f"read {path}", error) from None
-            raise UsageError(f"--env-file {path}: not UTF-8") from None
-        found.update(_variables([line for line in lines if line and line[0] != "#"], path, own))
-    found.update(_variables(words, "--env", own))
-    return found
+            raise UsageError(f'--env-file: "{path}" is not UTF-8') from None
+        variables.update(_variables([line for line in lines if line and line[0] != "#"], path, own))
+    variables.update(_variables(words, "--env", own))
+    return variables
 
 
 def _variables(words: list[str], where: str, own: Mapping[str, str]) -> dict[str, str]:
-    found = {}
+    variables = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not name:
-            raise UsageError(f'{where}: "{word}" has no name', "NAME=VALUE")
+            raise UsageError(f'{where}: the variable "{word}" has no name', "NAME=VALUE")
         if equals:
-            found[name] = value
+            variables[name] = value
         elif name in own:
-            found[name] = own[name]
-    return found
+            variables[name] = own[name]
+    return variables

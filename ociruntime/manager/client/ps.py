@@ -1,4 +1,4 @@
-"""``ocictl ps`` and its rows, from the daemon's records."""
+"""``ocictl ps``: the table of containers, and the filters of all lists."""
 
 from __future__ import annotations
 
@@ -28,24 +28,27 @@ _RENAMED = {"ancestor": "image"}
 
 
 def as_query(words: Sequence[str], known: Sequence[str]) -> str | None:
-    """Return the filters as a JSON object of lists; None without filters.  Raises UsageError."""
+    """Return ``--filter KEY=VALUE`` options as a JSON object of lists; None without filters.
+
+    ``known`` are the valid keys.  Raises UsageError.
+    """
     import json
 
-    found = as_lists(words, known)
-    return json.dumps(found) if found else None
+    lists = as_lists(words, known)
+    return json.dumps(lists) if lists else None
 
 
 def as_lists(words: Sequence[str], known: Sequence[str]) -> dict[str, list[str]]:
-    """Return the filters as lists of values by the daemon's key.  Raises UsageError."""
-    found: dict[str, list[str]] = {}
+    """Return ``--filter KEY=VALUE`` options as ``{key: [values]}``.  Raises UsageError."""
+    lists: dict[str, list[str]] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals:
-            raise UsageError(f'--filter: "{word}" has no value', "KEY=VALUE")
+            raise UsageError(f'--filter: the filter "{word}" has no value', "KEY=VALUE")
         if key not in known:
-            raise UsageError(f'--filter: unknown key "{key}"', ", ".join(known))
-        found.setdefault(_RENAMED.get(key, key), []).append(value)
-    return found
+            raise UsageError(f'--filter: unknown filter "{key}"', ", ".join(known))
+        lists.setdefault(_RENAMED.get(key, key), []).append(value)
+    return lists
 
 
 TITLES = ["CONTAINER ID", "IMAGE", "COMMAND", "CREATED", "STATUS", "PORTS", "NAMES"]
@@ -58,7 +61,7 @@ _ALL = "0.0.0.0"  # noqa: S104 - nothing is bound here
 
 
 def row(record: Record, now: float, *, full: bool = False) -> dict[str, Any]:
-    """Return the record with the members that ``ps`` formats: status, command, ports ..."""
+    """Return a container's record with the members formatted for ``ps``: status, ports ..."""
     return {
         **record,
         "id": record["id"] if full else record["id"][:SHORT_ID],
@@ -81,7 +84,7 @@ _STATES = {"stopped": "exited", "unknown": "dead", "corrupt": "dead"}  # here ->
 
 
 def shape(shown: dict[str, Any]) -> Shape:
-    """Return a row with docker's names for templates, the daemon's besides."""
+    """Return a row for templates, with docker's field names and the daemon's."""
     spec, labels = shown["spec"], shown["labels"]
     volumes = spec.get("volumes") or ()
     named = [one["name"] for one in volumes if "name" in one]
@@ -110,13 +113,13 @@ def networks(spec: dict[str, Any]) -> str:
 
 
 def cells(shown: dict[str, Any]) -> list[str]:
-    """Return the cells of a row, in the order of ``TITLES``."""
+    """Return a container's cells of the table, in the order of ``TITLES``."""
     names = ("id", "image", "command", "created", "status", "ports", "names")
     return [plain(shown[name]) for name in names]
 
 
 def status(record: Record, now: float) -> str:
-    """Format the status: ``Up 3 minutes``, ``Exited (0) 2 hours ago``, ``Created`` ..."""
+    """Format a container's status: ``Up 3 minutes``, ``Exited (0) 2 hours ago``, ``Created``."""
     current = record["status"]
     if current in ("running", "paused"):
         since = ago(seconds(record["started_at"]), now).removesuffix(" ago")
@@ -129,7 +132,7 @@ def status(record: Record, now: float) -> str:
 
 
 def command(argv: list[str], *, full: bool) -> str:
-    """Format an argv in quotes, truncated unless ``full``."""
+    """Format a container's argv in quotes, truncated to 20 characters unless ``full``."""
     text = " ".join(argv)
     if not full and len(text) > _SHORT_COMMAND:
         text = text[: _SHORT_COMMAND - 1] + "…"
@@ -137,19 +140,19 @@ def command(argv: list[str], *, full: bool) -> str:
 
 
 def open_ports(record: Record) -> list[dict[str, Any]]:
-    """Return the ports that are published now: none once the container has ended."""
+    """Return a container's published ports; [] if it is not running."""
     if record["status"] not in ("running", "paused"):
         return []
-    return [{**one, "protocol": one.get("protocol") or "tcp"} for one in record["ports"]]
+    return [{**port, "protocol": port.get("protocol") or "tcp"} for port in record["ports"]]
 
 
 def ports(forwarded: list[dict[str, Any]]) -> str:
     """Format published ports as ``127.0.0.1:8080->80/tcp, ...``."""
-    return ", ".join(f"{outside(one)}->{one['port']}/{one['protocol']}" for one in forwarded)
+    return ", ".join(f"{outside(port)}->{port['port']}/{port['protocol']}" for port in forwarded)
 
 
 def outside(port: dict[str, Any]) -> str:
-    """Format the host's side of a port as ``127.0.0.1:8080``; the default is every address."""
+    """Format the host's side of a published port: ``127.0.0.1:8080``, ``0.0.0.0:8080``."""
     address = port.get("host_ip") or _ALL
     return f"{f'[{address}]' if ':' in address else address}:{port['host_port']}"
 
@@ -167,10 +170,10 @@ FILTERS = ("id", "name", "status", "label", "ancestor", "exited", "network")
 
 
 def run_ps(connection: Connection, arguments: Arguments) -> int:
-    """Print the running containers, newest first.  Raises UsageError."""
+    """Print a table of containers, newest first.  Raises UsageError."""
     last = arguments.number("last", 1 if arguments.flag("latest") else 0)
     if "last" in arguments.numbers and last < 1:
-        raise UsageError("--last: must be a number of containers, 1 or more")
+        raise UsageError(f'--last: "{last}" is not a number of containers (1 or more)')
     filters = arguments.list("filter")
     # A filter by status or exit code implies --all, as with docker.
     whole = arguments.flag("all") or last > 0
@@ -205,9 +208,9 @@ def width() -> int:
 
 
 def table(rows: list[list[str]], columns: int) -> str:
-    """Format rows of ``cells`` to fit the columns: shorter times first, then cells that are cut.
+    """Format rows to fit ``columns`` characters: shorten times, then cut image, command, ports.
 
-    IDs and names stay whole.
+    IDs and names are never cut.
     """
     rows = fitted(rows, columns, {})
     if rows and _width(rows) > columns:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Attachment:
-    """An attachment to the container ``ref``; with ``wait``, made before its next start.
+    """An attachment to the streams of the container ``ref``; ``wait``: before its next start.
 
     Raises the errors of ``connection``, RuntimeFailure.
     """
@@ -42,9 +42,9 @@ class Attachment:
         self._connection = connection
         self._ref = ref
         names = ",".join(streams) or None
-        # A viewer who neither types nor has started the program leaves its size alone.
+        # A client without input that has not started the program does not resize its terminal.
         sized = wait or not streams or "stdin" in streams
-        # In the request, so that the program sees it from its start.
+        # The request has the size, so that the program sees it from its start.
         size = window_size(0) if sized else None
         rows_columns = f"{size[0]},{size[1]}" if size else None
         path = container(ref, "attach", streams=names, wait=wait, size=rows_columns)
@@ -64,7 +64,7 @@ class Attachment:
         self._session.on_signal = self._signal
 
     def run(self) -> int:
-        """Relay until the container exits; return its exit code, or DETACHED.
+        """Relay the streams until the container exits; return its exit code, or DETACHED.
 
         Raises RuntimeFailure.
         """
@@ -74,10 +74,10 @@ class Attachment:
         try:
             self._connection.post(container(self._ref, "kill"), {"signal": str(number)})
         except RuntimeFailure:
-            return  # it may have exited: the remaining output and the exit code still arrive
+            return  # the container may have exited: its output and exit code still arrive
 
     def close(self) -> None:
-        """Close the connection; the container keeps running."""
+        """Close the attachment; the container keeps running."""
         self._socket.close()
 
 
@@ -109,9 +109,9 @@ def started(connection: Connection, ref: str, arguments: Arguments, *, stdin: bo
 
 
 def stay(attachment: Attachment) -> int | None:
-    """Relay until the container exits; return its exit status, None on detach.
+    """Relay an attachment's streams until the container exits; return its exit status.
 
-    Raises RuntimeFailure.
+    Returns None if the user detaches.  Raises RuntimeFailure.
     """
     try:
         status = attachment.run()
@@ -139,13 +139,13 @@ def run_run(connection: Connection, arguments: Arguments) -> int:
     if status is None:
         return 0
     if arguments.flag("rm"):
-        # The daemon removes it; wait for that, so that the next command does not find it.
+        # Wait until the daemon has removed the container: the next command must not find it.
         _try(connection.post, container(container_id, "wait"), {"condition": "removed"})
     return status
 
 
 def _start(connection: Connection, container_id: str, arguments: Arguments) -> Attachment | None:
-    """Start the container; return its attachment, None with ``--detach``."""
+    """Start the container; return the attachment to it, None with ``--detach``."""
     if arguments.flag("detach"):
         connection.post(container(container_id, "start"))
         return None
@@ -153,7 +153,7 @@ def _start(connection: Connection, container_id: str, arguments: Arguments) -> A
 
 
 def _try(act: Callable[..., object], *args: object) -> None:
-    """Call ``act``, ignoring a failure: the container may be gone, and its result matters more."""
+    """Call ``act`` and ignore a RuntimeFailure: the container may have been removed."""
     try:
         act(*args)
     except RuntimeFailure:
@@ -166,7 +166,7 @@ def run_create(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_exec(connection: Connection, arguments: Arguments) -> int:
-    """Run the program; return its exit code, or 0 on detach.  Raises RuntimeFailure."""
+    """Run a program in a container; return its exit code, 0 on detach.  Raises RuntimeFailure."""
     import json
 
     request = exec_request(arguments)
@@ -184,7 +184,7 @@ def run_exec(connection: Connection, arguments: Arguments) -> int:
 
 
 def exec_request(arguments: Arguments) -> dict[str, Any]:
-    """Return the exec request for the daemon.  Raises UsageError."""
+    """Return the daemon's exec request for the options of ``exec``.  Raises UsageError."""
     tty = arguments.flag("tty")
     stdin = arguments.flag("interactive")
     if tty and stdin and not arguments.flag("detach"):
@@ -205,10 +205,10 @@ def exec_request(arguments: Arguments) -> dict[str, Any]:
 def check_terminal(hint: str) -> None:
     """Raise UsageError unless standard input is a terminal.
 
-    Without one, no end of the input reaches the program: a shell would wait for ever.
+    Otherwise the program never reads an end of input: a shell would wait for ever.
     """
     if not os.isatty(0):
-        raise UsageError("the input device is not a TTY", hint)
+        raise UsageError("attach a terminal: the input device is not a TTY", hint)
 
 
 def _window_size() -> tuple[int, int] | None:
@@ -216,9 +216,9 @@ def _window_size() -> tuple[int, int] | None:
 
 
 def variable(word: str) -> str:
-    """Return ``NAME=VALUE``; like docker, copy the value of a bare ``NAME`` from our environment.
+    """Parse a value of ``--env``; return ``NAME=VALUE``.
 
-    Return "" if it is not set there.  Raises UsageError.
+    A bare ``NAME`` is copied from ocictl's environment; "" if unset there.  Raises UsageError.
     """
     name, equals, _ = word.partition("=")
     if not name:
@@ -230,7 +230,7 @@ def variable(word: str) -> str:
 
 
 def run_attach(connection: Connection, arguments: Arguments) -> int:
-    """Attach; return the container's exit code, or 0 on detach.  Raises RuntimeFailure."""
+    """Attach to a container; return its exit code, 0 on detach.  Raises RuntimeFailure."""
     keys = parse_keys(arguments.text("detach-keys", DETACH_KEYS))
     ref = arguments.positional[0]
     if arguments.flag("no-stdin"):

@@ -33,17 +33,17 @@ _CLEAR = "\x1b[H\x1b[J"
 
 
 class Meter:
-    """The usage of containers between two samples."""
+    """Measures the resource usage of containers in successive samples."""
 
     def __init__(self, connection: Connection, refs: list[str]) -> None:
         self._connection = connection
-        self._refs = refs  # empty: those that are running
+        self._refs = refs  # empty: all running containers
         self._before: dict[str, tuple[float, float]] = {}  # id -> time, CPU seconds
 
     def sample(self, *, first: bool = False) -> list[Record]:
-        """Return the usage of each container, with ``cpu_percent`` since the last sample.
+        """Return ocid's ``stats`` of each container, with ``cpu_percent`` since the last sample.
 
-        A container that has been removed is left out, but an error the ``first`` time.
+        A container that was removed meanwhile is left out; in the ``first`` sample it is an error.
         Raises DaemonError, HostError.
         """
         connection = self._connection
@@ -59,21 +59,21 @@ class Meter:
             result.append(one | {"cpu_percent": self._cpu_percent(one, time.monotonic())})
         return result
 
-    def _cpu_percent(self, one: Record, now: float) -> float | None:
-        """Return the CPU usage since the last sample, in percent of one CPU."""
-        cpu: float | None = one["cpu_seconds"]
+    def _cpu_percent(self, stats: Record, now: float) -> float | None:
+        """Return a container's CPU usage since its last sample, in percent of one CPU; or None."""
+        cpu: float | None = stats["cpu_seconds"]
         if cpu is None:
-            self._before.pop(one["id"], None)
+            self._before.pop(stats["id"], None)
             return None
-        before, self._before[one["id"]] = self._before.get(one["id"]), (now, cpu)
+        before, self._before[stats["id"]] = self._before.get(stats["id"]), (now, cpu)
         if before is None or now <= before[0]:
             return None
-        # A restart begins at 0 again.
+        # The counter restarts at 0 with the container.
         return round(max(cpu - before[1], 0.0) / (now - before[0]) * 100, 2)
 
 
 def run_stats(connection: Connection, arguments: Arguments) -> int:
-    """Print the usage of each container, refreshed at a terminal until interrupted.
+    """Print the resource usage of containers, refreshed at a terminal until interrupted.
 
     Raises UsageError.
     """
@@ -83,25 +83,25 @@ def run_stats(connection: Connection, arguments: Arguments) -> int:
     try:
         if meter.sample(first=True):
             time.sleep(_SHORT_INTERVAL)
-        found = meter.sample()
+        samples = meter.sample()
         if form:
-            rows = found if form == "json" else [shape(one) for one in found]
+            rows = samples if form == "json" else [shape(sample) for sample in samples]
             return write(formatted(rows, form, _FIELD_TITLES))
         while live:
-            if write(_CLEAR + table(found)):
+            if write(_CLEAR + table(samples)):
                 return 1
             time.sleep(_INTERVAL)
-            found = meter.sample()
+            samples = meter.sample()
     except KeyboardInterrupt:
         if live:
             return 0
         raise
-    return write(table(found))
+    return write(table(samples))
 
 
-def table(found: list[Record]) -> str:
-    """Format the usage of containers as a table."""
-    return aligned([TITLES, *map(cells, found)], gap=2)
+def table(samples: list[Record]) -> str:
+    """Format the resource usage of containers as a table with a header."""
+    return aligned([TITLES, *map(cells, samples)], gap=2)
 
 
 # Fields of docker in the order of ``TITLES``; MemUsage has the limit, too.
@@ -109,24 +109,24 @@ _FIELDS = ("ID", "Name", "CPUPerc", "MemUsage", "MemPerc", "NetIO", "BlockIO", "
 _FIELD_TITLES = {**dict(zip(_FIELDS, TITLES, strict=True)), "Container": "CONTAINER"}
 
 
-def shape(one: Record) -> Shape:
-    """Return a row with docker's names for templates, the daemon's besides."""
-    members = dict(zip(_FIELDS, cells(one), strict=True))
-    return Shape({**members, "Container": one["id"]}, one)
+def shape(sample: Record) -> Shape:
+    """Return a row for templates, with docker's field names and the daemon's."""
+    members = dict(zip(_FIELDS, cells(sample), strict=True))
+    return Shape({**members, "Container": sample["id"]}, sample)
 
 
-def cells(one: Record) -> list[str]:
-    """Return the cells of a row, in the order of ``TITLES``."""
-    memory, limit = one["memory"], one["memory_limit"]
+def cells(sample: Record) -> list[str]:
+    """Return a container's cells of the table, in the order of ``TITLES``."""
+    memory, limit = sample["memory"], sample["memory_limit"]
     return [
-        one["id"][:SHORT_ID],
-        one["name"],
-        _percent(one["cpu_percent"]),
+        sample["id"][:SHORT_ID],
+        sample["name"],
+        _percent(sample["cpu_percent"]),
         _pair(memory, limit),
         _percent(100 * memory / limit if memory is not None and limit else None),
-        _pair(one["network_received"], one["network_sent"]),
-        _pair(one["block_read"], one["block_written"]),
-        _NONE if one["pids"] is None else str(one["pids"]),
+        _pair(sample["network_received"], sample["network_sent"]),
+        _pair(sample["block_read"], sample["block_written"]),
+        _NONE if sample["pids"] is None else str(sample["pids"]),
     ]
 
 

@@ -1,7 +1,6 @@
-"""The relay between our streams or terminal and those of a container or a program of ``exec``.
+"""Relay the user's streams or terminal to a container or a program of ``exec``, and back.
 
-The messages are those of ``manager/api/attach.py`` and, with ``metered`` input,
-``exec.py``.
+``manager/api/attach.py`` describes the messages; with ``metered`` input ``exec_route.py``.
 Sending never blocks: the daemon may itself be blocked until we read, which would be a deadlock.
 """
 
@@ -27,13 +26,13 @@ else:
     import _signal
 
 CHUNK = 32768
-WAITING = 65536  # unsent bytes above which no more input is read
+WAITING = 65536  # unsent bytes above which the relay reads no more input
 DETACHED = -1
 PASSED_ON = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT)
 
 
 class Session:
-    """A relay over ``socket``, run by ``run``.
+    """Relays the streams of one program over the WebSocket ``socket``.
 
     ``keys`` is the detach key sequence at a terminal.  ``on_signal`` is called with each signal
     that would otherwise kill the client.
@@ -71,7 +70,7 @@ class Session:
         return self._tty and self._with_input and os.isatty(0)
 
     def run(self) -> int:
-        """Relay until the program exits; return its exit code, or DETACHED.
+        """Relay the streams until the program exits; return its exit code, or DETACHED.
 
         Raises RuntimeFailure.
         """
@@ -100,11 +99,11 @@ class Session:
             os.close(awake)
             os.close(waker)
         if code == DETACHED and os.isatty(1):
-            write_all(1, b"\n")  # the program has left the cursor behind its own prompt
+            write_all(1, b"\n")  # the cursor is behind the program's prompt
         return code
 
     def _relay(self, awake: int) -> int:
-        """Relay in a poll(2) loop; ``awake`` is readable after a signal, whose handler may send."""
+        """Relay in a poll(2) loop; ``awake`` becomes readable after a signal was handled."""
         ours = self._socket.fileno()
         code = self._take(self._early)
         while code is None:
@@ -159,7 +158,7 @@ class Session:
             self._send({"resize": size})
 
     def _take(self, messages: Iterable[tuple[int, bytes]]) -> int | None:
-        """Handle messages; return the exit code if it is among them, else None."""
+        """Handle messages of the daemon; return the program's exit code if one has it, or None."""
         for kind, data in messages:
             if kind != TEXT:
                 write_all(2 if data[:1] == b"\2" else 1, data[1:])
@@ -171,12 +170,14 @@ class Session:
             if "exit_code" in message:
                 return int(message["exit_code"])
         if self._socket.is_closed:
-            raise RuntimeFailure("ocid closed the connection before it sent an exit code")
+            raise RuntimeFailure(
+                "relay the container's streams: ocid sent no exit code", "see ocid's log"
+            )
         return None
 
 
 def parse(data: bytes) -> dict[str, Any]:
-    """Parse a text message.  Raises RuntimeFailure."""
+    """Parse a text message of the daemon, a JSON object.  Raises RuntimeFailure."""
     import json
 
     try:

@@ -20,7 +20,7 @@ _TITLES = ["UUID", "STATE", "CREATED", "APPS", "CONTAINER"]
 
 
 def run_pod_ls(connection: Connection, arguments: Arguments) -> int:
-    """Print a line for each pod.  Raises UsageError."""
+    """Print a table of all pods.  Raises UsageError."""
     pods = connection.get(resource("pods"))
     if form := chosen(arguments):
         return write(formatted(pods, form))
@@ -35,7 +35,7 @@ def run_pod_ls(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_pod_stop(connection: Connection, arguments: Arguments) -> int:
-    """Stop each pod and wait for its end.  Raises UsageError."""
+    """Stop the given pods and wait until each has ended.  Raises UsageError."""
     body = stop_timeout(arguments)
     return each(
         arguments.positional, lambda uuid: connection.post(resource("pods", uuid, "stop"), body)
@@ -48,7 +48,7 @@ def run_pod_rm(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_info(connection: Connection, arguments: Arguments) -> int:
-    """Print facts about the daemon, one per line.  Raises UsageError."""
+    """Print the daemon's and the host's properties, one per line.  Raises UsageError."""
     facts = connection.get(resource("info"))
     if form := chosen(arguments):
         return write(formatted([facts], form))
@@ -60,27 +60,27 @@ _SPACE_NAMES = {"images": "Images", "containers": "Containers", "volumes": "Loca
 
 
 def run_system_df(connection: Connection, arguments: Arguments) -> int:
-    """Print the disk space of images, containers and volumes.  Raises UsageError."""
-    found = connection.get(resource("system", "df"))
+    """Print a table of the disk space of images, containers and volumes.  Raises UsageError."""
+    summaries = connection.get(resource("system", "df"))
     rows = []
-    for kind, one in found.items():
-        share = f" ({100 * one['reclaimable'] // one['size']}%)" if one["size"] else ""
+    for kind, summary in summaries.items():
+        share = f" ({100 * summary['reclaimable'] // summary['size']}%)" if summary["size"] else ""
         members = {
             "Type": _SPACE_NAMES.get(kind, kind),
-            "TotalCount": str(one["count"]),
-            "Active": str(one["active"]),
-            "Size": amount(one["size"]),
-            "Reclaimable": f"{amount(one['reclaimable'])}{share}",
+            "TotalCount": str(summary["count"]),
+            "Active": str(summary["active"]),
+            "Size": amount(summary["size"]),
+            "Reclaimable": f"{amount(summary['reclaimable'])}{share}",
         }
-        rows.append(Shape(members, {"kind": kind, **one}))
+        rows.append(Shape(members, {"kind": kind, **summary}))
     if form := chosen(arguments):
-        shown = [found] if form == "json" else rows
+        shown = [summaries] if form == "json" else rows
         return write(formatted(shown, form, {"TotalCount": "TOTAL"}))
     return write(aligned([_SPACE_TITLES, *(list(row.values()) for row in rows)], gap=2))
 
 
 def run_version(connection: Connection, arguments: Arguments) -> int:
-    """Print the versions of client and daemon; return 1 if there is no daemon.
+    """Print the versions of ocictl and ocid; return 1 if ocid is not running.
 
     Raises UsageError.
     """
@@ -102,7 +102,7 @@ COMMANDS = (
         "show the disk space that images, containers and volumes use",
         run_system_df,
         options=(FORMAT,),
-        details="RECLAIMABLE is the space of what no container uses, or of those that have ended.",
+        details="RECLAIMABLE is the space of unused images and volumes and of ended containers.",
     ),
     Command(
         "pod ls",

@@ -18,20 +18,20 @@ _EXPONENT = 1e21  # Go prints smaller whole numbers in full
 
 
 class Safe(str):
-    """Text from the template or of a function, which is not escaped (again)."""
+    """Text that is printed without escaping: from the template, or escaped by a function."""
 
     __slots__ = ()
 
 
 class Keys(dict[str, Any]):
-    """An object whose keys a user has chosen: a missing one is empty, not an unknown field."""
+    """An object with keys chosen by users: a missing key is empty, not an unknown field."""
 
     def __str__(self) -> str:
         return f"map[{' '.join(f'{plain(key)}:{_inner(self[key])}' for key in sorted(self))}]"
 
 
 class Pairs(Keys):
-    """The same as the text ``a=1,b=2``, also for ``json``."""
+    """A Keys object that prints as ``a=1,b=2``, also by the function ``json``."""
 
     def __str__(self) -> str:
         return plain(self.text)
@@ -64,16 +64,16 @@ class Shape(dict[str, Any]):
 
 
 class WrongArgument(Exception):
-    """A function was called with a wrong argument; the message says why."""
+    """Raised by a template function for an invalid argument; the message has the reason."""
 
 
 def displayed(value: object) -> str:
-    """Return a value as a template or a table prints it; nothing for None."""
+    """Return a value as a template or a table prints it; "" for None."""
     return "" if value is None else _inner(value)
 
 
 def _inner(value: object) -> str:
-    """The same for a value in a list or object."""
+    """Return a value as a template prints it inside a list or object."""
     if value is None:
         return "<nil>"
     if isinstance(value, bool):
@@ -98,7 +98,7 @@ def _json(value: object) -> Safe:
 
 
 def json_value(value: object) -> object:
-    """Return what docker writes as JSON for a value: keys of users are sorted."""
+    """Return a value in the form that docker writes as JSON: keys chosen by users are sorted."""
     if isinstance(value, Pairs):
         return value.text
     if isinstance(value, Null):
@@ -122,7 +122,7 @@ def _number(value: object) -> int:
 
 
 def _same_kind(change: Callable[[str], str]) -> Callable[[object], str]:
-    """Return ``change`` as a function that keeps what is Safe safe."""
+    """Return ``change`` as a template function whose result is Safe if its argument is."""
 
     def function(value: object) -> str:
         text = _text(value)
@@ -223,7 +223,7 @@ def _printf(form: object, *values: object) -> Safe:
 
 
 def _verb(letter: str, value: object, flags: str, precision: str | None) -> str:
-    """Format a value as a verb of ``printf`` does, without padding."""
+    """Format a value by the ``printf`` verb ``letter``, without padding."""
     digits = min(int(precision), _WIDEST) if precision else 0
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if letter == "v" or (letter == "s" and not number and not isinstance(value, bool)):
@@ -254,7 +254,7 @@ def _padded(text: str, flags: str, width: int) -> str:
 
 
 def _kind(value: object) -> str:
-    """Return Go's name for a value's type."""
+    """Return the name of a value's type in Go."""
     names = ((bool, "bool"), (int, "int"), (float, "float64"), (str, "string"), (list, "[]string"))
     return next((name for kind, name in names if isinstance(value, kind)), "map")
 

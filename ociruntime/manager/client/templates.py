@@ -73,7 +73,7 @@ class Call:
 
 @dataclass
 class Pipe:
-    """Commands whose results are passed on, perhaps to variables."""
+    """A pipeline: commands, each passing its result to the next, and variables to assign."""
 
     calls: list[Call]
     variables: list[str] = field(default_factory=list)
@@ -82,7 +82,7 @@ class Pipe:
 
 @dataclass
 class Block:
-    """An ``if``, ``range`` or ``with``; or an action (``kind`` "print")."""
+    """A parsed ``if``, ``range`` or ``with`` block; or an output action (``kind`` "print")."""
 
     kind: str
     at: int
@@ -93,7 +93,7 @@ class Block:
 
 @dataclass
 class Leap:
-    """A ``break`` or ``continue``."""
+    """A parsed ``break`` or ``continue``."""
 
     kind: str
 
@@ -102,7 +102,7 @@ Node = str | Block | Leap
 
 
 def parse(text: str, *, escapes: bool = False) -> list[Node]:
-    r"""Parse a template.  Raises UsageError with the position of what is wrong.
+    r"""Parse a Go template.  Raises UsageError with the position of a syntax error.
 
     With ``escapes``, ``\\t`` and ``\\n`` outside of actions are a tab and a line break.
     """
@@ -161,7 +161,7 @@ class _Parser:
         return text.replace("\\t", "\t").replace("\\n", "\n") if self._escapes else text
 
     def _read_action(self, begin: int) -> bool:
-        """Read the tokens of the action that begins there; return False for a comment."""
+        """Read the tokens of the action at offset ``begin``; return False for a comment."""
         at = begin + 2
         at += _LEFT_TRIM.match(self._text, at) is not None
         self._tokens = []
@@ -343,7 +343,7 @@ class _Parser:
 
 
 def failure(at: int, message: str, hint: str = "") -> UsageError:
-    """Return the error for what is wrong at a position of the template."""
+    """Return a UsageError about the template's character at offset ``at``."""
     return UsageError(f"--format: character {at + 1}: {message}", hint)
 
 
@@ -351,7 +351,7 @@ def failure(at: int, message: str, hint: str = "") -> UsageError:
 
 
 class _Leaving(Exception):
-    """A ``break`` or ``continue`` on its way to its loop."""
+    """Raised by ``break`` or ``continue`` to leave the body of the innermost ``range``."""
 
     def __init__(self, kind: str) -> None:
         super().__init__(kind)
@@ -363,7 +363,7 @@ def render(
     dot: object,
     functions: Mapping[str, Callable[..., object]] = FUNCTIONS,
 ) -> str:
-    """Return the text of a parsed template for ``dot``.  Raises UsageError with the position.
+    """Render a parsed template with the data ``dot``.  Raises UsageError with the position.
 
     Text from ``dot`` is escaped as in all output, unless ``json`` has encoded it.
     """
@@ -454,7 +454,7 @@ class _Run:
         return value
 
     def _call(self, call: Call, dot: object, more: tuple[object, ...]) -> object:
-        """Return a command's value; ``more`` is the result of the command before it, if any."""
+        """Return a command's value; ``more`` holds the result of the previous command, if any."""
         if call.kind == "function":
             if call.value in _LOGIC:
                 return self._logic(call, dot, more)
@@ -475,7 +475,7 @@ class _Run:
         return value
 
     def _logic(self, call: Call, dot: object, more: tuple[object, ...]) -> object:
-        """Return the first operand that decides ``and`` or ``or``; the others are not evaluated."""
+        """Return the value of ``and`` or ``or``, which stop at the operand that decides."""
         if not call.args and not more:
             raise failure(call.at, f"{call.value}: wrong number of arguments")
         value: object = None
@@ -517,7 +517,7 @@ class _Run:
 
 
 def member(value: object, name: str) -> object:
-    """Return the member of an object that ``name`` means; "" for a key that a user may set.
+    """Return the member ``name`` of an object; "" for a missing key in ``Keys``.
 
     Raises KeyError.
     """

@@ -37,7 +37,7 @@ def run_create(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_ls(connection: Connection, arguments: Arguments) -> int:
-    """Print a line for each volume.  Raises UsageError."""
+    """Print a table of the volumes.  Raises UsageError."""
     query = as_query(arguments.list("filter"), _FILTERS)
     volumes = connection.get(resource("volumes", filters=query))
     if form := chosen(arguments):
@@ -52,25 +52,25 @@ def run_ls(connection: Connection, arguments: Arguments) -> int:
     return write(tabbed(rows))
 
 
-def _listed(one: dict[str, Any]) -> Shape:
-    """Return a volume as ``docker volume ls`` formats it: labels print as ``a=1,b=2``."""
-    shape = volume(one)
-    shape["Labels"] = Pairs(one["labels"])
+def _listed(record: dict[str, Any]) -> Shape:
+    """Return a volume for templates of ``volume ls``: its labels print as ``a=1,b=2``."""
+    shape = volume(record)
+    shape["Labels"] = Pairs(record["labels"])
     return shape
 
 
 def run_inspect(connection: Connection, arguments: Arguments) -> int:
-    """Print the volumes that exist; return 1 if one was not found.  Raises UsageError."""
+    """Print details of volumes as JSON; return 1 if a volume was not found.  Raises UsageError."""
     return show_each(arguments, lambda name: volume(connection.get(resource("volumes", name))))
 
 
 def run_rm(connection: Connection, arguments: Arguments) -> int:
-    """Remove each volume and print its name; with ``--force`` a missing one is not an error."""
+    """Remove volumes and print their names; with ``--force`` ignore missing volumes."""
     return remove_each(connection, "volumes", arguments)
 
 
 def run_prune(connection: Connection, arguments: Arguments) -> int:
-    """Remove unused volumes; print their names and the space that this freed.
+    """Remove unused volumes; print their names and the freed disk space.
 
     Raises UsageError.
     """
@@ -90,7 +90,7 @@ COMMANDS = (
         run_create,
         options=(Option("label", "set metadata", "KEY[=VALUE]", kind="list"),),
         details=(
-            "Prints its name. It may exist already, and keeps its labels then. Without\n"
+            "Prints the name. If the volume exists already, it keeps its labels. Without\n"
             "NAME the volume is anonymous: its name is generated, and `volume prune`\n"
             "removes it."
         ),

@@ -1,4 +1,4 @@
-"""A WebSocket client (RFC 6455) over the daemon's socket, without extensions."""
+"""A WebSocket client (RFC 6455, without extensions) over the daemon's socket."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHUNK = 65536
 
 
 def open_websocket(connection: Connection, path: str) -> WebSocket:
-    """Open the WebSocket at ``path`` (with its query).  Raises the errors of ``connection``."""
+    """Open and return the WebSocket at the API path ``path``.  Raises ``connection``'s errors."""
     import binascii
 
     key = binascii.b2a_base64(os.urandom(16), newline=False).decode()
@@ -64,7 +64,7 @@ class WebSocket:
     def send(self, kind: int, data: bytes) -> None:
         """Queue and send a message of kind TEXT or BINARY.
 
-        It may be called from a signal handler: frames are never interleaved.  If the daemon has
+        A signal handler may call this method: frames are never interleaved.  If the daemon has
         closed the connection, the message is dropped.
         """
         mask = os.urandom(4)
@@ -113,7 +113,9 @@ class WebSocket:
     def _receive(self) -> None:
         data = self._socket.recv(CHUNK)
         if not data:
-            raise RuntimeFailure("ocid closed the connection", "see its log")
+            raise RuntimeFailure(
+                "receive from ocid: it closed the connection", "see the log of ocid"
+            )
         self._buffer += data
 
     def _payload_bounds(self) -> tuple[int, int] | None:
@@ -129,7 +131,7 @@ class WebSocket:
         return (begin, begin + size) if len(self._buffer) >= begin + size else None
 
     def _messages(self) -> list[tuple[int, bytes]]:
-        found = []
+        messages = []
         while (bounds := self._payload_bounds()) is not None:
             begin, end = bounds
             first, data = self._buffer[0], self._buffer[begin:end]
@@ -144,9 +146,9 @@ class WebSocket:
                 self._kind = kind or self._kind
                 self._parts.append(data)
                 if first & FINAL:
-                    found.append((self._kind, b"".join(self._parts)))
+                    messages.append((self._kind, b"".join(self._parts)))
                     self._parts.clear()
-        return found
+        return messages
 
     def close(self) -> None:
         """Close the connection without a close frame."""

@@ -1,4 +1,4 @@
-"""The clients of a container: those attached to its streams, and those that wait for its end."""
+"""The API clients that are attached to a container's streams or wait for its exit or removal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Clients:
 
     @contextmanager
     def attached(self) -> Iterator[None]:
-        """Count an attached client, which may wait for the container's start."""
+        """Count a client as attached during the block, also before the container's start."""
         self._attached += 1
         try:
             yield
@@ -32,10 +32,11 @@ class Clients:
 
     @property
     def any_attached(self) -> bool:
+        """Whether at least one client is attached."""
         return self._attached > 0
 
     async def wait(self, condition: str) -> Answer:
-        """Wait until ``notify`` is called with this condition; return its outcome."""
+        """Wait until ``notify`` is called with ``condition``; return the outcome passed to it."""
         future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         entry = (condition, future)
         self._waiting.append(entry)
@@ -46,14 +47,14 @@ class Clients:
                 self._waiting.remove(entry)
 
     def notify(self, conditions: tuple[str, ...], outcome: Answer) -> None:
-        """Answer the clients that wait for one of these conditions."""
-        for entry in [one for one in self._waiting if one[0] in conditions]:
+        """Make every ``wait`` for one of ``conditions`` return ``outcome``."""
+        for entry in [entry for entry in self._waiting if entry[0] in conditions]:
             self._waiting.remove(entry)
             if not entry[1].done():
                 entry[1].set_result(outcome)
 
     def abandon(self, error: Exception) -> None:
-        """Fail every pending ``wait``."""
+        """Make every pending ``wait`` raise ``error``."""
         waiting, self._waiting = self._waiting, []
         for _, future in waiting:
             if not future.done():

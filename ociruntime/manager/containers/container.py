@@ -1,7 +1,7 @@
 """A container: the requests for it, and reconciliation with its pod.
 
-The state file of the pod's app is the truth.  The record remembers which start and which exit were
-acted on; so events, restarts and removals follow even if no daemon was running when it happened.
+The state file of the pod's app is authoritative.  The record stores the last start and exit that
+the daemon handled, so events, restarts and removals follow even if no daemon ran at the exit.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ from ociruntime.pods.store.pod import Pod
 
 _FAILED = 125  # exit code of a start that fails for another reason
 _AT_REST = (CREATED, STOPPED)
-_OF_THE_PROGRAM = (126, 127)  # exit codes that ``start`` passes on
+_NOT_EXECUTED = (126, 127)  # exit codes for a program that cannot be executed or is not found
 
 
 class Container:
     """A container in the daemon's memory; all of its lasting state is on disk.
 
-    ``lock`` must be held to change it, ``kill`` excepted.  ``damage`` is why its record cannot be
-    read, "" if it can.  ``on_removed`` is called when it has been removed.
+    ``lock`` must be held to change the container; only ``kill`` does without.  ``damage`` tells why
+    its record cannot be read; "" if the record is intact.  ``on_removed`` is called after removal.
 
     A request raises NotFound if the container was removed meanwhile, Conflict if its status forbids
     the request, and ManagerError (or another RuntimeFailure) if the request fails; a failed request
@@ -90,11 +90,11 @@ class Container:
 
     @property
     def record(self) -> Record:
-        """The container's record.  Raises Conflict if it cannot be read."""
+        """The container's record.  Raises Conflict if the record is corrupt."""
         if self._record is None:
             raise Conflict(
-                f'container "{self.id}": its record is corrupt: {self.damage}',
-                "remove it with rm -f",
+                f'read the record of container "{self.id}": it is corrupt: {self.damage}',
+                f"remove the container: ocictl rm -f {self.id[:12]}",
             )
         return self._record
 
@@ -104,15 +104,16 @@ class Container:
 
     @property
     def name(self) -> str:
+        """The container's name; the first 12 digits of its id if its record is corrupt."""
         return self._record.name if self._record is not None else self.id[:12]
 
     @property
     def location(self) -> tuple[str, str, str]:
-        """The data directory of the pod, the pod's UUID and the app's name, for ``open_pod``."""
+        """(``ocipod``'s data directory, UUID of the container's pod, name of its app)."""
         return self._services.settings.directory, self.record.pod, APP
 
     def inspect(self) -> Answer:
-        """Return the container's status and configuration."""
+        """Return the container's status and configuration, as ``records.answer`` describes them."""
         if self._record is None:
             return records.corrupt_answer(self.id, self.damage)
         pending = self._restarts.pending
@@ -120,25 +121,28 @@ class Container:
         return answer | {"status": REMOVING} if self._removing else answer
 
     def volumes(self) -> tuple[list[Answer], list[str]]:
-        """Return its mounts, and the names of its anonymous volumes.  Raises NotFound, Conflict."""
+        """Return the container's mounts and the names of its anonymous volumes.
+
+        Raises NotFound, Conflict.
+        """
         self._check_present()
         return self.record.spec.get("volumes") or [], self.record.anonymous_volumes
 
     def addresses(self) -> dict[str, str]:
-        """Return the container's address on each network while it runs."""
+        """Return ``{network: IP address}`` of the running container; empty if it is not running."""
         return self.pod.status().addresses
 
     def abandon(self) -> None:
-        """Cancel the pending restart, and fail every pending ``wait``: the daemon shuts down."""
+        """Cancel the pending restart and fail every pending ``wait``, as the daemon shuts down."""
         self._restarts.cancel()
         self.clients.abandon(self._shutting_down())
 
     # --- requests ---
 
     async def start(self, *, strict: bool) -> bool:
-        """Start the container; return False if it is running already.
+        """Start the container; return False if it was running already.
 
-        Raises StartFailed, too, which carries the exit code.
+        Also raises StartFailed, with the exit code, if the program cannot be executed.
         """
         async with self._held():
             record = self.record
@@ -147,7 +151,7 @@ class Container:
                 return False
             if status not in (CREATED, STOPPED) and (strict or status != RESTARTING):
                 hint = "only a created or stopped container can be started"
-                raise Conflict(f'start container "{record.name}": it is {status}', hint)
+                raise Conflict(f'start container "{record.name}": its status is "{status}"', hint)
             self._restarts.cancel()
             self._restarts.forget_backoff()
             record.restart_count = 0
@@ -160,28 +164,28 @@ class Container:
             return True
 
     async def prepare(self) -> None:
-        """Run the pod of a container that is not running, so that a client can attach to it."""
+        """Run a stopped container's pod, but not its app: clients can then attach before start."""
         async with self._held():
             await self.pod.wait_for_end()
             if self._status(await self._reconcile()) in (CREATED, STOPPED):
                 await self.pod.run(self.record)
 
     def release(self) -> None:
-        """End the pod of a container that is not started, if no client is attached any more."""
+        """Halt the pod of a container that is not started, unless a client is attached to it."""
         if self._is_idle():
             self._begin("stop the pod of", self._end_idle_pod())
 
     async def settled(self) -> None:
-        """Wait until the exit of the container's program is recorded, and its pod has ended."""
+        """Wait until the container's pod has ended, then record the exit of its program."""
         await self.pod.has_ended()
         async with self.lock:
             if not self._removing:
                 await self._reconcile()
 
     async def stop(self, seconds: float | None, *, strict: bool) -> bool:
-        """Stop the container and wait for its end; return False if it was not running.
+        """Stop the container and wait until it has exited; return False if it was not running.
 
-        ``seconds`` is the time between the stop signal and SIGKILL, by default the container's own.
+        ``seconds``: from the stop signal to SIGKILL; None means the container's ``stop_timeout``.
         """
         self._restarts.cancel()
         await self._shorten_stop(self.record.stop_timeout if seconds is None else seconds)
@@ -189,7 +193,7 @@ class Container:
             return await self._stop(seconds, strict=strict)
 
     async def restart(self, seconds: float | None) -> None:
-        """Stop the container, if it is running, and start it.  Raises StartFailed, too."""
+        """Stop the container, if it is running, and start it.  Also raises StartFailed."""
         self._restarts.cancel()
         async with self._held():
             await self._stop(seconds)
@@ -201,7 +205,7 @@ class Container:
     async def kill(self, signal: str) -> None:
         """Send a signal to the container's init, without waiting for the container's lock.
 
-        Raises BadRequest, too, if the signal (name or number) is unknown.
+        ``signal`` is a name or a number.  Also raises BadRequest if it is unknown.
         """
         name = check_signal("signal", signal)
         self._check_present()
@@ -214,7 +218,8 @@ class Container:
         try:
             await services.programs.runtime(pod, "kill", name)
             if name == "SIGKILL" and self.pod.status().paused:
-                await services.programs.runtime(pod, "resume")  # frozen processes do not die on v1
+                # On cgroup v1, SIGKILL does not end a frozen process.
+                await services.programs.runtime(pod, "resume")
         except RuntimeFailure as failure:
             if record.wanted != before and self.pod.status().pid is not None:
                 record.wanted = before
@@ -223,7 +228,10 @@ class Container:
         self._publish("kill", signal=name)
 
     async def pause(self, *, paused: bool) -> None:
-        """Pause or resume the container.  Raises Conflict if it is in that state already."""
+        """Pause (``paused=True``) or resume the container.
+
+        Raises Conflict if it is paused or resumed already.
+        """
         verb = "pause" if paused else "resume"
         async with self._held():
             await self._reconcile()
@@ -238,17 +246,17 @@ class Container:
             self._publish("pause" if paused else "unpause")
 
     async def wait(self, condition: str) -> Answer:
-        """Wait for one of ``CONDITIONS`` and return how the latest run ended.
+        """Wait for one of ``CONDITIONS``; return the latest run's outcome (``LastRun.outcome``).
 
         ``not-running`` returns at once if the container is not running.  Raises ManagerError if the
         manager shuts down meanwhile.
         """
         if condition not in CONDITIONS:
-            raise BadRequest("condition", f'unknown value "{condition}"', ", ".join(CONDITIONS))
+            raise BadRequest("condition", f'unknown condition "{condition}"', ", ".join(CONDITIONS))
         if self._removed:
             raise self._not_found()
         if condition == "not-running" and not self._is_up():
-            async with self._held():  # a stop in progress has recorded the exit by then
+            async with self._held():  # by then, a stop in progress has recorded the exit
                 if not self.is_corrupt:
                     await self._reconcile()
                 if not self._is_up():
@@ -258,7 +266,10 @@ class Container:
         return await self.clients.wait(condition)
 
     async def update(self, changes: object) -> None:
-        """Change limits, at once if it runs, and the restart policy.  Raises BadRequest, too."""
+        """Change the limits, also of the running program, and the restart policy.
+
+        ``changes``: members of ``spec.CHANGEABLE``.  Also raises BadRequest.
+        """
         async with self._held():
             pod_status = await self._reconcile()
             runs = self._status(pod_status) in ACTIVE and not pod_status.is_ending
@@ -270,7 +281,7 @@ class Container:
             self._publish("update")
 
     async def rename(self, name: str) -> None:
-        """Rename the container.  Raises BadRequest if the name is invalid."""
+        """Rename the container, also on its networks.  Also raises BadRequest (invalid name)."""
         check_name("name", name)
         async with self._held():
             record, names = self.record, self._services.names
@@ -292,7 +303,7 @@ class Container:
             self._publish("rename", before=before)
 
     async def remove(self, *, force: bool, volumes: bool = False) -> None:
-        """Remove the container; ``force`` kills it first, ``volumes`` includes anonymous ones."""
+        """Remove the container (``force``: kill it first; ``volumes``: with anonymous volumes)."""
         if force:
             self._restarts.cancel()
             await self._shorten_stop(0)
@@ -304,26 +315,27 @@ class Container:
                 if self._restarts.pending and status == STOPPED:
                     status = RESTARTING
                 if status in (*ACTIVE, UNKNOWN, RESTARTING):
-                    hint = "stop it first, or use --force"
-                    raise Conflict(f'remove container "{self.name}": it is {status}', hint)
+                    hint = "stop the container first, or use --force"
+                    message = f'remove container "{self.name}": its status is "{status}"'
+                    raise Conflict(message, hint)
             await self.remove_held(volumes=volumes)
 
     # --- common parts of requests ---
 
     @asynccontextmanager
     async def _held(self) -> AsyncIterator[None]:
-        """Hold the lock of the container, which must not have been removed meanwhile."""
+        """Hold the container's lock.  Raises NotFound or Conflict if it was removed meanwhile."""
         async with self.lock:
             self._check_present()
             yield
 
     def _check_present(self) -> None:
-        """Raise NotFound if the container was removed, Conflict if its removal has failed."""
+        """Raise NotFound if the container was removed, Conflict if its removal is incomplete."""
         if self._removed:
             raise self._not_found()
         if self._removing:
-            hint = "remove it again"
-            raise Conflict(f'container "{self.name}": it is partly removed', hint)
+            hint = f"finish the removal: ocictl rm -f {self.name}"
+            raise Conflict(f'use container "{self.name}": its removal is incomplete', hint)
 
     def _not_found(self) -> NotFound:
         return NotFound(f'no container with name or ID "{self.name}" found')
@@ -342,13 +354,14 @@ class Container:
         status = self._status(pod_status)
         pod = self.pod.open()
         if status not in ACTIVE or pod is None:
-            raise Conflict(f'container "{self.name}": it is {status}, not running')
+            message = f'use container "{self.name}": it is not running: its status is "{status}"'
+            raise Conflict(message)
         if pod_status.is_ending:
-            raise Conflict(f'container "{self.name}": it has just exited')
+            raise Conflict(f'use container "{self.name}": it is not running: it has just exited')
         return pod
 
     async def _start(self) -> None:
-        """Start the container, whose lock is held.  Raises StartFailed, ManagerError."""
+        """Start the container; the caller holds its lock.  Raises StartFailed, ManagerError."""
         record = self.record
         pod_status = self.pod.status()
         if pod_status.problem:
@@ -361,7 +374,7 @@ class Container:
             raise ManagerError(f'start container "{record.name}": {error}') from None
         pod = self.pod.open()
         if pod is None:
-            raise ManagerError(f'start container "{record.name}": its pod is gone')
+            raise ManagerError(f'start container "{record.name}": its pod {record.pod} was removed')
         try:
             await ask(pod, {"op": "start", "app": APP})
         except PodError as error:
@@ -371,20 +384,20 @@ class Container:
                 raise ManagerError(f'start container "{record.name}": {error}') from None
             if not self._restarts.in_task():
                 record.wanted = STOPPED  # the client gets the error and decides about a retry
-            code = last.exit_code if last.exit_code in _OF_THE_PROGRAM else _FAILED
+            code = last.exit_code if last.exit_code in _NOT_EXECUTED else _FAILED
             await self.pod.wait_for_end()
             await self._reconcile()
             raise StartFailed(f'start container "{record.name}": {error}', code) from None
         await self._reconcile()
 
     async def _stop(self, seconds: float | None, *, strict: bool = False) -> bool:
-        """Stop the container, whose lock is held; return False if it was not running."""
+        """Stop the container; return False if it was not running.  The caller holds its lock."""
         record = self.record
         status = self._status(await self._reconcile())
         self._restarts.cancel()
         if strict and status != RUNNING:
             hint = "only a running container can be stopped"
-            raise Conflict(f'stop container "{record.name}": it is {status}', hint)
+            raise Conflict(f'stop container "{record.name}": its status is "{status}"', hint)
         if record.wanted != STOPPED:
             record.wanted = STOPPED
             await self._services.save(record)
@@ -406,17 +419,17 @@ class Container:
         return True
 
     async def _shorten_stop(self, seconds: float) -> None:
-        """Shorten the timeout of a stop that is in progress, and holds the lock, to ``seconds``."""
+        """Shorten the timeout of a stop in progress, which holds the lock, to ``seconds``."""
         pod = self.pod.open() if self.lock.locked() else None
         if pod is not None and self.pod.status().app_state == "stopping":
             with suppress(RuntimeFailure):  # the stop in progress gets and reports the same error
                 await ask(pod, {"op": "stop", "app": APP, "seconds": seconds})
 
     async def remove_held(self, *, volumes: bool = False) -> None:
-        """Remove the container, whose lock is held.
+        """Remove the container; the caller holds its lock.
 
-        The marker ``removing`` is the point of no return: the next daemon finishes the removal,
-        with ``volumes`` (or ``--rm``) also that of the anonymous volumes, which it lists.
+        The marker file ``removing`` is the point of no return: the next daemon finishes the
+        removal.  It lists the anonymous volumes to remove: with ``volumes``, or for ``--rm``.
         """
         services, store = self._services, self._services.store
         unwanted = store.marked_volumes(self.id, records.REMOVING)
@@ -445,7 +458,7 @@ class Container:
     # --- reconciliation ---
 
     def schedule_reconcile(self) -> None:
-        """Reconcile the container once its lock is free: its pod or app may have changed."""
+        """Reconcile the container with its pod in the background, once its lock is free."""
         gone = self._removing or self.is_corrupt or self._services.closing
         if not gone and not self._reconcile_scheduled:
             self._reconcile_scheduled = True
@@ -458,7 +471,7 @@ class Container:
                 await self._reconcile()
 
     async def resume(self) -> None:
-        """Reconcile with what happened while no daemon ran, and apply the restart policy."""
+        """Catch up with changes while no daemon ran, and apply the restart policy."""
         try:
             async with self.lock:
                 pod_status = await self._reconcile()
@@ -470,7 +483,7 @@ class Container:
         self.release()
 
     async def _reconcile(self) -> PodStatus:
-        """Compare the record with the pod, and act on a new start or exit; the lock is held."""
+        """Handle a start or exit of the app that the record lacks; the caller holds the lock."""
         pod_status = self.pod.status()
         record = self.record
         if pod_status.problem:
@@ -517,7 +530,7 @@ class Container:
             self._publish("stop", at=end)
 
     def _follow_up(self, *, at_reload: bool = False) -> None:
-        """Remove or restart the container after its exit."""
+        """Remove (``--rm``) or restart (restart policy) the container after its exit."""
         record = self.record
         if record.auto_remove:
             self._begin("remove", self._remove_exited())
@@ -529,7 +542,7 @@ class Container:
             self._restarts.after_run(record.last.uptime)
 
     def _is_idle(self) -> bool:
-        """Return whether the pod runs for clients alone that wait for the container's start."""
+        """Return whether the pod runs, its app was not started, and no client is attached."""
         pod_status = self.pod.status()
         runs = pod_status.pod_state == pods.RUNNING and self._status(pod_status) in _AT_REST
         return runs and not (self.clients.any_attached or self._removing or self._services.closing)
@@ -577,7 +590,7 @@ class Container:
         self.clients.notify(conditions, self._outcome())
 
     def _outcome(self) -> Answer:
-        """Return how the container's latest run ended, in the form that ``wait`` returns."""
+        """Return how the container's latest run ended, as ``wait`` returns it."""
         if self._record is None:
             return {"exit_code": None, "signal": None, "oom_killed": False, "error": self.damage}
         return self._record.last.outcome()

@@ -1,7 +1,8 @@
 """The pod of a container: it runs from the container's start to its end.
 
-Only a running pod has processes, networks and ports.  A pod that is gone is replaced by a new one,
-whose UUID is in the marker ``pod`` until the record has it, so that the next daemon can remove it.
+Only a running pod has processes, networks and ports.  If the pod was removed, a new one replaces
+it.  The marker ``pod`` holds the UUID of the new pod until the record has it; if the daemon is
+killed in between, the next one removes that pod.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from ociruntime.pods.store.manifest_file import read_runtime_config, write_runti
 from ociruntime.pods.store.pod import EXITED, PREPARED, RUNNING, Pod
 
 _POD_EVENTS = pod_watch.CLOSE_NOWRITE | pod_watch.MOVE_SELF | pod_watch.DELETE_SELF
-_END_TIMEOUT = 75.0  # seconds; a plugin of a network has one minute to take its part down
-_GLANCE = 0.01
+_END_TIMEOUT = 75.0  # seconds for a pod to end; a CNI plugin has 60 for DEL
+_POLL_INTERVAL = 0.01  # seconds
 
 
 class ContainerPod:
@@ -42,10 +43,11 @@ class ContainerPod:
         self._watches: list[int] = []
 
     def open(self) -> Pod | None:
-        """Return the open pod; None if it does not exist (any more).  Raises RuntimeFailure."""
+        """Return the pod, opened; None if the pod does not exist.  Raises RuntimeFailure."""
         return self._handle.pod()
 
     def status(self) -> PodStatus:
+        """Return a snapshot of the pod's and its app's status; never raises."""
         return self._handle.status()
 
     def close(self) -> None:
@@ -57,7 +59,7 @@ class ContainerPod:
         self._handle.close()
 
     def watch(self) -> None:
-        """Watch the pod, if it exists, for changes.  Raises HostError."""
+        """Begin to call ``on_change`` when the pod changes (inotify).  Raises HostError."""
         pod, watcher = self.open(), self._services.watcher
         if pod is None or watcher is None:
             return
@@ -66,7 +68,7 @@ class ContainerPod:
             self._watches.append(watcher.watch(directory, events, self._on_change))
 
     async def run(self, record: Record) -> None:
-        """Run the pod, unless it is running: it joins its networks.  Raises ManagerError."""
+        """Run the pod, with its networks, unless it is running.  Raises ManagerError."""
         await self.wait_for_end()
         state = self.status().pod_state
         if state == RUNNING:
@@ -76,7 +78,7 @@ class ContainerPod:
         await self._services.run_pod(record)
 
     async def wait_for_end(self) -> None:
-        """Wait for the end of a pod whose app has exited; a pod that does not end is killed.
+        """Wait until a pod whose app has exited ends; kill the pod after a timeout (75 s).
 
         Raises RuntimeFailure.
         """
@@ -84,36 +86,36 @@ class ContainerPod:
             await self.halt()
 
     async def has_ended(self) -> bool:
-        """Wait for the end of a pod whose app has exited; return False if it does not end."""
+        """Wait until a pod whose app has exited ends; return False after a timeout (75 s)."""
         deadline = asyncio.get_running_loop().time() + _END_TIMEOUT
         while self.status().is_ending:
             if asyncio.get_running_loop().time() > deadline:
                 return False
-            await asyncio.sleep(_GLANCE)
+            await asyncio.sleep(_POLL_INTERVAL)
         return True
 
     async def halt(self) -> None:
-        """Kill the pod, if it is running, and wait for its end.  Raises RuntimeFailure."""
+        """Kill the pod, if it is running, and wait until it has ended.  Raises RuntimeFailure."""
         if pod := self.open():
             await halt(self._services.programs, pod)
 
     def set_names(self, names: list[str]) -> None:
-        """Give the pod these names on its networks, from its next run on.  Raises RuntimeFailure.
+        """Store the names by which other pods find this pod; they count from its next run on.
 
-        ``names`` are those of ``spec.names_on_networks``.
+        ``names`` come from ``spec.names_on_networks``.  Raises RuntimeFailure.
         """
         if pod := self.open():
             write_runtime_config(pod, read_runtime_config(pod) | {"net_names": names})
 
     async def settle(self, record: Record) -> None:
-        """Undo an interrupted replacement of the pod.  Raises RuntimeFailure."""
+        """Remove the new pod that an interrupted replacement has left.  Raises RuntimeFailure."""
         store = self._services.store
         if store.has(self._id, POD):
             await self._services.remove_new_pod(self._id, record.pod)
             store.forget(self._id, POD)
 
     async def _renew(self, record: Record) -> None:
-        """Give the container a new pod; the files in its old one are lost.  Raises ManagerError."""
+        """Replace the pod by a new one; the files of the old pod are lost.  Raises ManagerError."""
         services = self._services
         before = record.pod
         await self.settle(record)
@@ -131,7 +133,7 @@ class ContainerPod:
                 await services.save(record)
         except BaseException:
             record.pod = before
-            with suppress(RuntimeFailure):  # if it fails, the next daemon tries again
+            with suppress(RuntimeFailure):  # the next daemon tries again
                 await self.settle(record)
             raise
         services.store.forget(self._id, POD)

@@ -1,10 +1,10 @@
-"""Details of a single container, read from its image and its pod.
+"""The member ``details`` of a container's ``inspect``, read from its pod's files.
 
     {"image_id", "env": ["NAME=VALUE"], "user": "USER[:GROUP]", "working_dir", "hostname",
      "log_path", "mounts": [{"type": "bind" or "volume", "name", "source", "target", "read_only",
      "propagation"}], "networks": {NAME: {"ip4", "ip6", "prefix", "gateway", "mac"}}}
 
-All of it is read from the pod's files; what is not there (any more) is empty.
+A value that is not in the pod's files, or no longer, is empty.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ociruntime.pods.store.pod import Pod
 def details(record: Record, open_pod: Callable[[], Pod | None], volumes: str) -> Answer:
     """Return the details of a container; ``volumes`` is the directory of named volumes.
 
-    Files that are missing or damaged count as empty: how the container is doing says its status.
+    Missing or damaged files count as empty: the container's status reports the damage.
     """
     result: Answer = {
         "image_id": record.image_id,

@@ -104,7 +104,7 @@ class EventBus:
         self._size += os.write(self._fd, line)
 
     def has(self, kind: str, container_id: str, at: str) -> bool:
-        """Return whether an event with this attribute ``at`` is among the latest ones."""
+        """Return whether the latest events contain one of this kind, container and ``at``."""
         return bool(at) and (kind, container_id, at) in self._stamps
 
     def _remember(self, event: Event) -> None:
@@ -116,14 +116,14 @@ class EventBus:
             self._stamps.add(stamp)
 
     def since(self, moment: str) -> list[Event]:
-        """Return the events still in memory from ``moment`` on.  Raises ValueError if malformed."""
+        """Return the latest events from ``moment`` (ISO 8601) on.  Raises ValueError."""
         first = datetime.fromisoformat(moment)
         return [event for event in self._events if datetime.fromisoformat(event["time"]) >= first]
 
     def subscribe(self, since: str = "") -> AsyncGenerator[Event, None]:
-        """Return a subscription from ``since`` on (RFC 3339 with a zone; empty: from now on).
+        """Return a generator of events from ``since`` on (RFC 3339 with a zone; empty: from now).
 
-        It ends with the manager, or when the subscriber falls behind by ``QUEUED`` events.  Raises
+        It ends when the manager closes, or when ``QUEUED`` events are waiting to be read.  Raises
         ValueError.
         """
         queue: asyncio.Queue[Event | None] = asyncio.Queue(QUEUED)

@@ -1,6 +1,6 @@
-"""Filters of lists: names of filters with values, as clients send them, checked by a table.
+"""Filters of lists (``ps --filter``): checks of a client's filters by a table, and matching.
 
-What is listed must match one value of every filter.
+An object is listed if it matches, for every filter, one of the filter's values.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 from ociruntime.base.errors import BadRequest
 
 Answer = dict[str, Any]
-Given = Mapping[str, list[str]]
+Filters = Mapping[str, list[str]]
 
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 
@@ -23,9 +23,9 @@ def _any_value(where: str, value: str) -> None:
 
 @dataclass(frozen=True)
 class Filter:
-    """A filter: whether an answer matches a value, and which values can match at all.
+    """A filter: ``matches(answer, value)``, and a check of the values that a client sends.
 
-    ``check`` gets the JSON path and the value, and raises BadRequest.
+    ``check`` gets the JSON path and the value; it raises BadRequest for a value that cannot match.
     """
 
     matches: Callable[[Answer, str], bool]
@@ -35,18 +35,21 @@ class Filter:
 Table = Mapping[str, Filter]
 
 
-def check_filters(given: Given, table: Table) -> None:
-    """Raise BadRequest for an unknown filter, or a value that nothing can match."""
-    for name, values in given.items():
+def check_filters(filters: Filters, table: Table) -> None:
+    """Check a client's filters.  Raises BadRequest for an unknown filter or an invalid value."""
+    for name, values in filters.items():
         if name not in table:
             raise BadRequest(f"filters.{name}", "unknown filter", ", ".join(table))
         for value in values:
             table[name].check(f"filters.{name}", value)
 
 
-def passes(one: Answer, given: Given, table: Table) -> bool:
-    """Return whether an answer matches one value of every filter."""
-    return all(any(table[name].matches(one, value) for value in given[name]) for name in given)
+def passes(answer: Answer, filters: Filters, table: Table) -> bool:
+    """Return whether an answer matches, for every filter, one of the filter's values."""
+    return all(
+        any(table[name].matches(answer, value) for value in values)
+        for name, values in filters.items()
+    )
 
 
 def _check_boolean(where: str, value: str) -> None:
@@ -55,14 +58,14 @@ def _check_boolean(where: str, value: str) -> None:
         raise BadRequest(where, f'must be true or false, not "{value}"')
 
 
-def _has_label(one: Answer, text: str) -> bool:
+def _has_label(answer: Answer, text: str) -> bool:
     """Return whether an answer has the label ``NAME`` or ``NAME=VALUE``."""
     name, equals, value = text.partition("=")
-    labels = one["labels"]
+    labels = answer["labels"]
     return name in labels and (not equals or labels[name] == value)
 
 
 NAME = Filter(lambda one, value: value in one["name"])
 LABEL = Filter(_has_label)
-# Whether no container uses it.
+# true: volumes or networks that no container uses; false: those that a container uses.
 DANGLING = Filter(lambda one, value: _BOOLEANS[value] != bool(one["containers"]), _check_boolean)

@@ -1,8 +1,8 @@
 """Change the limits of a container: in its record, in its pod's manifest, and while it runs.
 
-The runtime comes last: it changes all limits or none, and the files can be restored if it refuses.
-The monitor reads the manifest each time it creates the container, so later starts have the limits,
-too, and so has a new pod, which is made from the record.
+The OCI runtime comes last: it changes all limits or none, so the files can be restored if it fails.
+The monitor reads the manifest at every start, so later starts use the new limits.  A new pod is
+made from the record, and so has them, too.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from ociruntime.pods.store.pod import Pod
 async def apply(
     services: SharedServices, record: Record, spec: Spec, pod: Pod | None, *, runs: bool
 ) -> None:
-    """Give a container, whose lock is held, the limits and the restart policy of ``spec``.
+    """Set a container's limits and restart policy to those of ``spec``; the caller holds its lock.
 
-    ``pod`` is None if it is gone; ``runs``: the container's program does.  Raises ManagerError (or
-    another RuntimeFailure); nothing has changed then.
+    ``pod`` is None if it was removed; ``runs``: the container's program is running.  Raises
+    ManagerError (or another RuntimeFailure), and then restores the old limits.
     """
     before, old = record.spec, app_limits(record.spec)
-    wanted = app_limits(spec)
-    changed = [one for one in wanted if one not in old]
+    new = app_limits(spec)
+    changed = [limit for limit in new if limit not in old]
     former: list[Isolator] | None = None
     record.spec = spec
     try:
         await services.save(record)
         if pod is not None and changed:
-            former = await asyncio.to_thread(_set_limits, pod, wanted)
+            former = await asyncio.to_thread(_set_limits, pod, new)
             if runs:
                 text = json.dumps(resources(changed)).encode()
                 await services.programs.runtime(pod, "update", "--resources=-", content=text)
@@ -56,12 +56,12 @@ async def apply(
 
 
 def _set_limits(pod: Pod, limits: list[Isolator]) -> list[Isolator]:
-    """Replace the limits in the pod's manifest; return the former ones.  Raises RuntimeFailure."""
+    """Replace the limits in the pod's manifest; return the old ones.  Raises RuntimeFailure."""
     with manifest_lock(pod):
         manifest = read_manifest(pod)
         app = app_entry(manifest, APP)["app"]
-        former = [one for one in app["isolators"] if one["name"] in LIMITS]
-        others = [one for one in app["isolators"] if one["name"] not in LIMITS]
+        former = [isolator for isolator in app["isolators"] if isolator["name"] in LIMITS]
+        others = [isolator for isolator in app["isolators"] if isolator["name"] not in LIMITS]
         app["isolators"] = [*limits, *others]
         write_manifest(pod, manifest)
     return former

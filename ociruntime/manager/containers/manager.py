@@ -47,7 +47,7 @@ from ociruntime.pods.store.manifest_file import read_manifest
 
 
 class Manager:
-    """The containers below ``settings.root``; ``find`` returns the one that a request is for."""
+    """The containers below ``settings.root``: creation, lookup, listing and pruning."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -62,7 +62,7 @@ class Manager:
 
     @property
     def programs(self) -> Programs:
-        """The runner of ``ocipod`` commands, with the manager's directories."""
+        """The object that runs ``ocipod`` and the OCI runtime with the manager's directories."""
         return self._services.programs
 
     @property
@@ -77,11 +77,13 @@ class Manager:
             yield spec.get("name") or container_id[:12], spec
 
     def _network_users(self) -> Iterator[User]:
-        for one in self._containers.values():
-            if one.is_corrupt:
-                yield User(one.name, None, "", dict)
+        for container in self._containers.values():
+            if container.is_corrupt:
+                yield User(container.name, None, "", dict)
             else:
-                yield User(one.name, one.record.spec, one.record.pod, one.addresses)
+                yield User(
+                    container.name, container.record.spec, container.record.pod, container.addresses
+                )
         for container_id, spec in self._incomplete.items():
             yield User(spec.get("name") or container_id[:12], spec, "", dict)
 
@@ -92,7 +94,7 @@ class Manager:
 
         Running containers are left alone.  An unfinished creation is rolled back, and an unfinished
         removal or replacement of a pod is completed; nothing else is removed.  A container that
-        cannot be read is kept, a failure of one is logged.
+        cannot be read is kept; a failure to load a container is logged.
 
         Raises ManagerError if another daemon holds the lock, HostError.
         """
@@ -144,7 +146,7 @@ class Manager:
             container.schedule_reconcile()
 
     def abandon(self) -> None:
-        """Start no further work, and fail every pending ``wait``: the manager is shutting down."""
+        """Begin shutdown: start no more background work, and fail every pending ``wait``."""
         self._services.closing = True
         for container in self._containers.values():
             container.abandon()
@@ -175,7 +177,7 @@ class Manager:
         return [*self._containers.values()]
 
     def find(self, ref: str) -> Container:
-        """Return the container that ``ref`` means: its id, an unambiguous prefix, or its name.
+        """Return the container with the id, unambiguous id prefix or name ``ref``.
 
         Raises NotFound.
         """
@@ -184,7 +186,7 @@ class Manager:
     async def create(self, request: object) -> Answer:
         """Create a container and return its status; after an error, nothing of it remains.
 
-        ``warnings``, if there are any, say what the image asks for and does not get.
+        The member ``warnings``, if present, lists settings of the image that have no effect.
 
         Raises BadRequest with the JSON path, Forbidden, Conflict, ManagerError.
         """
@@ -192,7 +194,7 @@ class Manager:
         self.settings.check_insecure(spec.get("insecure") or ())
         rootfs = spec.get("rootfs")
         if rootfs is not None and not os.path.isdir(rootfs):
-            raise BadRequest("rootfs", f"directory not found: {rootfs}")
+            raise BadRequest("rootfs", f'directory "{rootfs}" not found on this host')
         self.networks.check(spec)
         services = self._services
         container_id = names.new_id()
@@ -255,18 +257,21 @@ class Manager:
         return container
 
     async def _with_published_ports(self, spec: dict[str, Any], image_id: str) -> dict[str, Any]:
-        """Add free ports of the host for the ports that the image exposes.  Raises ManagerError."""
+        """Return the spec with a free host port for each port that the image exposes.
+
+        Raises ManagerError.
+        """
         out = await self.programs.ocipod("image", "inspect", "--", image_id)
         exposed = ports_of(json.loads(out)[0].get("config") or {})
         taken = [
-            port for one in self._network_users() for port in (one.spec or {}).get("ports", ())
+            port for user in self._network_users() for port in (user.spec or {}).get("ports", ())
         ]
         return spec | {"ports": publish(exposed, spec.get("ports") or [], taken)}
 
     async def _roll_back(self, container_id: str, name: str = "") -> None:
-        """Remove everything that an unfinished creation has made.
+        """Remove the pod, volumes and directory of an unfinished creation.
 
-        Raises RuntimeFailure; it can be repeated then.
+        Raises RuntimeFailure; the next daemon then tries again.
         """
         services = self._services
         await services.remove_new_pod(container_id)
@@ -277,13 +282,13 @@ class Manager:
         await asyncio.to_thread(services.store.remove, container_id)
 
     def _incomplete_name(self, container_id: str) -> str:
-        """Return the name of a container being created, as ``_volume_users`` has it."""
+        """Return the requested name of a container being created; "" if it has none."""
         return str(self._incomplete.get(container_id, {}).get("name") or "")
 
     async def prune(self) -> tuple[list[str], int]:
         """Remove every created or stopped container.
 
-        Returns the ids of the removed ones, and the bytes on disk that they had.
+        Returns the ids of the removed containers, and the bytes of disk space freed.
         """
         removed, freed = [], 0
         for container in list(self._containers.values()):
@@ -312,7 +317,7 @@ class Manager:
     async def add_sizes(self, answers: list[Answer]) -> None:
         """Add ``size`` to each answer of ``list``: the bytes that the container has written.
 
-        It is None for a container that cannot be read, or was removed meanwhile.
+        ``size`` is None for a container with a corrupt record, or removed meanwhile.
         """
         for answer in answers:
             container = self._containers.get(answer["id"])
@@ -344,14 +349,14 @@ class Manager:
 
 
 def _warnings(container: Container) -> list[str]:
-    """Return what the container's image asks for and does not get."""
+    """Return warnings about settings of the container's image that have no effect."""
     pod = container.pod.open()
     if pod is None or not app_entry(read_manifest(pod), APP)["image"].get("healthcheck"):
         return []
-    return ["the image's HEALTHCHECK is not run"]
+    return ["the image's HEALTHCHECK is ignored: health checks are not supported"]
 
 
-# Words of docker and of the columns of ``ps`` for a status.
+# Docker's names for a status, which the table of ``ps`` also prints.
 _SYNONYMS = {"exited": STOPPED, "up": RUNNING}
 _STATUSES = (
     *(CREATED, RUNNING, PAUSED, STOPPED, RESTARTING, REMOVING, UNKNOWN, CORRUPT),
@@ -371,11 +376,11 @@ def _check_status(where: str, value: str) -> None:
 
 def _check_exit_code(where: str, value: str) -> None:
     if not (value.isascii() and value.isdigit()):
-        raise BadRequest(where, f'"{value}" is not an exit code', "as in exited=1")
+        raise BadRequest(where, f'"{value}" is not an exit code', "for example exited=1")
 
 
-def _has_exited(one: Answer, value: str) -> bool:
-    return one["status"] == STOPPED and str(one["exit_code"]) == value
+def _has_exited(answer: Answer, value: str) -> bool:
+    return answer["status"] == STOPPED and str(answer["exit_code"]) == value
 
 
 _FILTERS: dict[str, Filter] = {

@@ -27,7 +27,7 @@ _THINGS = (
 
 
 class Names:
-    """The names in use, each with the id of its container, which may still be in the making."""
+    """The container names in use, with the containers' ids; includes containers being created."""
 
     def __init__(self) -> None:
         self._ids: dict[str, str] = {}
@@ -55,21 +55,23 @@ class Names:
             del self._ids[name]
 
     def resolve(self, ref: str, ids: Collection[str]) -> str:
-        """Return the one of ``ids`` that ``ref`` means.
+        """Return the container id for ``ref``: a name, a full id or an unambiguous id prefix.
 
-        It is a name, a full id, or an unambiguous prefix of one.  Raises NotFound.
+        ``ids`` are the ids of all containers.  Raises NotFound.
         """
         if self._ids.get(ref) in ids:
             return self._ids[ref]
         if ref in ids:
             return ref
-        matches = [one for one in ids if one.startswith(ref)] if ref else []
+        matches = (
+            [container_id for container_id in ids if container_id.startswith(ref)] if ref else []
+        )
         if len(matches) == 1:
             return matches[0]
         if matches:
             number = len(matches)
             message = f'ambiguous container ID "{ref}": {number} containers match'
-            raise NotFound(message, "give more digits")
+            raise NotFound(message, "give more digits of the ID")
         raise NotFound(f'no container with name or ID "{ref}" found')
 
 
@@ -103,5 +105,5 @@ def check_name(where: str, name: object) -> str:
 
 
 def is_id(text: str) -> bool:
-    """Return whether ``text`` has the form of a full id."""
+    """Return whether ``text`` has the form of a full container id: 64 hexadecimal digits."""
     return len(text) == _ID_LENGTH and not set(text) - _HEX

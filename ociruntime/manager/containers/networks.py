@@ -1,4 +1,4 @@
-"""Networks: those that clients make, and the configured ones, with the containers that use them.
+"""Networks: created by clients or configured by an administrator, and the containers on them.
 
 A network that a client makes is a CNI configuration in ``net.d`` of the data directory, so that
 ``ocipod`` finds it like any other (``pods/net/configuration.py``).
@@ -60,7 +60,7 @@ _LONGEST_NAME = 128
 _RESERVED = (*RESERVED, *(one.name for one in BUILT_IN), "bridge", "container")
 _SPECIAL = {"none": "null", "host": "host"}  # networks without a configuration -> driver
 _TRIES = 1000  # random ports of the host, to find a free one
-_MOST_PORTS = 256  # that an image may expose for all of them to be published
+_MOST_PORTS = 256  # exposed ports of an image that ``publish_all`` publishes at most
 _SUFFIX = ".conflist"
 _LOCK = ".lock"
 _LARGEST_FILE = 64 << 10  # bytes; pods do not start if they find a larger one than LARGEST_FILE
@@ -78,7 +78,11 @@ MEMBERS: checks.Members = {
 
 @dataclass(frozen=True)
 class User:
-    """A container, or one that is being created; ``spec`` is None if its record is corrupt."""
+    """A container as a user of networks; ``spec`` is None if its record is corrupt.
+
+
+    ``addresses`` returns its address on each network; empty while it is not running.
+    """
 
     name: str
     spec: dict[str, Any] | None
@@ -104,26 +108,31 @@ class Networks:
         return load(self._settings.net_directories)
 
     def check(self, spec: dict[str, Any]) -> None:
-        """Check the networks of a new container.  Raises NotFound, BadRequest for its aliases."""
-        wanted = networks_of(spec)
+        """Check a new container's networks and aliases.  Raises NotFound, BadRequest."""
+        networks = networks_of(spec)
         aliases = spec.get("network_aliases")
-        if not aliases and wanted in WITHOUT_NAMES:
+        if not aliases and networks in WITHOUT_NAMES:
             return
-        known = {one.name: one for one in self._load()}
-        for name in wanted:
+        known = {configuration.name: configuration for configuration in self._load()}
+        for name in networks:
             if name not in known and name not in RESERVED:
                 raise NotFound(f'network "{name}" not found', f"ocictl network create {name}")
-        if aliases and not any(name in known and known[name].has_names for name in wanted):
+        if aliases and not any(name in known and known[name].has_names for name in networks):
             hint = "use a network of `ocictl network create`"
-            raise BadRequest("network_aliases", f'network "{wanted[0]}" has no names', hint)
+            message = f'network "{networks[0]}" does not support names'
+            raise BadRequest("network_aliases", message, hint)
 
     # --- requests ---
 
     async def create(self, request: Mapping[str, Any]) -> Answer:
-        """Make a network and return it.  Raises BadRequest, Conflict, HostError, NetworkError."""
+        """Create a network and return its description.
+
+        ``request`` has members of ``MEMBERS``.  Raises BadRequest, Conflict, HostError,
+        NetworkError.
+        """
         name = request.get("name")
         if name is None:
-            raise BadRequest("name", "required")
+            raise BadRequest("name", "the name of the new network is required")
         check_name("name", name)
         given = _given_subnets(request)
         return self._described(await asyncio.to_thread(self._create, name, given, request), [])
@@ -137,11 +146,11 @@ class Networks:
             known = self._load()
             for one in known:
                 if one.name == name or one.file.rpartition("/")[2] == f"{name}{_SUFFIX}":
-                    raise Conflict(f'network "{name}" already exists', one.file)
+                    raise Conflict(f'create network "{name}": it already exists', one.file)
             document = _document(name, _choose(given, known, request), request)
             data = json_files.text_of(document) + b"\n"
             if len(data) > _LARGEST_FILE:
-                raise BadRequest("labels", f"longer than {_LARGEST_FILE >> 10} KiB together")
+                raise BadRequest("labels", f"must not exceed {_LARGEST_FILE >> 10} KiB in total")
             try:
                 self._remove_temporary()
                 replace_file(path, data, 0o640, lasting=True)
@@ -151,7 +160,7 @@ class Networks:
             return next(one for one in self._load() if one.name == name)
 
     def _remove_temporary(self) -> None:
-        """Remove what a killed daemon was writing; the lock is held.  Raises OSError."""
+        """Remove a killed daemon's temporary files; the caller holds the lock.  Raises OSError."""
         for name in os.listdir(self._directory):
             if name.startswith(".") and name != _LOCK:
                 os.unlink(f"{self._directory}/{name}")
@@ -160,20 +169,20 @@ class Networks:
         """Return all networks, sorted by name.
 
         ``filters``: ``name`` (substring), ``driver``, ``label`` (``NAME`` or ``NAME=VALUE``),
-        ``dangling`` (whether no container uses it), ``type`` (``custom``: made by a client, or
+        ``dangling`` (true: not used by a container), ``type`` (``custom``: made by a client, or
         ``builtin``).  A network must match one value of every filter.  Raises BadRequest.
         """
         check_filters(filters, _FILTERS)
         users = list(self._users())
-        found = [self._described(one, users) for one in self._load()]
-        found += [_special(name, users) for name in _SPECIAL]
+        networks = [self._described(one, users) for one in self._load()]
+        networks += [_special(name, users) for name in _SPECIAL]
         return sorted(
-            (one for one in found if passes(one, filters, _FILTERS)),
+            (one for one in networks if passes(one, filters, _FILTERS)),
             key=lambda one: str(one["name"]),
         )
 
     def inspect(self, name: str) -> Answer:
-        """Return a network with the addresses of the running containers.  Raises NotFound."""
+        """Return a network's description, with its containers' addresses.  Raises NotFound."""
         users = [one for one in self._users() if one.uses(name)]
         if name in _SPECIAL:
             return _special(name, users)
@@ -184,24 +193,24 @@ class Networks:
         return answer
 
     async def remove(self, name: str) -> None:
-        """Remove a network.  Raises NotFound, Conflict if it is in use or was not made here."""
-        what = f'remove network "{name}"'
+        """Remove a network.  Raises NotFound; Conflict if it is in use or not made by a client."""
+        action = f'remove network "{name}"'
         if name in _SPECIAL:
-            raise Conflict(f"{what}: it is built in")
+            raise Conflict(f"{action}: it is built in")
         configuration = self._named(name)
         if not self._is_made(configuration):
             file = configuration.file
-            raise Conflict(f"{what}: it is {f'configured in {file}' if file else 'built in'}")
+            raise Conflict(f"{action}: it is {f'configured in {file}' if file else 'built in'}")
         if used := _names(name, self._users()):
-            raise Conflict(f"{what}: in use by {', '.join(used)}", "remove them first")
-        self._refuse_unknown_users(what)
+            raise Conflict(f"{action}: in use by container {', '.join(used)}", "remove them first")
+        self._refuse_unknown_users(action)
         if pods := self._other_pods(name):
-            raise Conflict(f"{what}: in use by pod {', '.join(pods)}", "stop it first")
+            raise Conflict(f"{action}: in use by pod {', '.join(pods)}", "stop it first")
         self._unlink(configuration)
         await asyncio.to_thread(self._clear, name)
 
     async def prune(self) -> Answer:
-        """Remove all networks made here that nothing uses; return ``{"removed": [names]}``."""
+        """Remove all unused networks that clients made; return ``{"removed": [names]}``."""
         self._refuse_unknown_users("prune networks")
         users = list(self._users())
         unused = [
@@ -218,34 +227,36 @@ class Networks:
     # --- common parts ---
 
     def _named(self, name: str) -> Configuration:
-        found = next((one for one in self._load() if one.name == name), None)
-        if found is None:
+        configuration = next((one for one in self._load() if one.name == name), None)
+        if configuration is None:
             raise NotFound(f'network "{name}" not found', "ocictl network ls")
-        return found
+        return configuration
 
     def _is_made(self, configuration: Configuration) -> bool:
         return configuration.file.rpartition("/")[0] == self._directory
 
     def _other_pods(self, name: str) -> list[str]:
-        """Return the running pods on a network with names that belong to no container."""
+        """Return the UUIDs of running pods on a network that do not belong to a container."""
         own = {one.pod for one in self._users()}
         return sorted(set(pod_names.pods_on(self._state, name)) - own)
 
-    def _refuse_unknown_users(self, what: str) -> None:
-        for one in self._users():
-            if one.spec is None:
-                reason = f'{what}: the record of container "{one.name}" is corrupt, so that the'
-                raise Conflict(f"{reason} networks it uses are unknown", f"ocictl rm -f {one.name}")
+    def _refuse_unknown_users(self, action: str) -> None:
+        for user in self._users():
+            if user.spec is None:
+                reason = f'{action}: the record of container "{user.name}" is corrupt, so that the'
+                raise Conflict(
+                    f"{reason} networks it uses are unknown", f"ocictl rm -f {user.name}"
+                )
 
     def _unlink(self, configuration: Configuration) -> None:
-        # Without waiting: no container can be created between the check and this.
+        # No ``await`` since the check, so no container can have been created on the network.
         try:
             remove_file(configuration.file)
         except OSError as error:
             raise HostError(f'remove network "{configuration.name}"', error) from None
 
     def _clear(self, name: str) -> None:
-        """Make the removal survive a power failure, and remove the files of ``host-local``."""
+        """Make a network's removal durable, and remove its address records (``host-local``)."""
         directory = f"{self._state}/{name}"
         with FileLock(f"{self._directory}/{_LOCK}", exclusive=True), suppress(OSError):
             sync_directory(self._directory)
@@ -285,7 +296,7 @@ def check_name(where: str, name: str) -> None:
         hint = f"letters and digits, after the first also _ . -, at most {_LONGEST_NAME}"
         raise BadRequest(where, f'"{name}" is not a valid network name', hint)
     if name in _RESERVED:
-        raise BadRequest(where, f'the name "{name}" is reserved')
+        raise BadRequest(where, f'the network name "{name}" is reserved', "choose another name")
 
 
 def _special(name: str, users: Iterable[User]) -> Answer:
@@ -304,8 +315,8 @@ def _special(name: str, users: Iterable[User]) -> Answer:
 
 
 def _given_subnets(request: Mapping[str, Any]) -> list[tuple[Network, str]]:
-    """Return (subnet, gateway or "") of a request.  Raises BadRequest."""
-    found: list[tuple[Network, str]] = []
+    """Return [(subnet, gateway or "")] from a network request.  Raises BadRequest."""
+    subnets: list[tuple[Network, str]] = []
     for index, text in enumerate(request.get("subnets") or ()):
         where = f"subnets[{index}]"
         try:
@@ -317,29 +328,31 @@ def _given_subnets(request: Mapping[str, Any]) -> list[tuple[Network, str]]:
         longest = _LONGEST_PREFIX.get(subnet.family, 126)
         if not 8 <= subnet.prefix <= longest:
             raise BadRequest(where, f"{text}: the prefix must be 8 to {longest} bits")
-        if any(subnet.family == other.family for other, _ in found):
+        if any(subnet.family == other.family for other, _ in subnets):
             raise BadRequest(where, "only one IPv4 and one IPv6 subnet are possible")
-        found.append((subnet, ""))
+        subnets.append((subnet, ""))
     for index, text in enumerate(request.get("gateways") or ()):
         where = f"gateways[{index}]"
         try:
             gateway = parse_address(text)
         except ValueError as error:
             raise BadRequest(where, str(error)) from None
-        fitting = [i for i, (subnet, taken) in enumerate(found) if gateway in subnet and not taken]
+        fitting = [
+            i for i, (subnet, taken) in enumerate(subnets) if gateway in subnet and not taken
+        ]
         if not fitting:
-            raise BadRequest(where, f"{text} is in none of the subnets, or one has two gateways")
-        subnet = found[fitting[0]][0]
+            raise BadRequest(where, f"gateway {text} is in no subnet without a gateway")
+        subnet = subnets[fitting[0]][0]
         if gateway in (subnet.first, subnet.last):
-            raise BadRequest(where, f"{text} is not an address of a host in {subnet}")
-        found[fitting[0]] = (subnet, str(gateway))
-    return found
+            raise BadRequest(where, f"gateway {text} is not a host address in subnet {subnet}")
+        subnets[fitting[0]] = (subnet, str(gateway))
+    return subnets
 
 
 def _choose(
     given: list[tuple[Network, str]], known: list[Configuration], request: Mapping[str, Any]
 ) -> list[tuple[Network, str]]:
-    """Return the subnets of a new network, chosen where none is given.
+    """Return a new network's subnets: the requested ones, else free ones.
 
     Raises Conflict, HostError, NetworkError.
     """
@@ -347,10 +360,14 @@ def _choose(
     for subnet, _ in given:
         for one in known:
             if any(overlap(subnet, other) for other in subnets_of(one)):
-                raise Conflict(f'subnet {subnet}: overlaps with that of network "{one.name}"')
+                raise Conflict(
+                    f'create network: subnet {subnet} overlaps with network "{one.name}"'
+                )
         for used in host:
             if used.is_connected and overlap(subnet, used.subnet):
-                raise Conflict(f"subnet {subnet}: this host is connected to {used.subnet}")
+                raise Conflict(
+                    f"create network: subnet {subnet} overlaps with this host's {used.subnet}"
+                )
     chosen = list(given)
     families = {subnet.family for subnet, _ in given}
     if AF_INET not in families:
@@ -403,16 +420,16 @@ def publish(
     ports: list[dict[str, Any]],
     taken: Iterable[Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Return ``ports`` with a free port of the host for each exposed port that is not in it.
+    """Return ``ports`` plus a free host port for each exposed port that they do not publish.
 
     ``taken`` are ports of other containers, which may be stopped.  Raises BadRequest if the image
     exposes too many ports, HostError.
     """
     exposed = list(exposed)
     if len(exposed) > _MOST_PORTS:
-        text = f"the image exposes {len(exposed)} ports, more than {_MOST_PORTS}"
-        raise BadRequest("publish_all", text, "publish single ports")
-    found = list(ports)
+        text = f"the image exposes {len(exposed)} ports; at most {_MOST_PORTS} can be published"
+        raise BadRequest("publish_all", text, "publish single ports instead")
+    result = list(ports)
     used = {one["host_port"] for one in [*ports, *taken]}
     published = {(one["port"], one.get("protocol") or "tcp") for one in ports}
     for one in exposed:
@@ -420,14 +437,14 @@ def publish(
         if (port, protocol) not in published:
             host_port = _free_port(protocol, used)
             used.add(host_port)
-            found.append(
+            result.append(
                 {"host_ip": "", "host_port": host_port, "port": port, "protocol": protocol}
             )
-    return found
+    return result
 
 
 def _free_port(protocol: str, used: Container[int]) -> int:
-    """Return a port on which no program of this host listens, outside of ``used``."""
+    """Return a free TCP or UDP port of this host that is not in ``used``.  Raises HostError."""
     kind = socket.SOCK_DGRAM if protocol == "udp" else socket.SOCK_STREAM
     try:
         for _ in range(_TRIES):

@@ -48,7 +48,7 @@ _MEANING: tuple[tuple[str, type[ManagerError]], ...] = (
 
 
 class Programs:
-    """A runner of ``ocipod`` (with the manager's directories) and of OCI runtimes."""
+    """Runs ``ocipod``, with the manager's directories, and OCI runtimes."""
 
     def __init__(self, settings: Settings) -> None:
         self._command = [*_ocipod(), *_options(settings)]
@@ -73,12 +73,12 @@ class Programs:
             return await self._output(await self.spawn_ocipod(*args, content=content), "ocipod")
 
     async def fetch(self, *args: str) -> str:
-        """Run ``ocipod fetch`` like ``ocipod``, but queued only behind other fetches."""
+        """Run ``ocipod fetch`` and return its output; it waits in the queue of fetches only."""
         async with self._fetch_slots:
             return await self._output(await self.spawn_ocipod(*args), "ocipod")
 
     async def call(self, *args: str, content: bytes = b"") -> str:
-        """Run ``ocipod``; raise NotFound or Conflict, too, if its error means that.
+        """Run ``ocipod`` and return its output; its errors become NotFound or Conflict if possible.
 
         ``content`` is its standard input.
         """
@@ -180,12 +180,12 @@ async def _spawn(
 
 
 def content_of(request: BaseRequest | None) -> bytes:
-    """Return what ``ocipod --request`` reads; nothing without a request."""
+    """Return a request as JSON for ``ocipod --request``; b"" without a request."""
     return b"" if request is None else json_files.text_of(document_of(request))
 
 
 def _standard_input(content: bytes) -> IO[bytes]:
-    """Return an open file with this content.  Raises OSError.
+    """Return an open memory file with ``content``, for a program's stdin.  Raises OSError.
 
     Unlike a pipe, a memory file never blocks its writer.  Unlike arguments, its content is not
     visible to other users, and its size not limited by execve(2).
@@ -199,13 +199,13 @@ def _standard_input(content: bytes) -> IO[bytes]:
 
 
 def classified(text: str) -> ManagerError:
-    """Return the error for a message of ``ocipod``: NotFound or Conflict, if it means that."""
+    """Return the error for a message of ``ocipod``: NotFound, Conflict or ManagerError."""
     kind = next((kind for part, kind in _MEANING if part in text), ManagerError)
     return kind(text)
 
 
 async def end(process: asyncio.subprocess.Process) -> None:
-    """Kill a program that still runs, and wait for its end."""
+    """Kill a program, if it is still running, and wait until it has exited."""
     if process.returncode is None:
         with suppress(ProcessLookupError):
             process.kill()
@@ -252,7 +252,7 @@ async def ask_over(sock: socket, request: dict[str, Any]) -> dict[str, Any]:
 
 
 async def halt(programs: Programs, pod: Pod, *, paused: bool = False, timeout: float = 5.0) -> None:
-    """Kill a pod with all of its apps and wait for its end.  Raises RuntimeFailure.
+    """Kill a pod with all its apps and wait until it has ended.  Raises RuntimeFailure.
 
     ``timeout`` (seconds) applies to the monitor's answer and to the exit of the pod each; then
     ``ocipod stop --force`` is the fallback.

@@ -39,7 +39,7 @@ _READABLE = (pods.PREPARED, pods.RUNNING, EXITED, "exited garbage", "exited dele
 
 @dataclass
 class LastRun:
-    """The container's latest run; times are RFC 3339, None means not known (yet)."""
+    """The container's latest run; times are RFC 3339 strings, None means not known (yet)."""
 
     started_at: str | None = None
     finished_at: str | None = None
@@ -50,14 +50,14 @@ class LastRun:
 
     @property
     def uptime(self) -> float:
-        """Seconds between start and exit, 0 if they are not both known or the run has failed."""
+        """Seconds from start to exit; 0 if one of them is unknown or the program did not start."""
         if self.error or not self.started_at or not self.finished_at:
             return 0.0
         finished, started = (datetime.fromisoformat(t) for t in (self.finished_at, self.started_at))
         return (finished - started).total_seconds()
 
     def outcome(self) -> dict[str, Any]:
-        """Return how the run ended, in the form that ``wait`` returns."""
+        """Return ``{"exit_code", "signal", "oom_killed", "error", "finished_at"}`` of this run."""
         members = ("exit_code", "signal", "oom_killed", "error", "finished_at")
         return {member: getattr(self, member) for member in members}
 
@@ -81,7 +81,7 @@ class PodStatus:
     problem: str = ""
 
     def of_container(self, ever_started: bool) -> str:
-        """Return the status of the container, whose record is readable."""
+        """Return the container's status; ``ever_started`` is a member of its record."""
         if self.problem or self.pod_state not in _READABLE:
             return UNKNOWN
         at_rest = STOPPED if ever_started else CREATED
@@ -97,7 +97,7 @@ class PodStatus:
 
     @property
     def is_ending(self) -> bool:
-        """Return whether the app has exited, but not yet the pod, which follows it."""
+        """Whether the app has exited while its pod is still running, about to end."""
         return self.pod_state == pods.RUNNING and self.app_state == "exited"
 
     def end_of_run(self, last_start: str | None) -> str:
@@ -119,7 +119,7 @@ class PodStatus:
         if self.problem:
             return self.problem
         if self.pod_state == GONE:
-            return "its pod is gone, and with it the container's files"
+            return "its pod was removed, and with the pod the container's files"
         if self.pod_state != "running" and self.app_state in _RUNS:
             return UNSEEN
         return ""
@@ -139,7 +139,7 @@ class PodHandle:
         self._pod: Pod | None = None
 
     def pod(self) -> Pod | None:
-        """Return the open pod; None if it does not exist (any more).  Raises RuntimeFailure."""
+        """Return the pod, opened; None if the pod does not exist.  Raises RuntimeFailure."""
         if self._pod is None and self.uuid:
             self._pod = find(self.directory, self.uuid)
         return self._pod
@@ -153,7 +153,7 @@ class PodHandle:
             return 0
 
     def written(self) -> int:
-        """Return the bytes on disk that the app has written to its root filesystem; 0 as above."""
+        """Return the bytes that the app has written to its root filesystem; 0 if unreadable."""
         try:
             pod = self.pod()
             return disk_usage(f"{pod.path()}/apps/{APP}/upper") if pod is not None else 0
@@ -180,7 +180,9 @@ class PodHandle:
         except (RuntimeFailure, OSError) as error:
             return PodStatus(problem=str(error))
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            return PodStatus(problem=f"a file of pod {self.uuid} is damaged: {error}")
+            return PodStatus(
+                problem=f"read the status of pod {self.uuid}: a file is damaged: {error}"
+            )
 
     def _read(self, pod: Pod, state: str) -> PodStatus:
         app = read_object(pod, f"apps/{APP}/state.json")
@@ -236,7 +238,7 @@ def _addresses(info: dict[str, object] | None) -> dict[str, str]:
     if not isinstance(networks, list):
         return {}
     return {
-        str(one["name"]): str(one.get("ip4") or one.get("ip6"))
-        for one in networks
-        if one.get("ip4") or one.get("ip6")
+        str(network["name"]): str(network.get("ip4") or network.get("ip6"))
+        for network in networks
+        if network.get("ip4") or network.get("ip6")
     }

@@ -20,7 +20,7 @@ _HEAD = struct.Struct("iIII")
 
 
 class Watcher:
-    """An inotify instance; ``on_overflow`` is called when the kernel's queue has lost events."""
+    """An inotify(7) instance; it calls ``on_overflow`` when the kernel has dropped events."""
 
     def __init__(self, on_overflow: Callable[[], None]) -> None:
         """Create the inotify instance.  Raises HostError."""
@@ -34,7 +34,7 @@ class Watcher:
         os.close(self._fd)
 
     def watch(self, path: str, events: int, call: Callable[[], None]) -> int:
-        """Call ``call`` at these events of a directory; return the number for ``forget``.
+        """Call ``call`` at these events (mask) of a directory; return a number for ``forget``.
 
         ``CLOSE_NOWRITE`` applies to the directory itself, not to its entries.  Raises HostError.
         """
@@ -44,6 +44,7 @@ class Watcher:
         return int(number)
 
     def forget(self, number: int) -> None:
+        """Remove the watch with the number that ``watch`` returned."""
         if self._calls.pop(number, None) is not None:
             lib.oci_unwatch(self._fd, number)  # an error is expected if the directory is gone
 
@@ -66,7 +67,7 @@ class Watcher:
 
 
 def parse(data: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Parse what was read into (watch, events, entry name or empty), see inotify(7)."""
+    """Yield (watch number, event mask, entry name or b"") from data read of inotify(7)."""
     at = 0
     while at < len(data):
         number, events, _, length = _HEAD.unpack_from(data, at)

@@ -6,8 +6,8 @@ ROOT/lock                            flock(2) held by the daemon
 ROOT/events.jsonl, events.jsonl.1    the event log, see events.py
 ROOT/volumes/NAME                    volumes, see volumes.py
 ROOT/containers/ID/container.state   the record
-ROOT/containers/ID/creating          marker: creation is not finished: {"volumes": [anonymous]}
-ROOT/containers/ID/removing          marker: removal has begun: {"volumes": [to be removed]}
+ROOT/containers/ID/creating          marker: unfinished creation: {"volumes": [anonymous ones]}
+ROOT/containers/ID/removing          marker: unfinished removal: {"volumes": [ones to remove]}
 ROOT/containers/ID/pod               the UUID of the pod that is being made
 
 A record holds only what cannot be read from the pod: whether the container is running is always
@@ -52,7 +52,7 @@ CREATING = "creating"
 REMOVING = "removing"
 POD = "pod"
 _TEMPORARY = ".tmp-"
-# A child that a killed daemon had just forked shares its lock until it executes its program.
+# How long to wait for the lock: a child just forked by a killed daemon holds it until execve(2).
 DYING_SECONDS = 1.0
 
 
@@ -95,7 +95,7 @@ class Record:
         return str(policy["name"]), int(policy.get("maximum") or 0)
 
     def should_restart(self, *, at_reload: bool = False) -> bool:
-        """Return whether the policy demands a restart of the container, which is not running.
+        """Return whether the restart policy restarts this container, which is not running.
 
         An unknown exit status counts as a failure.  A container stopped by the user stays stopped,
         except that ``always`` starts it with the daemon (``at_reload``), as docker does.
@@ -119,20 +119,20 @@ def to_text(record: Record) -> bytes:
 
 
 def from_text(text: bytes) -> Record:
-    """Parse the contents of ``container.state``.  Raises ManagerError if they are damaged."""
+    """Parse the contents of ``container.state``.  Raises ManagerError if they are invalid."""
     try:
         document = json.loads(text)
     except ValueError as error:
         raise ManagerError(f"invalid JSON: {error}") from None
     if not isinstance(document, dict):
-        raise ManagerError("must be a JSON object")
+        raise ManagerError("invalid record: it must be a JSON object")
     optional = (
         *("wanted", "ever_started", "restart_count", "anonymous_volumes"),
         *("seen_start", "seen_end", "last"),
     )
     _check(document, Record, optional)
     last = document.pop("last", {})
-    _check(last, LastRun, tuple(one.name for one in fields(LastRun)))
+    _check(last, LastRun, tuple(member.name for member in fields(LastRun)))
     return Record(**document, last=LastRun(**last))
 
 
@@ -154,18 +154,18 @@ _TYPES: dict[str, type | tuple[type, ...]] = {
 def _check(
     document: dict[str, Any], kind: type[Record] | type[LastRun], optional: tuple[str, ...]
 ) -> None:
-    known = {one.name for one in fields(kind)}
+    known = {member.name for member in fields(kind)}
     if unknown := sorted(set(document) - known):
-        raise ManagerError(f"unknown member {unknown[0]}")
+        raise ManagerError(f'invalid record: unknown member "{unknown[0]}"')
     if missing := sorted(known - set(document) - set(optional)):
-        raise ManagerError(f"{missing[0]} is missing")
+        raise ManagerError(f'invalid record: the member "{missing[0]}" is missing')
     for name, value in document.items():
         if not isinstance(value, _TYPES.get(name, str)):
-            raise ManagerError(f"{name} has the wrong type")
+            raise ManagerError(f'invalid record: the member "{name}" has the wrong type')
 
 
 def answer(record: Record, pod_status: PodStatus, *, starting: bool = False) -> Answer:
-    """Return what clients are shown of a container; ``starting``: a restart is pending."""
+    """Return the JSON that clients get for a container; ``starting``: a restart is pending."""
     last = pod_status.last or record.last
     status = pod_status.of_container(record.ever_started)
     if starting and status == STOPPED:
@@ -201,14 +201,14 @@ def answer(record: Record, pod_status: PodStatus, *, starting: bool = False) -> 
 
 
 def corrupt_answer(container_id: str, why: str) -> Answer:
-    """Return the same members for a container whose record cannot be read."""
+    """Return ``answer``'s members for a container with a corrupt record; ``why`` is the error."""
     blank = Record(container_id, container_id[:12], "", "", [], "", "", {})
     unknown = {"status": CORRUPT, "error": why, "created_at": None, "pod": None}
     return answer(blank, PodStatus()) | unknown
 
 
 class RecordStore:
-    """The data directory ``root``, created if missing (mode 0750).  Methods raise HostError."""
+    """The manager's data directory ``root``.  Its methods raise HostError."""
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -217,7 +217,7 @@ class RecordStore:
         self._lock = -1
 
     def open(self) -> None:
-        """Create and lock the data directory.  Raises ManagerError if another daemon holds it."""
+        """Create (mode 0750) and lock the data directory.  Raises ManagerError if it is locked."""
         for path in (self.root, self.containers, self.volumes):
             make_directory(os.path.abspath(path), 0o750, "data directory")
         try:
@@ -229,8 +229,8 @@ class RecordStore:
         if not locked:
             self.close()
             raise ManagerError(
-                f"lock {self.root}: another ocid is using it",
-                "give this one a data directory of its own with --root",
+                f'lock the data directory "{self.root}": another ocid is using it',
+                "stop the other daemon, or choose another directory with --root",
             )
 
     def close(self) -> None:
@@ -257,18 +257,18 @@ class RecordStore:
         return os.path.lexists(self.path(container_id, name))
 
     def is_to_be_removed(self, container_id: str) -> bool:
-        """Return whether its creation must be undone, or its removal completed."""
+        """Return whether the container's creation must be undone, or its removal completed."""
         return self.has(container_id, CREATING) or self.has(container_id, REMOVING)
 
     def is_empty(self, container_id: str) -> bool:
-        """Return whether the directory is empty: a kill came right after mkdir or before rmdir."""
+        """Return whether the container's directory is empty, as a kill after mkdir(2) leaves it."""
         with _failing(f"list {self.path(container_id)}"):
             return not os.listdir(self.path(container_id))
 
     def begin(self, container_id: str, volumes: list[str]) -> None:
-        """Make the directory of a new container, with the marker ``creating`` in it.
+        """Create a new container's directory, with the marker ``creating`` in it.
 
-        ``volumes`` are the names of the anonymous volumes that are going to be made for it.
+        ``volumes`` are the names of the anonymous volumes that the caller creates afterwards.
         """
         with _failing(f"make {self.path(container_id)}"):
             os.mkdir(self.path(container_id), 0o750)
@@ -280,7 +280,7 @@ class RecordStore:
         self._replace(record.id, STATE, to_text(record))
 
     def load(self, container_id: str) -> Record:
-        """Read a container's record.  Raises ManagerError if it is missing or damaged."""
+        """Read a container's record.  Raises ManagerError if the file is missing or invalid."""
         path = self.path(container_id, STATE)
         try:
             with open(path, "rb") as file:
@@ -288,27 +288,27 @@ class RecordStore:
         except OSError as error:
             raise ManagerError(f"read {path}: {(error.strerror or '').lower()}") from None
         except ManagerError as error:
-            raise ManagerError(f"{path}: {error}") from None
+            raise ManagerError(f"read {path}: {error}") from None
         if record.id != container_id:
-            raise ManagerError(f"{path}: contains the record of another container, {record.id}")
+            raise ManagerError(f"read {path}: it has the record of another container, {record.id}")
         return record
 
     def write_marker(self, container_id: str, name: str, volumes: Collection[str] = ()) -> None:
-        """Write a marker file of the container durably, with names of volumes to be removed."""
+        """Write (fsync) a container's marker file, which lists the volumes to remove."""
         content = json.dumps({"volumes": list(volumes)}).encode() + b"\n"
         self._replace(container_id, name, content)
 
     def marked_volumes(self, container_id: str, name: str) -> list[str]:
-        """Return the names of the volumes in a marker; none if it is missing or damaged."""
+        """Return the volume names in a container's marker file; [] if it is missing or invalid."""
         try:
             with open(self.path(container_id, name), "rb") as file:
                 volumes = json.load(file)["volumes"]
         except (OSError, ValueError, KeyError, TypeError):
             return []
-        return [str(one) for one in volumes] if isinstance(volumes, list) else []
+        return [str(volume) for volume in volumes] if isinstance(volumes, list) else []
 
     def new_pod(self, container_id: str) -> str:
-        """Return the UUID that ``ocipod`` wrote to ``--uuid-file-save``; empty if there is none."""
+        """Return the UUID of a pod being made for the container (marker ``pod``); "" if none is."""
         try:
             with open(self.path(container_id, POD), encoding="ascii", errors="replace") as file:
                 return file.read().strip()
@@ -316,14 +316,14 @@ class RecordStore:
             return ""
 
     def forget(self, container_id: str, *names: str) -> None:
-        """Remove these marker files durably; missing ones are ignored."""
+        """Remove these marker files of a container, with fsync; ignore missing ones."""
         with _failing(f"remove files of {self.path(container_id)}"):
             for name in names:
                 remove_file(self.path(container_id, name))
         self._sync(self.path(container_id))
 
     def remove(self, container_id: str) -> None:
-        """Remove the container's directory; ``creating`` and ``removing`` go last.
+        """Remove the container's directory, the markers ``creating`` and ``removing`` last.
 
         If the daemon is killed meanwhile, the next one still sees that it must finish the removal.
         """
@@ -356,7 +356,7 @@ class RecordStore:
 
 @contextmanager
 def _failing(action: str) -> Iterator[None]:
-    """Turn an OSError into a HostError."""
+    """Convert an OSError raised in the block to a HostError about ``action``."""
     try:
         yield
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The mounts of a new container: anonymous volumes, those of its image, those of other containers.
+"""Resolve the mounts of a new container: its own, its image's volumes, and ``volumes_from``.
 
 A request is resolved once, when its container is created.  The member ``volumes`` of the result
 lists all mounts, each with the path of a host's file or the name of a volume; restarts, other
@@ -20,15 +20,15 @@ Spec = dict[str, Any]
 # A container's reference -> its mounts, and the names of its anonymous volumes.
 Inherit = Callable[[str], tuple[list[Spec], list[str]]]
 
-MOST_OF_IMAGE = 1000  # volumes that an image may declare
+MOST_OF_IMAGE = 1000  # the maximum number of volumes that an image may declare
 
 
 @dataclass
 class Mounts:
     """All mounts of a container: ``spec["volumes"]``.
 
-    ``generated`` are the names of its own anonymous volumes, ``inherited`` those of the containers
-    that it shares volumes with.  ``others`` are the paths at which a tmpfs is mounted.
+    ``generated`` are the names of its own anonymous volumes, ``inherited`` the names of anonymous
+    volumes taken over by ``volumes_from``.  ``others`` are the mount points of its tmpfs mounts.
     """
 
     volumes: list[Spec] = field(default_factory=list)
@@ -38,40 +38,45 @@ class Mounts:
 
     @property
     def targets(self) -> set[str]:
+        """The mount points of all mounts, as normalized paths."""
         return {clean(mount["target"]) for mount in self.volumes} | self.others
 
     @property
     def anonymous(self) -> list[str]:
+        """The names of all anonymous volumes."""
         return [*self.generated, *self.inherited]
 
     def add_anonymous(self, mount: Spec) -> None:
+        """Add a mount of a new anonymous volume with a generated name."""
         name = secrets.token_hex(32)
         self.volumes.append({"name": name, **mount})
         self.generated.append(name)
 
 
 def of_request(spec: Spec, inherit: Inherit) -> Mounts:
-    """Return the mounts that a checked request asks for, without those of its image.
+    """Return the mounts of a checked request, without the volumes that its image declares.
 
-    A mount of its own replaces one of another container at the same path.  Raises BadRequest if
-    two of its own have the same path, and what ``inherit`` raises.
+    The request's own mount wins over one from ``volumes_from`` at the same path.  Raises
+    BadRequest if two of its own mounts have the same path, and the errors of ``inherit``.
     """
-    mounts = Mounts(others=frozenset(clean(one["target"]) for one in spec.get("tmpfs") or ()))
+    mounts = Mounts(others=frozenset(clean(other["target"]) for other in spec.get("tmpfs") or ()))
     for index, mount in enumerate(spec.get("volumes") or ()):
         if clean(mount["target"]) in mounts.targets:
-            raise BadRequest(f"volumes[{index}].target", f'"{mount["target"]}" is mounted twice')
+            raise BadRequest(
+                f"volumes[{index}].target", f'two mounts have the mount point "{mount["target"]}"'
+            )
         if "name" in mount or "source" in mount:
             mounts.volumes.append(mount)
         else:
             mounts.add_anonymous(mount)
-    for one in spec.get("volumes_from") or ():
-        given, anonymous = inherit(one["container"])
+    for other in spec.get("volumes_from") or ():
+        mounts_of_other, anonymous = inherit(other["container"])
         taken = mounts.targets
-        for mount in given:
+        for mount in mounts_of_other:
             if clean(mount["target"]) in taken:
                 continue
-            # The other container was there first: it has filled the volume.
-            read_only = {"read_only": True} if one.get("read_only") else {}
+            # The image's files are not copied: the other container has filled the volume already.
+            read_only = {"read_only": True} if other.get("read_only") else {}
             copied = {**mount, **read_only}
             if name := mount.get("name"):
                 copied["no_copy"] = True
@@ -82,20 +87,22 @@ def of_request(spec: Spec, inherit: Inherit) -> Mounts:
 
 
 def add_image(mounts: Mounts, paths: Iterable[str]) -> None:
-    """Add an anonymous volume for each path that an image declares, unless it is mounted already.
+    """Add an anonymous volume at each path of an image's VOLUME, unless a mount covers the path.
 
-    Raises ManagerError for a path that cannot be mounted, or too many of them.
+    Raises ManagerError for a path that cannot be a mount point, or more than 1000 paths.
     """
-    wanted = list(paths)
-    if len(wanted) > MOST_OF_IMAGE:
-        message = f"the image declares {len(wanted)} volumes: at most {MOST_OF_IMAGE} are possible"
+    declared = list(paths)
+    if len(declared) > MOST_OF_IMAGE:
+        message = (
+            f"use the image: it declares {len(declared)} volumes: the limit is {MOST_OF_IMAGE}"
+        )
         raise ManagerError(message)
     taken = mounts.targets
-    for path in wanted:
+    for path in declared:
         try:
             volumes.target("its volume", path)
         except BadRequest as error:
-            raise ManagerError(f"the image cannot be used: {error}") from None
+            raise ManagerError(f"use the image: it declares an invalid volume: {error}") from None
         if clean(path) not in taken:
             mounts.add_anonymous({"target": clean(path)})
             taken.add(clean(path))

@@ -1,4 +1,4 @@
-"""The pending restart of a container, with its backoff."""
+"""Schedule and cancel the restart of a container, with a backoff between restarts."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Begin = Callable[[str, Coroutine[Any, Any, None]], "asyncio.Task[None]"]
 class Restarts:
     """A container's restarts: at most one is pending.
 
-    ``begin`` starts a background task, ``lock`` is the container's lock, and ``restart`` restarts
-    the container, with the lock held; its argument tells whether a new daemon does it.
+    ``begin`` starts a background task, ``lock`` is the container's lock, and ``restart`` is called
+    with the lock held to restart the container; its argument is true at the start of a daemon.
     """
 
     def __init__(
@@ -32,23 +32,24 @@ class Restarts:
 
     @property
     def pending(self) -> bool:
+        """Whether a restart is scheduled or under way."""
         return self._pending is not None
 
     def in_task(self) -> bool:
-        """Return whether the caller runs in the pending restart."""
+        """Return whether the calling asyncio task is the pending restart itself."""
         return self._pending is asyncio.current_task()
 
     def forget_backoff(self) -> None:
-        """Begin with the first backoff again."""
+        """Reset the backoff: the next restart follows after ``FIRST_DELAY``."""
         self._delay = 0.0
 
     def after_run(self, uptime: float) -> None:
-        """Restart after the next backoff; ``uptime`` (seconds) is the length of the last run."""
+        """Schedule a restart after the next backoff; ``uptime``: seconds that the last run took."""
         self._delay = next_delay(self._delay, uptime)
         self._later(self._delay, at_reload=False)
 
     def at_reload(self) -> None:
-        """Restart at once: a new daemon has found the container stopped."""
+        """Schedule an immediate restart of a container that a new daemon has found stopped."""
         self._later(0.0, at_reload=True)
 
     def cancel(self) -> None:
@@ -80,7 +81,7 @@ class Restarts:
 
 
 def next_delay(before: float, uptime: float) -> float:
-    """Return the next backoff in seconds.
+    """Return the next backoff in seconds: doubled up to ``LONGEST_DELAY``, or reset.
 
     ``before`` is the previous backoff (0: none yet), ``uptime`` the length of the last run.
     """

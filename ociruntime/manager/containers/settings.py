@@ -33,16 +33,16 @@ class Settings:
 
     @property
     def net_directories(self) -> list[str]:
-        """The directories with configurations of networks, as ``ocipod`` reads them."""
+        """The directories in which ``ocipod`` looks for network configurations, in order."""
         local = self.local_config or directories.LOCAL_CONFIG
         system = self.system_config or directories.SYSTEM_CONFIG
         return net_directories("", local, system, self.directory)
 
     def check_insecure(self, checks: Sequence[str]) -> None:
-        """Raise Forbidden if a client may not disable one of these checks."""
+        """Raise Forbidden unless a client may disable all of these security checks."""
         for check in checks:
             if check not in self.insecure and check not in self.client_insecure:
                 raise Forbidden(
-                    f'disable the check "{check}": the daemon does not allow it',
+                    f'disable the security check "{check}": this ocid does not allow it to clients',
                     f"start ocid with --allow-insecure={check}",
                 )

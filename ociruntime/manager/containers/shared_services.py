@@ -29,7 +29,7 @@ log = logging.getLogger("ocid")
 
 
 class SharedServices:
-    """The services that a container needs from its daemon; it knows no containers itself.
+    """The services that all containers share: names, records, events, volumes, programs.
 
     ``users`` lists the containers that may use volumes.
     """
@@ -71,7 +71,7 @@ class SharedServices:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def close(self) -> None:
-        """Release the data directory for the next daemon."""
+        """Unlock the data directory, so that another daemon can use it."""
         self.events.close()
         if self.watcher is not None:
             self.watcher.close()
@@ -107,7 +107,7 @@ class SharedServices:
         return PodHandle(self.settings.directory, uuid, self._hierarchies)
 
     def pod_exists(self, uuid: str) -> bool:
-        """Return whether there is such a pod.  Raises RuntimeFailure."""
+        """Return whether the pod ``uuid`` exists.  Raises RuntimeFailure."""
         handle = self.pod_handle(uuid)
         try:
             return handle.pod() is not None
@@ -126,7 +126,7 @@ class SharedServices:
         return uuids
 
     async def fetch_image(self, spec: dict[str, Any]) -> ImageFacts:
-        """Fetch the image of a spec and return what is needed of it.  Raises ManagerError."""
+        """Fetch a spec's image, if necessary; return its id and volumes.  Raises ManagerError."""
         settings, options, args = self.settings, self._global_args(spec), specs.fetch_args(spec)
         if stored := specs.stored_args(spec):
             checks = specs.disabled_checks(spec, settings.insecure, settings.client_insecure)
@@ -184,7 +184,7 @@ class SharedServices:
             handle.close()
 
     async def remove_new_pod(self, container_id: str, kept: str = "") -> None:
-        """Remove the pod that was being made, unless it is the container's own by now (``kept``).
+        """Remove an unfinished new pod of a container, unless it is the pod ``kept``.
 
         Raises RuntimeFailure.
         """

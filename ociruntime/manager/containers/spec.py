@@ -71,7 +71,7 @@ PULL_POLICIES = {"missing": "new", "always": "update", "never": "never"}
 INSECURE = ("image", "tls", "http", "pubkey", "capabilities", "paths", "seccomp")
 ALL = "ALL"
 ANNOTATION = "ocid/container"
-_SHORT = 12  # digits of the id that make the default host name
+_SHORT = 12  # digits of the container's id that are its default host name
 # Member of the spec -> field of the app's request where the value is passed on unchanged.
 _UNCHANGED = {
     "working_dir": "working_dir",
@@ -129,66 +129,80 @@ def check_spec(spec: object) -> Spec:
 
     Raises BadRequest with the JSON path.
     """
-    given = checks.check_object(spec, _MEMBERS, "the spec of the container")
-    if "platform" in given and "rootfs" in given:
-        raise BadRequest("platform", "only possible with image")
-    if ("image" in given) == ("rootfs" in given):
-        raise BadRequest("image", "either image or rootfs is required")
-    if "rootfs" in given and not given.get("command") and not given.get("entrypoint"):
-        raise BadRequest("command", "required with rootfs")
-    if given.get("auto_remove") and setting(given, "restart_policy")["name"] != NO:
+    request = checks.check_object(spec, _MEMBERS, "the spec of the container")
+    if "platform" in request and "rootfs" in request:
+        raise BadRequest(
+            "platform", "cannot be combined with rootfs: it selects a variant of an image"
+        )
+    if ("image" in request) == ("rootfs" in request):
+        raise BadRequest("image", "exactly one of image and rootfs is required")
+    if "rootfs" in request and not request.get("command") and not request.get("entrypoint"):
+        raise BadRequest(
+            "command", "is required with rootfs: there is no image that sets a command"
+        )
+    if request.get("auto_remove") and setting(request, "restart_policy")["name"] != NO:
         raise BadRequest("auto_remove", "cannot be combined with a restart policy")
-    has_ports = given.get("ports") or given.get("publish_all")
-    if has_ports and given.get("network") in _WITHOUT_PORTS:
+    has_ports = request.get("ports") or request.get("publish_all")
+    if has_ports and request.get("network") in _WITHOUT_PORTS:
         hint = "leave out the ports, or use another network"
-        raise BadRequest("ports", f"network {given['network']} cannot forward ports", hint)
+        raise BadRequest("ports", f"network {request['network']} cannot forward ports", hint)
     for name in ("hostname", "domainname"):
-        if name in given and given.get("uts") == _HOST:
-            raise BadRequest(name, "cannot be set for a container that has the host's name")
-    covered = {clean(one["target"]) for one in given.get("volumes") or ()}
-    for index, tmpfs in enumerate(given.get("tmpfs") or ()):
+        if name in request and request.get("uts") == _HOST:
+            raise BadRequest(
+                name, "cannot be combined with uts=host: the container has the host's name"
+            )
+    covered = {clean(mount["target"]) for mount in request.get("volumes") or ()}
+    for index, tmpfs in enumerate(request.get("tmpfs") or ()):
         if clean(tmpfs["target"]) in covered:
-            raise BadRequest(f"tmpfs[{index}].target", f"{tmpfs['target']} is a volume, too")
-    _check_limits(given)
-    _check_sysctls(given)
-    for index, volume in enumerate(given.get("volumes") or ()):
+            raise BadRequest(
+                f"tmpfs[{index}].target", f'a volume is mounted at "{tmpfs["target"]}", too'
+            )
+    _check_limits(request)
+    _check_sysctls(request)
+    for index, volume in enumerate(request.get("volumes") or ()):
         source = volume.get("source")
         if source is not None and not os.path.exists(source):
             hint = "create it first, or use a named volume"
-            raise BadRequest(f"volumes[{index}].source", f"{source} not found on this host", hint)
-    return given
+            raise BadRequest(f"volumes[{index}].source", f'"{source}" not found on this host', hint)
+    return request
 
 
 def _check_limits(spec: Spec) -> None:
-    """Refuse limits that contradict one another."""
+    """Raise BadRequest if a spec's memory or CPU limits contradict each other."""
     swap, memory = spec.get("memory_swap"), spec.get("memory")
     if swap is not None and memory is None:
-        raise BadRequest("memory_swap", "needs a memory limit", "it counts memory and swap")
+        raise BadRequest("memory_swap", "requires memory", "the swap limit counts memory and swap")
     if swap is not None and 0 <= swap < memory:
-        raise BadRequest("memory_swap", "below the memory limit", "it counts memory and swap")
+        raise BadRequest(
+            "memory_swap", "is less than memory", "the swap limit counts memory and swap"
+        )
     if "cpus" in spec and ("cpu_quota" in spec or "cpu_period" in spec):
         raise BadRequest("cpus", "cannot be combined with cpu_quota and cpu_period")
 
 
 def _check_sysctls(spec: Spec) -> None:
-    """Refuse kernel parameters of namespaces that the container shares with the host."""
+    """Raise BadRequest for a sysctl of a namespace that the container shares with the host."""
     shared = {"network": spec.get("network"), "ipc": spec.get("ipc")}
     for name in spec.get("sysctls") or ():
         kind = namespace_of(name)
         if shared[kind] == "host":
-            message = f'"{name}" would change the host, because the container uses its {kind}'
+            message = (
+                f'cannot set "{name}": the container shares the {kind} namespace with the host'
+            )
             raise BadRequest("sysctls", message)
 
 
 def changed_spec(spec: Spec, changes: object) -> Spec:
-    """Return a spec with the limits and restart policy that a client changes.
+    """Return a copy of ``spec`` with the limits and restart policy that ``changes`` contains.
 
-    The spec is one that was checked before.  Raises BadRequest with the JSON path.
+    ``spec`` was checked before.  Raises BadRequest with the JSON path of an invalid change.
     """
-    given = checks.check_object(changes, {name: _MEMBERS[name] for name in CHANGEABLE})
-    if not given:
-        raise BadRequest("", "nothing to change", ", ".join(CHANGEABLE))
-    result = {**spec, **given}
+    checked = checks.check_object(changes, {name: _MEMBERS[name] for name in CHANGEABLE})
+    if not checked:
+        raise BadRequest(
+            "", "update the container: no change given", f"one of {', '.join(CHANGEABLE)}"
+        )
+    result = {**spec, **checked}
     _check_limits(result)
     if result.get("auto_remove") and setting(result, "restart_policy")["name"] != NO:
         raise BadRequest("restart_policy", "cannot be combined with auto_remove")
@@ -196,7 +210,7 @@ def changed_spec(spec: Spec, changes: object) -> Spec:
 
 
 def app_limits(spec: Spec) -> list[Isolator]:
-    """Return isolators for the limits of a checked spec."""
+    """Return the limits of a checked spec as isolators (entries of a pod's manifest)."""
     limits = (name for name in CHANGEABLE if name in spec and name in _UNCHANGED)
     request = AppRequest(image="", **{_UNCHANGED[name]: spec[name] for name in limits})
     request.cpu = round(spec["cpus"] * 1000) if "cpus" in spec else None
@@ -204,12 +218,12 @@ def app_limits(spec: Spec) -> list[Isolator]:
 
 
 def networks_of(spec: Spec) -> list[str]:
-    """Return the names of the networks that the container joins."""
+    """Return the names of the networks that a container with this spec joins."""
     return [name for name, _ in net_option.parse(_parts(setting(spec, "network")))]
 
 
 def setting(spec: Spec, name: str) -> Any:  # noqa: ANN401 - JSON
-    """Return a member of a checked spec, or its default."""
+    """Return a member of a checked spec, or the member's default from ``DEFAULTS``."""
     return spec.get(name, DEFAULTS[name])
 
 
@@ -220,7 +234,7 @@ def _image(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
 
 
 def check_platform(where: str, value: Any) -> None:  # noqa: ANN401
-    """Check the platform of an image, as in ``linux/arm64``.  Raises BadRequest."""
+    """Check that ``value`` is a platform such as ``linux/arm64``.  Raises BadRequest."""
     checks.nonempty(where, value)
     try:
         parse_platform(value)
@@ -231,17 +245,17 @@ def check_platform(where: str, value: Any) -> None:  # noqa: ANN401
 def _capability(where: str, value: object) -> None:
     checks.nonempty(where, value)
     if value != ALL and capability(str(value)) not in CAPABILITIES:
-        raise BadRequest(where, f'unknown capability "{value}"', "as in CAP_NET_RAW, or ALL")
+        raise BadRequest(where, f'unknown capability "{value}"', "for example CAP_NET_RAW, or ALL")
 
 
 def capability(word: str) -> str:
-    """Return the full name of a capability: ``CAP_NET_RAW`` for ``net_raw``."""
+    """Return a capability's full name in upper case: ``CAP_NET_RAW`` for ``net_raw``."""
     name = word.upper()
     return name if name.startswith("CAP_") else f"CAP_{name}"
 
 
 def check_signal(where: str, signal: str) -> str:
-    """Return the name of a signal, given as a name or number.  Raises BadRequest."""
+    """Return the name (``SIGTERM``) of a signal given as name or number.  Raises BadRequest."""
     requests.signal(where, signal)
     return signal_name(signal)
 
@@ -266,7 +280,7 @@ def _parts(text: str) -> list[str]:
 
 
 def check_volume_name(where: str, value: Any) -> None:  # noqa: ANN401
-    """Check the name of a named volume.  Raises BadRequest."""
+    """Check that ``value`` is a valid name for a volume.  Raises BadRequest."""
     checks.nonempty(where, value)
     if set(value) - _LETTERS or value[0] in "._-" or len(value) > 128:
         hint = "letters and digits, after the first also _ . -, at most 128"
@@ -286,9 +300,11 @@ def _volume(where: str, value: Any) -> None:  # noqa: ANN401
     if "source" in value and "name" in value:
         raise BadRequest(where, "source and name are mutually exclusive")
     if value.get("no_copy") and "source" in value:
-        raise BadRequest(f"{where}.no_copy", "nothing is copied to a directory of the host")
+        raise BadRequest(
+            f"{where}.no_copy", "cannot be combined with source: only volumes are filled"
+        )
     if "propagation" in value and "source" not in value:
-        raise BadRequest(f"{where}.propagation", "only for directories of the host")
+        raise BadRequest(f"{where}.propagation", "requires source: it applies only to bind mounts")
 
 
 def _propagation(where: str, value: Any) -> None:  # noqa: ANN401
@@ -396,7 +412,7 @@ _MEMBERS: checks.Members = {
 
 
 def fetch_args(spec: Spec) -> list[str]:
-    """Return the arguments that fetch the container's image and describe it as JSON."""
+    """Return the ``ocipod`` arguments that fetch a container's image and print it as JSON."""
     if "rootfs" in spec:
         # The directory may have changed since it was last made an image of.
         return ["fetch", "--format=json", "--pull-policy=update", f"dir:{spec['rootfs']}"]
@@ -406,14 +422,14 @@ def fetch_args(spec: Spec) -> list[str]:
 
 
 def platform_args(spec: Spec) -> list[str]:
-    """Return the option of ``ocipod fetch`` for the platform of a request, if it has one."""
+    """Return ``["--platform=..."]`` for ``ocipod fetch``, [] if the request has no platform."""
     return [f"--platform={spec['platform']}"] if spec.get("platform") else []
 
 
 def stored_args(spec: Spec) -> list[str]:
-    """Return the arguments that look for the container's image in the store alone.
+    """Return the ``ocipod fetch`` arguments that look for a container's image only in the store.
 
-    Empty if the policy or a local file means that ``fetch`` would read the image again anyway.
+    Returns [] if the image must be read again anyway: pull policy ``always``, or a local file.
     """
     policy = setting(spec, "pull_policy")
     if "rootfs" in spec or policy == "always" or (policy != "never" and _is_local(spec["image"])):
@@ -431,7 +447,7 @@ def _is_local(image: str) -> bool:
 def global_args(
     spec: Spec, insecure: tuple[str, ...] = (), allowed: tuple[str, ...] = ()
 ) -> list[str]:
-    """Return the global options, which precede the command; see ``disabled_checks``."""
+    """Return ``ocipod``'s global options for a container; see ``disabled_checks``."""
     checks = sorted(disabled_checks(spec, insecure, allowed))
     return [f"--insecure-options={','.join(checks)}"] if checks else []
 
@@ -439,7 +455,7 @@ def global_args(
 def disabled_checks(
     spec: Spec, insecure: tuple[str, ...] = (), allowed: tuple[str, ...] = ()
 ) -> set[str]:
-    """Return the checks of images that are disabled for a container.
+    """Return the security checks that are disabled for a container.
 
     ``insecure`` are the checks disabled for every container, ``allowed`` those that a client may
     disable.  They are filtered here again: the container may have been made under a daemon that
@@ -456,7 +472,7 @@ def pod_request(
     *,
     fill: bool = False,
 ) -> SandboxRequest:
-    """Return the request for the container's pod with its app.
+    """Return the request from which ``ocipod`` makes a container's pod with its app.
 
     ``volume`` maps the name of a volume to its directory; with ``fill`` an empty volume gets the
     image's files.
@@ -471,21 +487,21 @@ def pod_request(
 
 def _mounts(spec: Spec, volume: Callable[[str], str], fill: bool) -> list[Spec]:
     mounts = []
-    for number, one in enumerate(spec.get("volumes") or ()):
-        mount: Spec = {"name": f"volume-{number}", "kind": "host", "target": one["target"]}
-        mount["source"] = one.get("source") or volume(one["name"])
-        if one.get("read_only"):
+    for number, volume_mount in enumerate(spec.get("volumes") or ()):
+        mount: Spec = {"name": f"volume-{number}", "kind": "host", "target": volume_mount["target"]}
+        mount["source"] = volume_mount.get("source") or volume(volume_mount["name"])
+        if volume_mount.get("read_only"):
             mount["readOnly"] = True
-        if "propagation" in one:
-            mount["propagation"] = one["propagation"]
-        if fill and "name" in one and not one.get("no_copy"):
+        if "propagation" in volume_mount:
+            mount["propagation"] = volume_mount["propagation"]
+        if fill and "name" in volume_mount and not volume_mount.get("no_copy"):
             mount["fill"] = True
         mounts.append(mount)
     return mounts
 
 
 def _host_name(spec: Spec, container_id: str) -> str:
-    """Return the container's hostname; the default is the host's if they share the network."""
+    """Return a container's hostname; by default the host's if it shares the network or UTS."""
     is_shared = _HOST in (setting(spec, "network"), spec.get("uts"))
     default = os.uname().nodename if is_shared else container_id[:_SHORT]
     return str(spec.get("hostname") or default)
@@ -561,13 +577,13 @@ def _capabilities(spec: Spec) -> list[str] | None:
     retained = set() if ALL in dropped else set(DEFAULT_CAPABILITIES)
     if ALL in added or (spec.get("privileged") and ALL not in dropped):
         retained = set(CAPABILITIES)
-    retained |= {capability(one) for one in added if one != ALL}
-    retained -= {capability(one) for one in dropped if one != ALL}
+    retained |= {capability(name) for name in added if name != ALL}
+    retained -= {capability(name) for name in dropped if name != ALL}
     return sorted(retained)
 
 
 def _program(spec: Spec) -> tuple[str | None, list[str] | None]:
-    """Return the program that replaces the image's, and the arguments; None keeps the image's."""
+    """Return (program, arguments) that override the image's; None for those that it keeps."""
     entry, command = spec.get("entrypoint"), spec.get("command")
     if entry is None and "rootfs" in spec:
         entry, command = command, None

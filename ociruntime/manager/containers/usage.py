@@ -17,11 +17,12 @@ _NO_LIMIT = 1 << 60  # v1 writes a number near 2^63
 
 
 def usage(uuid: str, app: str, pid: int = 0) -> dict[str, Any]:
-    """Return ``{"cpu_seconds", "memory", "memory_limit", "pids", "pids_limit", ...}``.
+    """Return the resource usage of an app in the pod ``uuid``.
 
-    The others are ``network_received``, ``network_sent``, ``block_read`` and ``block_written``.
-    Memory and traffic are in bytes; None means unknown or unlimited.  ``pid``: the container's
-    init, whose network is counted unless it is the host's; 0 if it is not running.
+    The keys are ``cpu_seconds``, ``memory``, ``memory_limit``, ``pids``, ``pids_limit``,
+    ``network_received``, ``network_sent``, ``block_read`` and ``block_written``; memory and
+    traffic in bytes, None if unknown or unlimited.  ``pid`` is the container's init, 0 if it is
+    not running; the traffic of its network namespace is counted unless that is the host's.
     """
     files = _files(uuid, app)
     cpu = _scaled(files.get("cpuacct.usage"), _NANOSECONDS)
@@ -45,7 +46,7 @@ def usage(uuid: str, app: str, pid: int = 0) -> dict[str, Any]:
 
 
 def _network(pid: int) -> tuple[int | None, int | None]:
-    """Return the bytes that the process's network has received and sent, without loopback."""
+    """Return (bytes received, bytes sent) in a process's network namespace, without loopback."""
     try:
         if not pid or os.stat(f"/proc/{pid}/ns/net").st_ino == os.stat("/proc/self/ns/net").st_ino:
             return None, None
@@ -54,8 +55,8 @@ def _network(pid: int) -> tuple[int | None, int | None]:
         return None, None
     received = sent = 0
     for line in table.splitlines()[2:]:
-        name, _, rest = line.partition(":")
-        fields = rest.split()
+        name, _, counters = line.partition(":")
+        fields = counters.split()
         if name.strip() != "lo" and len(fields) > 8:
             received, sent = received + int(fields[0]), sent + int(fields[8])
     return received, sent
@@ -70,7 +71,7 @@ _BLOCK_FILES = (
 
 
 def _blocks(files: dict[str, str]) -> tuple[int | None, int | None]:
-    """Return the bytes read from and written to block devices."""
+    """Return (bytes read, bytes written) of block devices, parsed from cgroup files."""
     table = next((files[name] for name in _BLOCK_FILES if name in files), None)
     if table is None:
         return None, None
@@ -94,7 +95,7 @@ _READ = (
 
 
 def _files(uuid: str, app: str) -> dict[str, str]:
-    """Return the contents of the control files that exist, by name, from all hierarchies."""
+    """Return ``{name: contents}`` of the app's cgroup control files, from all hierarchies."""
     files = {}
     for directory in _directories(uuid, app):
         for name in _READ:
@@ -128,16 +129,17 @@ def _of_table(text: str | None, key: str) -> str | None:
 
 
 def processes(uuid: str, app: str) -> list[dict[str, Any]]:
-    """Return ``{"pid", "ppid", "user", "cpu_seconds", "memory", "command"}`` of each process.
+    """Return the processes of an app, sorted by PID.
 
-    They are sorted by pid; PIDs and UIDs are those of the host's namespaces.
+    Each is ``{"pid", "ppid", "user", "cpu_seconds", "memory", "command"}``: PIDs and the UID (a
+    string) as seen on the host, memory as resident bytes.
     """
     all_processes = (_process(pid) for pid in pod_cgroup.processes(_directories(uuid, app)))
-    return [one for one in all_processes if one is not None]
+    return [process for process in all_processes if process is not None]
 
 
 def _process(pid: int) -> dict[str, Any] | None:
-    """Read one process from /proc, see proc(5); None if it has exited meanwhile."""
+    """Return one process, read from /proc (see proc(5)); None if it has exited meanwhile."""
     try:
         stat = read_file(f"/proc/{pid}/stat")
         argv = _command_line(pid)
@@ -145,8 +147,8 @@ def _process(pid: int) -> dict[str, Any] | None:
     except OSError:
         return None
     # The name, in parentheses, may itself contain spaces and parentheses.
-    name, _, rest = stat.partition(b"(")[2].rpartition(b")")
-    fields = rest.split()
+    name, _, numbers = stat.partition(b"(")[2].rpartition(b")")
+    fields = numbers.split()
     command = argv or b"[" + name + b"]"
     return {
         "pid": pid,
@@ -159,7 +161,7 @@ def _process(pid: int) -> dict[str, Any] | None:
 
 
 def _command_line(pid: int) -> bytes:
-    """Return the beginning of a process's arguments, joined by spaces.  Raises OSError."""
+    """Return a process's arguments, joined by spaces, up to 4096 bytes.  Raises OSError."""
     fd = os.open(f"/proc/{pid}/cmdline", os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(fd, _LONGEST_COMMAND).replace(b"\0", b" ").strip()

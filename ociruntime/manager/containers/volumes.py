@@ -1,9 +1,9 @@
-"""Volumes: directories of files that outlive the containers that mount them.
+"""Volumes: directories that outlive the containers that mount them.
 
     VOLUMES/NAME              a volume; container programs write below it
     VOLUMES/.record-NAME      {"created_at", "labels", "anonymous"}; a volume without one is a named
                               volume that an administrator or an older daemon has made
-    VOLUMES/.removing-TOKEN   what is left of a volume whose removal has begun
+    VOLUMES/.removing-TOKEN   a volume whose removal has begun
     VOLUMES/.copying-NAME, .filling-NAME   see pods/bundle/filled_volume.py
 
 A removal begins with a rename, so that a container created at the same time gets an empty volume
@@ -53,13 +53,13 @@ class Volumes:
         self._users = users
 
     def path(self, name: str) -> str:
-        """Return the directory of a volume, which may not exist."""
+        """Return the path of the volume ``name``, whether it exists or not."""
         return f"{self.directory}/{name}"
 
     def make(
         self, name: str, *, anonymous: bool = False, labels: Mapping[str, str] | None = None
     ) -> str:
-        """Return the directory of a volume, created if missing.  Raises HostError."""
+        """Create the volume, unless it exists; return its directory.  Raises HostError."""
         path = self.path(name)
         if os.path.isdir(path):
             return path
@@ -74,7 +74,7 @@ class Volumes:
     def create(self, name: str | None, labels: Mapping[str, str] | None = None) -> Answer:
         """Create a volume, or return the existing one of that name.
 
-        Without a name it is anonymous, as docker has it, and gets a generated one.  Raises
+        Without a name, the volume is anonymous and gets a generated name, as in docker.  Raises
         BadRequest, HostError.
         """
         anonymous = name is None
@@ -87,17 +87,17 @@ class Volumes:
     def find(self, filters: Mapping[str, list[str]]) -> list[Answer]:
         """Return all volumes, sorted by name.
 
-        ``filters``: ``name`` (substring), ``dangling`` (whether no container uses it), ``label``
+        ``filters``: ``name`` (substring), ``dangling`` (true: not used by a container), ``label``
         (``NAME`` or ``NAME=VALUE``).  A volume must match one value of every filter.  Raises
         BadRequest, HostError.
         """
         check_filters(filters, _FILTERS)
         used = self._containers_by_volume()
-        found = [self._described(name, used) for name in self._names()]
-        return [one for one in found if passes(one, filters, _FILTERS)]
+        volumes = [self._described(name, used) for name in self._names()]
+        return [volume for volume in volumes if passes(volume, filters, _FILTERS)]
 
     def inspect(self, name: str) -> Answer:
-        """Return one volume.  Raises NotFound."""
+        """Return the description of a volume (see ``_described``).  Raises NotFound."""
         if name.startswith(".") or "/" in name or not os.path.isdir(self.path(name)):
             raise NotFound(f'no volume named "{name}" found', "ocictl volume ls")
         return self._described(name, self._containers_by_volume())
@@ -107,15 +107,17 @@ class Volumes:
         users = self.inspect(name)["containers"]
         if users:
             names = ", ".join(users)
-            raise Conflict(f'remove volume "{name}": in use by {names}', "remove them first")
+            raise Conflict(
+                f'remove volume "{name}": in use by container {names}', "remove them first"
+            )
         self._refuse_unknown_users(f'remove volume "{name}"')
         self._detach(name)
         await asyncio.to_thread(self.clear)
 
     async def remove_of(self, container: str, names: Collection[str]) -> None:
-        """Remove those volumes of a container, which is being removed, that no other one uses.
+        """Remove the volumes ``names`` of a container being removed, unless another one uses them.
 
-        None of them is removed while it is unknown what a container uses.  Raises HostError.
+        Removes none if the record of any container is corrupt: it may use them.  Raises HostError.
         """
         try:
             self._refuse_unknown_users("")
@@ -130,22 +132,22 @@ class Volumes:
             await asyncio.to_thread(self.clear)
 
     async def prune(self, filters: Mapping[str, list[str]], *, named: bool = False) -> Answer:
-        """Remove the anonymous volumes that no container uses; with ``named`` all of these.
+        """Remove the unused anonymous volumes; with ``named``, all volumes that no container uses.
 
         ``filters``: ``label``.  Returns ``{"removed": [names], "space": bytes}``.  Raises
         BadRequest, Conflict, HostError.
         """
         check_filters(filters, {"label": LABEL})
         self._refuse_unknown_users("prune volumes")
-        found = self.find({**filters, "dangling": ["true"]})
-        unused = [one["name"] for one in found if named or one["anonymous"]]
+        volumes = self.find({**filters, "dangling": ["true"]})
+        unused = [volume["name"] for volume in volumes if named or volume["anonymous"]]
         detached = [self._detach(name) for name in unused]
         space = await asyncio.to_thread(lambda: sum(map(disk_usage, detached)))
         await asyncio.to_thread(self.clear)
         return {"removed": unused, "space": space}
 
     def clear(self) -> None:
-        """Finish all removals, including those an earlier daemon began.  Raises HostError."""
+        """Delete the files of volumes whose removal has begun.  Raises HostError."""
         try:
             parent = open_directory(self.directory)
             try:
@@ -158,35 +160,37 @@ class Volumes:
             raise HostError(f"remove volumes in {self.directory}", error) from None
 
     def settle(self) -> None:
-        """Finish what an earlier daemon has left: removals, and volumes that were being filled.
+        """Clean up after a killed daemon: finish removals, and undo unfinished copies into volumes.
 
         Raises HostError.
         """
         self.clear()
         filled_volume.settle(self.directory)
         for name in os.listdir(self.directory):
-            # A volume that is gone, or was not made; or the temporary file of a killed writer.
+            # A record whose volume was removed or never made, or a killed writer's temporary file.
             is_orphan = name.startswith(_RECORD) and not os.path.isdir(
                 self.path(name.removeprefix(_RECORD))
             )
             if is_orphan or name.startswith(f".{_RECORD}"):
                 remove_file(self.path(name))
 
-    def _refuse_unknown_users(self, what: str) -> None:
+    def _refuse_unknown_users(self, action: str) -> None:
         for container, spec in self._users():
             if spec is None:
-                reason = f'{what}: the record of container "{container}" is corrupt, so that the'
+                reason = f'{action}: the record of container "{container}" is corrupt, so that the'
                 raise Conflict(f"{reason} volumes it uses are unknown", f"ocictl rm -f {container}")
 
     def _names(self) -> list[str]:
         try:
             with os.scandir(self.directory) as entries:
-                return sorted(one.name for one in entries if one.is_dir() and one.name[0] != ".")
+                return sorted(
+                    entry.name for entry in entries if entry.is_dir() and entry.name[0] != "."
+                )
         except OSError as error:
             raise HostError(f"list {self.directory}", error) from None
 
     def _detach(self, name: str) -> str:
-        """Begin to remove a volume: rename it, and forget its record; return its new path."""
+        """Begin a volume's removal: rename its directory, delete its record.  Returns the path."""
         detached = self.path(_REMOVING + secrets.token_hex(8))
         try:
             os.rename(self.path(name), detached)
@@ -196,13 +200,13 @@ class Volumes:
         return detached
 
     def _containers_by_volume(self) -> dict[str, list[str]]:
-        found: dict[str, list[str]] = {}
+        containers: dict[str, list[str]] = {}
         for container, spec in self._users():
             for volume in (spec or {}).get("volumes") or ():
-                users = found.setdefault(volume.get("name") or "", [])
+                users = containers.setdefault(volume.get("name") or "", [])
                 if container not in users:
                     users.append(container)
-        return found
+        return containers
 
     def _described(self, name: str, used: Mapping[str, list[str]]) -> Answer:
         try:

@@ -31,7 +31,7 @@ _FORMAT = "%(asctime)s %(levelname)s %(message)s"
 
 
 def serve(arguments: Arguments) -> int:
-    """Serve until SIGTERM or SIGINT; return the exit status.  Raises RuntimeFailure."""
+    """Run the daemon until SIGTERM or SIGINT; return its exit status.  Raises RuntimeFailure."""
     settings = settings_of(arguments)
     level = logging.DEBUG if settings.debug else logging.INFO
     handler = logging.StreamHandler()
@@ -44,7 +44,10 @@ def serve(arguments: Arguments) -> int:
 
 
 def settings_of(arguments: Arguments) -> Settings:
-    """Return the settings from the options, with absolute paths.  Raises UsageError, HostError."""
+    """Return the daemon's settings from its options, paths absolute.
+
+    Raises UsageError, HostError.
+    """
     runtime = arguments.text("runtime")
     return Settings(
         root=_trusted(arguments.text("root", ROOT)),
@@ -67,7 +70,7 @@ def _checks(arguments: Arguments, option: str) -> tuple[str, ...]:
 
 
 def _trusted(path: str) -> str:
-    """Return the path without symbolic links.  Raises HostError if other users may change it."""
+    """Return ``path`` with links resolved.  Raises HostError if other users can replace it."""
     path = os.path.join(os.getcwd(), path)
     check_directory(path, "data directory")
     return os.path.realpath(path)
@@ -80,20 +83,20 @@ def _absolute(path: str) -> str:
 class Lines(logging.Formatter):
     """A formatter that prevents log injection by requests, containers and libraries.
 
-    Control characters are escaped.  The lines of a traceback are indented, so that none looks like
-    an entry.
+    It escapes control characters, and indents the lines of a traceback, so that none looks like
+    a log entry.
     """
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - of the base
-        """Return the entry's first line."""
+        """Return a log entry's first line, with control characters escaped."""
         return plain(super().formatMessage(record))
 
     def formatException(self, ei: Any) -> str:  # noqa: ANN401, N802 - of the base
-        """Return the lines of a traceback."""
+        """Return a traceback, its lines indented and escaped."""
         return _indented(super().formatException(ei))
 
     def formatStack(self, stack_info: str) -> str:  # noqa: N802 - of the base
-        """Return the lines of a stack."""
+        """Return a stack trace, its lines indented and escaped."""
         return _indented(super().formatStack(stack_info))
 
 

@@ -18,32 +18,32 @@ _DIRECTORY = "directory of the socket"
 
 
 def listen(path: str, group: str) -> socket.socket:
-    """Create a listening socket for root and ``group``; replace the stale one of a killed daemon.
+    """Create and return a listening socket for root and ``group``; replace a stale socket.
 
-    Raises UsageError for an unknown group or a path that is too long; HostError, also if another
-    process is listening there.
+    Raises UsageError for an unknown group or a path that is too long; HostError for other failures,
+    also if another process is listening at ``path``.
     """
     group_id = _group_id(group)
     if len(os.fsencode(path)) > PATH_LIMIT:
-        raise UsageError(f"--socket: path too long: {path}", f"at most {PATH_LIMIT} bytes")
-    made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        raise UsageError(f'--socket: path too long: "{path}"', f"at most {PATH_LIMIT} bytes")
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         _make_parent(path)
         _remove_stale(path)
         mask = os.umask(0o777 & ~MODE)
         try:
-            made.bind(path)
+            sock.bind(path)
         finally:
             os.umask(mask)
         os.chown(path, 0, group_id)
-        made.listen(_BACKLOG)
+        sock.listen(_BACKLOG)
     except HostError:
-        made.close()
+        sock.close()
         raise
     except OSError as error:
-        made.close()
+        sock.close()
         raise HostError(f"listen on {path}", error) from None
-    return made
+    return sock
 
 
 def _group_id(group: str) -> int:
@@ -52,7 +52,7 @@ def _group_id(group: str) -> int:
     try:
         return grp.getgrnam(group).gr_gid
     except KeyError:
-        raise UsageError(f'--group: unknown group "{group}"') from None
+        raise UsageError(f'--group: group "{group}" not found', "create it: groupadd") from None
 
 
 def _make_parent(path: str) -> None:
@@ -66,7 +66,7 @@ def _make_parent(path: str) -> None:
 
 
 def _remove_stale(path: str) -> None:
-    """Remove a stale socket.
+    """Remove the socket at ``path`` if no process is listening on it any more.
 
     Raises OSError, also if the file is not a socket or a process is listening on it.
     """
@@ -82,24 +82,26 @@ def _remove_stale(path: str) -> None:
 
 
 def activated() -> socket.socket | None:
-    """Return the socket passed by systemd, None if there is none.  Raises UsageError."""
+    """Return the listening socket passed by systemd (LISTEN_FDS), or None.  Raises UsageError."""
     if os.environ.pop("LISTEN_PID", "") != str(os.getpid()):
         return None
     count = os.environ.pop("LISTEN_FDS", "")
     os.environ.pop("LISTEN_FDNAMES", None)
     if count != "1":
-        raise UsageError(f"LISTEN_FDS={count}: exactly one socket is supported")
+        raise UsageError(
+            f"LISTEN_FDS={count}: exactly one socket must be passed", "one ListenStream="
+        )
     os.set_inheritable(_FIRST, False)
-    given = socket.socket(fileno=_FIRST)
-    if given.family != socket.AF_UNIX or given.type != socket.SOCK_STREAM:
+    passed = socket.socket(fileno=_FIRST)
+    if passed.family != socket.AF_UNIX or passed.type != socket.SOCK_STREAM:
         raise UsageError("LISTEN_FDS: the passed socket is not a Unix stream socket")
-    return given
+    return passed
 
 
 class Notifier:
-    """A notifier of systemd (sd_notify(3)); errors are ignored.
+    """Sends states such as ``READY=1`` to systemd (sd_notify(3)); errors are ignored.
 
-    It removes NOTIFY_SOCKET from the environment: a container must not notify in our name.
+    Removes NOTIFY_SOCKET from the environment, so that no container can notify in ocid's name.
     """
 
     def __init__(self) -> None:

@@ -42,7 +42,7 @@ def _run(arguments: Arguments) -> int:
     if arguments.positional:
         raise UsageError("ocid takes no arguments", "ocid --help")
     if os.geteuid():
-        raise UsageError("ocid must be run as root", "sudo ocid ...")
+        raise UsageError("start ocid: it must be run as root", "sudo ocid ...")
     if arguments.flag("debug"):
         _print(how_started("ocid"))
     make_in_background("ocid")
@@ -73,7 +73,7 @@ def prepare() -> None:
 
 
 def help_text() -> str:
-    """Return the answer to ``--help``."""
+    """Return the text that ``ocid --help`` prints."""
     lines = [
         "usage: ocid [OPTION]...",
         "",

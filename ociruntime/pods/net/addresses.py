@@ -42,7 +42,7 @@ class Address:
         return self.number.to_bytes(self.bits // 8, "big")
 
     def offset(self, count: int) -> Address:
-        """Return the address ``count`` after this one."""
+        """Return the address that is ``count`` higher than this one."""
         return Address(self.family, self.number + count)
 
 
@@ -71,23 +71,23 @@ class Network:
 
     @property
     def first(self) -> Address:
-        """The lowest address, which names the network."""
+        """The lowest address of the network, with all host bits 0."""
         behind = self.address.bits - self.prefix
         return Address(self.family, self.address.number >> behind << behind)
 
     @property
     def last(self) -> Address:
-        """The highest address, which is the broadcast address on IPv4."""
+        """The highest address of the network, for IPv4 the broadcast address."""
         return self.first.offset((1 << (self.address.bits - self.prefix)) - 1)
 
     @property
     def subnet(self) -> Network:
-        """Return the network without host bits."""
+        """The network with all host bits 0."""
         return Network(self.first, self.prefix)
 
 
 def parse_address(text: str) -> Address:
-    """Parse an IP address.  Raises ValueError."""
+    """Parse an IPv4 or IPv6 address.  Raises ValueError."""
     family = AF_INET6 if ":" in text else AF_INET
     try:
         return Address(family, int.from_bytes(inet_pton(family, text), "big"))
@@ -96,9 +96,9 @@ def parse_address(text: str) -> Address:
 
 
 def parse_network(text: str) -> Network:
-    """Parse ``ADDRESS/LENGTH``.  Raises ValueError."""
+    """Parse a network ``ADDRESS/PREFIX_LENGTH``; keeps host bits.  Raises ValueError."""
     address, slash, length = text.partition("/")
-    found = parse_address(address)
-    if not slash or not length.isascii() or not length.isdigit() or int(length) > found.bits:
+    parsed = parse_address(address)
+    if not slash or not length.isascii() or not length.isdigit() or int(length) > parsed.bits:
         raise ValueError(f'invalid network "{text}": must be ADDRESS/LENGTH')
-    return Network(found, int(length))
+    return Network(parsed, int(length))

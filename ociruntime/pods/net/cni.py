@@ -27,7 +27,7 @@ QUOTED = 300  # maximum characters of a plugin's output to quote in an error
 
 
 def is_plugin_name(text: object) -> bool:
-    """Return whether ``text`` is valid as the name of a plugin's program."""
+    """Return whether ``text`` can be the file name of a CNI plugin."""
     return (
         isinstance(text, str)
         and text != ""
@@ -38,9 +38,9 @@ def is_plugin_name(text: object) -> bool:
 
 
 def find_plugin(kind: str, directories: tuple[str, ...]) -> str:
-    """Return the program for a ``type``, "" if built in.  Raises NetworkError if not found."""
+    """Return the path of the plugin ``kind``, "" for the built-in one.  Raises NetworkError."""
     if not is_plugin_name(kind):
-        raise NetworkError(f"invalid network plugin name {kind!r}")
+        raise NetworkError(f"find a network plugin: invalid name {kind!r}")
     for directory in directories:
         path = f"{directory}/{kind}"
         if os.access(path, 1) and not _is_directory(path):
@@ -48,12 +48,12 @@ def find_plugin(kind: str, directories: tuple[str, ...]) -> str:
     if kind in BUILTIN:
         return ""
     raise NetworkError(
-        f'network plugin "{kind}" is not installed', f"looked in {', '.join(directories)}"
+        f'network plugin "{kind}" not found', f"install it in one of {', '.join(directories)}"
     )
 
 
 def validate(program: str, call: PluginCall) -> None:
-    """Check the configuration of a built-in plugin before the call.
+    """Check the configuration for a built-in plugin; do nothing for an installed ``program``.
 
     Raises NetworkError.
     """
@@ -62,7 +62,10 @@ def validate(program: str, call: PluginCall) -> None:
 
 
 def add(program: str, call: PluginCall) -> dict[str, Any]:
-    """Connect the namespace to the network; return the result.  Raises NetworkError."""
+    """Call ADD of a plugin: connect the pod to the network.  Returns the CNI result.
+
+    ``program`` is the plugin's path, "" for a built-in one.  Raises NetworkError.
+    """
     if not program:
         result: dict[str, Any] = _builtin(call).add(call)
         return result
@@ -71,7 +74,7 @@ def add(program: str, call: PluginCall) -> dict[str, Any]:
 
 
 def delete(program: str, call: PluginCall) -> None:
-    """Undo ``add``, also if it was incomplete.  Raises NetworkError."""
+    """Call DEL of a plugin: undo ``add``, even if that was incomplete.  Raises NetworkError."""
     if not program:
         _builtin(call).delete(call)
     else:
@@ -79,12 +82,12 @@ def delete(program: str, call: PluginCall) -> None:
 
 
 def tags(program: str, call: PluginCall) -> list[tuple[str, int]]:
-    """Return the (tag, family) of rules that a built-in plugin can have made."""
+    """Return (tag, family) of all rules that a built-in plugin may have made; [] for a program."""
     return [] if program else list(_builtin(call).tags(call))
 
 
 def check(program: str, call: PluginCall) -> None:
-    """Check that what ``add`` made is still there.  Raises NetworkError."""
+    """Call CHECK of a plugin.  Raises NetworkError if what ``add`` made is missing."""
     if not program:
         _builtin(call).check(call)
     else:
@@ -92,16 +95,16 @@ def check(program: str, call: PluginCall) -> None:
 
 
 def versions(program: str) -> list[str]:
-    """Return the protocol versions that a program supports.  Raises NetworkError."""
+    """Return the CNI versions that the plugin ``program`` supports.  Raises NetworkError."""
     from ociruntime.pods.net.run_program import run_program
 
     environment = {"CNI_COMMAND": "VERSION", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}
     code, output, _ = run_program([program], b'{"cniVersion":"1.0.0"}', TIMEOUT, environment)
     answer = _parse(output, program)
-    found = answer.get("supportedVersions") if isinstance(answer, dict) else None
-    if code or not isinstance(found, list):
+    supported = answer.get("supportedVersions") if isinstance(answer, dict) else None
+    if code or not isinstance(supported, list):
         raise NetworkError(f"plugin {program}: VERSION: the reply lists no supported versions")
-    return [str(version) for version in found]
+    return [str(version) for version in supported]
 
 
 def _builtin(call: PluginCall) -> ModuleType:
@@ -127,25 +130,25 @@ def _ask(program: str, call: PluginCall, command: str) -> bytes:
 def _failure(
     program: str, call: PluginCall, command: str, code: int, output: bytes, errors: bytes
 ) -> NetworkError:
-    what = f'network "{call.network}": plugin {program}: {command}'
+    action = f'network "{call.network}": plugin {program}: {command}'
     try:
         answer = _parse(output, program)
     except NetworkError:
         answer = None
     if not isinstance(answer, dict) or not isinstance(answer.get("msg"), str):
-        words = _quoted(errors) or _quoted(output)
+        output_text = _quoted(errors) or _quoted(output)
         ended = f"exit status {code}" if code > 0 else f"signal {-code}"
-        return NetworkError(f"{what}: {ended}{': ' if words else ''}{words}")
-    said = answer["msg"]
+        return NetworkError(f"{action}: {ended}{': ' if output_text else ''}{output_text}")
+    message = answer["msg"]
     if isinstance(answer.get("details"), str) and answer["details"]:
-        said += f": {answer['details']}"
+        message += f": {answer['details']}"
     hint = ""
     if answer.get("code") == INCOMPATIBLE_VERSION:
         try:
-            hint = f"it speaks {', '.join(versions(program))}"
+            hint = f"the plugin supports {', '.join(versions(program))}"
         except NetworkError:
             pass
-    return NetworkError(f"{what}: {' '.join(said.split())}", hint)
+    return NetworkError(f"{action}: {' '.join(message.split())}", hint)
 
 
 def _parse(output: bytes, program: str) -> object:

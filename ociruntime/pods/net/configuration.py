@@ -1,7 +1,7 @@
 """Network configurations: CNI files ``*.conf`` and ``*.conflist``, and two built-in networks.
 
-A file overrides a file of that name in a directory of lower precedence; a network overrides the
-network of that name there, and a built-in one.  Networks are sorted by file name, built-in ones
+A file overrides a file of the same name in a directory of lower precedence; a network overrides a
+network of the same name there, or built in.  Networks are sorted by file name, built-in ones
 last.
 """
 
@@ -23,7 +23,7 @@ LARGEST_FILE = 1 << 20
 
 DEFAULT = "default"
 RESTRICTED = "default-restricted"
-# Our own member of a configuration, and its members.
+# The member of a configuration that is ours, not CNI's, and the members of its object.
 OWN = "ociruntime"
 _OWN_MEMBERS = (
     ("names", bool, "true or false"),  # pods find each other by name
@@ -34,7 +34,7 @@ _OWN_MEMBERS = (
 
 
 class Configuration:
-    """A network; ``file`` is "" if it is built in, ``own`` its member ``ociruntime``."""
+    """A network's configuration; ``file`` is "" if built in, ``own`` its member ``ociruntime``."""
 
     __slots__ = ("file", "name", "own", "plugins", "version")
 
@@ -54,17 +54,17 @@ class Configuration:
 
     @property
     def has_names(self) -> bool:
-        """Return whether its pods find each other by name."""
+        """Whether the pods on this network find each other by name."""
         return self.own.get("names") is True
 
     @property
     def uses_programs(self) -> bool:
-        """Return whether installed plugins are preferred to the built-in ones."""
+        """Whether this network uses installed CNI plugins in preference to the built-in ones."""
         return bool(self.file) and self.own.get("builtin") is not True
 
     @property
     def masquerades(self) -> bool:
-        """Return whether one of its plugins masquerades pods (``ipMasq``)."""
+        """Whether one of this network's plugins masquerades its pods (``ipMasq``)."""
         return any(plugin.get("ipMasq") is True for plugin in self.plugins)
 
 
@@ -81,39 +81,39 @@ BUILT_IN = (
 
 
 def net_directories(user: str, local: str, system: str, data: str) -> list[str]:
-    """Return the configuration directories, highest precedence first; "" for one not set.
+    """Return the directories of network configurations (``net.d``), highest precedence first.
 
-    That in the data directory has the networks made by ``ocictl network create``.
+    An argument "" is left out.  ``data``/net.d has the networks of ``ocictl network create``.
     """
     return [f"{place}/net.d" for place in (user, local, system, data) if place]
 
 
 def plugin_directories(net_directories: list[str]) -> tuple[str, ...]:
-    """Return the directories to search for plugins, in order."""
+    """Return the directories to search for CNI plugins, in order."""
     return (*net_directories, *PLUGIN_DIRECTORIES)
 
 
 def load(net_directories: list[str]) -> list[Configuration]:
-    """Return all networks in order.  Raises NetworkError with the file's path."""
+    """Return all networks in order.  Raises NetworkError about an invalid file, with its path."""
     files: dict[str, str] = {}
     for directory in net_directories:
         for name in _names(directory):
             files.setdefault(name, directory)
-    found = [(name, f"{directory}/{name}") for name, directory in files.items()]
-    parsed = [(name, path, _read(path)) for name, path in found]
+    paths = [(name, f"{directory}/{name}") for name, directory in files.items()]
+    parsed = [(name, path, _read(path)) for name, path in paths]
     strength = {directory: i for i, directory in enumerate(net_directories)}
     chosen: dict[str, tuple[int, str, Configuration]] = {}
-    for name, path, configuration in sorted(parsed, key=lambda one: strength[files[one[0]]]):
+    for name, path, configuration in sorted(parsed, key=lambda item: strength[files[item[0]]]):
         level = strength[files[name]]
         other = chosen.get(configuration.name)
         if other is not None and other[0] == level:
             raise NetworkError(
-                f'{path}: network "{configuration.name}" is already defined in {other[2].file}'
+                f'load {path}: network "{configuration.name}" is already defined in {other[2].file}'
             )
         if other is None:
             chosen[configuration.name] = (level, name, configuration)
-    ordered = [one for _, _, one in sorted(chosen.values(), key=lambda one: (one[1], one[0]))]
-    return ordered + [one for one in BUILT_IN if one.name not in chosen]
+    ordered = [item for _, _, item in sorted(chosen.values(), key=lambda item: (item[1], item[0]))]
+    return ordered + [item for item in BUILT_IN if item.name not in chosen]
 
 
 def _names(directory: str) -> list[str]:
@@ -142,9 +142,9 @@ def _read(path: str) -> Configuration:
 
 
 def parse(value: object, path: str) -> Configuration:
-    """Validate the decoded JSON of the file at ``path``.  Raises NetworkError."""
+    """Return the configuration in the JSON ``value`` of the file ``path``.  Raises NetworkError."""
     if not isinstance(value, dict):
-        raise NetworkError(f"{path}: must be a JSON object")
+        raise NetworkError(f"{path}: a network configuration must be a JSON object")
     name = value.get("name")
     if not isinstance(name, str) or not is_name(name):
         raise NetworkError(
@@ -173,17 +173,17 @@ def parse(value: object, path: str) -> Configuration:
 def _check_own(own: object, plugins: list[dict[str, Any]], path: str) -> None:
     if not isinstance(own, dict):
         raise NetworkError(f'{path}: "{OWN}" must be a JSON object')
-    for name, kind, what in _OWN_MEMBERS:
+    for name, kind, expected in _OWN_MEMBERS:
         if name in own and not isinstance(own[name], kind):
-            raise NetworkError(f'{path}: "{OWN}.{name}" must be {what}')
+            raise NetworkError(f'{path}: "{OWN}.{name}" must be {expected}')
     for plugin in plugins if own.get("builtin") else ():
         if plugin["type"] not in BUILTIN:
             known = ", ".join(BUILTIN)
-            raise NetworkError(f'{path}: plugin "{plugin["type"]}" is not built in', known)
+            raise NetworkError(f'{path}: there is no built-in plugin "{plugin["type"]}"', known)
 
 
 def is_name(text: str) -> bool:
-    """Return whether ``text`` is a CNI network name; it is also used as a directory's name."""
+    """Return whether ``text`` is a valid CNI network name, safe as the name of a directory."""
     return (
         0 < len(text) <= LONGEST_NAME
         and text.isascii()

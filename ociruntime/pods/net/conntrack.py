@@ -1,6 +1,6 @@
 """Remove stale connection tracking entries for forwarded UDP ports.
 
-NAT rules are consulted for the first packet of a flow only.  A client that keeps sending UDP from
+NAT rules apply only to the first packet of a flow.  A client that keeps sending UDP from
 the same port would otherwise be forwarded to the port's previous pod until it pauses.
 """
 
@@ -26,9 +26,9 @@ DESTINATION = {socket.AF_INET: 2, socket.AF_INET6: 4}  # CTA_IP_V4_DST, CTA_IP_V
 
 
 def forget(forwards: Collection[Forward], family: int) -> None:
-    """Delete the entries of UDP flows to these ports; ``family`` is 4 or 6.
+    """Delete conntrack entries of UDP flows to forwarded host ports; ``family`` is 4 or 6.
 
-    Without kernel support for it, the entries stay until they time out.
+    Without kernel support (ctnetlink), the entries stay until they time out.
     """
     ports = {one.host_port for one in forwards if one.protocol == "udp"}
     if not ports:
@@ -75,7 +75,7 @@ def _destination(flow: bytes, domain: socket.AddressFamily) -> tuple[int, str]:
 
 
 def _is_here(address: str, domain: socket.AddressFamily) -> bool:
-    """Return whether ``address`` is the host's: forwarding rules apply to no other."""
+    """Return whether ``address`` is the host's: forwarding rules apply only to these."""
     trial = socket.socket(domain, socket.SOCK_DGRAM)
     try:
         trial.bind((address, 0))

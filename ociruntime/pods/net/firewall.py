@@ -1,7 +1,7 @@
 """Packet filter rules for an interface of a pod: masquerading and port forwarding.
 
-Rules of the same tag are changed in one transaction and removed by the tag: with nft it names a
-table, with iptables chains and the rules that jump to them.
+Rules of the same tag are changed in one transaction and removed together.  With nft, the tag is the
+name of a table; with iptables, of chains and of the rules that jump to these.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ WAIT = "10"  # seconds for iptables to wait for its lock (xtables.lock)
 
 
 def find_tool() -> str:
-    """Return ``nft``, ``iptables``, or "" if neither is installed."""
+    """Return the installed packet filter tool: ``nft``, ``iptables``, or "" for none."""
     if find_program("nft"):
         return NFT
     if find_program("iptables-restore") and find_program("iptables-save"):
@@ -32,21 +32,21 @@ def find_tool() -> str:
     return ""
 
 
-def apply(tool: str, wanted: Sequence[Rules]) -> None:
-    """Apply the rules, replacing those of the same tags.  Raises NetworkError."""
-    if not wanted:
+def apply(tool: str, rules: Sequence[Rules]) -> None:
+    """Apply packet filter rules, replacing rules with the same tags.  Raises NetworkError."""
+    if not rules:
         return
     if tool == NFT:
         try:
-            _run(NFT, ["-f", "-"], "".join(rules_nft.script(one, False) for one in wanted))
+            _run(NFT, ["-f", "-"], "".join(rules_nft.script(ruleset, False) for ruleset in rules))
         except NetworkError:
-            _run(NFT, ["-f", "-"], "".join(rules_nft.script(one, True) for one in wanted))
+            _run(NFT, ["-f", "-"], "".join(rules_nft.script(ruleset, True) for ruleset in rules))
     elif tool == IPTABLES:
         for family in (4, 6):
-            ours = [one for one in wanted if one.family == family]
+            ours = [ruleset for ruleset in rules if ruleset.family == family]
             saved = _saved(family) if ours else ""
-            text = "".join(rules_iptables.removal(one.tag, saved) for one in ours)
-            text += "".join(rules_iptables.script(one) for one in ours)
+            text = "".join(rules_iptables.removal(ruleset.tag, saved) for ruleset in ours)
+            text += "".join(rules_iptables.script(ruleset) for ruleset in ours)
             if text:
                 _run(_restore(family), ["--noflush", "-w", WAIT], text)
     else:
@@ -54,7 +54,7 @@ def apply(tool: str, wanted: Sequence[Rules]) -> None:
 
 
 def remove(tool: str, tags: Sequence[tuple[str, int]]) -> None:
-    """Remove the rules of each (tag, family), if there are any.  Raises NetworkError."""
+    """Remove the packet filter rules of each (tag, family 4 or 6).  Raises NetworkError."""
     if tool == NFT and tags and find_program("nft"):
         _run(NFT, ["-f", "-"], "".join(rules_nft.removal(*one) for one in tags))
     if tool != IPTABLES:
@@ -83,26 +83,26 @@ def _run(name: str, arguments: list[str], text: str) -> str:
         raise NetworkError(f"change packet filter rules: {name} is not installed", hint)
     code, output, errors = run_program([path, *arguments], text.encode(), TIMEOUT)
     if code:
-        words = " ".join(errors.decode(errors="replace").split())
-        raise NetworkError(f"{name} failed: {words or f'exit status {code}'}")
+        reason = " ".join(errors.decode(errors="replace").split())
+        raise NetworkError(f"change packet filter rules: {name}: {reason or f'exit status {code}'}")
     return output.decode(errors="replace")
 
 
 def usable_families(tool: str) -> list[int]:
-    """Return the IP families that this host can filter; without IPv6 there is nothing to filter."""
+    """Return the IP families that ``tool`` can filter on this host: [4] or [4, 6]."""
     six = os.path.isdir(IPV6) and (tool != IPTABLES or find_program(_restore(6)))
     return [4, 6] if six else [4]
 
 
 def families(result: dict[str, Any]) -> list[int]:
-    """Return the IP families in a result; both if there is no result."""
+    """Return the IP families (4, 6) of the addresses in a CNI result; [4, 6] if it has none."""
     ips = result.get("ips") or ()
-    found = {6 if ":" in str(ip.get("address")) else 4 for ip in ips}
-    return sorted(found) or [4, 6]
+    present_families = {6 if ":" in str(ip.get("address")) else 4 for ip in ips}
+    return sorted(present_families) or [4, 6]
 
 
 def present(tool: str, tag: str, family: int) -> bool:
-    """Return whether there are rules with that tag.  Raises NetworkError."""
+    """Return whether the packet filter has rules with ``tag``.  Raises NetworkError."""
     if tool == NFT:
         words = _run(NFT, ["list", "tables"], "").splitlines()
         return f"table {rules_nft.IP[family]} {tag}" in words

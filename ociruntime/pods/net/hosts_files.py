@@ -1,16 +1,16 @@
-"""Write the hosts files of running pods, in processes that nobody has to wait for.
+"""Write the hosts files of running pods, in helper processes that cannot block the caller.
 
 The programs of an app can do to its ``/etc/hosts``, which is bind-mounted, whatever root can do to
-a file: fill it, lock it, make it immutable.  Here it is opened without waiting and without
+a file: fill it, lock it, make it immutable.  So it is opened without waiting and without
 following links, read up to a limit, and written in place, because a bind mount keeps its inode.
-Text outside our own block is kept.  A file that cannot be written is left as it is: an app that
-refuses the names of others harms itself only.
+Text outside our own block is kept.  A file that cannot be written is skipped: an app that
+refuses the names of other pods harms only itself.
 
-An app can also keep the kernel's lock of the inode for ever, with a write from memory that is never
-there (userfaultfd(2)).  A process that then writes the file waits in the kernel and cannot be
-killed.  So helpers write: orphans that hold nothing but ``FILE.lock``, which is beside the file and
-out of the app's reach.  It allows one waiting helper per file.  Others skip the file, because its
-holder compares the table with what it has written once it has released the lock.
+An app can also hold the kernel's inode lock for ever, with a write from memory that is never
+faulted in (userfaultfd(2)).  A process that then writes the file waits in the kernel and cannot be
+killed.  So helpers write: orphans that hold only ``FILE.lock``, which is beside the file and
+out of the app's reach.  The lock allows one waiting helper per file.  Others skip the file, because
+its holder compares the table with what it has written once it has released the lock.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Newest = Callable[[str], bytes | None]
 
 
 def create_lock(path: str) -> None:
-    """Create the lock of the hosts file at ``path``; without it no helper writes.
+    """Create the lock file of the hosts file ``path``; helpers write only files that have one.
 
     Raises OSError.
     """
@@ -49,10 +49,10 @@ def create_lock(path: str) -> None:
 
 
 def write_all(state: str, files: Mapping[str, str], newest: Newest) -> None:
-    """Write the newest block into each of ``files``, pod -> path of its hosts file.
+    """Write the newest block into each of ``files``: {pod's UUID: path of its hosts file}.
 
-    ``newest`` returns a pod's block, None if it gets none; it reads files below ``state`` only.
-    Returns after TIMEOUT at the latest; helpers that are not ready then go on.  Raises HostError if
+    ``newest`` returns a pod's block, None to skip the file; it only reads files below ``state``.
+    Returns after TIMEOUT at the latest; unfinished helpers then continue.  Raises HostError if
     no helper can be started.
     """
     pending = dict(enumerate(files.items()))
@@ -75,7 +75,7 @@ def _run_helpers(
     pending: dict[int, tuple[str, str]],
     deadline: float,
 ) -> None:
-    """Run a helper for each of ``batches``, and remove what they have done from ``pending``."""
+    """Run a helper for each batch of files, and remove finished files from ``pending``."""
     batches = [dict(batch) for batch in batches]
     read = write = -1
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -108,11 +108,11 @@ def _close(*fds: int) -> None:
 
 
 def _collect(read: int, pending: dict[int, tuple[str, str]], deadline: float) -> None:
-    """Read the helpers' reports until the last one has exited, or until the deadline."""
+    """Read the helpers' reports until the last helper has exited, or until the deadline."""
     poll = select.poll()
     poll.register(read, select.POLLIN)
-    while (left := deadline - time.monotonic()) > 0:
-        if not poll.poll(int(left * 1000) + 1):
+    while (remaining_seconds := deadline - time.monotonic()) > 0:
+        if not poll.poll(int(remaining_seconds * 1000) + 1):
             continue
         data = os.read(read, 1024 * _INDEX)
         if not data:
@@ -122,7 +122,7 @@ def _collect(read: int, pending: dict[int, tuple[str, str]], deadline: float) ->
 
 
 def _start_helpers(state: str, batches: Sequence[Batch], newest: Newest, report: int) -> None:
-    """Start the helpers and exit, so that they are nobody's children here."""
+    """Fork the helpers and exit, so that they become orphans, not children of the caller."""
     try:
         report = _let_go(report)
         _leave_own_mounts(state)
@@ -147,7 +147,7 @@ def _report(report: int, index: int) -> None:
 
 
 def _let_go(report: int) -> int:
-    """Keep nothing of the caller open but ``report``, no terminal and no handlers of signals."""
+    """Close the caller's descriptors but ``report``, leave its session, reset signal handlers."""
     os.setsid()
     report = fcntl.fcntl(report, fcntl.F_DUPFD_CLOEXEC, 3)
     for name in os.listdir("/proc/self/fd"):
@@ -195,7 +195,7 @@ def _leave_own_mounts(state: str) -> None:
 
 
 def _write_newest(path: str, uuid: str, newest: Newest) -> None:
-    """Write the newest block into a pod's file, unless another helper does."""
+    """Write the newest block into a pod's hosts file, unless another helper holds its lock."""
     try:
         lock = os.open(path + LOCK_SUFFIX, _FLAGS)
     except OSError:
@@ -222,9 +222,9 @@ def _write_newest(path: str, uuid: str, newest: Newest) -> None:
 
 
 def update(path: str, block: bytes) -> None:
-    """Replace our block of a hosts file in place.  Raises OSError.
+    """Replace our block in the hosts file ``path``, in place.  Raises OSError.
 
-    A program that reads the file meanwhile finds the old or the new lines, or empty ones.
+    A program that reads the file meanwhile sees the old or the new lines, or empty lines.
     """
     fd = os.open(path, _FLAGS)
     try:
@@ -246,7 +246,7 @@ def update(path: str, block: bytes) -> None:
 
 
 def with_block(text: bytes, block: bytes) -> bytes:
-    """Return the text of a hosts file with ``block`` in place of our last one; pure."""
+    """Return the text of a hosts file with our block replaced by ``block``; pure."""
     head, begin, rest = text.partition(BEGIN)
     tail = rest.partition(END)[2] if begin else b""
     if head and not head.endswith(b"\n"):

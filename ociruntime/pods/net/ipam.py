@@ -1,4 +1,4 @@
-"""IP address management for plugins that create interfaces, by the plugin ``ipam.type``."""
+"""Assign and release a pod's addresses with the IPAM plugin that a configuration names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ociruntime.pods.net.plugin_call import PluginCall
 
 
 class Assigned:
-    """An address of the pod; ``gateway`` may be None."""
+    """An address (with prefix) assigned to a pod; ``gateway`` may be None."""
 
     __slots__ = ("gateway", "network")
 
@@ -21,7 +21,7 @@ class Assigned:
 
 
 class Addresses:
-    """An assignment: addresses, routes as (target, gateway), and ``dns`` as in CNI results."""
+    """The result of an IPAM plugin: addresses, routes as (target, gateway), and CNI's ``dns``."""
 
     __slots__ = ("assigned", "dns", "routes")
 
@@ -37,7 +37,7 @@ class Addresses:
 
 
 def validate(call: PluginCall) -> None:
-    """Check that addresses can be assigned with the configuration.  Raises NetworkError."""
+    """Check the member ``ipam`` of a network configuration.  Raises NetworkError."""
     if _program(call) is None:
         from ociruntime.pods.net.builtin.host_local import ranges_of
 
@@ -45,7 +45,7 @@ def validate(call: PluginCall) -> None:
 
 
 def assign(call: PluginCall) -> Addresses:
-    """Assign addresses.  Raises NetworkError."""
+    """Call ADD of the IPAM plugin; return the assigned addresses.  Raises NetworkError."""
     program = _program(call)
     result = _host_local(call, "add") if program is None else cni.add(program, call)
     try:
@@ -56,7 +56,7 @@ def assign(call: PluginCall) -> Addresses:
 
 
 def read(result: dict[str, Any]) -> Addresses:
-    """Parse the result of an IPAM plugin.  Raises NetworkError."""
+    """Parse the JSON result of an IPAM plugin.  Raises NetworkError."""
     try:
         assigned = [
             Assigned(
@@ -73,14 +73,14 @@ def read(result: dict[str, Any]) -> Addresses:
             for route in result.get("routes") or ()
         ]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise NetworkError(f"addresses of the network: {error}") from None
+        raise NetworkError(f"read the result of the IPAM plugin: {error}") from None
     if not assigned:
-        raise NetworkError("the IPAM plugin has assigned no address")
+        raise NetworkError("read the result of the IPAM plugin: it has no address")
     return Addresses(assigned, routes, result.get("dns") or {})
 
 
 def release(call: PluginCall) -> None:
-    """Release the addresses.  Raises NetworkError."""
+    """Call DEL of the IPAM plugin: release the pod's addresses.  Raises NetworkError."""
     program = _program(call)
     if program is None:
         _host_local(call, "delete")
@@ -89,7 +89,7 @@ def release(call: PluginCall) -> None:
 
 
 def check(call: PluginCall) -> None:
-    """Check that the addresses are still assigned.  Raises NetworkError."""
+    """Call CHECK of the IPAM plugin.  Raises NetworkError if an address is not assigned."""
     program = _program(call)
     if program is None:
         _host_local(call, "check")
@@ -98,23 +98,25 @@ def check(call: PluginCall) -> None:
 
 
 def _program(call: PluginCall) -> str | None:
-    """Return the IPAM plugin's program; None for the built-in one."""
+    """Return the path of the IPAM plugin; None for the built-in one.  Raises NetworkError."""
     ipam = call.configuration.get("ipam")
     kind = ipam.get("type") if isinstance(ipam, dict) else None
     if not isinstance(kind, str) or not kind:
-        raise NetworkError(f'network "{call.network}": "ipam" requires a plugin ("type")')
+        raise NetworkError(
+            f'network "{call.network}": "ipam" requires the name of a plugin in "type"'
+        )
     if kind == "host-local" and not call.programs:
         return None
-    found = cni.find_plugin(kind, call.directories)
-    if not found and kind != "host-local":
+    program = cni.find_plugin(kind, call.directories)
+    if not program and kind != "host-local":
         raise NetworkError(f'network "{call.network}": "{kind}" is not an IPAM plugin')
-    return found or None
+    return program or None
 
 
-def _host_local(call: PluginCall, what: str) -> dict[str, Any]:
+def _host_local(call: PluginCall, operation: str) -> dict[str, Any]:
     from ociruntime.pods.net.builtin import host_local
 
-    if what == "add":
+    if operation == "add":
         return host_local.add(call)
-    (host_local.delete if what == "delete" else host_local.check)(call)
+    (host_local.delete if operation == "delete" else host_local.check)(call)
     return {}

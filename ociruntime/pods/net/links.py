@@ -1,7 +1,7 @@
 """Configure links, addresses and routes of pods, with ``base/rtnetlink.py``.
 
-Removing something that does not exist is never an error.  Creating something that exists is none
-where the docstring says so.
+It is never an error to remove something that does not exist.  It is an error to create something
+that exists, except where the docstring says otherwise.
 """
 
 from __future__ import annotations
@@ -61,34 +61,37 @@ def open_namespace(path: str) -> int:
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise NetworkError(f"network namespace {path}: {reason(error)}") from None
+        raise NetworkError(f"open the network namespace {path}: {reason(error)}") from None
 
 
 def links_inside(namespace: int, path: str) -> Rtnetlink:
-    """Return a netlink socket in the namespace of a descriptor.  Raises NetworkError."""
+    """Return a netlink socket in the network namespace open at ``namespace``.
+
+    ``path`` is for the error.  Raises NetworkError.
+    """
     try:
         return in_namespace(namespace)
     except OSError as error:
-        raise NetworkError(f"{path} is not a network namespace: {reason(error)}") from None
+        raise NetworkError(f"enter the network namespace {path}: {reason(error)}") from None
 
 
 def hardware_text(link: Link) -> str:
-    """Return the MAC address as text, ``02:42:...``."""
+    """Return a link's MAC address as text such as ``02:42:ac:11:00:02``."""
     return ":".join(f"{byte:02x}" for byte in link.hardware)
 
 
 def find(links: Rtnetlink, name: str) -> Link:
-    """Return the link with that name.  Raises OSError if there is none."""
-    found = links.link(name)
-    if found is None:
+    """Return the link (interface) ``name``.  Raises OSError (ENODEV) if it does not exist."""
+    link = links.link(name)
+    if link is None:
         raise OSError(ENODEV, f"{name} not found")
-    return found
+    return link
 
 
 def make_veth(links: Rtnetlink, name: str, namespace: int, inside: str, mtu: int) -> Link:
-    """Create a veth pair, ``name`` here, ``inside`` in ``namespace``; return ours.
+    """Create a veth pair: ``name`` on the host, ``inside`` in ``namespace``; return the host's end.
 
-    Neither end obeys router advertisements.  Raises OSError, NetworkError.
+    Both ends ignore router advertisements.  Raises OSError, NetworkError.
     """
     size = attribute(IFLA_MTU, pack("=I", mtu)) if mtu else b""
     peer = pack(LINK, 0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, _text(inside))
@@ -100,7 +103,7 @@ def make_veth(links: Rtnetlink, name: str, namespace: int, inside: str, mtu: int
 
 
 def make_bridge(links: Rtnetlink, name: str, mtu: int, alias: str) -> bool:
-    """Create a bridge if it does not exist and set it up; return whether it is new.
+    """Create the bridge ``name`` if missing, and set it up; return whether it was created.
 
     The bridge is made in this thread's network namespace, which must be that of ``links``.
     Raises OSError, NetworkError.
@@ -123,7 +126,7 @@ def make_bridge(links: Rtnetlink, name: str, mtu: int, alias: str) -> bool:
 
 
 def distrust(name: str) -> None:
-    """Ignore IPv6 routers behind a link, before it is up.  Raises NetworkError.
+    """Ignore IPv6 router advertisements and redirects on a link.  Raises NetworkError.
 
     A container with CAP_NET_RAW could give this host an address and its default route with one
     router advertisement (CVE-2020-10749, CVE-2020-13401).
@@ -184,7 +187,7 @@ def bridge_facts(links: Rtnetlink, name: str) -> tuple[str, str, int]:
 
 
 def give_address(links: Rtnetlink, index: int, network: Network) -> None:
-    """Add an address to a link, if it is not there already.  Raises OSError."""
+    """Add an address to the link ``index`` unless the link has it already.  Raises OSError."""
     packed = network.address.packed
     flags = 0 if network.family == AF_INET else IFA_F_NODAD
     body = pack(ADDRESS, network.family, network.prefix, 0, SCOPE_UNIVERSE, index)
@@ -203,7 +206,7 @@ def add_route(
     source: Address | None = None,
     scope: int = SCOPE_UNIVERSE,
 ) -> None:
-    """Add a route to ``target`` via a link, if it is not there already.  Raises OSError."""
+    """Add a route to ``target`` via the link ``index`` unless it exists.  Raises OSError."""
     family = target.family
     body = pack(
         ROUTE, family, target.prefix, 0, 0, RT_TABLE_MAIN, RTPROT_BOOT, scope, RTN_UNICAST, 0
@@ -219,7 +222,7 @@ def add_route(
 
 
 def remove_subnet_route(links: Rtnetlink, network: Network, index: int) -> None:
-    """Remove the route that the kernel has added with an address, if any.  Raises OSError."""
+    """Remove the subnet's route that the kernel added with an address.  Raises OSError."""
     body = pack(ROUTE, network.family, network.prefix, 0, 0, RT_TABLE_MAIN, 0, SCOPE_NOWHERE, 0, 0)
     body += attribute(RTA_DST, network.first.packed) + attribute(RTA_OIF, pack("=I", index))
     try:
@@ -230,7 +233,7 @@ def remove_subnet_route(links: Rtnetlink, network: Network, index: int) -> None:
 
 
 def way_to(links: Rtnetlink, address: Address) -> int:
-    """Return the index of the link that routes packets to ``address``.  Raises OSError."""
+    """Return the index of the link through which ``address`` is routed.  Raises OSError."""
     body = pack(ROUTE, address.family, address.bits, 0, 0, 0, 0, 0, 0, 0)
     answer = links.request(RTM_GETROUTE, body + attribute(RTA_DST, address.packed))[0]
     return int(unpack_from("=I", attributes(answer[calcsize(ROUTE) :])[RTA_OIF])[0])
@@ -254,7 +257,7 @@ ACCEPT_REDIRECTS = "ipv6/conf/{}/accept_redirects"
 
 
 def set_sysctl(name: str, value: str) -> None:
-    """Write ``name`` (relative to /proc/sys/net) if it differs.  Raises NetworkError."""
+    """Set the sysctl ``name`` (relative to /proc/sys/net) to ``value``.  Raises NetworkError."""
     path = f"/proc/sys/net/{name}"
     try:
         with open(path, encoding="utf-8") as file:
@@ -267,6 +270,6 @@ def set_sysctl(name: str, value: str) -> None:
 
 
 def set_sysctl_if_known(name: str, value: str) -> None:
-    """Do as ``set_sysctl``, but nothing if the kernel has no such setting."""
+    """Set a sysctl as ``set_sysctl`` does, or do nothing if the kernel does not have it."""
     if os.path.exists(f"/proc/sys/net/{name}"):
         set_sysctl(name, value)

@@ -12,18 +12,18 @@ HINT = "default, default-restricted, none, host, all or names: NAME[:KEY=VALUE;K
 
 
 def parse(words: list[str], where: str = "--net") -> list[tuple[str, str]]:
-    """Parse ``NAME[:K=V;K2=V2],...`` to (name, arguments); without words, ``default``.
+    """Parse networks like ``NAME[:K=V;K2=V2],...`` to [(name, arguments)]; default: ``default``.
 
-    ``where`` begins the errors.  Raises UsageError for a duplicate name, ``none`` or ``host`` among
-    others, or invalid arguments.
+    ``where`` begins error messages.  Raises UsageError for a duplicate name, ``none`` or ``host``
+    with other networks, or invalid arguments.
     """
-    found: dict[str, str] = {}
+    networks: dict[str, str] = {}
     for word in (part for text in words for part in text.split(",")):
         name, colon, arguments = word.partition(":")
         if not name:
-            raise UsageError(f"{where}: the name must not be empty", HINT)
-        if name in found:
-            raise UsageError(f'{where}: "{name}" given twice')
+            raise UsageError(f"{where}: the name of a network must not be empty", HINT)
+        if name in networks:
+            raise UsageError(f'{where}: network "{name}" is given twice')
         for argument in arguments.split(";") if colon else ():
             key, equals, _ = argument.partition("=")
             if not key or not equals:
@@ -31,49 +31,57 @@ def parse(words: list[str], where: str = "--net") -> list[tuple[str, str]]:
                     f'{where}: "{name}": argument "{argument}" must be KEY=VALUE', HINT
                 )
         if colon and name in (NONE, HOST, ALL):
-            raise UsageError(f'{where}: "{name}" does not accept arguments')
-        found[name] = arguments
+            raise UsageError(f'{where}: network "{name}" does not accept arguments')
+        networks[name] = arguments
     for name in (NONE, HOST):
-        if name in found and len(found) > 1:
+        if name in networks and len(networks) > 1:
             raise UsageError(f'{where}: "{name}" and other networks are mutually exclusive')
-    return list(found.items()) or [(DEFAULT, "")]
+    return list(networks.items()) or [(DEFAULT, "")]
 
 
 def refuse_ports(networks: list[tuple[str, str]]) -> None:
     """Check that the networks allow port forwarding.  Raises UsageError."""
     for name, _ in networks:
         if name in (NONE, HOST):
-            raise UsageError(f"--net={name}: port forwarding is not possible")
+            raise UsageError(
+                f"--net={name}: port forwarding is not possible", "use another network"
+            )
 
 
 def select(
     networks: list[tuple[str, str]], known: list[Configuration]
 ) -> list[tuple[Configuration, str]]:
-    """Return the chosen configurations with their arguments, in the order of ``known``.
+    """Return the configurations of ``networks`` with their arguments, in the order of ``known``.
 
-    ``default-restricted`` is added, because it always connects host and pod, unless ``default`` or
-    a network with names was chosen, which do so themselves.  Raises NetworkError for an unknown
+    ``default-restricted``, which connects host and pod, is added unless ``default`` or a network
+    with names is among them: these connect host and pod, too.  Raises NetworkError for an unknown
     name.
     """
-    wanted = dict(networks)
-    if NONE in wanted or HOST in wanted:
+    chosen = dict(networks)
+    if NONE in chosen or HOST in chosen:
         return []
-    everything = wanted.pop(ALL, None) is not None
-    names = [one.name for one in known]
-    for name in wanted:
+    everything = chosen.pop(ALL, None) is not None
+    names = [configuration.name for configuration in known]
+    for name in chosen:
         if name not in names:
             raise NetworkError(f'unknown network "{name}"', ", ".join(["none", "host", *names]))
     if everything:
         for name in names:
             if name != RESTRICTED:
-                wanted.setdefault(name, "")
-    if DEFAULT not in wanted and not any(one.has_names for one in known if one.name in wanted):
-        wanted.setdefault(RESTRICTED, "")
-    return [(one, wanted[one.name]) for one in known if one.name in wanted]
+                chosen.setdefault(name, "")
+    if DEFAULT not in chosen and not any(
+        configuration.has_names for configuration in known if configuration.name in chosen
+    ):
+        chosen.setdefault(RESTRICTED, "")
+    return [
+        (configuration, chosen[configuration.name])
+        for configuration in known
+        if configuration.name in chosen
+    ]
 
 
 def check(networks: list[tuple[str, str]], net_directories: list[str]) -> None:
-    """Check that the networks exist, before anything is created.  Raises NetworkError."""
+    """Raise NetworkError if one of ``networks`` (name, arguments) is not configured."""
     from ociruntime.pods.net.configuration import load
 
     if all(name not in (NONE, HOST) for name, _ in networks):

@@ -1,7 +1,7 @@
-"""Join a pod's networks in order and leave them in reverse, based on a single document.
+"""Connect a pod to its networks in order and disconnect it in reverse, from one document.
 
-``plan`` decides and returns the document.  Written to disk before ``set_up`` acts, it is all that
-``tear_down`` needs to clean up, from any process, repeatedly, and after a reboot.
+``plan`` decides and returns the document.  It is written to disk before ``set_up`` acts, and is
+all that ``tear_down`` needs to clean up, from any process, repeatedly, and after a reboot.
 
 The document (net-info.json)::
 
@@ -32,10 +32,10 @@ PORTS = "portMappings"
 
 
 class NetworkRequest:
-    """The networks that a pod is to join.
+    """The networks that a pod will join, and what is needed to join them.
 
-    ``networks`` are (name, arguments) from ``choice.parse``; ``ports`` are mappings from
-    ``ports.forwarded``; ``config_directories`` are from ``configuration.net_directories``.
+    ``networks`` are (name, arguments) from ``net_option.parse``; ``ports`` are mappings from
+    ``port_mappings.forwarded``; ``config_directories`` come from ``configuration.net_directories``.
     """
 
     __slots__ = (
@@ -68,16 +68,16 @@ class NetworkRequest:
 
 
 def plan(request: NetworkRequest) -> dict[str, Any]:
-    """Return the document of networks to set up.  Raises NetworkError, UsageError."""
-    wanted = net_option.parse(
-        [f"{name}:{said}" if said else name for name, said in request.networks]
+    """Return the document (net-info.json) of a pod's networks.  Raises NetworkError, UsageError."""
+    requested = net_option.parse(
+        [f"{name}:{arguments}" if arguments else name for name, arguments in request.networks]
     )
     if request.ports:
-        net_option.refuse_ports(wanted)
+        net_option.refuse_ports(requested)
     chosen: list[tuple[Configuration, str]] = []
-    names = [name for name, _ in wanted]
+    names = [name for name, _ in requested]
     if net_option.NONE not in names and net_option.HOST not in names:
-        chosen = net_option.select(wanted, load(request.config_directories))
+        chosen = net_option.select(requested, load(request.config_directories))
     directories = plugin_directories(request.config_directories)
     networks = [
         _network(configuration, arguments, f"eth{i}", directories, request)
@@ -140,7 +140,7 @@ def _forward(
     chosen: list[tuple[Configuration, str]],
     ports: list[dict[str, Any]],
 ) -> None:
-    """Forward ports through the first network that masquerades, else through the last."""
+    """Add port forwarding to the first network that masquerades, else to the last one."""
     masquerading = [i for i, (configuration, _) in enumerate(chosen) if configuration.masquerades]
     plugins = networks[masquerading[0] if masquerading else -1]["plugins"]
     able = [
@@ -156,16 +156,19 @@ def _forward(
 
 
 def set_up(request: NetworkRequest) -> dict[str, Any]:
-    """Plan and set up; return the document.  Raises NetworkError after undoing what was done."""
+    """Set up a pod's networks; return the document.  On NetworkError, all is undone."""
     return carry_out(plan(request))
 
 
 def carry_out(info: dict[str, Any]) -> dict[str, Any]:
-    """Set up the networks of ``plan``'s document, and complete it.  On NetworkError, undo all."""
+    """Set up the networks of ``plan``'s document, and add the results to the document.
+
+    On NetworkError, everything is undone.
+    """
     if not info["namespace"]:
         return info
     if not info["identity"]:
-        raise NetworkError(f"network namespace {info['namespace']} not found")
+        raise NetworkError(f"join the networks: network namespace {info['namespace']} not found")
     from ociruntime.pods.net.builtin.loopback import bring_up
 
     bring_up(info["namespace"])
@@ -193,21 +196,21 @@ def carry_out(info: dict[str, Any]) -> dict[str, Any]:
     return info
 
 
-def give_names(info: dict[str, Any], wanted: Iterable[str], hosts: str) -> None:
-    """Give the pod its names on those of its networks that have names; see ``names.join``."""
+def give_names(info: dict[str, Any], names: Iterable[str], hosts: str) -> None:
+    """Record the pod's names on its networks with names; ``hosts``: see ``pod_names.join``."""
     networks = {
-        one["name"]: [address for address in (one["ip4"], one["ip6"]) if address]
-        for one in info["networks"]
-        if one["names"]
+        network["name"]: [address for address in (network["ip4"], network["ip6"]) if address]
+        for network in info["networks"]
+        if network["names"]
     }
     if networks:
         from ociruntime.pods.net import pod_names
 
-        pod_names.join(info["stateDirectory"], info["uuid"], wanted, hosts, networks)
+        pod_names.join(info["stateDirectory"], info["uuid"], names, hosts, networks)
 
 
 def refuse_used(ports: list[dict[str, Any]]) -> None:
-    """Raise NetworkError if a program listens on a host port: forwarding would cut it off."""
+    """Raise NetworkError if a program of the host listens on a port that is to be forwarded."""
     import socket
 
     kinds = {"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}
@@ -228,18 +231,18 @@ def refuse_used(ports: list[dict[str, Any]]) -> None:
 
 
 def _filter(info: dict[str, Any], rules: list[Rules]) -> None:
-    """Apply all rules of the pod at once; then allow forwarding from the loopback."""
+    """Apply all packet filter rules of the pod; then allow forwarding from the host's loopback."""
     firewall.apply(info["firewall"], rules)
     fault("network.after-rules")
-    for one in rules:
-        conntrack.forget(one.forwards, one.family)
-        if one.link and one.family == 4:
+    for ruleset in rules:
+        conntrack.forget(ruleset.forwards, ruleset.family)
+        if ruleset.link and ruleset.family == 4:
             # Route packets from 127.0.0.1 through this link; the rules masquerade their source.
-            set_sysctl(f"ipv4/conf/{one.link}/route_localnet", "1")
+            set_sysctl(f"ipv4/conf/{ruleset.link}/route_localnet", "1")
 
 
 def _join(info: dict[str, Any], network: dict[str, Any]) -> list[Rules]:
-    """Connect the pod to a network; return the firewall rules that it needs."""
+    """Connect the pod to a network; return the packet filter rules that its plugins need."""
     result: dict[str, Any] = {}
     rules: list[Rules] = []
     for plugin in network["plugins"]:
@@ -280,9 +283,9 @@ def _call(
 
 
 def tear_down(info: dict[str, Any]) -> list[str]:
-    """Leave the networks, in reverse; return the problems.  Never raises.
+    """Disconnect a pod from its networks, in reverse; return error messages.  Never raises.
 
-    Something already gone is not a problem.
+    It is not an error if something was removed already.
     """
     problems: list[str] = []
     try:
@@ -301,7 +304,7 @@ def tear_down(info: dict[str, Any]) -> list[str]:
             for plugin in reversed(network["plugins"])
         ]
         # Remove names and rules first: released addresses can at once be another pod's.
-        if any(one.get("names") for one in info["networks"]):
+        if any(network.get("names") for network in info["networks"]):
             from ociruntime.pods.net import pod_names
 
             _try(problems, lambda: pod_names.leave(state, uuid))
@@ -314,7 +317,7 @@ def tear_down(info: dict[str, Any]) -> list[str]:
     except RuntimeFailure as failure:
         problems.append(str(failure))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        problems.append(f"the networks' document is damaged: {error!r}")
+        problems.append(f"leave the networks: net-info.json is damaged: {error!r}")
     return problems
 
 
@@ -341,7 +344,7 @@ def _try(problems: list[str], step: Callable[[], None]) -> None:
 
 
 def check(info: dict[str, Any]) -> list[str]:
-    """Return the differences from the result of ``set_up``, as reported by the plugins' CHECK."""
+    """Call CHECK of all plugins of a pod's networks; return their error messages."""
     problems = []
     for network in info["networks"]:
         for plugin in network["plugins"]:

@@ -1,4 +1,4 @@
-"""The parameters of a call to a CNI plugin, the same for programs and built-in ones."""
+"""The parameters of a call to a CNI plugin, installed or built in, and checks of its result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ociruntime.pods.net.rules import Rules
 
 
 class PluginCall:
-    """``namespace`` is a path, "" if it is gone; ``configuration`` is passed on stdin."""
+    """A call to a CNI plugin; ``namespace`` is a path, "" if the namespace no longer exists."""
 
     __slots__ = (
         "arguments",
@@ -56,12 +56,12 @@ class PluginCall:
 
     @property
     def previous(self) -> dict[str, Any]:
-        """The result of the previous plugin in the chain, {} for the first one."""
+        """The result of the previous plugin in the chain; {} for the first plugin."""
         found = self.configuration.get("prevResult")
         return found if isinstance(found, dict) else {}
 
     def environment(self, command: str) -> Mapping[str, str]:
-        """Return the CNI variables for a program."""
+        """Return the environment (``CNI_COMMAND`` ...) for a plugin that is a program."""
         return {
             "CNI_COMMAND": command,
             "CNI_CONTAINERID": self.container,
@@ -73,7 +73,7 @@ class PluginCall:
         }
 
     def argument(self, name: str) -> str:
-        """Return a value of ``arguments``, "" if it is not there."""
+        """Return the value of the key ``name`` in ``arguments``, "" if it is missing."""
         for word in self.arguments.split(";"):
             key, _, value = word.partition("=")
             if key == name:
@@ -94,7 +94,7 @@ UNSAID = "0.4.0"
 
 
 def check_result(value: object, plugin: str) -> dict[str, Any]:
-    """Validate and return the parsed output of a plugin.  Raises NetworkError."""
+    """Check and return a plugin's CNI result.  Raises NetworkError."""
     if not isinstance(value, dict):
         raise NetworkError(f"plugin {plugin}: its result must be a JSON object")
     for name in ("interfaces", "ips", "routes"):
@@ -112,7 +112,7 @@ def check_result(value: object, plugin: str) -> dict[str, Any]:
 
 
 def _check_address(address: str, plugin: str) -> None:
-    """Check an address, which is later printed and written to files.  Raises NetworkError."""
+    """Check an address in a plugin's result, which is printed later.  Raises NetworkError."""
     try:
         if "/" in address:
             parse_network(address)
@@ -123,18 +123,18 @@ def _check_address(address: str, plugin: str) -> None:
         raise NetworkError(f"plugin {plugin}: invalid address {shown} in its result") from None
 
 
-def check_dns(value: object, what: str) -> None:
-    """Check ``dns``, whose members are written to resolv.conf.  Raises NetworkError."""
+def check_dns(value: object, where: str) -> None:
+    """Check a member ``dns``, whose values are written to resolv.conf.  Raises NetworkError."""
     if value is None:
         return
     if not isinstance(value, dict):
-        raise NetworkError(f"{what} must be an object")
+        raise NetworkError(f"{where} must be an object")
     for name in ("nameservers", "search", "options"):
         words = value.get(name) or []
         if not isinstance(words, list) or not all(map(_is_word, words)):
-            raise NetworkError(f'{what}: "{name}" must be a list of words')
+            raise NetworkError(f'{where}: "{name}" must be a list of words')
     if value.get("domain") and not _is_word(value["domain"]):
-        raise NetworkError(f'{what}: "domain" must be a word')
+        raise NetworkError(f'{where}: "domain" must be a word')
 
 
 def _is_word(value: object) -> bool:
@@ -142,7 +142,7 @@ def _is_word(value: object) -> bool:
 
 
 def in_version(result: dict[str, Any], version: str) -> dict[str, Any]:
-    """Convert one of our results to the form of a CNI version."""
+    """Return a built-in plugin's result in the form of the CNI version ``version``."""
     made = {"cniVersion": version, **{k: v for k, v in result.items() if k != "cniVersion"}}
     if version in WITH_FAMILY:
         made["ips"] = [
@@ -153,7 +153,7 @@ def in_version(result: dict[str, Any], version: str) -> dict[str, Any]:
 
 
 def addresses(result: dict[str, Any]) -> tuple[str, str]:
-    """Return the first address of each family, without prefix length: (IPv4 or "", IPv6 or "")."""
+    """Return a result's first (IPv4, IPv6) addresses without prefix length; "" if missing."""
     found = {False: "", True: ""}
     for item in result.get("ips") or ():
         address = item["address"].partition("/")[0]
@@ -162,12 +162,12 @@ def addresses(result: dict[str, Any]) -> tuple[str, str]:
 
 
 def dns(result: dict[str, Any]) -> dict[str, Any]:
-    """Return the result's ``dns``, {} if all its members are empty."""
-    said = result.get("dns") or {}
+    """Return the non-empty members of ``dns`` in a CNI result; {} if there are none."""
+    settings = result.get("dns") or {}
     members = {}
     for name in ("nameservers", "search", "options"):
-        if said.get(name):
-            members[name] = list(said[name])
-    if said.get("domain"):
-        members["domain"] = said["domain"]
+        if settings.get(name):
+            members[name] = list(settings[name])
+    if settings.get("domain"):
+        members["domain"] = settings["domain"]
     return members

@@ -1,4 +1,4 @@
-"""Names of pods on their networks: a table of all pods, from which their hosts files are written.
+"""Names of pods on networks: a table of all pods, and the lines for their hosts files.
 
 Pods on a network with names find each other in ``/etc/hosts``, so that names work without a server
 and without a daemon.  Each pod that joins or leaves updates the files of the others:
@@ -7,8 +7,8 @@ and without a daemon.  Each pod that joins or leaves updates the files of the ot
                                         "networks": {NETWORK: [ADDRESS, ...]}}}}
     STATE/.names.lock  flock(2) held while the table is changed
 
-The lock is for the whole host, so nothing is done under it that an app could delay: the files of
-running pods are written without it, from the newest table (``hosts_files.py``).
+The lock is for the whole host, so an app must not be able to delay its holder: the hosts files of
+running pods are written without the lock, from the newest table (``hosts_files.py``).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ociruntime.pods.net.resolver import is_pod_name
 
 TABLE = ".names"
 LOCK = ".names.lock"
-# Names of a line, which musl reads only up to 511 bytes.
+# Names in a line: musl reads only the first 511 bytes of it.
 _IN_A_LINE = 3
 
 Entry = dict[str, Any]
@@ -37,10 +37,10 @@ Pods = dict[str, Entry]
 def join(
     state: str, uuid: str, names: Iterable[str], hosts: str, networks: Mapping[str, list[str]]
 ) -> None:
-    """Give a pod its names on ``networks`` (name -> the pod's addresses), and tell the others.
+    """Record a pod's names on ``networks`` ({name: its addresses}); update other pods' hosts files.
 
-    ``hosts`` is the path of the pod's hosts file, "" if it gets no names of others.  Invalid names
-    are left out.  Raises HostError if the table or this pod's own file cannot be written.
+    ``hosts`` is the path of the pod's own hosts file, "" to not write it.  Invalid names
+    are ignored.  Raises HostError if the table or the pod's own file cannot be written.
     """
     entry: Entry = {
         "names": list(dict.fromkeys(name for name in names if is_pod_name(name))),
@@ -55,7 +55,7 @@ def join(
         if hosts:
             try:
                 hosts_files.create_lock(hosts)
-                # New: no program has it open yet.
+                # Safe under the lock: the pod's file is new, no program has it open yet.
                 hosts_files.update(hosts, _block(pods, entry))
             except OSError as error:
                 raise HostError(f"write {hosts}", error) from None
@@ -63,7 +63,7 @@ def join(
 
 
 def leave(state: str, uuid: str) -> None:
-    """Remove a pod's names, if it has any, and tell the others.  Raises HostError."""
+    """Remove a pod's names and update the other pods' hosts files.  Raises HostError."""
     if not os.path.exists(f"{state}/{TABLE}"):
         return
     with FileLock(f"{state}/{LOCK}", exclusive=True):
@@ -71,7 +71,7 @@ def leave(state: str, uuid: str) -> None:
         entry = pods.get(uuid)
         if entry is None:
             return
-        # If this is interrupted, the pod is still there, without names, for the next attempt.
+        # If this is interrupted, the table still has the pod, without names, for the next attempt.
         pods[uuid] = {**entry, "names": [], "hosts": ""}
         _write(state, pods)
     _tell(state, pods, entry["networks"], uuid)
@@ -83,19 +83,19 @@ def leave(state: str, uuid: str) -> None:
 
 
 def pods_on(state: str, network: str) -> list[str]:
-    """Return the live pods with names on a network."""
+    """Return the UUIDs of live pods that have names on ``network``."""
     pods = _without_dead(state, _read(state), "")
     return [uuid for uuid, entry in pods.items() if network in entry["networks"]]
 
 
 def _without_dead(state: str, pods: Pods, own: str) -> Pods:
-    """Return the pods without those that certainly exited, perhaps without clean-up."""
+    """Return ``pods`` without those that have exited, perhaps without clean-up."""
     gone = pod_records.dead(state, set(pods) - {own})
     return {uuid: entry for uuid, entry in pods.items() if uuid not in gone}
 
 
 def _read(state: str) -> Pods:
-    """Return the table; a damaged one, after a power failure, is as good as none."""
+    """Return the table of pods; {} if its file is missing or damaged by a power failure."""
     try:
         pods = json_files.read(f"{state}/{TABLE}").get("pods")
     except (HostError, PodError):
@@ -126,7 +126,7 @@ def _write(state: str, pods: Pods) -> None:
 
 
 def _tell(state: str, pods: Pods, networks: Mapping[str, object], own: str) -> None:
-    """Update the files of the other pods on these networks, as far as possible."""
+    """Update the other pods' hosts files on ``networks``; skip files that cannot be written."""
     files = {
         uuid: entry["hosts"]
         for uuid, entry in pods.items()
@@ -142,7 +142,7 @@ def _tell(state: str, pods: Pods, networks: Mapping[str, object], own: str) -> N
 
 
 def _block(pods: Pods, reader: Entry) -> bytes:
-    """Return the lines for all pods that share a network with ``reader``, itself included."""
+    """Return the hosts-file lines of all pods that share a network with ``reader``."""
     lines = []
     for network in reader["networks"]:
         for entry in pods.values():

@@ -1,4 +1,4 @@
-"""Records of pods that have networks, so that addresses and ports of dead ones can be reused.
+"""Records of pods with networks, so that addresses and ports of dead pods can be reused.
 
 ``STATE/.pods/UUID`` exists from before the first address is assigned until all are released.  It
 contains the boot id and the network namespace: without that namespace, the pod is dead, even if its
@@ -24,7 +24,7 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def boot() -> str:
-    """Return the kernel's id of this boot."""
+    """Return the kernel's id of the current boot (a UUID)."""
     with open(BOOT_ID, encoding="utf-8") as file:
         return file.read().strip()
 
@@ -32,10 +32,10 @@ def boot() -> str:
 def namespace_identity(path: str) -> list[int]:
     """Return [device, inode] of the namespace at ``path``, [] if it does not exist."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return []
-    return [found.st_dev, found.st_ino]
+    return [status.st_dev, status.st_ino]
 
 
 def note(
@@ -45,10 +45,10 @@ def note(
     identity: list[int],
     ports: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Write a pod's record; ``ports`` have the form of CNI's port mappings.
+    """Write a pod's network record; ``ports`` are CNI port mappings forwarded to the pod.
 
-    Raises HostError, and NetworkError if a live pod has one of the ports, or any pod's devices and
-    rules the same names.
+    Raises HostError; NetworkError if another live pod has one of the ports, or if another pod's
+    UUID begins alike, so that devices and rules would have the same names.
     """
     import fcntl
 
@@ -75,12 +75,12 @@ def note(
 
 
 def recorded(state: str, uuid: str) -> bool:
-    """Return whether the pod has a record: without one, it has nothing on the host."""
+    """Return whether the pod has a network record; without one, it has no network resources."""
     return os.path.exists(f"{state}/{DIRECTORY}/{uuid}")
 
 
 def namesake(state: str, uuid: str) -> str:
-    """Return a recorded pod whose devices and rules have this one's names, "" if there is none."""
+    """Return another recorded pod whose UUID has the same first 8 digits, or ""."""
     try:
         names = os.listdir(f"{state}/{DIRECTORY}")
     except FileNotFoundError:
@@ -98,7 +98,7 @@ def _refuse_taken(state: str, uuid: str, ports: Sequence[Mapping[str, Any]]) -> 
             for ours in ports:
                 if _collide(ours, theirs) and not dead(state, {other}):
                     raise NetworkError(
-                        f"port {ours['hostPort']}/{ours['protocol']} of the host "
+                        f"forward host port {ours['hostPort']}/{ours['protocol']}: it "
                         f"is already forwarded to pod {other}"
                     )
 
@@ -110,7 +110,7 @@ def _collide(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _read(path: str) -> dict[str, Any] | None:
-    """Return a record, {} if it is malformed, None if it does not exist."""
+    """Return the record in the file ``path``; {} if it is malformed, None if it is missing."""
     try:
         with open(path, "rb") as file:
             record = load(file.read())
@@ -122,7 +122,7 @@ def _read(path: str) -> dict[str, Any] | None:
 
 
 def forget(state: str, uuid: str) -> None:
-    """Remove a pod's record.  Raises HostError."""
+    """Remove a pod's network record.  Raises HostError."""
     try:
         os.unlink(f"{state}/{DIRECTORY}/{uuid}")
     except FileNotFoundError:
@@ -132,14 +132,14 @@ def forget(state: str, uuid: str) -> None:
 
 
 def dead(state: str, uuids: set[str]) -> set[str]:
-    """Return the pods that are certainly dead; one with an unreadable record counts as alive."""
-    found = set()
+    """Return those of ``uuids`` whose pods are dead; a pod with a malformed record is not."""
+    dead_pods = set()
     namespaces: set[tuple[int, int]] | None = None
     now = boot()
     for uuid in uuids:
         record = _read(f"{state}/{DIRECTORY}/{uuid}")
         if record is None or record.get("boot", now) != now:
-            found.add(uuid)
+            dead_pods.add(uuid)
             continue
         path, identity = record.get("namespace"), record.get("identity")
         if not isinstance(path, str) or not isinstance(identity, list):
@@ -148,15 +148,15 @@ def dead(state: str, uuids: set[str]) -> set[str]:
             if namespaces is None:
                 namespaces = _namespaces_in_use()
             if tuple(identity) not in namespaces:
-                found.add(uuid)
-    return found
+                dead_pods.add(uuid)
+    return dead_pods
 
 
 def _namespaces_in_use() -> set[tuple[int, int]]:
-    found = set()
+    namespaces = set()
     for name in os.listdir("/proc"):
         if name.isdigit():
             identity = namespace_identity(f"/proc/{name}/ns/net")
             if identity:
-                found.add((identity[0], identity[1]))
-    return found
+                namespaces.add((identity[0], identity[1]))
+    return namespaces

@@ -1,4 +1,4 @@
-"""Resolve a pod's forwarded ports; pure."""
+"""Resolve the ports that a pod's manifest forwards to CNI port mappings; pure."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ PROTOCOLS = ("tcp", "udp", "sctp")
 
 
 def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    """Resolve ``ports`` of a pod's manifest with those of its apps to CNI port mappings.
+    """Return CNI port mappings for the member ``ports`` of a pod's manifest.
 
-    ``{"hostPort", "containerPort", "protocol", "hostIP"}``.  Raises PodError for a port that no app
-    has, one that differs between apps, or a duplicate host port.
+    Each is ``{"hostPort", "containerPort", "protocol", "hostIP"}``.  Raises PodError for a port
+    that no app has or that differs between apps, and for a duplicate host port.
     """
     named: dict[str, list[dict[str, Any]]] = {}
     for app in manifest.get("apps") or ():
@@ -26,18 +26,21 @@ def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
         owners = named.get(name, [])
         # The apps share the network, so one name must mean one port.
         if any(_place(one) != _place(owners[0]) for one in owners):
-            raise PodError(f'port "{name}" differs between the apps that have it')
+            raise PodError(f'forward port "{name}": the apps of the pod define it differently')
         port = owners[0] if owners else _port_of_name(name)
         if not port and not wish.get("podPort"):
             raise PodError(
-                f'no app has a port "{name}"', ", ".join(named) or "the apps have no ports"
+                f'forward port "{name}": no app has it',
+                ", ".join(named) or "the apps have no ports",
             )
         mappings += _mappings(wish, port)
     taken = set()
     for one in mappings:
         key = (one["protocol"], one["hostIP"], one["hostPort"])
         if key in taken:
-            raise PodError(f"port {one['hostPort']}/{one['protocol']} of the host is used twice")
+            raise PodError(
+                f"forward host port {one['hostPort']}/{one['protocol']}: the port is used twice"
+            )
         taken.add(key)
     return mappings
 
@@ -47,7 +50,7 @@ def _place(port: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _port_of_name(name: str) -> dict[str, Any]:
-    """Parse ``80-tcp``, which no app needs to declare; {} for other names."""
+    """Parse a port name like ``80-tcp``, which no app needs to declare; {} for other names."""
     number, _, protocol = name.partition("-")
     if not (number.isascii() and number.isdigit()) or protocol not in PROTOCOLS:
         return {}

@@ -32,7 +32,7 @@ def parse_dns(
 ) -> dict[str, Any]:
     """Convert options to ``{"mode": "host|none|", "nameservers", "search", "options", "domain"}``.
 
-    ``servers`` have passed ``check_servers``. Raises UsageError.
+    ``servers`` were checked with ``check_servers``.  Raises UsageError.
     """
     mode = ""
     if servers and servers[0] in (HOST, NONE):
@@ -57,7 +57,7 @@ def parse_dns(
 
 
 def check_servers(where: str, servers: list[str]) -> None:
-    """Check that all are addresses, or just ``host`` (the host's file) or ``none`` (the image's).
+    """Check name servers: addresses, or alone ``host`` (host's file) or ``none`` (image's file).
 
     Raises BadRequest; ``where`` is the option or the JSON path.
     """
@@ -76,11 +76,11 @@ def check_servers(where: str, servers: list[str]) -> None:
 def resolv_conf(
     options: Mapping[str, Any], networks: Mapping[str, Any], host: Mapping[str, Any]
 ) -> str | None:
-    """Return the content of resolv.conf, or None to use the image's own.
+    """Return the content of a pod's resolv.conf, None to keep the image's own file.
 
-    ``options`` is from ``parse_dns``, ``networks`` is ``dns`` of the networks' result, ``host`` is
-    from ``host_dns``.  Options without a name server leave the name servers as they would be
-    without options.  With mode ``host`` the caller copies the host's file unchanged.
+    ``options`` comes from ``parse_dns``, ``networks`` is ``dns`` of the networks' results, ``host``
+    comes from ``host_dns``.  Options without a name server do not change the name
+    servers.  With mode ``host``, the caller copies the host's file unchanged.
     """
     if options.get("mode"):
         return None
@@ -99,16 +99,16 @@ def resolv_conf(
 
 
 def host_dns(text: str, is_host_network: bool) -> dict[str, Any]:
-    """Return the settings in the host's resolv.conf that hold in the pod too.
+    """Return the settings of the host's resolv.conf (``text``) that are valid in a pod, too.
 
     In a network namespace of its own, a pod does not reach name servers on the host's loopback
     interface, such as systemd-resolved's 127.0.0.53.
     """
-    found = parse_resolv_conf(text)
+    settings = parse_resolv_conf(text)
     if not is_host_network:
-        servers = [one for one in found.get("nameservers", ()) if not _is_loopback(one)]
-        found["nameservers"] = servers
-    return found
+        servers = [server for server in settings.get("nameservers", ()) if not _is_loopback(server)]
+        settings["nameservers"] = servers
+    return settings
 
 
 def _is_loopback(server: str) -> bool:
@@ -116,21 +116,21 @@ def _is_loopback(server: str) -> bool:
 
 
 def parse_resolv_conf(text: str) -> dict[str, Any]:
-    """Parse a resolv.conf to ``dns`` as in CNI results; the last ``domain`` or ``search`` wins."""
-    found: dict[str, Any] = {}
+    """Parse a resolv.conf to the form of ``dns`` in CNI results; the last ``search`` wins."""
+    settings: dict[str, Any] = {}
     for line in text.splitlines():
         words = line.partition("#")[0].partition(";")[0].split()
         if len(words) < 2:
             continue
         if words[0] == "nameserver":
-            found.setdefault("nameservers", []).append(words[1])
+            settings.setdefault("nameservers", []).append(words[1])
         elif words[0] == "domain":
-            found["domain"] = words[1]
+            settings["domain"] = words[1]
         elif words[0] == "search":
-            found["search"] = words[1:]
+            settings["search"] = words[1:]
         elif words[0] == "options":
-            found.setdefault("options", []).extend(words[1:])
-    return found
+            settings.setdefault("options", []).extend(words[1:])
+    return settings
 
 
 def parse_hosts_entries(words: list[str]) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def _is_address(text: str) -> bool:
 
 
 def hosts(options: Mapping[str, Any], hostname: str, image_has_one: bool) -> str | None:
-    """Return the content of hosts; None for the image's own or, in mode ``host``, the host's."""
+    """Return the content of a pod's hosts file; None to use the image's or the host's file."""
     entries = options.get("entries") or []
     if options.get("mode") == HOST or (image_has_one and not entries):
         return None
@@ -177,7 +177,7 @@ def hosts(options: Mapping[str, Any], hostname: str, image_has_one: bool) -> str
 
 
 def is_host_name(text: str) -> bool:
-    """Return whether ``text`` can stand in a hosts file: labels that dots separate."""
+    """Return whether ``text`` is a valid host name: labels separated by dots."""
     return 0 < len(text) < 256 and all(
         part and part.replace("-", "").replace("_", "").isalnum() and part.isascii()
         for part in text.removesuffix(".").split(".")
@@ -185,6 +185,6 @@ def is_host_name(text: str) -> bool:
 
 
 def is_pod_name(text: str) -> bool:
-    """Return whether a pod can have this name on networks: a host name that is not yet in use."""
+    """Return whether a pod can have this name on networks: a host name, but not localhost."""
     local = (name for _, names in LOCAL_NAMES for name in names.split())
     return is_host_name(text) and len(text) <= LONGEST_POD_NAME and text.lower() not in local

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-# Digits of a pod's UUID in names that are too short for all: of veth devices, iptables' chains.
+# Digits of a pod's UUID in names with a length limit: of veth devices and iptables chains.
 DIGITS = 8
 
 
@@ -19,16 +19,17 @@ class Forward:
 
 
 class Rules:
-    """Rules for one family (4 or 6); either part may be empty.
+    """Packet filter rules of a pod's interface for one IP family (4 or 6).
 
-    ``masquerade`` is the subnet that the pod reaches under its own address; packets elsewhere get
-    the host's address.  "" for none.  ``link`` is the host's interface to the pod: packets from
-    there to 127.0.0.0/8 are dropped, because route_localnet makes those addresses routable.
+    ``masquerade`` is the subnet that the pod reaches with its own address; other packets get
+    the host's address.  "" for no masquerading.  ``link`` is the host's interface to the pod:
+    packets from it to 127.0.0.0/8 are dropped, because route_localnet makes these addresses
+    routable.
 
     ``bridge`` is the host's bridge of an isolated network: connections from other networks to it
     are dropped, except to forwarded ports.  With ``internal``, so are those from the bridge to
-    other networks.  "" for a network that is not isolated.  Addresses do not matter for this, since
-    a pod can use others than its own; ``address`` is "" if it has none of the family.
+    other networks.  "" for a network that is not isolated.  These rules ignore addresses, because a
+    pod can send from any; ``address`` is the pod's, "" if it has none of the family.
     """
 
     __slots__ = ("address", "bridge", "family", "forwards", "internal", "link", "masquerade", "tag")
@@ -55,5 +56,5 @@ class Rules:
 
 
 def tag(uuid: str, interface: str, purpose: str) -> str:
-    """Return a name for tables; iptables' chains have a shorter one."""
+    """Return the tag (nft table name) of the rules for a pod's interface and a purpose."""
     return f"ocipod-{uuid}-{interface}-{purpose}"

@@ -13,9 +13,9 @@ LOCAL = "-m addrtype --dst-type LOCAL"
 
 
 def chains(tag: str) -> tuple[str, str]:
-    """Return the names of the chains (incoming, leaving), at most 28 characters each.
+    """Return the names of a tag's iptables chains (incoming, leaving), at most 28 characters.
 
-    Only the first digits of the UUID fit; ``owners.note`` refuses a pod that has the same.
+    Only the first 8 digits of the UUID fit; ``pod_records.note`` refuses a pod with the same ones.
     """
     rest = tag.removeprefix("ocipod-")
     short = f"OCIPOD-{rest[:DIGITS]}{rest[_UUID:]}"
@@ -23,7 +23,7 @@ def chains(tag: str) -> tuple[str, str]:
 
 
 def script(rules: Rules) -> str:
-    """Return the pod's chains and the jumps to them, in the tables nat, raw and filter."""
+    """Return the pod's chains and the jumps to them as input of ``iptables-restore``."""
     incoming, leaving = chains(rules.tag)
     lines = _translations(rules, incoming, leaving) if rules.forwards or rules.masquerade else []
     if rules.forwards and rules.link and rules.family == 4:
@@ -36,7 +36,7 @@ def script(rules: Rules) -> str:
 
 
 def _translations(rules: Rules, incoming: str, leaving: str) -> list[str]:
-    """Return the table nat."""
+    """Return the pod's chains of the table nat, as lines of ``iptables-restore`` input."""
     lines = ["*nat", f":{incoming} - [0:0]", f":{leaving} - [0:0]"]
     if rules.forwards:
         # Insert before others: a dead pod not yet cleaned up may still have the same port.
@@ -64,7 +64,7 @@ def _translations(rules: Rules, incoming: str, leaving: str) -> list[str]:
 
 
 def _passing(rules: Rules, chain: str) -> list[str]:
-    """Isolate everything on the pod's bridge from other networks, with ``internal`` both ways."""
+    """Return rules that drop packets to the pod's bridge, and with ``internal`` also from it."""
     other = f"-A {chain} ! -i {rules.bridge} -o {rules.bridge}"
     known = "-m conntrack --ctstate RELATED,ESTABLISHED -j RETURN"
     lines = [
@@ -79,7 +79,7 @@ def _passing(rules: Rules, chain: str) -> list[str]:
 
 
 def removal(tag: str, saved: str) -> str:
-    """Return input that removes all of ``tag`` found in ``saved``, output of iptables-save."""
+    """Return ``iptables-restore`` input that removes the rules of ``tag`` in ``saved``."""
     return "".join(_table_removal(set(chains(tag)), *table) for table in _tables(saved))
 
 

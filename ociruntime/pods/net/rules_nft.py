@@ -10,9 +10,9 @@ LOOPBACK = {4: "127.0.0.0/8", 6: "::1"}
 
 
 def script(rules: Rules, replace: bool) -> str:
-    """Return a transaction that creates the table, with ``replace`` in place of an old one.
+    """Return an nft script that creates the rules' table; ``replace``: remove an old one first.
 
-    ``replace`` is set only if needed, because it takes the kernel 50 % longer.
+    The caller sets ``replace`` only if needed, because it takes the kernel 50 % longer.
     """
     ip = IP[rules.family]
     chains: list[tuple[str, str, list[str]]] = []
@@ -44,7 +44,7 @@ def script(rules: Rules, replace: bool) -> str:
 
 
 def removal(tag: str, family: int) -> str:
-    """Return a transaction that removes the table, whether it exists or not."""
+    """Return an nft script that removes the table of ``tag``, whether it exists or not."""
     table = f"table {IP[family]} {tag}"
     return f"add {table}\ndelete {table}\n"
 
@@ -59,7 +59,7 @@ def _translation(rules: Rules, ip: str, forward: Forward) -> str:
 
 
 def _passing(rules: Rules) -> list[str]:
-    """Isolate everything on the pod's bridge from other networks, with ``internal`` both ways."""
+    """Return rules that drop packets to the pod's bridge, and with ``internal`` also from it."""
     known = "ct state { established, related } accept"
     other = f'iifname != "{rules.bridge}" oifname "{rules.bridge}"'
     lines = [f"{other} {known}", f"{other} ct status dnat accept", f"{other} drop"]
@@ -70,7 +70,7 @@ def _passing(rules: Rules) -> list[str]:
 
 
 def _way_back(rules: Rules, ip: str, forward: Forward) -> str:
-    """Masquerade packets from the pod to itself and from the host's loopback."""
+    """Return a rule that masquerades packets from the pod to itself or from the loopback."""
     sources = f"{{ {rules.address}, {LOOPBACK[rules.family]} }}"
     return (
         f"{ip} saddr {sources} {ip} daddr {rules.address} "

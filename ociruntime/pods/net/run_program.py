@@ -1,7 +1,7 @@
 """Run an external program: a network plugin, nft, iptables.
 
-It inherits its standard streams and no other descriptors, so that a process it leaves behind cannot
-hold a pod's lock.  We wait for its exit, not for the end of its output, because such a process may
+The program inherits only its standard streams, so that a process it leaves behind cannot
+hold a pod's lock.  We wait for its exit, not for the end of its output: such a process may
 keep the pipes open indefinitely.
 """
 
@@ -24,10 +24,10 @@ CHUNK = 1 << 16
 def run_program(
     argv: list[str], data: bytes, timeout: float, environment: Mapping[str, str] | None = None
 ) -> tuple[int, bytes, bytes]:
-    """Run ``argv[0]`` (a path) with ``data`` on stdin; return (exit code, output, errors).
+    """Run ``argv[0]`` (a path) with ``data`` on stdin; return (exit code, stdout, stderr).
 
-    The code is negative for a signal.  Raises NetworkError if the program cannot be run, prints too
-    much or exceeds ``timeout`` seconds; its process group is then killed.
+    The code is -N if signal N killed the program.  Raises NetworkError if it cannot be run, prints
+    more than 1 MiB or exceeds ``timeout`` seconds; its process group is then killed.
     """
     if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
         # If SIGCHLD is ignored (inherited), the kernel reaps the program and we lose its status.
@@ -52,7 +52,7 @@ def run_program(
 
 
 def _spawn(argv: list[str], environment: Mapping[str, str], streams: tuple[int, ...]) -> int:
-    # Move them above 2 first: this process may have descriptors 0 to 2 closed.
+    # Move the streams above 2 first: in this process, descriptors 0 to 2 may be closed.
     high = 3 + max(int(name) for name in os.listdir("/proc/self/fd"))
     actions: list[tuple[int, ...]] = []
     for i, fd in enumerate(streams):
@@ -88,10 +88,10 @@ def _collect(
         limit = time.monotonic() + timeout
         ended = False
         while not ended:
-            left = limit - time.monotonic()
-            if left <= 0:
-                raise NetworkError(f"{path} has not finished after {timeout:g} seconds")
-            ready = [fd for fd, _ in waiting.poll(left * 1000)]
+            remaining_seconds = limit - time.monotonic()
+            if remaining_seconds <= 0:
+                raise NetworkError(f"run {path}: timeout after {timeout:g} seconds")
+            ready = [fd for fd, _ in waiting.poll(remaining_seconds * 1000)]
             ended = process in ready
             for fd in pipes if ended else ready:
                 if fd != process and not _take(fd, parts[fd], path, ended) and not ended:
@@ -103,7 +103,7 @@ def _collect(
 
 
 def _take(fd: int, into: bytearray, path: str, everything: bool) -> bool:
-    """Read what is available, once or to the end; return whether more may come."""
+    """Append output available in ``fd`` to ``into``; return False at the end of the output."""
     while True:
         try:
             data = os.read(fd, CHUNK)
@@ -111,7 +111,7 @@ def _take(fd: int, into: bytearray, path: str, everything: bool) -> bool:
             return True
         into += data
         if len(into) > OUTPUT_MOST:
-            raise NetworkError(f"{path} prints more than {OUTPUT_MOST} bytes")
+            raise NetworkError(f"run {path}: its output exceeds {OUTPUT_MOST} bytes")
         if not data or not everything:
             return bool(data)
 

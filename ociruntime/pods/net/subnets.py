@@ -1,4 +1,4 @@
-"""Subnets of new networks: what this host and its networks use, and a free one."""
+"""Subnets for new networks: find those in use on this host, and choose a free one."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def overlap(one: Network, other: Network) -> bool:
 
 
 def subnets_of(configuration: Configuration) -> list[Network]:
-    """Return the subnets of a network that ``host-local`` assigns addresses from."""
+    """Return the subnets from which ``host-local`` assigns addresses of a network."""
     return [subnet for subnet, _ in ranges_of(configuration)]
 
 
 def ranges_of(configuration: Configuration) -> list[tuple[Network, str]]:
-    """Return (subnet, gateway or "") of each range of a network; malformed ones are left out."""
-    found = []
+    """Return (subnet, gateway or "") of each range of a network; ignore malformed ranges."""
+    result = []
     for plugin in configuration.plugins:
         ipam = plugin.get("ipam") or {}
         sets = ipam.get("ranges")
@@ -49,13 +49,16 @@ def ranges_of(configuration: Configuration) -> list[tuple[Network, str]]:
             except (ValueError, KeyError, TypeError, AttributeError):
                 continue
             gateway = one.get("gateway") or str(subnet.first.offset(1))
-            found.append((subnet, str(gateway)))
-    return found
+            result.append((subnet, str(gateway)))
+    return result
 
 
 def used_by_host() -> list[Used]:
-    """Return the targets of this host's routes, in all tables.  Raises HostError."""
-    found = []
+    """Return the subnets in this host's routing tables, without default routes.
+
+    Raises HostError.
+    """
+    subnets = []
     try:
         links = Rtnetlink()
         try:
@@ -68,16 +71,16 @@ def used_by_host() -> list[Used]:
                         continue  # a default route
                     target = Address(family, int.from_bytes(members[RTA_DST], "big"))
                     is_connected = not members.keys() & {RTA_GATEWAY, RTA_MULTIPATH}
-                    found.append(Used(Network(target, prefix), is_connected))
+                    subnets.append(Used(Network(target, prefix), is_connected))
         finally:
             links.close()
     except OSError as error:
         raise HostError("list the routes of this host", error) from None
-    return found
+    return subnets
 
 
 def free_subnet(taken: Iterable[Network]) -> Network:
-    """Return an IPv4 subnet that overlaps none of ``taken``.  Raises NetworkError."""
+    """Return a free IPv4 /24 subnet that does not overlap ``taken``.  Raises NetworkError."""
     first, count = POOL
     avoided = [one for one in taken if one.family == AF_INET]
     step = 1 << (first.address.bits - first.prefix)
@@ -85,7 +88,7 @@ def free_subnet(taken: Iterable[Network]) -> Network:
         one = Network(first.address.offset(number * step), first.prefix)
         if not any(overlap(one, other) for other in avoided):
             return one
-    raise NetworkError("choose a subnet: all that are tried are in use", "give one with --subnet")
+    raise NetworkError("choose a subnet: 10.89.0.0 to 10.99.255.255 are in use", "use --subnet")
 
 
 def random_subnet6() -> Network:

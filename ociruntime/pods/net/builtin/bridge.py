@@ -2,7 +2,7 @@
 
 A bridge that this plugin has created is removed with its last port.
 
-Besides the settings of CNI's plugin it has ``isolated`` (pods of other networks reach only
+In addition to the settings of CNI's plugin it has ``isolated`` (pods of other networks reach only
 forwarded ports) and, for such networks, ``internal`` (its pods reach no other network).
 """
 
@@ -54,14 +54,17 @@ EVERYWHERE = {AF_INET: "0.0.0.0/0", 10: "::/0"}
 
 
 def validate(call: PluginCall) -> None:
-    """Check the configuration.  Raises NetworkError."""
+    """Check the configuration of a ``bridge`` network.  Raises NetworkError."""
     veth_pair.refuse_unknown(call, KNOWN)
     _name(call)
     ipam.validate(call)
 
 
 def add(call: PluginCall) -> dict[str, Any]:
-    """Connect the pod.  Raises NetworkError; the caller then cleans up with ``delete``."""
+    """Connect a pod to the bridge; return the CNI result.
+
+    Raises NetworkError; the caller then cleans up with ``delete``.
+    """
     name = _name(call)
     addresses = ipam.assign(call)
     fault("network.after-address")
@@ -83,7 +86,7 @@ def add(call: PluginCall) -> dict[str, Any]:
 
 
 def _complete(call: PluginCall, addresses: Addresses) -> None:
-    """Choose the bridge's address as gateway, and add the default route through it."""
+    """Fill in the bridge's address as gateway, and the default route through it."""
     settings = call.configuration
     if not (settings.get("isGateway") or settings.get("isDefaultGateway")):
         return
@@ -103,7 +106,9 @@ def _plug_in(
     make_bridge(here, name, call.configuration.get("mtu", 0), ALIAS)
     kind, _, _ = bridge_facts(here, name)
     if kind != "bridge":
-        raise NetworkError(f'network "{call.network}": {name} exists, but is not a bridge')
+        raise NetworkError(
+            f'network "{call.network}": interface {name} exists, but is not a bridge'
+        )
     ends = veth_pair.make(call, here, inside, namespace, veth_pair.host_name(call))
     hairpin = bool(call.configuration.get("hairpinMode"))
     join_bridge(here, ends[0].index, find(here, name).index, hairpin)
@@ -134,7 +139,7 @@ def _in_subnet(address: Address, network: Network) -> Network:
 
 
 def delete(call: PluginCall) -> None:
-    """Undo ``add``.  Raises NetworkError, but only after all steps were tried."""
+    """Undo ``add``: remove the pod's link and addresses.  Raises NetworkError at the end."""
     veth_pair.undo(
         [
             lambda: _unplug(call),
@@ -152,19 +157,19 @@ def _unplug(call: PluginCall) -> None:
         if bridge_facts(links, name) == ("bridge", ALIAS, 0):
             remove(links, name)
     except OSError as error:
-        raise NetworkError(f"remove the port of {name}: {reason(error)}") from None
+        raise NetworkError(f"remove the pod's port of bridge {name}: {reason(error)}") from None
     finally:
         links.close()
         os.close(lock)
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """Return the (tag, family) of all rules that ``add`` can make."""
+    """Return the (tag, family) of all packet filter rules that ``add`` can make."""
     return veth_pair.tags(call)
 
 
 def check(call: PluginCall) -> None:
-    """Check that the pod is connected.  Raises NetworkError."""
+    """Check that the pod is connected to the bridge.  Raises NetworkError."""
     ipam.check(call)
     veth_pair.check(call)
     links = Rtnetlink()
@@ -176,7 +181,7 @@ def check(call: PluginCall) -> None:
         links.close()
     if kind != "bridge" or not ports:
         raise NetworkError(
-            f'network "{call.network}": {_name(call)} is missing, is not a bridge or has no port'
+            f'network "{call.network}": bridge {_name(call)} is missing or has no ports'
         )
 
 
@@ -184,12 +189,12 @@ def _name(call: PluginCall) -> str:
     name = call.configuration.get("bridge", DEFAULT_NAME)
     good = isinstance(name, str) and 0 < len(name) <= LONGEST_NAME and name.isascii()
     if not good or not name.isprintable() or set(name) & set('/ "') or name in (".", ".."):
-        raise NetworkError(f'network "{call.network}": "bridge" must be a name of an interface')
+        raise NetworkError(f'network "{call.network}": "bridge" must be a valid interface name')
     return str(name)
 
 
 def _lock(call: PluginCall) -> int:
-    """Lock bridges: one without ports, not yet in use, must not be removed by another process."""
+    """Lock all bridges, so that no other process removes a new one without ports; return the fd."""
     path = f"{call.state_directory}/{LOCK}"
     try:
         make_directory(call.state_directory, 0o750, "network directory")

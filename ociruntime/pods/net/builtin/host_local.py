@@ -24,7 +24,7 @@ AF_INET = 2
 
 
 class Range:
-    """Addresses from ``start`` to ``end`` of a subnet; the gateway is never assigned."""
+    """A range of addresses of a subnet, ``start`` to ``end``; the gateway is never assigned."""
 
     __slots__ = ("end", "gateway", "start", "subnet")
 
@@ -43,7 +43,7 @@ class Range:
 
 
 def ranges_of(ipam: dict[str, Any]) -> list[list[Range]]:
-    """Return a configuration's sets of ranges; one address is assigned from each set.
+    """Return the sets of address ranges in ``ipam``; a pod gets one address from each set.
 
     Raises NetworkError.
     """
@@ -60,7 +60,7 @@ def ranges_of(ipam: dict[str, Any]) -> list[list[Range]]:
 
 
 def _path(ipam: dict[str, Any], name: str) -> str:
-    """Return the path in the configuration, "" if missing.  Raises NetworkError."""
+    """Return the path in the member ``name`` of ``ipam``, "" if missing.  Raises NetworkError."""
     path = ipam.get(name) or ""
     if path and not (isinstance(path, str) and path.startswith("/") and path.isprintable()):
         raise NetworkError(f'ipam: "{name}" must be an absolute path')
@@ -90,15 +90,18 @@ def _range(value: object) -> Range:
 
 
 def validate(call: PluginCall) -> None:
-    """Raise NetworkError: this plugin can only be used as ``ipam`` of another one."""
+    """Always raise NetworkError: ``host-local`` can only be the ``ipam`` of another plugin."""
     raise NetworkError(f'network "{call.network}": "host-local" can only be used for "ipam"')
 
 
 def add(call: PluginCall) -> dict[str, Any]:
-    """Assign an address from each set of ranges; after NetworkError, none stays assigned."""
+    """Assign an address from each set of ranges; return the CNI result.
+
+    Raises NetworkError, and then no address stays assigned.
+    """
     ipam = call.configuration["ipam"]
     sets = ranges_of(ipam)
-    wanted = _requested(call)
+    requests = _requested(call)
     dns = _dns(ipam)
     directory = _directory(call)
     taken: list[str] = []
@@ -106,17 +109,17 @@ def add(call: PluginCall) -> dict[str, Any]:
     lock = _lock(directory)
     try:
         for number, ranges in enumerate(sets):
-            requested = next((one for one in wanted if any(one in r for r in ranges)), None)
+            requested = next((one for one in requests if any(one in r for r in ranges)), None)
             if requested is not None:
-                wanted.remove(requested)
+                requests.remove(requested)
             one, address = _choose(call, directory, number, ranges, requested)
             taken.append(str(address))
             ips.append(
                 {"address": str(Network(address, one.subnet.prefix)), "gateway": str(one.gateway)}
             )
-        if wanted:
+        if requests:
             raise NetworkError(
-                f'network "{call.network}": address {wanted[0]} is not in its ranges'
+                f'network "{call.network}": address {requests[0]} is in none of its ranges'
             )
     except BaseException:
         for name in taken:
@@ -128,7 +131,7 @@ def add(call: PluginCall) -> dict[str, Any]:
 
 
 def delete(call: PluginCall) -> None:
-    """Release the addresses of container and interface.  Raises NetworkError."""
+    """Release the addresses of the call's container and interface.  Raises NetworkError."""
     directory = _directory(call)
     if not os.access(directory, 0):
         return
@@ -148,9 +151,11 @@ def tags(call: PluginCall) -> list[tuple[str, int]]:
 
 
 def check(call: PluginCall) -> None:
-    """Check that container and interface have an address.  Raises NetworkError."""
+    """Check that the call's container and interface have an address.  Raises NetworkError."""
     if _owner(call) not in _leases(_directory(call)).values():
-        raise NetworkError(f'network "{call.network}": {call.container} has no address')
+        raise NetworkError(
+            f'network "{call.network}": pod {call.container} has no assigned address'
+        )
 
 
 def _choose(
@@ -162,7 +167,9 @@ def _choose(
         if holder is not None and holder[0] in _dead(call, directory, leases):
             os.unlink(f"{directory}/{requested}")
         elif holder is not None:
-            raise NetworkError(f'network "{call.network}": {requested} is in use by {holder[0]}')
+            raise NetworkError(
+                f'network "{call.network}": address {requested} is in use by pod {holder[0]}'
+            )
         _take(directory, number, requested, call)
         return next(one for one in ranges if requested in one), requested
     found = _free(directory, number, ranges, leases)
@@ -184,7 +191,7 @@ def _choose(
 def _free(
     directory: str, number: int, ranges: list[Range], leases: dict[str, tuple[str, str]]
 ) -> tuple[Range, Address] | None:
-    """Return the next free address after the last one assigned, wrapping around; or None."""
+    """Return (range, address) of the next free address after the last one; None if all are used."""
     last = _last(directory, number)
     begin = next((i for i, one in enumerate(ranges) if last is not None and last in one), None)
     spans = [(one, one.start.number, one.end.number) for one in ranges]
@@ -219,7 +226,7 @@ def _take(directory: str, number: int, address: Address, call: PluginCall) -> No
 
 
 def _leases(directory: str) -> dict[str, tuple[str, str]]:
-    """Return (container, interface) by address; files cut short by a crash do not count."""
+    """Return ``{address: (container, interface)}``; remove empty files, which a crash has left."""
     found = {}
     for name in os.listdir(directory):
         if name == LOCK or name.startswith(LAST):
@@ -242,7 +249,7 @@ def _last(directory: str, number: int) -> Address | None:
 
 
 def _dead(call: PluginCall, directory: str, leases: dict[str, tuple[str, str]]) -> set[str]:
-    """Return containers that no longer exist; only for our own pods, as others are unknown here."""
+    """Return the pods in ``leases`` that are dead; empty if the directory is not our own."""
     if directory != f"{call.state_directory}/{call.network}":
         return set()
     return pod_records.dead(call.state_directory, {owner for owner, _ in leases.values()})

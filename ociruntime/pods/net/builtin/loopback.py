@@ -12,14 +12,14 @@ from ociruntime.pods.net.plugin_call import PluginCall
 
 
 def bring_up(path: str) -> None:
-    """Set ``lo`` up in the namespace at ``path``.  Raises NetworkError."""
+    """Set the interface ``lo`` up in the network namespace at ``path``.  Raises NetworkError."""
     namespace = open_namespace(path)
     try:
         links = links_inside(namespace, path)
         try:
             links.set_up(LOOPBACK_INDEX)
         except OSError as error:
-            raise NetworkError(f"set lo up: {reason(error)}") from None
+            raise NetworkError(f"set up lo in network namespace {path}: {reason(error)}") from None
         finally:
             links.close()
     finally:
@@ -27,12 +27,12 @@ def bring_up(path: str) -> None:
 
 
 def validate(call: PluginCall) -> None:
-    """Accept any configuration; nothing in it matters."""
+    """Do nothing: ``loopback`` has no settings."""
     del call
 
 
 def add(call: PluginCall) -> dict[str, Any]:
-    """Set ``lo`` up and return the result.  Raises NetworkError."""
+    """Set ``lo`` up in the pod and return the CNI result.  Raises NetworkError."""
     bring_up(call.namespace)
     if call.previous:
         return call.previous
@@ -55,7 +55,7 @@ def tags(call: PluginCall) -> list[tuple[str, int]]:
 
 
 def check(call: PluginCall) -> None:
-    """Check that ``lo`` is up.  Raises NetworkError."""
+    """Check that ``lo`` is up in the pod.  Raises NetworkError."""
     namespace = open_namespace(call.namespace)
     try:
         links = links_inside(namespace, call.namespace)
@@ -63,7 +63,7 @@ def check(call: PluginCall) -> None:
             if not find(links, "lo").flags & IFF_UP:
                 raise NetworkError(f'network "{call.network}": lo is down')
         except OSError as error:
-            raise NetworkError(f"inspect lo: {reason(error)}") from None
+            raise NetworkError(f"inspect lo in {call.namespace}: {reason(error)}") from None
         finally:
             links.close()
     finally:

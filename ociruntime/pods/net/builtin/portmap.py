@@ -17,18 +17,23 @@ PROTOCOLS = ("tcp", "udp", "sctp")
 
 
 def validate(call: PluginCall) -> None:
-    """Check the port mappings.  Raises NetworkError."""
+    """Check the call's port mappings.  Raises NetworkError."""
     for mapping in _mappings(call):
         _forward(mapping)
 
 
 def add(call: PluginCall) -> dict[str, Any]:
-    """Add the forwarding rules to those of the call.  Raises NetworkError."""
+    """Add rules that forward the call's ports to ``call.rules``; return the previous result.
+
+    Raises NetworkError.
+    """
     if not call.previous:
         raise NetworkError(f'network "{call.network}": portmap must follow another plugin')
-    forwards = [_forward(one) for one in _mappings(call)]
+    forwards = [_forward(forward) for forward in _mappings(call)]
     for family, address in zip((4, 6), addresses(call.previous), strict=True):
-        fitting = tuple(one for one in forwards if not one.host_ip or _family(one) == family)
+        fitting = tuple(
+            forward for forward in forwards if not forward.host_ip or _family(forward) == family
+        )
         if not address:
             _refuse_unreachable(call, fitting)
         elif fitting:
@@ -41,13 +46,13 @@ def _family(forward: Forward) -> int:
 
 
 def _refuse_unreachable(call: PluginCall, forwards: tuple[Forward, ...]) -> None:
-    """Check that the pod has an address of each mapping's family.  Raises NetworkError."""
-    for one in forwards:
-        if one.host_ip:
+    """Raise NetworkError if a mapping has a host address, whose IP family the pod lacks."""
+    for forward in forwards:
+        if forward.host_ip:
             raise NetworkError(
-                f'network "{call.network}": {one.host_ip}, port {one.host_port}/{one.protocol} '
-                f"of the host: the pod has no IPv{_family(one)} address",
-                f"use an IPv{10 - _family(one)} address of the host, or leave it out",
+                f'network "{call.network}": forward port {forward.host_port}/{forward.protocol} '
+                f"of {forward.host_ip}: the pod has no IPv{_family(forward)} address",
+                f"use an IPv{10 - _family(forward)} address of the host, or leave it out",
             )
 
 
@@ -60,18 +65,18 @@ def _want(call: PluginCall, family: int, address: str, forwards: tuple[Forward, 
 def _link_to(address: str) -> str:
     links = Rtnetlink()
     try:
-        found = links.link_at(way_to(links, parse_address(address)))
+        link = links.link_at(way_to(links, parse_address(address)))
     except OSError as error:
         raise NetworkError(f"find the route to {address}: {reason(error)}") from None
     finally:
         links.close()
-    if found is None:
-        raise NetworkError(f"no route to {address}")
-    return found.name
+    if link is None:
+        raise NetworkError(f"find the route to the pod's address {address}: there is none")
+    return link.name
 
 
 def delete(call: PluginCall) -> None:
-    """Forget UDP flows; the rules are removed together with all others of the pod.
+    """Delete conntrack entries of forwarded UDP ports; the caller removes the rules.
 
     A pod that was refused, because its ports are forwarded to another one, has no record.
     """
@@ -83,17 +88,19 @@ def delete(call: PluginCall) -> None:
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """Return the (tag, family) of all rules that ``add`` can make."""
+    """Return the (tag, family) of all packet filter rules that ``add`` can make."""
     name = tag(call.container, call.interface, PURPOSE)
     return [(name, one) for one in firewall.families(call.previous)] if _mappings(call) else []
 
 
 def check(call: PluginCall) -> None:
-    """Check that the forwarding rules exist.  Raises NetworkError."""
+    """Check that the pod's port forwarding rules exist.  Raises NetworkError."""
     if _mappings(call):
         name = tag(call.container, call.interface, PURPOSE)
         if not firewall.present(call.firewall, name, firewall.families(call.previous)[0]):
-            raise NetworkError(f'network "{call.network}": the rules for its ports are missing')
+            raise NetworkError(
+                f'network "{call.network}": the port forwarding rules of the pod are missing'
+            )
 
 
 def _mappings(call: PluginCall) -> list[dict[str, Any]]:
@@ -104,7 +111,9 @@ def _mappings(call: PluginCall) -> list[dict[str, Any]]:
 def _forward(mapping: dict[str, Any]) -> Forward:
     protocol = str(mapping.get("protocol") or "tcp").lower()
     if protocol not in PROTOCOLS:
-        raise NetworkError(f'port: unknown protocol "{protocol}" (one of {", ".join(PROTOCOLS)})')
+        raise NetworkError(
+            f'forward a port: unknown protocol "{protocol}" (one of {", ".join(PROTOCOLS)})'
+        )
     host_ip = str(mapping.get("hostIP") or "")
     try:
         if host_ip:
@@ -112,7 +121,7 @@ def _forward(mapping: dict[str, Any]) -> Forward:
             host_ip = str(address) if address.number else ""  # 0.0.0.0 and :: mean any
         ports = int(mapping["hostPort"]), int(mapping["containerPort"])
     except (KeyError, TypeError, ValueError) as error:
-        raise NetworkError(f"port: {error}") from None
+        raise NetworkError(f"forward a port: {error}") from None
     if not all(0 < port < 1 << 16 for port in ports):
-        raise NetworkError(f"port: {ports[0]} or {ports[1]} is not a valid port number")
+        raise NetworkError(f"forward port {ports[0]} to {ports[1]}: not a valid port number")
     return Forward(protocol, host_ip, *ports)

@@ -1,6 +1,6 @@
 """The plugin ``ptp``: a veth pair between host and pod, and routes between them.
 
-The host's end of every pair has the gateway's address as a /32 (or /128); the pod reaches its
+The host end of every pair has the gateway's address as a /32 (or /128); the pod reaches its
 subnet through the gateway.
 """
 
@@ -29,13 +29,16 @@ KNOWN = {"ipMasq", "mtu", "ipam", "dns"}
 
 
 def validate(call: PluginCall) -> None:
-    """Check the configuration.  Raises NetworkError."""
+    """Check the configuration of a ``ptp`` network.  Raises NetworkError."""
     veth_pair.refuse_unknown(call, KNOWN)
     ipam.validate(call)
 
 
 def add(call: PluginCall) -> dict[str, Any]:
-    """Connect the pod.  Raises NetworkError; the caller then cleans up with ``delete``."""
+    """Connect a pod to the host with a veth pair; return the CNI result.
+
+    Raises NetworkError; the caller then cleans up with ``delete``.
+    """
     addresses = ipam.assign(call)
     fault("network.after-address")
     name = veth_pair.host_name(call)
@@ -79,7 +82,7 @@ def _configure_here(links: Rtnetlink, index: int, addresses: Addresses) -> None:
 
 
 def delete(call: PluginCall) -> None:
-    """Undo ``add``.  Raises NetworkError, but only after all steps were tried."""
+    """Undo ``add``: remove the pod's link and addresses.  Raises NetworkError at the end."""
     veth_pair.undo(
         [
             lambda: veth_pair.remove(call),
@@ -89,11 +92,11 @@ def delete(call: PluginCall) -> None:
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """Return the (tag, family) of all rules that ``add`` can make."""
+    """Return the (tag, family) of all packet filter rules that ``add`` can make."""
     return veth_pair.tags(call)
 
 
 def check(call: PluginCall) -> None:
-    """Check that the pod is connected.  Raises NetworkError."""
+    """Check that the pod has its address and veth pair.  Raises NetworkError."""
     ipam.check(call)
     veth_pair.check(call)

@@ -25,7 +25,7 @@ COMMON = {"cniVersion", "name", "type", "args", "capabilities", "runtimeConfig",
 
 
 def refuse_unknown(call: PluginCall, known: set[str]) -> None:
-    """Refuse settings that the built-in plugin would ignore.  Raises NetworkError."""
+    """Raise NetworkError for a setting that a built-in plugin does not support."""
     unknown = sorted(call.configuration.keys() - known - COMMON)
     kind = call.configuration["type"]
     if unknown:
@@ -42,9 +42,9 @@ def refuse_unknown(call: PluginCall, known: set[str]) -> None:
 
 
 def host_name(call: PluginCall) -> str:
-    """Return the host interface's name: ``veth``, start of the pod's UUID, interface number.
+    """Return the name of the pair's host end: ``vethXXXXXXXX-N`` (pod's UUID, interface number).
 
-    ``owners.note`` refuses a pod whose UUID starts like another's.
+    ``pod_records.note`` refuses a pod whose UUID has the same first 8 digits as another's.
     """
     number = call.interface.removeprefix("eth")
     return f"veth{call.container[:DIGITS]}-{number}"[: network_links.LONGEST_NAME]
@@ -53,9 +53,9 @@ def host_name(call: PluginCall) -> str:
 def at_both_ends(
     call: PluginCall, name: str, work: Callable[[Rtnetlink, Rtnetlink, int], Made]
 ) -> Made:
-    """Call ``work`` with the links of the host and of the pod, and the pod's namespace.
+    """Call ``work`` with netlink sockets of host and pod, and the pod's network namespace.
 
-    Returns its result.  Raises NetworkError that names the interface ``name`` for an OSError.
+    Returns the result of ``work``.  Converts an OSError to a NetworkError about interface ``name``.
     """
     try:
         namespace = network_links.open_namespace(call.namespace)
@@ -78,7 +78,7 @@ def at_both_ends(
 def make(
     call: PluginCall, here: Rtnetlink, inside: Rtnetlink, namespace: int, name: str
 ) -> tuple[Link, Link]:
-    """Create the pair; return (host's link, pod's link).  Raises OSError."""
+    """Create the veth pair; return (link on the host, link in the pod).  Raises OSError."""
     mtu = call.configuration.get("mtu", 0)
     if inside.link(call.interface) is not None:
         raise OSError(EEXIST, f"the pod already has an interface {call.interface}")
@@ -87,14 +87,14 @@ def make(
 
 
 def add_routes(links: Rtnetlink, index: int, addresses: Addresses) -> None:
-    """Add the assigned routes; the default gateway is that of the family.  Raises OSError."""
+    """Add the assigned routes; one without a gateway uses its family's.  Raises OSError."""
     for target, gateway in addresses.routes:
         usual = [one.gateway for one in addresses.assigned if one.network.family == target.family]
         add_route(links, target, index, gateway or (usual[0] if usual else None))
 
 
 def result(call: PluginCall, ends: tuple[Link, ...], addresses: Addresses) -> dict[str, Any]:
-    """Return the CNI result; ``ends`` are the links on the host, then the pod's."""
+    """Return the CNI result of ADD; ``ends`` are the links on the host, then the pod's link."""
     from ociruntime.pods.net.plugin_call import in_version
 
     devices: list[dict[str, Any]] = [
@@ -118,7 +118,7 @@ def result(call: PluginCall, ends: tuple[Link, ...], addresses: Addresses) -> di
 
 
 def remove(call: PluginCall) -> None:
-    """Remove the pair.  Raises NetworkError."""
+    """Remove the call's veth pair, if it exists.  Raises NetworkError."""
     name = host_name(call)
     links = Rtnetlink()
     try:
@@ -130,7 +130,7 @@ def remove(call: PluginCall) -> None:
 
 
 def check(call: PluginCall) -> None:
-    """Check that the host's interface exists and is up.  Raises NetworkError."""
+    """Check that the veth pair's host end exists and is up.  Raises NetworkError."""
     name = host_name(call)
     links = Rtnetlink()
     try:
@@ -144,7 +144,7 @@ def check(call: PluginCall) -> None:
 
 
 def undo(steps: list[Callable[[], None]]) -> None:
-    """Call all ``steps``, even after failures.  Raises NetworkError with all problems."""
+    """Call all ``steps``, even after a failure.  Raises one NetworkError with all messages."""
     problems = []
     for step in steps:
         try:
@@ -160,7 +160,7 @@ AF_INET = 2
 
 
 def want(call: PluginCall, networks: list[Network], bridge: str = "") -> None:
-    """Add the rules that masquerade and isolate the pod to those of the call.
+    """Add the packet filter rules that masquerade and isolate the pod to ``call.rules``.
 
     A network is isolated in both families: a pod can use IPv6 without an address from us.
     """
@@ -196,7 +196,7 @@ def _wants(call: PluginCall) -> bool:
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """Return the (tag, family) of all rules that ``want`` can add."""
+    """Return the (tag, family) of all packet filter rules that ``want`` can add."""
     if not _wants(call):
         return []
     name = tag(call.container, call.interface, PURPOSE)

@@ -87,12 +87,12 @@ def test_options_of_docker_are_never_abbreviations_of_others(capfd: Capture) -> 
             '"rename": wrong number of arguments (usage: ocictl rename CONTAINER NAME)',
         ),
         (["stop", "-t", "-1", "web"], "--time: must be 0 or more, not -1"),
-        (["kill", "-s", "0", "web"], "--signal: 0 is not a signal"),
+        (["kill", "-s", "0", "web"], '--signal: "0" is not a signal'),
         (["kill", "-s", "TREM", "web"], 'unknown signal "TREM" (did you mean SIGTERM?)'),
         (["start", "-a", "web", "db"], "--attach: only one container can be attached"),
-        (["ps", "-n", "0"], "--last: must be a number of containers, 1 or more"),
-        (["ps", "-f", "name"], '--filter: "name" has no value (KEY=VALUE)'),
-        (["ps", "-f", "nmae=x"], '--filter: unknown key "nmae" (id, name,'),
+        (["ps", "-n", "0"], '--last: "0" is not a number of containers (1 or more)'),
+        (["ps", "-f", "name"], '--filter: the filter "name" has no value (KEY=VALUE)'),
+        (["ps", "-f", "nmae=x"], '--filter: unknown filter "nmae" (id, name,'),
         (["events", "-f", "name"], '--filter: invalid filter "name"'),
         (
             ["events", "--format", "table Kind"],
@@ -153,7 +153,7 @@ def test_what_answers_is_no_daemon(tmp_path: Path) -> None:
             (b"", "read the answer of ocid: the connection was closed (was ocid stopped?"),
             (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{}", "in the middle of it"),
             (b"HTTP/1.1 200 OK\r\n\r\n{", "read the answer to GET /v1/ping: invalid JSON"),
-            (b"HTTP/1.1 500 Oh\r\n\r\nno!", "ocid answered with status 500: no!"),
+            (b"HTTP/1.1 500 Oh\r\n\r\nno!", "ocid answered with HTTP status 500: no!"),
         ):
             assert told in _told_by(listener, path, said)
 

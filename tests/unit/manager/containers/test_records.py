@@ -46,11 +46,11 @@ def test_members_that_may_be_missing() -> None:
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"name": None}, "name has the wrong type"),
-        ({"command": "sh"}, "command has the wrong type"),
-        ({"more": 1}, "unknown member more"),
-        ({"last": {"exit_code": "3"}}, "exit_code has the wrong type"),
-        ({"last": []}, "last has the wrong type"),
+        ({"name": None}, 'member "name" has the wrong type'),
+        ({"command": "sh"}, 'member "command" has the wrong type'),
+        ({"more": 1}, 'unknown member "more"'),
+        ({"last": {"exit_code": "3"}}, 'member "exit_code" has the wrong type'),
+        ({"last": []}, 'member "last" has the wrong type'),
     ],
 )
 def test_damaged_members(change: dict[str, Any], why: str) -> None:
@@ -98,8 +98,8 @@ EXITED = LastRun(started_at="then", finished_at="later", exit_code=0)
         (PodStatus("exited", "running", RUN), True, "stopped", "exit status unknown"),
         (PodStatus("exited", "exited", EXITED), True, "stopped", ""),
         (PodStatus("exited", "prepared"), False, "created", ""),
-        (PodStatus("gone"), True, "stopped", "its pod is gone"),
-        (PodStatus("gone"), False, "created", "its pod is gone"),
+        (PodStatus("gone"), True, "stopped", "its pod was removed"),
+        (PodStatus("gone"), False, "created", "its pod was removed"),
         (PodStatus(problem="read state.json"), True, "unknown", "read state.json"),
         (PodStatus("preparing"), False, "unknown", ""),
     ],

@@ -87,7 +87,7 @@ def test_stronger_directories(tmp_path: Path) -> None:
         ({"name": "a", "type": "ptp", "ociruntime": {"labels": 1}}, '"ociruntime.labels" must be'),
         (
             {"name": "a", "type": "macvlan", "ociruntime": {"builtin": True}},
-            'plugin "macvlan" is not built in',
+            'there is no built-in plugin "macvlan"',
         ),
         ('{"name": "a", "type": "ptp", "x": ' + "[" * 5000, "x.conf: "),
     ],

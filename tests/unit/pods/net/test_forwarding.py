@@ -257,7 +257,7 @@ def test_a_port_leads_to_one_pod(host: NetworkHost) -> None:
     host.join(first, ports=[mapping(8080, 80, "127.0.0.1")])
     for ports in ([mapping(8080, 81)], [mapping(1, 1), mapping(8080, 80, "127.0.0.1")]):
         with pytest.raises(
-            NetworkError, match=f"8080/tcp of the host is already forwarded to pod {first.uuid}"
+            NetworkError, match=f"8080/tcp: it is already forwarded to pod {first.uuid}"
         ):
             host.join(second, ports=ports)
     host.join(second, ports=[mapping(8080, 80, "127.0.0.2"), mapping(8080, 80, protocol="udp")])
@@ -367,7 +367,10 @@ def test_pods_whose_uuids_start_alike(tool: str, host: NetworkHost) -> None:
 
 
 def test_a_failing_tool_is_quoted(tool: str, host: NetworkHost) -> None:
-    with host.namespace.entered(), pytest.raises(NetworkError, match=f"{TOOLS[tool]}.* failed: "):
+    with (
+        host.namespace.entered(),
+        pytest.raises(NetworkError, match=f"change packet filter rules: {TOOLS[tool]}.*: "),
+    ):
         firewall.apply(tool, [firewall_rules()])
 
 

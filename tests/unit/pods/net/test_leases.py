@@ -161,10 +161,10 @@ def test_asking_for_one(tmp_path: Path) -> None:
     wish = "IgnoreUnknown=1;IP=10.0.0.9"
     assert address(host_local.add(call(tmp_path, "a", wish, subnet="10.0.0.0/24"))) == "10.0.0.9/24"
     for arguments, text in (
-        (wish, r"10\.0\.0\.9 is in use by a"),
-        ("IP=10.0.1.9", r"address 10\.0\.1\.9 is not in its ranges"),
+        (wish, r"10\.0\.0\.9 is in use by pod a"),
+        ("IP=10.0.1.9", r"address 10\.0\.1\.9 is in none of its ranges"),
         ("IP=nine", 'invalid IP address "nine"'),
-        ("IP=10.0.0.1", "is not in its ranges"),
+        ("IP=10.0.0.1", "is in none of its ranges"),
     ):
         with pytest.raises(NetworkError, match=text):
             host_local.add(call(tmp_path, "b", arguments, subnet="10.0.0.0/24"))

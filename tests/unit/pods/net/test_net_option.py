@@ -27,10 +27,10 @@ def test_words() -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        ([""], "the name must not be empty"),
-        (["a,,b"], "the name must not be empty"),
-        (["a,b,a"], '"a" given twice'),
-        (["a", "a:K=V"], '"a" given twice'),
+        ([""], "the name of a network must not be empty"),
+        (["a,,b"], "the name of a network must not be empty"),
+        (["a,b,a"], '"a" is given twice'),
+        (["a", "a:K=V"], '"a" is given twice'),
         (["none,a"], '"none" and other networks are mutually exclusive'),
         (["a", "host"], '"host" and other networks are mutually exclusive'),
         (["a:"], "must be KEY=VALUE"),

@@ -24,7 +24,7 @@ def test_names(search: list[str], options: list[str], domain: str, text: str) ->
 
 
 def test_addresses() -> None:
-    with pytest.raises(NetworkError, match="the IPAM plugin has assigned no address"):
+    with pytest.raises(NetworkError, match="read the result of the IPAM plugin: it has no address"):
         ipam.read({"cniVersion": "1.0.0", "ips": []})
-    with pytest.raises(NetworkError, match="addresses of the network"):
+    with pytest.raises(NetworkError, match="read the result of the IPAM plugin"):
         ipam.read({"ips": [{"address": "nowhere"}]})

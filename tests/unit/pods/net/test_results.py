@@ -30,7 +30,7 @@ def test_a_result_without_addresses_in_another_version() -> None:
     ],
 )
 def test_addresses_that_are_none(result: dict[str, Any]) -> None:
-    with pytest.raises(NetworkError, match="addresses of the network: "):
+    with pytest.raises(NetworkError, match="read the result of the IPAM plugin: "):
         ipam.read(result)
 
 
