@@ -76,14 +76,14 @@ bool read_arguments(int argc, char *const argv[], struct request *request);
 /* signal_names.c: 0 only checks the process; -1 for an uncommon name or number */
 int signal_number(const char *text);
 
-/* identifier.c */
+/* container_id.c */
 bool is_plain_id(const char *id);
 
 /* state_root.c */
 bool find_state_root(const char *given, char root[PATH_MAX]);
 bool in_user_namespace(void);
 
-/* trusted.c */
+/* trusted_directories.c */
 int open_trusted_way(const char *path);
 bool is_trusted(int fd);
 
@@ -104,7 +104,7 @@ int open_process(int pid, unsigned long long started);
 int signal_process(int pidfd, int number);
 bool await_end(int pidfd, int milliseconds);
 
-/* gate.c */
+/* start_gate.c */
 int connect_gate(const struct container *container, int flags);
 
 /* status.c */

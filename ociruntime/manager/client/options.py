@@ -50,7 +50,7 @@ START_STATUS = (
 # Title in the help -> module -> its commands.
 GROUPS: Groups = {
     "containers": {
-        "running": ("run", "create"),
+        "run_and_attach": ("run", "create"),
         "containers": (
             "start",
             "stop",
@@ -71,7 +71,7 @@ GROUPS: Groups = {
         "stats": ("stats",),
         "logs": ("logs", "events"),
     },
-    "processes in containers": {"running": ("exec", "attach")},
+    "processes in containers": {"run_and_attach": ("exec", "attach")},
     "files of containers": {"copy": ("cp", "export", "diff")},
     "volumes": {
         "volumes": (
@@ -95,10 +95,10 @@ GROUPS: Groups = {
         "images": ("images", "pull", "rmi", "image ls", "image pull", "image rm"),
         "login": ("login", "logout"),
         "image_files": ("image inspect", "history", "tag", "save", "load"),
-        "daemon": ("pod ls", "pod stop", "pod rm", "info", "version", "system df"),
+        "system": ("pod ls", "pod stop", "pod rm", "info", "version", "system df"),
     },
     "strict commands for scripts, with fixed columns": {
-        "strict": (
+        "container_subcommands": (
             "container create",
             "container start",
             "container stop",

@@ -46,14 +46,14 @@ TIME = Option("time", "timeout before SIGKILL (default: 10)", "SECONDS", kind="c
 # Title in the help -> module -> its commands; internal commands have no title.
 GROUPS: Groups = {
     "pods": {
-        "running": ("run", "prepare", "run-prepared"),
+        "run_pods": ("run", "prepare", "run-prepared"),
         "pods": ("list", "status", "rm", "gc", "cat-manifest", "stop", "version"),
         "logs": ("logs",),
         "apps": ("attach", "enter"),
         "exports": ("export",),
     },
     "apps of a running pod": {
-        "running": ("app sandbox", "app add"),
+        "run_pods": ("app sandbox", "app add"),
         "apps": ("app start", "app stop", "app rm", "app list", "app status", "app exec"),
         "app_files": ("app copy-out", "app copy-in", "app diff"),
     },

@@ -84,9 +84,9 @@ GROUPS: Groups = {
     },
     "running containers": {
         "exec": ("exec",),
-        "running": ("ps", "pause", "resume", "update", "mounts"),
+        "running_containers": ("ps", "pause", "resume", "update", "mounts"),
     },
-    "inspection": {"state": ("state",), "inspection": ("events", "list")},
+    "inspection": {"state": ("state",), "events_and_list": ("events", "list")},
     "bundles and this host": {
         "bundles": ("spec", "plan", "features"),
         "check": ("check",),

@@ -59,7 +59,7 @@ def run(command: list[str], act: Callable[[exec_route._Execution, Client], Any])
 
 def test_a_slow_client_gets_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """The timeout for other processes to close the pipe also runs while nothing reads it."""
-    monkeypatch.setattr(exec, "DRAIN_TIMEOUT", 0)
+    monkeypatch.setattr(exec_route, "DRAIN_TIMEOUT", 0)
 
     async def slow(execution: exec_route._Execution, client: Client) -> None:
         client.gate.clear()
@@ -80,7 +80,7 @@ SILENT = f"{sys.executable} -c 'import select; p = select.poll(); p.register(1, 
 @pytest.mark.parametrize("script", ["yes & exit 4", f"{SILENT} & exit 4"])
 def test_what_stays_behind_keeps_nobody(script: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It holds the pipe open, and writes without end or nothing."""
-    monkeypatch.setattr(exec, "DRAIN_TIMEOUT", 0.05)
+    monkeypatch.setattr(exec_route, "DRAIN_TIMEOUT", 0.05)
 
     async def nothing(execution: exec_route._Execution, client: Client) -> None:
         pass
