@@ -129,7 +129,7 @@ CASES: list[tuple[str, tuple[Probe, ...], MadeUp, str, str]] = [
         environment.USERS,
         MadeUp({"/proc/sys/user/max_user_namespaces": "0\n"}, rootless=True),
         MISSING,
-        "none",
+        "not allowed",
     ),
     (
         "subordinate ids",
