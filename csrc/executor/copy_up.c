@@ -2,8 +2,8 @@
  * Copy a directory's content into the tmpfs that is about to cover it.
  *
  * Both sides are walked by descriptors.  On the image's side no link is followed and no other mount
- * entered, so that nothing but the directory's own files is copied; the new filesystem is attached
- * nowhere yet, and nobody else can write there.
+ * entered, so that nothing but the directory's own files is copied; the new filesystem is not
+ * attached yet, so no other process can write there.
  */
 #include "executor.h"
 
@@ -106,7 +106,7 @@ static int copy_opened(struct copy *c, int from, int to, const char *name, struc
 	} else if (S_ISREG(node->st_mode)) {
 		result = copy_file(c, from, to, name);
 	} else {
-		errno = ESTALE; /* exchanged since its type was looked at */
+		errno = ESTALE; /* replaced since its type was checked */
 		return failed(c, "verify", name);
 	}
 	return result < 0 ? -1 : settle(c, to, name, node);

@@ -38,8 +38,8 @@ static int run_operation(struct executor *x, uint32_t code, struct plan_reader *
 }
 
 /*
- * Record a time by the one clock that time namespaces leave alone; `place` 0 is the start of this
- * program.
+ * Record a time by CLOCK_REALTIME, which time namespaces do not shift; `place` 0 is the start of
+ * this program.
  */
 static void note_time(struct executor *x, uint32_t place)
 {
@@ -117,8 +117,8 @@ static void reset_signals(void)
 {
 	static const struct kernel_sigaction by_default;
 	/*
-	 * The kernel keeps signals without a handler from PID 1 of a pid namespace: without this one
-	 * SIGTERM would not end a container that waits for `start`.
+	 * The kernel discards signals to PID 1 of a pid namespace that have no handler: without this
+	 * handler, SIGTERM would not end a container that waits for `start`.
 	 */
 	static const struct kernel_sigaction ending = {
 		.handler = end_by_signal,
@@ -166,7 +166,7 @@ static bool map_plan(int fd, struct plan *plan)
 	return plan_open(plan, data, size, arena, arena_size);
 }
 
-/* A failure before the first operation belongs to none. */
+/* A failure before the first operation has no operation to name. */
 #define NO_STEP UINT32_MAX
 
 static struct executor executor;
@@ -181,7 +181,7 @@ int main(int argc, char **argv)
 	    !text_number(argv[2], &sync_fd) || !text_number(argv[3], &init_fd))
 		return 1;
 	/*
-	 * Become undumpable before anything of the container is near: no ptrace, no access to
+	 * Become undumpable before any process of the container can see us: no ptrace, no access to
 	 * /proc/PID/fd.
 	 */
 	prctl(PR_SET_DUMPABLE, 0);

@@ -98,7 +98,7 @@ static int unfiltered_thread(void *argument)
 
 	sleep_until(LOADED);
 	if (send_short(x, x->report_fd, MESSAGE_LISTENER, 0, listener) < 0)
-		_exit(1); /* the starter is gone */
+		_exit(1); /* the runtime that called `start` has exited */
 	await_go(x->report_fd);
 	if (apply_late_limits(x) == 0) {
 		announce_exec(x);

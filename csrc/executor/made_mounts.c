@@ -1,6 +1,6 @@
 /*
  * Recognise mounts again.  A mount that is changed later is looked up by its path, a component of
- * which another container may have exchanged.  So the mount found must be one that this executor
+ * which another container may have replaced.  So the mount found must be one that this executor
  * made, or one that the host recognises.
  */
 #include "executor.h"
@@ -121,7 +121,7 @@ int open_restricted(struct executor *x, const char *target)
 		return open_inside(x, target, O_PATH);
 	mount = open_mount(x, point);
 	if (mount < 0) {
-		/* It was there: a missing one has been replaced. */
+		/* The mount was made there, so a path that is missing now has been replaced. */
 		error = x->failure.error;
 		errno = error == ENOENT || error == ENOTDIR || error == ELOOP ? ESTALE : error;
 		return -1;
@@ -198,7 +198,7 @@ static bool confines(struct executor *x, int target, const char *name)
 }
 
 /*
- * Check before a mount is attached in a container whose processes can exchange components of the
+ * Check before a mount is attached in a container whose processes can replace components of the
  * path.
  */
 int present_new_mount(struct executor *x, int tree, int target, const char *name)

@@ -3,7 +3,7 @@
  *
  * The host's node must not get into the container as it is.  A process there with CAP_FOWNER or
  * CAP_CHOWN could change its mode and owner for the whole host, by a path or by fchmod(2) on a
- * descriptor; anybody could change its times.  On a read-only mount a device still opens for
+ * descriptor; any user could change its times.  On a read-only mount a device still opens for
  * writing, and the kernel refuses the rest with EROFS.
  */
 #include "executor.h"
@@ -68,7 +68,7 @@ static int replace_streams(struct executor *x, int node)
 
 /*
  * Open the container's own node, so that no mount from outside stays in use.  The container may
- * have put anything there, a link, a FIFO, another device (CVE-2026-88265), and exchange it at any
+ * have put a link, a FIFO or another device there (CVE-2026-88265), and may replace it at any
  * moment: check type and number of what was found, and open only that.
  */
 static int use_own_null(struct executor *x, int root)

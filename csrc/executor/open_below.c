@@ -3,8 +3,8 @@
  *
  * openat2(2) does it in the kernel.  Where an outer seccomp filter forbids it, the same is done
  * component by component: each is opened in its parent's descriptor without following links; a
- * link's text and ".." are resolved on the path walked so far.  An exchange on the way ends in an
- * error, never outside.
+ * link's text and ".." are resolved on the path walked so far.  If a component is
+ * replaced meanwhile, the result is an error, never a path outside.
  */
 #include "executor.h"
 

@@ -17,8 +17,8 @@
 #endif
 
 /*
- * The image may have put anything there; open only devpts's own ptmx (CVE-2025-52565), and nothing
- * before it is known to be that: to open a device can be enough to make it act.
+ * The image may have put anything there; open only devpts's own ptmx (CVE-2025-52565), and check
+ * that before the open: opening a device may have side effects.
  */
 static int open_master(struct executor *x)
 {

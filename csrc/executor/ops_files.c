@@ -37,7 +37,7 @@ static int verify_node(struct executor *x, int parent, const char *name, struct 
 	return is_wanted(&node, op) ? 0 : fail(x, "mknod", op->target);
 }
 
-/* Use a descriptor: another container could exchange the file behind the name. */
+/* Use a descriptor: another container could replace the file with this name. */
 static int own_node(struct executor *x, int parent, const char *name, struct op_device *op)
 {
 	int fd = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC), result = 0;

@@ -81,7 +81,7 @@ static void cut(int output)
 		(void)!write(output, tail, (size_t)size);
 }
 
-/* Return 0: it exits in time; 1: it does not; -1: unknown.  A timeout of 0 seconds means none. */
+/* Wait for the hook.  Return 0: exited in time; 1: late; -1: unknown.  0 seconds: no timeout. */
 static int is_late(pid_t pid, uint32_t timeout, int output)
 {
 	const int look = 10; /* milliseconds */

@@ -64,7 +64,7 @@ static int copy_tree(struct executor *x, const char *source, bool recursive, uin
 	return copy_opened(x, open_source(x, source), source, recursive, id_map, id_map_recursive);
 }
 
-/* Below the shared root, where a container may have put links. */
+/* Open a path below the shared root, where a container may have put symbolic links. */
 static int open_real_source(struct executor *x, const char *source)
 {
 	int fd = open_without_links(x, source, O_PATH);

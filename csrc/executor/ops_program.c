@@ -251,9 +251,9 @@ int run_wait_start(struct executor *x, struct op_wait_start *op)
 }
 
 /*
- * Announce the exec, so that an end of file without a failure report means success.  A starter that
- * was killed meanwhile has given its order, so go on; but an `exec` that was killed counts as
- * failed, and nothing would ever end its program.
+ * Announce the exec, so that an end of file without a failure report means success.  If `start` was
+ * killed meanwhile, continue, because it had sent GO.  If `exec` was killed, fail: its caller
+ * believes that it failed, and no command would ever end the program.
  */
 void announce_exec(struct executor *x)
 {

@@ -44,7 +44,7 @@ static int enter_by_chroot(struct executor *x)
 }
 
 /*
- * In a user namespace the host's mounts are locked; cover them, so that nothing of them is visible.
+ * In a user namespace the host's mounts are locked; cover them, so that the container cannot see them.
  */
 static int hide_kernel_mount(struct executor *x, const char *path)
 {

@@ -2,7 +2,7 @@
  * Paths of the container.
  *
  * The root filesystem is hostile: each component may be a symbolic link that points to the host,
- * and another container may exchange it at any moment. walk.c resolves paths below the root's
+ * and another container may replace it at any moment. walk.c resolves paths below the root's
  * descriptor; a missing path is created component by component, each opened without following
  * links.
  */

@@ -100,7 +100,7 @@ static uint32_t receive_answer(int fd, struct go_files *files)
 	return answer.kind;
 }
 
-/* End of file means that the runtime has exited, and with it the container is abandoned. */
+/* End of file means that the runtime has exited: the container is abandoned. */
 void await_go_with(int fd, struct go_files *files)
 {
 	if (receive_answer(fd, files) != MESSAGE_GO)

@@ -61,7 +61,7 @@ enum status {
 	STATUS_RUNNING,
 	STATUS_PAUSED,
 	STATUS_STOPPED,
-	STATUS_UNKNOWN, /* unknown: the interpreter has to find out or report the error */
+	STATUS_UNKNOWN, /* the interpreter has to determine it or report the error */
 };
 
 /* small_file.c: the length of what is then in `text`, or -1 */
@@ -87,7 +87,7 @@ bool in_user_namespace(void);
 int open_trusted_way(const char *path);
 bool is_trusted(int fd);
 
-/* record.c: `length` bytes are in record->text */
+/* fast_path_record.c: `length` bytes are in record->text */
 bool parse_record(struct record *record, size_t length);
 
 /* container.c; both fail for a directory that other users may change (ociruntime/base/trusted_directories.py) */
@@ -97,7 +97,7 @@ bool lock_container(const struct container *container);
 bool has_stale_directories(const struct container *container);
 
 /* process.c */
-/* UNKNOWN: the interpreter has to find out or report the error. */
+/* UNKNOWN: the interpreter has to determine it or report the error. */
 enum life { ENDED, ALIVE, UNKNOWN };
 enum life life_of(int pid, unsigned long long started);
 int open_process(int pid, unsigned long long started);
@@ -121,7 +121,7 @@ int answer_kill(struct container *container, int number);
 int answer_delete(struct container *container, bool force);
 
 /*
- * entry.c: exit status or FALL_BACK.  If `failure_fd` is not -1 afterwards, it holds the
+ * fast_path.c: exit status or FALL_BACK.  If `failure_fd` is not -1 afterwards, it holds the
  * container's failure message, and must be passed to `start` in the interpreter.
  */
 int answer(int argc, char *const argv[], int *failure_fd);

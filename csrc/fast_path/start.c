@@ -76,14 +76,14 @@ int answer_start(struct container *container, int *failure_fd)
 	pidfd = open_process(record->pid, record->started);
 	if (pidfd < 0)
 		return FALL_BACK;
-	connection = connect_gate(container, SOCK_NONBLOCK); /* a full queue is left to Python */
+	connection = connect_gate(container, SOCK_NONBLOCK); /* if the queue is full, Python waits */
 	if (connection >= 0) {
 		if (send(connection, &order, MESSAGE_SHORT, MSG_NOSIGNAL) == MESSAGE_SHORT)
 			status = await_exec(connection, pidfd, failure_fd);
 		close(connection);
 	}
 	close(pidfd);
-	/* Tidy up: nothing listens at this name any more. */
+	/* Remove the gate's name: no process listens there any more. */
 	if (status == 0)
 		unlinkat(container->fd, "start", 0);
 	return status;

@@ -1,6 +1,6 @@
 /*
- * Find out if only root and our own user can change or replace a directory: ociruntime/base/trusted_directories.py,
- * which also reports why not.
+ * Check that only root and our own user can change or replace a directory, as
+ * ociruntime/base/trusted_directories.py does, which also reports the reason if not.
  */
 #include "fast_path.h"
 #include "walk.h"

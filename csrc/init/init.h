@@ -19,8 +19,8 @@ _Noreturn void be_init(const struct init *init);
 
 /*
  * Become the lock holder: wait until the process behind the pidfd `watched` has ended and the
- * NULL-terminated `cgroups`, whose processes it kills, are empty; `control` as above reports the
- * monitor's end.  The inherited lock descriptor is held meanwhile.  Never returns.
+ * NULL-terminated `cgroups`, whose processes it kills, are empty; end of file of `control`
+ * reports the monitor's exit.  The inherited lock descriptor is held meanwhile.  Never returns.
  */
 _Noreturn void be_lock_holder(int watched, int control, char *const cgroups[]);
 

@@ -171,7 +171,7 @@ static bool kill_in(int directory)
 	return any;
 }
 
-/* Go to `name` in the directory, "..", or one below; return false if that cannot be opened. */
+/* Change to `name` (".." or a subdirectory); return false if it cannot be opened. */
 static bool go_to(int *directory, const char *name)
 {
 	int there = openat(*directory, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);

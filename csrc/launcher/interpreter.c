@@ -37,7 +37,7 @@
 
 enum { OLDEST_MINOR = 11, NEWEST_MINOR = 30 };
 
-/* Errors of the interpreter's exec that a user can do something about. */
+/* Errors of the interpreter's exec that the user can fix. */
 static const struct {
 	int number;
 	const char *reason;
@@ -93,7 +93,7 @@ static bool has_directory_for_stream(void)
 	return false;
 }
 
-/* Says why not. */
+/* Check the environment; print the reason and return false if it is not safe to start. */
 bool may_run(const struct program *program)
 {
 	const char *reason = NULL;
@@ -198,7 +198,7 @@ static bool find_in(const char *prefix, const char *bin, const char *file, struc
 	return find_for_version(prefix, bin, "3", file, place);
 }
 
-/* Beside the program itself; for a copy of it elsewhere, where it was installed. */
+/* Find the package beside the program or, for a copy of the program, where it was installed. */
 static bool find_place(const char *file, struct place *place)
 {
 	static const char *const installed[] = { INSTALLED_PREFIX, "/usr/local", "/usr" };
@@ -224,7 +224,7 @@ static bool find_snapshot(const struct program *program, char path[PATH_MAX])
 	       access(SNAPSHOT_SWITCH, F_OK) < 0;
 }
 
-/* Start from a snapshot; return if none fits. */
+/* Start from a snapshot; return if there is no valid one. */
 static void thaw_interpreter(const struct program *program, const struct place *place,
 			     char **arguments)
 {

@@ -1,7 +1,8 @@
-"""Checks of requests: a table maps each member of a JSON object to its check.
+"""Checks of the values in API requests and options: strings, numbers, lists, JSON objects.
 
-A check is a function of a JSON path and the value there.  It raises BadRequest with the path, which
-is an option if the value comes from a command line.
+A check is a function of a JSON path and the value there.  It raises BadRequest with that path, or
+with the option if the value comes from a command line.  A table of ``Members`` maps each member of
+a JSON object to its check.
 """
 
 from __future__ import annotations
@@ -18,16 +19,20 @@ Members = Mapping[str, Check]
 
 
 def check_object(document: object, members: Members, what: str = "the body") -> dict[str, Any]:
-    """Check an object and return it without its null members.  Raises BadRequest."""
+    """Check a request's JSON object by a table of members; return it without its null members.
+
+    ``what`` names the object in errors.  Raises BadRequest.
+    """
     if not isinstance(document, dict):
         raise BadRequest("", f"{what} must be a JSON object")
-    given = {name: value for name, value in document.items() if value is not None}
-    for name, value in given.items():
+    members_given = {name: value for name, value in document.items() if value is not None}
+    for name, value in members_given.items():
         if name not in members:
             known = ", ".join(members)
-            raise BadRequest(name, "unknown member", known or "this request takes no members")
+            hint = f"known members: {known}" if known else "this request takes no members"
+            raise BadRequest(name, "unknown member", hint)
         members[name](name, value)
-    return given
+    return members_given
 
 
 def string(where: str, value: object) -> None:
@@ -39,7 +44,7 @@ def string(where: str, value: object) -> None:
     try:
         os.fsencode(value)
     except UnicodeEncodeError:  # half of a surrogate pair
-        raise BadRequest(where, "must be valid Unicode") from None
+        raise BadRequest(where, "must be valid Unicode, without lone surrogates") from None
 
 
 def nonempty(where: str, value: object) -> None:
@@ -76,7 +81,7 @@ def flag(where: str, value: object) -> None:
 
 
 def number(least: float, most: float, *, whole: bool = True) -> Check:
-    """Return a check for a number in this range."""
+    """Return a check for a number from ``least`` to ``most``; ``whole``: only integers."""
 
     def check(where: str, value: object) -> None:
         kinds = (int,) if whole else (int, float)
@@ -92,11 +97,12 @@ seconds = number(0, 1_000_000, whole=False)
 
 
 def one_of(*choices: str) -> Check:
-    """Return a check for one of these strings."""
+    """Return a check that accepts only the strings ``choices``."""
 
     def check(where: str, value: object) -> None:
         if value not in choices:
-            raise BadRequest(where, f"unknown value {json.dumps(value)}", ", ".join(choices))
+            hint = f"use one of {', '.join(choices)}"
+            raise BadRequest(where, f"unknown value {json.dumps(value)}", hint)
 
     return check
 
@@ -107,22 +113,23 @@ def list_of(check: Check) -> Check:
     def check_all(where: str, value: object) -> None:
         if not isinstance(value, list):
             raise BadRequest(where, "must be a list")
-        for index, one in enumerate(value):
-            check(f"{where}[{index}]", one)
+        for index, element in enumerate(value):
+            check(f"{where}[{index}]", element)
 
     return check_all
 
 
 def object_of(members: Members, *required: str) -> Check:
-    """Return a check for an object with these members, some of them required."""
+    """Return a check for a JSON object whose members pass ``members`` and include ``required``."""
 
     def check(where: str, value: object) -> None:
         if not isinstance(value, dict):
             raise BadRequest(where, "must be an object")
-        for name, one in value.items():
+        for name, member in value.items():
             if name not in members:
-                raise BadRequest(path_of(where, name), "unknown member", ", ".join(members))
-            members[name](path_of(where, name), one)
+                hint = f"known members: {', '.join(members)}"
+                raise BadRequest(path_of(where, name), "unknown member", hint)
+            members[name](path_of(where, name), member)
         for name in required:
             if name not in value:
                 raise BadRequest(path_of(where, name), "required")
@@ -131,15 +138,15 @@ def object_of(members: Members, *required: str) -> Check:
 
 
 def path_of(where: str, name: str) -> str:
-    """Return the path of a member of the object at ``where``, which may be an option."""
+    """Return the JSON path of a member, ``where.name``; ``--option: name`` below an option."""
     return f"{where}: {name}" if where.startswith("--") else f"{where}.{name}"
 
 
 def strings_by_name(where: str, value: object) -> None:
-    """Check that the value maps names of variables or labels to strings."""
+    """Check that the value is a JSON object of strings, whose names are without = and NUL."""
     if not isinstance(value, dict):
         raise BadRequest(where, "must be an object")
-    for name, one in value.items():
+    for name, member in value.items():
         if not name or "=" in name or "\0" in name:
-            raise BadRequest(where, f"{name!r} is not a valid name")
-        string(path_of(where, name), one)
+            raise BadRequest(where, f"{name!r} is not a valid name", "no NUL or =, not empty")
+        string(path_of(where, name), member)

@@ -1,13 +1,14 @@
-"""CPU shares of cgroup v1 as a weight of cgroup v2, for containers and for pods."""
+"""Conversion of CPU shares (cgroup v1) to a CPU weight (cgroup v2), for containers and pods."""
 
 from __future__ import annotations
 
 
 def weight_of_shares(shares: int) -> int:
-    """Convert v1's 2..262144 (default 1024) to v2's 1..10000 (default 100).
+    """Convert v1 CPU shares (2..262144, default 1024) to a v2 cpu.weight (1..10000, default 100).
 
-    Uses the quadratic in log2 that runtimes and Kubernetes have agreed on, which maps minimum,
-    default and maximum to each other; the earlier linear formula gave 1024 shares a weight of 39.
+    The formula, quadratic in log2 of the shares, is the one that runtimes and Kubernetes have
+    agreed on.  It maps minimum, default and maximum to each other; the earlier linear formula gave
+    1024 shares a weight of 39.
     """
     from math import ceil, log2
 

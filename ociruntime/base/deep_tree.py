@@ -1,7 +1,7 @@
-"""Walk directory trees of any depth, beyond PATH_MAX and the recursion limit.
+"""Walk directory trees of any depth, beyond PATH_MAX and Python's recursion limit.
 
-Going up opens ``..``.  Programs may move directories meanwhile, so that ``..`` could lead out of
-the tree; therefore device and inode are compared with those seen on the way down.
+A walk goes up by opening ``..``.  If the directory is moved meanwhile, ``..`` may lead out
+of the tree, so device and inode of each parent are compared with those seen on the way down.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ import stat
 from collections.abc import Callable, Iterator
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_NAMES = 15  # of 255 bytes, in one path
+_NAMES = 15  # names of 255 bytes that fit into PATH_MAX
 
 
 class Place:
-    """An open directory and the ``names`` that lead to it from the one at ``path``."""
+    """A position in a directory tree: the open directory ``fd`` and its path ``names``."""
 
     __slots__ = ("_above", "_root", "fd", "names")
 
     def __init__(self, path: str) -> None:
-        """Open the directory at ``path``.  Raises OSError."""
+        """Open ``path``, the root of the tree.  Raises OSError."""
         self._root = os.open(path, _DIRECTORY)
         self.fd = os.dup(self._root)
         self.names: list[str] = []
@@ -35,7 +35,7 @@ class Place:
         os.close(self.fd)
 
     def path(self, name: str) -> str:
-        """Return a short path of ``name`` in here, valid until the next ``down`` or ``up``."""
+        """Return a short path to the entry ``name``, valid until the next ``down`` or ``up``."""
         return f"/proc/self/fd/{self.fd}/{name}"
 
     def down(self, name: str) -> None:
@@ -46,7 +46,7 @@ class Place:
         self._above.append(above)
 
     def up(self) -> None:
-        """Go to the parent.  Raises OSError, also if this directory was moved elsewhere."""
+        """Go to the parent directory.  Raises OSError, also if the present one was moved."""
         self._go("..")
         name = self.names.pop()
         if _identity(self.fd) != self._above.pop():
@@ -58,7 +58,10 @@ class Place:
         self.fd = fd
 
     def reach(self, names: list[str]) -> int:
-        """Return a descriptor of the directory at ``names`` from the root.  Raises OSError."""
+        """Open the directory at the path ``names`` in the tree; return a descriptor.
+
+        Raises OSError.
+        """
         fd = os.dup(self._root)
         for at in range(0, len(names), _NAMES):
             path = "/".join(names[at : at + _NAMES])
@@ -76,19 +79,19 @@ def _identity(fd: int) -> tuple[int, int]:
 
 
 def open_regular(path: str, status: os.stat_result) -> int:
-    """Open the regular file at ``path``, checking that it is the one of ``status``.
+    """Open the regular file at ``path`` for reading, if it is still the file of ``status``.
 
-    It is checked before it is opened for reading: a FIFO that has replaced it would block us, and
-    opening a device can make it act.  Raises OSError.
+    The file is checked before it is opened for reading: opening a FIFO that has replaced it would
+    block, and opening a device can have side effects.  Raises OSError (ESTALE if replaced).
     """
-    place = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    path_fd = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        found = os.fstat(place)
-        if not (os.path.samestat(found, status) and stat.S_ISREG(found.st_mode)):
+        actual = os.fstat(path_fd)
+        if not (os.path.samestat(actual, status) and stat.S_ISREG(actual.st_mode)):
             raise OSError(errno.ESTALE, "file was replaced during the walk")
-        return os.open(f"/proc/self/fd/{place}", os.O_RDONLY | os.O_CLOEXEC)
+        return os.open(f"/proc/self/fd/{path_fd}", os.O_RDONLY | os.O_CLOEXEC)
     finally:
-        os.close(place)
+        os.close(path_fd)
 
 
 def _allow() -> None:
@@ -96,7 +99,10 @@ def _allow() -> None:
 
 
 class Found:
-    """An entry found by ``walk``: ``name`` in the directory that ``place`` has open."""
+    """An entry found by ``walk``: ``name`` in the open directory ``place``, with its ``status``.
+
+    A directory is found twice; ``leaving`` marks the second time, after its content.
+    """
 
     __slots__ = ("leaving", "name", "place", "status")
 
@@ -108,12 +114,12 @@ class Found:
 
     @property
     def path(self) -> str:
-        """Return a path to open it by, valid until the next entry."""
+        """Return a path by which the entry can be opened until the next one is requested."""
         return self.place.path(self.name)
 
     @property
     def inside(self) -> str:
-        """Return its path relative to the root of the walk, without a leading slash."""
+        """Return the entry's path relative to the root of the walk, without a leading slash."""
         return "/".join([*self.place.names, self.name])
 
 
@@ -146,16 +152,17 @@ def walk(
 
 
 def disk_usage(root: str) -> int:
-    """Return the bytes on disk of a tree, without other filesystems; 0 if it cannot be read.
+    """Return the disk usage of the tree ``root`` in bytes, without other filesystems.
 
-    A file with several names is counted once.
+    A file with several names is counted once.  If the tree cannot be read to its end, returns the
+    sum so far.
     """
     total = 0
     seen: set[int] = set()
     try:
-        for found in walk(root, filesystem=os.stat(root).st_dev):
-            status = found.status
-            if found.leaving:
+        for entry in walk(root, filesystem=os.stat(root).st_dev):
+            status = entry.status
+            if entry.leaving:
                 continue
             if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
                 if status.st_ino in seen:
@@ -163,15 +170,15 @@ def disk_usage(root: str) -> int:
                 seen.add(status.st_ino)
             total += status.st_blocks * 512
     except OSError:
-        pass  # it changes, or is being removed by another process: what was counted must do
+        pass  # the tree is being changed or removed by another process: return the sum so far
     return total
 
 
 def _entries(fd: int, count: Callable[[], None]) -> list[tuple[str, os.stat_result]]:
-    """Return the entries in reverse order, to be popped from the end."""
+    """Return (name, status) of a directory's entries, sorted in reverse, for list.pop()."""
     with os.scandir(fd) as entries:
-        found = []
+        pairs = []
         for entry in entries:
             count()
-            found.append((entry.name, entry.stat(follow_symlinks=False)))
-    return sorted(found, key=lambda one: os.fsencode(one[0]), reverse=True)
+            pairs.append((entry.name, entry.stat(follow_symlinks=False)))
+    return sorted(pairs, key=lambda one: os.fsencode(one[0]), reverse=True)

@@ -1,4 +1,4 @@
-"""The detach key sequence of an attached terminal."""
+"""The key sequence that detaches a client from an app's terminal (``--detach-keys``)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ DETACH_KEYS = "ctrl-p,ctrl-q"
 
 
 def parse_keys(text: str) -> bytes:
-    """Return the bytes that a terminal sends for ``ctrl-p,ctrl-q``.  Raises UsageError."""
+    """Return the bytes a terminal sends for keys like ``ctrl-p,ctrl-q``.  Raises UsageError."""
     keys = b""
     for word in text.split(",") if text else ():
         letter = word.removeprefix("ctrl-")
@@ -20,14 +20,19 @@ def parse_keys(text: str) -> bytes:
         code = ord(letter)
         if letter != word:
             if not (letter.isalpha() or letter in "@[\\]^_"):
-                raise UsageError(f'--detach-keys: "{word}" is not a key', "use ctrl- and a letter")
+                raise UsageError(
+                    f'--detach-keys: "{word}" is not a key', "use ctrl- followed by a letter"
+                )
             code = ord(letter.upper()) ^ 0x40
         keys += bytes([code])
     return keys
 
 
 class KeyWatch:
-    """A filter that detects the keys in the input; a possible prefix of them is held back."""
+    """A filter that detects the detach keys in a terminal's input.
+
+    The first keys of the sequence are held back until the next key decides.
+    """
 
     __slots__ = ("_keys", "_seen", "detaching")
 
@@ -37,20 +42,20 @@ class KeyWatch:
         self.detaching = False
 
     def pass_on(self, data: bytes) -> bytes:
-        """Return the input to pass to the app; sets ``detaching`` if the keys were in it."""
+        """Return the part of ``data`` to pass to the app; set ``detaching`` at the detach keys."""
         if not self._keys:
             return data
         out = b""
         for byte in data:
-            one = bytes([byte])
-            if self._keys[self._seen : self._seen + 1] != one:
+            key = bytes([byte])
+            if self._keys[self._seen : self._seen + 1] != key:
                 out += self._keys[: self._seen]
                 self._seen = 0
-            if self._keys[self._seen : self._seen + 1] == one:
+            if self._keys[self._seen : self._seen + 1] == key:
                 self._seen += 1
                 if self._seen == len(self._keys):
                     self.detaching = True
                     return out
             else:
-                out += one
+                out += key
         return out

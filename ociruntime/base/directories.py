@@ -1,4 +1,4 @@
-"""Default directories of the programs for pods and containers."""
+"""Default directories of ``ocipod`` and ``ocid``: data, system and local configuration."""
 
 DATA = "/var/lib/ociruntime"
 SYSTEM_CONFIG = "/usr/lib/ociruntime"

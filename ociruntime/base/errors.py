@@ -24,7 +24,7 @@
      |   +- StartFailed        the program was not executed; has the exit code
      +- InternalError          a bug in ociruntime itself
 
-A message is lower case without a final stop.  It says what was attempted, on which object,
+A message is lower case without a final period.  It says what was attempted, on which object,
 and what went wrong, in the kernel's words; the hint, in parentheses after it, says what to do.
 Only the command line prints messages.
 """
@@ -36,9 +36,9 @@ _LAST = 200
 
 
 class RuntimeFailure(Exception):
-    """Base class of all errors: ``message`` and an optional ``hint``; ``str()`` joins them.
+    """Base class of all errors shown to users: ``message`` and an optional ``hint``.
 
-    Notes (``add_note``) say what could not be undone.
+    ``str()`` joins both with the notes (``add_note``), which tell what could not be undone.
     """
 
     exit_status = 1
@@ -54,15 +54,15 @@ class RuntimeFailure(Exception):
 
 
 class UsageError(RuntimeFailure):
-    """The command line cannot be understood."""
+    """The command line is invalid: an unknown option or command, or an invalid value."""
 
 
 class ConfigError(RuntimeFailure):
     """A value of config.json is missing, invalid or not supported.
 
-    ``where`` is its JSON path (``mounts[7].options[0]``), empty for the file itself.  Path and
-    message may quote the document verbatim: undecodable bytes are escaped here, and text that is
-    too long for a line is shortened in the middle.
+    ``where`` is the value's JSON path (``mounts[7].options[0]``), "" for the file itself.  Path and
+    message may quote the document verbatim: unprintable characters are escaped here, and text that
+    is too long for a line is shortened in the middle.
     """
 
     def __init__(self, where: str, message: str, hint: str = "") -> None:
@@ -71,32 +71,32 @@ class ConfigError(RuntimeFailure):
 
 
 class ContainerError(RuntimeFailure):
-    """The container is not in a state that allows the request."""
+    """The container's state (created, running, paused ...) does not allow the command."""
 
 
 class NoSuchContainer(ContainerError):
-    """Callers look for the words ``does not exist``."""
+    """The container id is unknown; engines search the message for ``does not exist``."""
 
     def __init__(self, container_id: str) -> None:
         super().__init__(f'container "{container_id}" does not exist')
 
 
 class ContainerExists(ContainerError):
-    """The id is in use."""
+    """A container with the id already exists."""
 
     def __init__(self, container_id: str) -> None:
         super().__init__(f'container with given ID already exists: "{container_id}"')
 
 
 class NotRunning(ContainerError):
-    """Callers look for the words ``container not running``."""
+    """The container's init has exited; engines search for ``container not running``."""
 
     def __init__(self, container_id: str) -> None:
         super().__init__(f'container not running: "{container_id}"')
 
 
 class HostError(RuntimeFailure):
-    """A system call on the host failed: ``action`` names it and what it was applied to."""
+    """A system call on the host failed; ``action`` says what was attempted, on which object."""
 
     def __init__(self, action: str, error: OSError, hint: str = "") -> None:
         super().__init__(f"{action}: {reason(error)}", hint)
@@ -112,7 +112,7 @@ class StepError(RuntimeFailure):
 
 
 class HookError(RuntimeFailure):
-    """A hook failed; the message names kind, index, path, outcome and its last output."""
+    """A hook failed; the message has the hook's kind, index, path, exit status and last output."""
 
 
 class CriuError(RuntimeFailure):
@@ -120,7 +120,7 @@ class CriuError(RuntimeFailure):
 
 
 class PodError(RuntimeFailure):
-    """The pod is not in a state that allows the request, or a file of it cannot be understood."""
+    """The pod's state does not allow the request, or one of the pod's files is damaged."""
 
 
 class NoSuchPod(PodError):
@@ -132,11 +132,11 @@ class ImageError(RuntimeFailure):
 
 
 class RegistryError(ImageError):
-    """A registry refused or did not answer; the message has the request and the response."""
+    """A registry refused a request or did not answer; the message has request and response."""
 
 
 class NetworkError(RuntimeFailure):
-    """A network could not be set up or torn down; the message names it and the plugin."""
+    """A pod's network could not be set up or torn down; the message names network and plugin."""
 
 
 class ManagerError(RuntimeFailure):
@@ -156,13 +156,13 @@ class BadRequest(ManagerError):
 
 
 class Forbidden(ManagerError):
-    """The daemon's configuration does not allow what a client asks for."""
+    """The daemon's configuration does not allow the client's request."""
 
     code = "forbidden"
 
 
 class NotFound(ManagerError):
-    """A reference matches no container."""
+    """The name or id in a request matches no container."""
 
     code = "not_found"
 
@@ -174,7 +174,10 @@ class Conflict(ManagerError):
 
 
 class StartFailed(ManagerError):
-    """The program did not run; ``exit_code`` is 127 (not found), 126 (not executable) or 125."""
+    """A container's program did not start.
+
+    ``exit_code`` is 127 (not found), 126 (not executable) or 125 (another error).
+    """
 
     code = "start_failed"
 
@@ -184,11 +187,11 @@ class StartFailed(ManagerError):
 
 
 class InternalError(RuntimeFailure):
-    """A bug in ociruntime: something that cannot happen has happened."""
+    """A bug in ociruntime: a state that the code assumes to be impossible."""
 
 
 def reason(error: OSError) -> str:
-    """Return the kernel's text for an errno, in the lower case that callers compare with."""
+    """Return the kernel's text of an OSError, beginning in lower case as engines expect it."""
     text = error.strerror or str(error)
     return text[:1].lower() + text[1:]
 

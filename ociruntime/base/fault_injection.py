@@ -1,9 +1,9 @@
 """Fault injection: points where tests stop, kill or delay the process to provoke a race or crash.
 
-``OCIPOD_FAULT=POINT:stop``, ``POINT:kill`` or ``POINT:sleep=MILLISECONDS``, several separated by
-commas; without the variable, a point costs one lookup in the environment.
+A test sets ``OCIPOD_FAULT`` to ``POINT:stop``, ``POINT:kill`` or ``POINT:sleep=MILLISECONDS``,
+several separated by commas.  Without the variable, a point costs one lookup in the environment.
 
-Environments come from callers, who may have fewer privileges than the program (sudo's env_keep).
+The caller who sets the environment may have fewer privileges than the program (sudo's env_keep).
 So these variables are ignored unless the package contains the file ``_faults``, which ``./dev
 build`` creates and no wheel contains.
 """
@@ -17,24 +17,24 @@ MARKER = __file__.rpartition("/base/")[0] + "/_faults"
 
 
 def fault(point: str) -> None:
-    """Inject the fault that the environment sets for ``point``, if any."""
-    wishes = variable_for_tests(VARIABLE)
-    if wishes:
-        _do(point, wishes)
+    """Stop, kill or delay this process if ``OCIPOD_FAULT`` names the point ``point``."""
+    faults = variable_for_tests(VARIABLE)
+    if faults:
+        _do(point, faults)
 
 
 def variable_for_tests(name: str) -> str:
-    """Return the value of a test variable; "" if it is not set or this is not a test build."""
+    """Return an environment variable meant for tests; "" if unset, or not in a test build."""
     value = os.environ.get(name, "")
     return value if value and os.path.exists(MARKER) else ""
 
 
-def _do(point: str, wishes: str) -> None:
+def _do(point: str, faults: str) -> None:
     import signal
     import time
 
-    for wish in wishes.split(","):
-        name, _, action = wish.partition(":")
+    for entry in faults.split(","):
+        name, _, action = entry.partition(":")
         if name != point:
             continue
         if action == "stop":

@@ -1,4 +1,4 @@
-"""Reading and atomic writing of small files on the host."""
+"""Reading and atomic writing of small files on the host, and the walk through a cgroup tree."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
 _DIRECTORY = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC
-_NO_TMPFILE = {21, 22, 95}  # EISDIR (before Linux 3.11), EINVAL, EOPNOTSUPP: the file system's
+# EISDIR (before Linux 3.11), EINVAL and EOPNOTSUPP: O_TMPFILE is not supported.
+_NO_TMPFILE = {21, 22, 95}
 _LONG_PATH = 3500  # characters: PATH_MAX is 4096 bytes, and the name of a control file follows
 
 
 def read_file(path: str) -> bytes:
-    """Return the contents of a file.  Raises OSError."""
+    """Return the whole content of a file, also of one in /proc or /sys.  Raises OSError."""
     fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
     try:
         # Read to the end: the kernel returns lists (mountinfo, cgroup.procs) in pieces below a
@@ -46,7 +47,7 @@ def write_new(
         write_all(fd, data)
         if lasting:
             posix.fsync(fd)
-    except BaseException:  # a signal's exception too
+    except BaseException:  # also KeyboardInterrupt
         remove_file(path, within)
         raise
     finally:
@@ -54,10 +55,13 @@ def write_new(
 
 
 def write_all(fd: int, data: bytes | memoryview) -> None:
-    """Write all of ``data`` to a descriptor that blocks.  Raises OSError."""
-    left = memoryview(data)
-    while left:
-        left = left[posix.write(fd, left) :]
+    """Write all of ``data`` to the blocking descriptor ``fd``, retrying short writes.
+
+    Raises OSError.
+    """
+    remaining = memoryview(data)
+    while remaining:
+        remaining = remaining[posix.write(fd, remaining) :]
 
 
 def memory_file(name: str, data: bytes, flags: int = posix.MFD_CLOEXEC) -> int:
@@ -103,10 +107,10 @@ def replace_file(
 
 
 def publish_file(path: str, data: bytes, mode: int = 0o644) -> None:
-    """Give ``path`` to a new, complete file; a process that is killed here leaves no other file.
+    """Create ``path`` with its complete content at once, by O_TMPFILE and linkat(2).
 
-    So it suits directories of callers, where nobody would remove a temporary file.  An older file
-    of that name is removed just before.  Raises OSError.
+    An older file of that name is removed just before.  A killed process leaves no temporary file
+    behind, which nobody would remove from a directory of the caller.  Raises OSError.
     """
     directory = path.rpartition("/")[0] or "."
     try:
@@ -125,7 +129,7 @@ def publish_file(path: str, data: bytes, mode: int = 0o644) -> None:
                 posix.link(f"/proc/self/fd/{fd}", path, src_dir_fd=fd)
                 return
             except FileExistsError:
-                continue  # another process has made one
+                continue  # another process has created the file meanwhile
     finally:
         posix.close(fd)
     replace_file(path, data, mode)
@@ -151,8 +155,8 @@ def sync_directory(path: str) -> None:
 def cgroup_tree(top: str, skipped: Container[int]) -> Iterator[str]:
     """Yield the paths of all cgroups below ``top``, children first, and then ``top`` itself.
 
-    A path is valid until the next one is requested.  A directory that cannot be read, with an
-    errno in ``skipped``, is left out; raises OSError for other errors.
+    A path is valid until the next one is requested.  A directory that cannot be read is skipped if
+    the errno is in ``skipped``; otherwise raises OSError.
 
     A container may nest its cgroups to any depth, with names of any length.  So this keeps a single
     descriptor, returns through ``..`` (a cgroup cannot be moved), and yields a path through that
@@ -212,7 +216,7 @@ def _subdirectories(directory: int) -> list[str]:
 
 
 def exists(path: str) -> bool:
-    """Return whether ``path`` exists; a dangling symbolic link counts."""
+    """Return whether ``path`` exists, even if it is a dangling symbolic link."""
     try:
         posix.lstat(path)
     except OSError:

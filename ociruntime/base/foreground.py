@@ -27,7 +27,7 @@ UNTOUCHED = frozenset(
         *(_signal.SIGTTIN, _signal.SIGTTOU, _signal.SIGURG),
     )
 )
-# Ours, not the container's.
+# Caught, but not forwarded: they are meant for this process.
 KEPT = frozenset((_signal.SIGCHLD, _signal.SIGWINCH, _signal.SIGPIPE))
 
 
@@ -41,7 +41,7 @@ class CaughtSignals:
     __slots__ = ("_old", "_old_wakeup", "_pending", "_write", "fd")
 
     def __init__(self) -> None:
-        """Begin to catch signals.  Raises HostError."""
+        """Install the signal handlers.  Raises HostError."""
         self._pending: dict[int, object] = {}
         try:
             self.fd, self._write = posix.pipe2(posix.O_CLOEXEC | posix.O_NONBLOCK)
@@ -49,7 +49,7 @@ class CaughtSignals:
             # pipe is full, it is still readable, which is sufficient.
             self._old_wakeup = _signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         except OSError as error:
-            raise HostError("make a pipe to catch signals", error) from None
+            raise HostError("create a pipe for caught signals", error) from None
         self._old: dict[int, object] = {}
         for number in _signal.valid_signals() - UNTOUCHED:
             # A method in C, called with number and frame: no Python code runs in a handler, so
@@ -58,14 +58,14 @@ class CaughtSignals:
             self._old[number] = _signal.signal(number, handler)
 
     def take(self) -> list[int]:
-        """Return the signals received since the last call, each once."""
+        """Return the numbers of the signals received since the last call, without duplicates."""
         taken: list[int] = []
         while self._pending and len(taken) < _signal.NSIG:
             taken.append(int(self._pending.popitem()[0]))
         return taken
 
     def has_any(self, numbers: Iterable[int]) -> bool:
-        """Return whether one of these signals is waiting to be taken."""
+        """Return whether one of the signals ``numbers`` was received and not yet taken."""
         return any(number in self._pending for number in numbers)
 
     def clear_wakeup(self) -> None:
@@ -87,7 +87,10 @@ class CaughtSignals:
 
 
 def open_relay(master: int) -> Relay | None:
-    """Open a relay to the container's terminal; None if it has none (``master`` is -1)."""
+    """Return a relay between the host's and the container's terminal; None if ``master`` is -1.
+
+    ``master`` is the pty master of the container.  Raises ConfigError without a host terminal.
+    """
     if master < 0:
         return None
     from ociruntime.base.terminal import find_terminal
@@ -157,9 +160,9 @@ def _wait(
                 if status is None:
                     if not _is_child(pid):
                         raise InternalError(
-                            f"process {pid} has exited, but is not our child to wait for"
+                            f"wait for process {pid}: the process has exited, but is not our child"
                         )
-                    # A tracer is notified of its exit first; SIGCHLD follows.
+                    # A tracer sees the exit first; SIGCHLD comes once the tracer has reaped it.
                     poll.unregister(pidfd)
             elif fd == signals.fd:
                 signals.clear_wakeup()
@@ -187,7 +190,7 @@ def _react(number: int, pidfd: int, relay: Relay | None) -> None:
         try:
             _signal.pidfd_send_signal(pidfd, number)
         except OSError:
-            pass  # it has exited, or changed its user
+            pass  # the init has exited, or has changed its uid
 
 
 def _is_child(pid: int) -> bool:

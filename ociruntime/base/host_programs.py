@@ -1,8 +1,8 @@
-"""Programs of the host that a privileged process executes.
+"""Lookup of the host's programs that a privileged process executes.
 
-They are looked up in the system's directories first.  PATH comes from the caller, who may have
-fewer privileges than we have (sudo's env_keep), so a directory in it is searched only if nobody
-but root and our own user can change it.
+A program is looked up in the system's directories first.  PATH comes from the caller, who may have
+fewer privileges than this process (sudo's env_keep), so a directory of PATH is searched only if
+nobody but root and our own user can change it.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ DIRECTORIES = (
 
 
 def own_launcher(name: str) -> str:
-    """Return the path of the launcher ``name`` that is installed with this program, or "".
+    """Return the path of the launcher ``name`` (``ocipod``) installed beside this program, or "".
 
-    Only a launcher can start from a snapshot of the interpreter.
+    Only a launcher can start a program from a snapshot of the interpreter.
     """
     path = f"{sys.argv[0].partition('/lib/python')[0]}/bin/{name}"
     return path if posix.access(path, posix.X_OK) else ""
 
 
 def find_program(name: str, callers_first: bool = False) -> str:
-    """Return the path of the executable program ``name``, or "" if there is none.
+    """Return the path of the executable ``name`` in a trusted directory, or "" if not found.
 
     With ``callers_first``, trusted directories of PATH are searched before the system's.
     """

@@ -1,6 +1,6 @@
-"""Locate a JSON syntax error: line and column.
+"""Explanation of a JSON syntax error, with line and column.
 
-Loaded only when a document is refused: it imports ``json`` and ``re``.
+Loaded only when a document is refused, because it imports ``json`` and ``re``.
 """
 
 from __future__ import annotations
@@ -14,16 +14,28 @@ _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|-?Infinity|NaN')
 
 
 def explain(data: bytes, name: str) -> ConfigError:
-    """Return the error for ``data``, which the scanner refused."""
+    """Return a ConfigError that says where and why ``data``, the file ``name``, is invalid JSON."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
         before = data[: error.start].decode()
-        return _at(before, len(before), name, f"byte 0x{data[error.start]:02x} is not UTF-8")
+        return _at(
+            before,
+            len(before),
+            name,
+            f"byte 0x{data[error.start]:02x} is not UTF-8",
+            "save the file in UTF-8",
+        )
     if not text.strip():
         return ConfigError("", f"{name} is empty")
     if text.startswith("\ufeff"):
-        return _at(text, 0, name, "a byte order mark is not JSON", "save the file without it")
+        return _at(
+            text,
+            0,
+            name,
+            "a byte order mark (BOM) is not valid JSON",
+            "save the file as UTF-8 without BOM",
+        )
     try:
         json.loads(text)
     except json.JSONDecodeError as error:
@@ -45,13 +57,19 @@ def _syntax(text: str, error: json.JSONDecodeError, name: str) -> ConfigError:
     if rest[:1] == "," and rest[1:].lstrip()[:1] in ("}", "]"):
         return _at(text, position, name, "trailing comma")
     if rest.startswith(("//", "/*", "#")):
-        return _at(text, position, name, "JSON has no comments")
+        return _at(text, position, name, "comments are not valid JSON", "remove them")
     if rest.startswith("'"):
         return _at(text, position, name, "strings need double quotes")
     if not rest:
-        return _at(text, position, name, "the text ends too early", "is the file cut off?")
+        return _at(
+            text,
+            position,
+            name,
+            "unexpected end of the document",
+            "check that the file is complete",
+        )
     if error.msg == "Extra data":
-        return _at(text, position, name, "there is more text after the end of the document")
+        return _at(text, position, name, "unexpected text after the end of the document")
     if error.msg.startswith("Expecting ',' delimiter"):
         return _at(text, position, name, "expected a comma or the end of the object or array")
     if error.msg.startswith("Expecting property name"):
@@ -59,12 +77,12 @@ def _syntax(text: str, error: json.JSONDecodeError, name: str) -> ConfigError:
     if error.msg.startswith("Invalid control character"):
         return _at(text, position, name, "a control character in a string must be escaped")
     if error.msg.startswith("Unterminated string"):
-        return _at(text, position, name, "this string does not end")
+        return _at(text, position, name, "unterminated string", 'add the closing "')
     return _at(text, position, name, error.msg[:1].lower() + error.msg[1:])
 
 
 def _tokens(text: str, name: str) -> ConfigError:
-    """Find what Python's own decoder accepts: NaN, Infinity, duplicate names."""
+    """Return the error for NaN, Infinity or a duplicate name, which Python's ``json`` accepts."""
     names: list[dict[str, int]] = []  # of each object or array around: key -> position
     previous = ("", 0)
     for token in _TOKENS.finditer(text):
@@ -79,10 +97,10 @@ def _tokens(text: str, name: str) -> ConfigError:
             if first != position:
                 line = text.count("\n", 0, first) + 1
                 column = first - text.rfind("\n", 0, first)
-                given = f'"{key}" is already given at line {line} column {column}'
-                return _at(text, position, name, given)
+                duplicate = f'duplicate name "{key}": first given at line {line} column {column}'
+                return _at(text, position, name, duplicate)
         elif word.lstrip("-") in ("NaN", "Infinity"):
-            return _at(text, token.start(), name, f"{word} is not JSON")
+            return _at(text, token.start(), name, f"{word} is not a valid JSON number")
         previous = (word, token.start())
     return ConfigError("", f"{name} is not JSON")
 

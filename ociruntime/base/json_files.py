@@ -1,4 +1,4 @@
-"""JSON files of a pod, without importing ``json``, which would stay in the monitor's memory."""
+"""Reading and writing of a pod's JSON files, without ``json``, to keep the monitor small."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def parse(data: bytes, what: str) -> dict[str, Any]:
-    """Parse ``data`` to an object; ``what`` describes it in errors.  Raises PodError."""
+    """Return the JSON object in ``data``; ``what`` is its path for errors.  Raises PodError."""
     try:
         value = json_text.read(data)
     except ValueError:
@@ -42,18 +42,18 @@ def text_of(value: object) -> bytes:
 
 
 def replace(path: str, value: object, *, lasting: bool = True) -> None:
-    """Write ``value`` to ``path`` as JSON; see ``replace_text``."""
+    """Replace the file ``path`` atomically by the JSON of ``value``, like ``replace_text``."""
     replace_text(path, text_of(value) + b"\n", lasting=lasting)
 
 
 def replace_text(path: str, data: bytes, mode: int = 0o640, *, lasting: bool = True) -> None:
     """Replace a file atomically: readers find either the old or the new content.
 
-    With ``lasting`` that includes readers after a power failure.  Without, for files that are
-    useless once the pod has ended, the file may then be empty.  Raises HostError.
+    With ``lasting``, this holds after a power failure, too.  Without it, the file may then be
+    empty, which is acceptable for files that are useless once the pod has ended.  Raises HostError.
     """
     try:
-        # Children of the monitor write in its place, one at a time.
+        # A fixed name: children of the monitor write for it, but only one at a time.
         replace_file(path, data, mode, lasting=lasting, temporary=f"{path}.new")
     except OSError as error:
         raise HostError(f"write {path}", error) from None
@@ -66,5 +66,5 @@ def now() -> str:
 
 def time_text(nanoseconds: int) -> str:
     """Convert nanoseconds since the epoch to RFC 3339."""
-    seconds, rest = divmod(nanoseconds, 1_000_000_000)
-    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{rest:09d}Z"
+    seconds, fraction = divmod(nanoseconds, 1_000_000_000)
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{fraction:09d}Z"

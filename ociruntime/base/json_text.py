@@ -1,5 +1,4 @@
-"""Read and write JSON without ``json``, whose import takes longer than all of the reading and
-writing.
+"""Reading and writing of JSON without the module ``json``, whose import takes too long.
 
 Strings are written in ASCII, members in the order of the dict.  ``_json`` is the C scanner behind
 the ``json`` module.
@@ -25,7 +24,7 @@ class _Rules:
     parse_float = float
     parse_int = int
     parse_constant = float
-    memo: dict[str, str] = {}  # noqa: RUF012 - the scanner wants it and empties it itself
+    memo: dict[str, str] = {}  # noqa: RUF012 - the scanner requires it and empties it itself
 
 
 def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -49,15 +48,15 @@ _scan_strictly = make_scanner(_StrictRules())  # type: ignore[arg-type]
 
 
 def read(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
-    """Parse UTF-8 JSON text and return its value.  Raises ValueError."""
+    """Return the value of UTF-8 JSON text; duplicate names are accepted.  Raises ValueError."""
     return _read(data, _scan)
 
 
 def parse(data: bytes, name: str) -> Any:  # noqa: ANN401 - whatever it holds
-    """Parse a JSON document from outside; ``name`` describes it in errors.  Raises ConfigError.
+    """Parse an untrusted JSON document strictly; ``name`` (a path) names it in errors.
 
-    Stricter than most parsers: no duplicate names (JSON-02), only UTF-8 (JSON-01), no NaN or
-    Infinity, nothing after the document.
+    Refuses duplicate names (JSON-02), other encodings than UTF-8 (JSON-01), NaN, Infinity, and text
+    after the document.  Raises ConfigError with line and column.
     """
     try:
         return _read(data, _scan_strictly)
@@ -82,7 +81,10 @@ def _read(data: bytes, scan: Any) -> Any:  # noqa: ANN401
 
 
 def load(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
-    """Parse like ``json.loads``, which is called only to explain an error or to read UTF-16."""
+    """Parse JSON text like ``json.loads``, with its exceptions, but without importing ``json``.
+
+    ``json`` is imported only for invalid text, for its error message, and for UTF-16.
+    """
     try:
         return read(data)
     except ValueError:
@@ -91,7 +93,7 @@ def load(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
         return json.loads(data)
 
 
-# Python's ``json`` writes and reads these, although JSON has no such numbers.
+# Numbers that JSON does not have, but that Python's ``json`` writes and reads.
 _CONSTANTS = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 

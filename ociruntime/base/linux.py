@@ -1,8 +1,8 @@
-"""Constants of the Linux kernel interface that more than one layer uses.
+"""Constants of the Linux kernel interface that more than one package uses.
 
-This module imports nothing, because everything imports it.  Values are from include/uapi/linux
-and, for signals and resource limits, from the generic numbering that most architectures share
-(x86, arm, riscv, s390, powerpc).
+This module imports nothing, because almost every other imports it.  Values are from
+include/uapi/linux and, for signals and resource limits, from the generic numbering that most
+architectures share (x86, arm, riscv, s390, powerpc).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Locks between processes, with flock(2): a lock belongs to the open file description.
+"""File locks between processes, by flock(2).
 
-So all descriptors that fork(2) and dup(2) make of it share the lock, and closing the last of them
-releases it.
+Such a lock belongs to the open file description: all descriptors that fork(2) and dup(2) make of
+it share the lock, and closing the last of them releases it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TRIES = 100  # to lock a file that is replaced each time
 
 
 def lock_within(fd: int, seconds: float) -> bool:
-    """Take the exclusive lock; return False if another process holds it for ``seconds``.
+    """Lock the open file ``fd`` exclusively; return False if it stays locked for ``seconds``.
 
     Raises OSError.
     """
@@ -35,11 +35,11 @@ def lock_within(fd: int, seconds: float) -> bool:
 
 
 class FileLock:
-    """A context that holds the lock of the file ``path``, created if needed (mode 0600).
+    """A context manager that holds a lock on the file ``path``, created if missing (mode 0600).
 
-    The context's value is whether the lock was taken; without ``wait`` it can be False. A process
-    that holds the lock exclusively may unlink the file: processes that wait then lock the new one.
-    Raises HostError.
+    The value of the context is whether the lock was taken; it is False only without ``wait``.  A
+    process that holds the lock exclusively may unlink the file: waiting processes then lock a new
+    file at ``path``.  Raises HostError.
     """
 
     __slots__ = ("_fd", "_kind", "_path", "_wait")
@@ -65,7 +65,10 @@ class FileLock:
 
 
 def forget_lock(path: str) -> None:
-    """Remove the file of an exclusively held lock; processes waiting for it create a new one."""
+    """Remove the lock file ``path``, which the caller has locked exclusively.
+
+    Processes that wait for the lock create a new file.  Raises OSError.
+    """
     try:
         posix.unlink(path)
     except FileNotFoundError:
@@ -73,7 +76,10 @@ def forget_lock(path: str) -> None:
 
 
 def _lock_file(path: str, kind: int) -> int:
-    """Return a descriptor that holds the lock, -1 if another has it.  Raises OSError."""
+    """Lock the file ``path``; return its descriptor, or -1 with LOCK_NB if another has the lock.
+
+    Raises OSError.
+    """
     flags = posix.O_RDWR | posix.O_CREAT | posix.O_NOFOLLOW | posix.O_CLOEXEC
     for _ in range(TRIES):
         fd = posix.open(path, flags, 0o600)
@@ -88,11 +94,11 @@ def _lock_file(path: str, kind: int) -> int:
             posix.close(fd)
             raise
         posix.close(fd)
-    raise OSError(errno.ESTALE, "the file was replaced repeatedly")
+    raise OSError(errno.ESTALE, "the lock file was replaced repeatedly")
 
 
 def _is_at(fd: int, path: str) -> bool:
-    """Return whether the path still refers to the open file."""
+    """Return whether ``path`` still refers to the open file ``fd``."""
     try:
         there = posix.stat(path)
     except FileNotFoundError:

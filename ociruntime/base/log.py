@@ -1,10 +1,10 @@
-"""The log: errors, warnings and debug messages, on standard error or in a file.
+"""The runtime's log (``--log``): errors, warnings and debug messages, to standard error or a file.
 
-Callers parse it: containerd takes the last JSON object whose level is ``error``; podman reads the
-whole file as one JSON document.  So a failing call writes a single line in runc's format (logrus
-text, or one-line JSON with the keys ``level``, ``msg``, ``time``), and the time includes its zone.
-When the log is a file, the bare message of an error also goes to standard error, where conmon and
-people look.
+Engines parse the log: containerd takes the last JSON object whose level is ``error``; podman reads
+the whole file as one JSON document.  So a failing command writes a single line in runc's format
+(logrus text, or one-line JSON with the keys ``level``, ``msg``, ``time``), and the time includes
+its zone.  If the log is a file, the bare message of an error also goes to standard error, for
+conmon and for users.
 
 Warnings are held back until the command has succeeded: together with an error they would make the
 file two documents.  With ``--debug``, everything is written immediately.
@@ -48,7 +48,7 @@ class Log:
         self._held: list[str] = []
 
     def open(self) -> None:
-        """Create the file if it does not exist.  Raises OSError, ValueError, HostError."""
+        """Create the log file if it does not exist.  Raises OSError, ValueError, HostError."""
         if not self.target:
             return
         try:
@@ -59,7 +59,7 @@ class Log:
         posix.close(_open_log(self.target))
 
     def error(self, message: str) -> None:
-        """Log the error that makes the command fail; warnings held back are dropped."""
+        """Log the error that makes the command fail; drop the warnings held back so far."""
         self._held.clear()
         if self.target:
             self._append(self._line("error", message))
@@ -70,7 +70,7 @@ class Log:
             _write(self._line("error", message))
 
     def warning(self, message: str) -> None:
-        """Log a warning: the command continues."""
+        """Log a warning, held back until ``flush`` unless ``--debug`` is set."""
         line = self._line("warning", message)
         if self.debugging:
             self._emit(line)
@@ -78,7 +78,7 @@ class Log:
             self._held.append(line)
 
     def debug(self, message: str) -> None:
-        """Log a debug message; only shown with ``--debug``."""
+        """Log a debug message; a no-op without ``--debug``."""
         if self.debugging:
             self._emit(self._line("debug", message))
 
@@ -106,21 +106,22 @@ class Log:
         try:
             fd = _open_log(self.target)
         except (OSError, ValueError, HostError) as error:
-            _write(plain(f"open the log {self.target}: {error}"))
+            _write(plain(f'open log file "{self.target}": {error}'))
             return
         try:
             posix.write(fd, lines.encode())
         except OSError as error:
-            _write(plain(f"write to the log {self.target}: {error}"))
+            _write(plain(f'write to log file "{self.target}": {error}'))
         finally:
             posix.close(fd)
 
 
 def _open_log(path: str) -> int:
-    """Open a log for appending; a symbolic link only if no other user can have planted it.
+    """Open the log file ``path`` for appending; return a descriptor.
 
-    The kernel refuses planted links by itself, but only with the sysctl fs.protected_symlinks.
-    Raises OSError, ValueError, HostError.
+    A symbolic link is followed only if no other user can have planted it.  The kernel refuses
+    planted links itself only with the sysctl fs.protected_symlinks.  Raises OSError, ValueError,
+    HostError.
     """
     flags = posix.O_WRONLY | posix.O_APPEND | posix.O_CREAT | posix.O_CLOEXEC | posix.O_NOCTTY
     try:
@@ -142,11 +143,10 @@ def quote(text: str) -> str:
 
 
 def plain(text: str) -> str:
-    """Return ``text`` as part of one line: line breaks and terminal control sequences are escaped.
+    """Escape line breaks, terminal control sequences and other unprintable characters in ``text``.
 
-    Messages and tables quote files, containers, clients and other programs.  Control characters,
-    line and paragraph separators, bidirectional overrides, other invisible characters and bytes
-    that are not UTF-8 (surrogates) are escaped.
+    For messages and tables, which quote untrusted text of files, containers and clients.  Also
+    escapes bidirectional overrides, invisible characters and bytes that are not UTF-8 (surrogates).
     """
     if text.isprintable():
         return text
@@ -154,7 +154,7 @@ def plain(text: str) -> str:
 
 
 def plain_lines(text: str) -> str:
-    """Escape ``text`` like ``plain``, but keep its line feeds: for tracebacks and the like."""
+    """Escape ``text`` like ``plain``, but keep its line feeds; for tracebacks."""
     return "\n".join([plain(line) for line in text.split("\n")])
 
 

@@ -1,4 +1,4 @@
-"""The mounts of a mount namespace, from /proc/PID/mountinfo (proc_pid_mountinfo(5))."""
+"""Parser of /proc/PID/mountinfo, the mounts of a mount namespace (proc_pid_mountinfo(5))."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ OCTAL = frozenset("01234567")
 
 
 class Mount:
-    """One line of mountinfo.
+    """A mount, one line of /proc/PID/mountinfo.
 
-    ``parent`` is the id of the mount that it is mounted on, ``device`` is MAJOR:MINOR, ``root`` the
-    path within the file system, ``target`` the mount point, ``options`` those of the mount,
-    ``super_options`` those of the file system, separated by commas.
+    ``parent`` is the id of the mount that contains the mount point, ``device`` is MAJOR:MINOR,
+    ``root`` the mounted path within the file system, ``target`` the mount point, ``options`` the
+    options of the mount, ``super_options`` those of the file system, both separated by commas.
     """
 
     __slots__ = ("device", "fstype", "id", "options", "parent", "root", "super_options", "target")
@@ -41,16 +41,16 @@ class Mount:
 
 
 def own_mountinfo() -> str:
-    """Return the text for this process.  Raises OSError."""
+    """Return the text of /proc/self/mountinfo.  Raises OSError."""
     return read_file(OWN).decode("utf-8", "surrogateescape")
 
 
 def parse_mountinfo(text: str) -> list[Mount]:
-    """Return the mounts in the kernel's order; malformed lines are skipped.
+    """Return the mounts in the text of a mountinfo file, in its order; skip malformed lines.
 
-    Nothing but a line feed ends a line: the kernel escapes blanks, tabs and line feeds in paths,
-    but none of the other characters at which ``str.splitlines()`` splits. Any user who can mount,
-    or rename a directory above a mount point, can put them there.
+    Only a line feed ends a line.  The kernel escapes blanks, tabs and line feeds in paths, but not
+    the other characters at which ``str.splitlines()`` splits; a user who can mount, or rename a
+    directory above a mount point, can put those into a path.
     """
     mounts = []
     for line in text.split("\n"):
@@ -61,7 +61,7 @@ def parse_mountinfo(text: str) -> list[Mount]:
         if len(fields) < 6 or not fields[0].isdecimal():
             continue
         mount_id, parent, device, root, target, options, *_ = fields
-        fstype, _, rest = right.partition(" ")
+        fstype, _, source_and_options = right.partition(" ")
         mounts.append(
             Mount(
                 device,
@@ -70,7 +70,7 @@ def parse_mountinfo(text: str) -> list[Mount]:
                 fstype,
                 options,
                 int(mount_id),
-                rest.rpartition(" ")[2],
+                source_and_options.rpartition(" ")[2],
                 int(parent) if parent.isdecimal() else 0,
             )
         )
@@ -78,7 +78,7 @@ def parse_mountinfo(text: str) -> list[Mount]:
 
 
 def unescape(field: str) -> str:
-    r"""Undo the kernel's ``\040`` for space, tab, line feed and backslash."""
+    r"""Decode the octal escapes (``\040``) of blank, tab, line feed and backslash in a field."""
     if "\\" not in field:
         return field
     first, *parts = field.split("\\")
@@ -89,31 +89,32 @@ def _after_backslash(part: str) -> str:
     code = part[:3]
     if len(code) == 3 and set(code) <= OCTAL:
         return chr(int(code, 8)) + part[3:]
-    return f"\\{part}"  # of a file system that writes its paths itself
+    return f"\\{part}"  # not an escape: from a file system that formats its paths itself
 
 
 def reachable(mounts: list[Mount], *fstypes: str) -> list[Mount]:
-    """Return the mounts of these types that no later mount on or above them hides."""
-    found: dict[str, Mount] = {}
+    """Return the mounts of the types ``fstypes`` that are not hidden by a later mount over them."""
+    visible: dict[str, Mount] = {}
     above: set[str] = set()  # directories that lead to those found
     for mount in mounts:
         path = mount.target
-        found.pop(path, None)
+        visible.pop(path, None)
         if path in above:
-            for hidden in [one for one in found if one.startswith(f"{path}/")]:
-                del found[hidden]
+            for hidden in [target for target in visible if target.startswith(f"{path}/")]:
+                del visible[hidden]
         if mount.fstype not in fstypes:
             continue
-        found[path] = mount
+        visible[path] = mount
         while path := path.rpartition("/")[0]:
             above.add(path)
-    return list(found.values())
+    return list(visible.values())
 
 
 def kernel_mounts(rootfs: str) -> tuple[str, ...]:
-    """Return the mount points of proc and sysfs outside ``rootfs``, last one first.
+    """Return this namespace's proc and sysfs mount points outside ``rootfs``, last one first.
 
-    ``--no-pivot`` would leave them reachable.  Raises HostError.
+    With ``--no-pivot`` a container could still reach these mounts, so they are unmounted first.
+    Raises HostError.
     """
     try:
         return find_kernel_mounts(own_mountinfo(), rootfs)
@@ -122,7 +123,7 @@ def kernel_mounts(rootfs: str) -> tuple[str, ...]:
 
 
 def find_kernel_mounts(mountinfo: str, rootfs: str) -> tuple[str, ...]:
-    """Return the mount points like ``kernel_mounts``, from the text of a mountinfo."""
+    """Return the mount points of ``kernel_mounts``, from the text of a mountinfo file; pure."""
     targets = [
         mount.target for mount in parse_mountinfo(mountinfo) if mount.fstype in ("proc", "sysfs")
     ]

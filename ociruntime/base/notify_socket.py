@@ -1,8 +1,8 @@
-"""sd_notify(3) from inside a container, forwarded to the service manager that started us.
+"""Relay of sd_notify(3) messages from a container to the service manager that started us.
 
-The container has a socket of its own, in a directory of the state directory that is bound into
-it, and never sees the host's socket. Messages about the service's state are forwarded; those that
-would control the manager (MAINPID, FDSTORE, NOTIFYACCESS) are not.
+The container has a socket of its own, in a directory that is bind-mounted into it, and never sees
+the host's socket.  Messages about the service's state are forwarded; messages that would control
+the manager (MAINPID, FDSTORE, NOTIFYACCESS) are dropped.
 """
 
 from __future__ import annotations
@@ -32,17 +32,20 @@ O_PATH = 0o10000000
 
 
 def make_directory(state_directory: str) -> None:
-    """Create the directory that is mounted in the container.  Raises HostError."""
+    """Create the socket's directory, to be mounted in the container.  Raises HostError."""
     path = f"{state_directory}/{DIRECTORY}"
     try:
         posix.mkdir(path)
-        posix.chmod(path, 0o755)  # whatever the caller's umask
+        posix.chmod(path, 0o755)  # regardless of the caller's umask
     except OSError as error:
         raise HostError(f"create {path}", error) from None
 
 
 def host_address(value: bytes) -> bytes:
-    """Return the address that NOTIFY_SOCKET names.  Raises UsageError."""
+    """Return the socket address in the variable NOTIFY_SOCKET: a path, or NUL and a name.
+
+    Raises UsageError.
+    """
     if value.startswith(b"@"):
         return b"\0" + value[1:]
     if value.startswith(b"/"):
@@ -55,7 +58,7 @@ def host_address(value: bytes) -> bytes:
 
 
 def safe_lines(message: bytes) -> list[bytes]:
-    """Return the lines of a message that may be forwarded to the host."""
+    """Return the lines of an sd_notify message that may be forwarded to the host's manager."""
     return [
         line
         for line in message.split(b"\n")
@@ -64,12 +67,12 @@ def safe_lines(message: bytes) -> list[bytes]:
 
 
 class NotifyRelay:
-    """A relay from the container's socket to the host's; it adds MAINPID to READY=1."""
+    """A relay from the container's notify socket to the host's; adds MAINPID to READY=1."""
 
     __slots__ = ("_host", "_own", "main_pid", "ready")
 
     def __init__(self, state_directory: str, notify_socket: bytes, main_pid: int) -> None:
-        """Open both sockets.  Raises UsageError, HostError."""
+        """Connect to the host's socket and bind the container's.  Raises UsageError, HostError."""
         self.main_pid = main_pid
         self.ready = False  # whether READY=1 was received
         self._host = _connect(host_address(notify_socket))
@@ -84,10 +87,10 @@ class NotifyRelay:
         return self._own.fileno()
 
     def forward(self) -> bool:
-        """Forward one message; return False if there is none.  Raises HostError."""
+        """Forward one pending message; return False if no message is pending.  Raises HostError."""
         try:
-            # The kernel closes descriptors that come along.  A sender of BARRIER=1 waits for that,
-            # and then knows that the message was read.
+            # The kernel closes descriptors sent along.  A sender of BARRIER=1 waits for that, as
+            # proof that its message was read.
             message = self._own.recv(LONGEST, _socket.MSG_DONTWAIT)
         except OSError:
             return False
@@ -100,10 +103,10 @@ class NotifyRelay:
         return True
 
     def wait_ready(self, pidfd: int) -> None:
-        """Forward until READY=1 or the exit of the process, then close.
+        """Forward messages until READY=1 or the process of ``pidfd`` exits, then close the relay.
 
-        ``pidfd`` -1: the process has exited.  On return the manager has read all messages: it
-        looks up the sender of each, which must not have exited before.  Raises HostError.
+        ``pidfd`` -1: the process has already exited.  Returns after the manager has read all
+        messages, because it ignores a message whose sender (we) has exited.  Raises HostError.
         """
         poll = select.poll()
         poll.register(self.fileno(), select.POLLIN)
@@ -128,7 +131,7 @@ class NotifyRelay:
         self._host.close()
 
     def _await_barrier(self) -> None:
-        """Send BARRIER=1 and wait until the manager closes its descriptor, sd_notify_barrier(3)."""
+        """Wait until the manager has read all messages, by BARRIER=1 (sd_notify_barrier(3))."""
         reader, writer = posix.pipe2(posix.O_CLOEXEC)
         try:
             self._tell(b"BARRIER=1", writer)
@@ -144,7 +147,7 @@ class NotifyRelay:
         try:
             self._host.sendmsg([message], [rights] if fd >= 0 else [], _socket.MSG_NOSIGNAL)
         except OSError as error:
-            raise HostError("send to NOTIFY_SOCKET", error) from None
+            raise HostError("send a message to NOTIFY_SOCKET", error) from None
 
 
 def _connect(address: bytes) -> _socket.socket:
@@ -164,13 +167,16 @@ def _connect(address: bytes) -> _socket.socket:
 
 
 def _bind(directory: str) -> _socket.socket:
-    """Bind by the directory's descriptor: a socket's path is limited to 107 bytes."""
+    """Return the container's socket, bound in ``directory``.
+
+    Binds through a descriptor, since a socket's path is limited to 107 bytes.  Raises HostError.
+    """
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_DGRAM | _socket.SOCK_CLOEXEC)
     fd = -1
     try:
         fd = posix.open(directory, O_PATH | posix.O_DIRECTORY | posix.O_CLOEXEC)
         try:
-            posix.unlink(NAME, dir_fd=fd)  # of a `start` that failed
+            posix.unlink(NAME, dir_fd=fd)  # left behind by a failed `start`
         except FileNotFoundError:
             pass
         sock.bind(f"/proc/self/fd/{fd}/{NAME}")

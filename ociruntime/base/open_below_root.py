@@ -1,4 +1,4 @@
-"""Open a file inside a root directory as a process with that root would, never outside of it."""
+"""Open a file below a root directory like a process with that root (chroot), never outside it."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ _MOST_STEPS = 1024  # link targets can go down and up again repeatedly
 
 
 def open_inside(root: int, path: str, flags: int) -> int:
-    """Open ``path`` as if the descriptor ``root`` were the root directory; return a descriptor.
+    """Open ``path`` as if the directory descriptor ``root`` were "/"; return a descriptor.
 
-    Symbolic links are resolved below ``root``, and ``..`` does not leave it.  Raises OSError.
+    Symbolic links are resolved below ``root``, and ``..`` does not leave it.  Without O_PATH, only
+    regular files and directories can be opened.  Raises OSError.
     """
     pending = _parts(path)
     opened: list[int] = []  # the directories from ``root`` down to the current one
@@ -49,7 +50,7 @@ def open_inside(root: int, path: str, flags: int) -> int:
 
 
 def _reopen(fd: int, flags: int) -> int:
-    """Reopen an O_PATH descriptor for reading; devices and FIFOs are refused."""
+    """Reopen an O_PATH descriptor with ``flags``; refuse devices and FIFOs.  Raises OSError."""
     mode = os.fstat(fd).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise OSError(EINVAL, os.strerror(EINVAL))

@@ -1,10 +1,10 @@
-"""Paths as text: pure functions that never look at a filesystem."""
+"""Pure functions on paths as text, without access to a filesystem."""
 
 from __future__ import annotations
 
 
 def clean(path: str) -> str:
-    """Return the absolute path without empty, ``.`` and ``..`` parts; ``..`` stops at the root.
+    """Normalise a path: absolute, without empty, ``.`` and ``..`` parts; ``..`` stops at the root.
 
     A relative path is resolved from the root, as config.md requires for mount destinations.
     """

@@ -25,7 +25,7 @@ DEAD_STATES = b"ZXx"
 
 
 def start_time(pid: int) -> int:
-    """Return the start time of ``pid`` in ticks since boot; 0 if it has exited.
+    """Return the start time of process ``pid`` in clock ticks since boot; 0 if it has exited.
 
     A zombie counts as exited.  Raises HostError.
     """
@@ -59,12 +59,18 @@ def is_alive(pid: int, started: int) -> bool:
 
 
 def open_process(pid: int, started: int) -> int:
-    """Return a pidfd of the process, or -1 if it is gone.  Raises HostError."""
+    """Return a pidfd of the process with this pid and start time; -1 if it has exited.
+
+    Raises HostError.
+    """
     return _open(pid, lambda: is_alive(pid, started))
 
 
 def open_child(pid: int, started: int) -> int:
-    """Return a pidfd like ``open_process``, also for a zombie."""
+    """Return a pidfd of the process with this pid and start time, even of a zombie; -1 if reaped.
+
+    Raises HostError.
+    """
     return _open(pid, lambda: process_stat(pid)[2] == started)
 
 
@@ -74,8 +80,8 @@ def _open(pid: int, is_it: Callable[[], bool]) -> int:
     except ProcessLookupError:
         return -1
     except OSError as error:
-        raise HostError(f"open the process {pid}", error) from None
-    # Checked after opening, since the pid may have been reused before.
+        raise HostError(f"open process {pid}", error) from None
+    # Checked after opening: until then, the pid may be reused for another process.
     try:
         if is_it():
             return fd
@@ -87,7 +93,10 @@ def _open(pid: int, is_it: Callable[[], bool]) -> int:
 
 
 def signal_process(pid: int, started: int, number: int) -> bool:
-    """Send a signal to the process; return False if it is gone.  Raises HostError."""
+    """Send signal ``number`` to the process with this pid and start time; False if it has exited.
+
+    Raises HostError.
+    """
     fd = open_process(pid, started)
     if fd < 0:
         return False
@@ -98,9 +107,9 @@ def signal_process(pid: int, started: int, number: int) -> bool:
 
 
 def send_signal(pidfd: int, number: int, pid: int) -> bool:
-    """Send a signal by pidfd; return False if the process is gone.  The error names ``pid``.
+    """Send signal ``number`` by pidfd; return False if the process has exited.
 
-    Raises HostError.
+    Raises HostError, whose message contains ``pid``.
     """
     try:
         _signal.pidfd_send_signal(pidfd, number)
@@ -112,16 +121,16 @@ def send_signal(pidfd: int, number: int, pid: int) -> bool:
 
 
 def end_on_signals() -> None:
-    """Make SIGTERM and SIGHUP raise an exception, like SIGINT, so that changes are undone."""
+    """Make SIGTERM and SIGHUP raise KeyboardInterrupt, like SIGINT, so that changes are undone."""
     _signal.signal(_signal.SIGTERM, _signal.default_int_handler)
     _signal.signal(_signal.SIGHUP, _signal.default_int_handler)
 
 
 def heed_ignored_signals() -> None:
-    """Reset the signals that our caller ignores, as nohup(1) does, to their default actions.
+    """Reset signals that the caller has set to be ignored (nohup(1)) to their default actions.
 
-    Programs inherit what is ignored: one that was started through us could not be ended by SIGHUP.
-    Python's own two are left alone; it resets them for what it starts.
+    Ignored signals are inherited: SIGHUP could not end a program started by us.  SIGPIPE and
+    SIGXFSZ are skipped: Python ignores them itself, and resets them for programs that it starts.
     """
     for number in _signal.valid_signals() - {_signal.SIGPIPE, _signal.SIGXFSZ}:
         if _signal.getsignal(number) == _signal.SIG_IGN:
@@ -129,9 +138,9 @@ def heed_ignored_signals() -> None:
 
 
 def become_subreaper() -> None:
-    """Become a subreaper: orphans of our children are reparented to us, not to pid 1.
+    """Make this process a subreaper: orphaned descendants are reparented to it, not to pid 1.
 
-    An error is ignored: kernels without it only leave orphans to pid 1.
+    An error is ignored: a kernel without subreapers reparents orphans to pid 1.
     """
     from ociruntime._shim import lib
 
@@ -139,7 +148,7 @@ def become_subreaper() -> None:
 
 
 def await_end(pidfd: int, seconds: float | None) -> bool:
-    """Wait for the process to exit; return False on timeout."""
+    """Wait up to ``seconds`` (None: forever) until the process exits; False on timeout."""
     from select import POLLIN, poll
 
     poller = poll()
@@ -148,33 +157,33 @@ def await_end(pidfd: int, seconds: float | None) -> bool:
 
 
 def end_status(pidfd: int) -> int | None:
-    """Reap an exited child and return its exit status, 128+n if signal n killed it.
+    """Reap the child of ``pidfd``; return its exit status, or 128+n if signal n killed it.
 
-    Returns None if it is not our child or was reaped before.
+    Returns None if the process is running, is not our child or was reaped before.
     """
     try:
-        found = posix.waitid(posix.P_PIDFD, pidfd, posix.WEXITED | posix.WNOHANG)
+        result = posix.waitid(posix.P_PIDFD, pidfd, posix.WEXITED | posix.WNOHANG)
     except ChildProcessError:
         return None
-    if found is None:
+    if result is None:
         return None
-    return found.si_status if found.si_code == posix.CLD_EXITED else 128 + found.si_status
+    return result.si_status if result.si_code == posix.CLD_EXITED else 128 + result.si_status
 
 
 def inheritable_descriptors() -> list[int]:
-    """Return the descriptors above 2 that a program started now would get."""
-    found = []
+    """Return the descriptors above 2 that a program executed by this process would inherit."""
+    descriptors = []
     for name in posix.listdir("/proc/self/fd"):
         fd = int(name)
         try:
             if fd > 2 and posix.get_inheritable(fd):
-                found.append(fd)
+                descriptors.append(fd)
         except OSError:
-            pass  # that of the listing itself
-    return found
+            pass  # the descriptor with which the directory was listed
+    return descriptors
 
 
 def close_inherited_on_exec() -> None:
-    """Keep what the caller of this process has left open from the programs that it starts."""
+    """Set close-on-exec on the descriptors that this process has inherited from its caller."""
     for fd in inheritable_descriptors():
         posix.set_inheritable(fd, False)

@@ -1,8 +1,8 @@
-"""A client of rtnetlink(7) for the kernel's links, addresses and routes.
+"""A client of rtnetlink(7): read and change the kernel's network devices, addresses and routes.
 
 No library is used: importing pyroute2 takes ten times as long as a whole `create`.  Attributes that
 are copied from one namespace to another are passed on as the kernel wrote them, so this module
-knows only the few that it reads or sets.
+defines only the few that it reads or sets.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ IFLA_ADDRESS = 1
 IFLA_IFNAME = 3
 IFLA_NET_NS_FD = 28
 IFLA_PROP_LIST = 52
-IFLA_ALT_IFNAME = 53  # inside that, any number of times
+IFLA_ALT_IFNAME = 53  # inside IFLA_PROP_LIST, once for each name
 IFLA_NETNS_IMMUTABLE = 67  # Linux 6.15
 NLA_F_NESTED = 0x8000
 
 
 class Link:
-    """A network device, as seen from the namespace of the socket."""
+    """A network device in the network namespace of an rtnetlink socket."""
 
     __slots__ = ("alternative_names", "flags", "hardware", "immutable", "index", "name")
 
@@ -77,14 +77,14 @@ class Link:
         self.name = name
         self.flags = flags  # IFF_*
         self.hardware = hardware  # the hardware address, empty if there is none
-        self.immutable = immutable  # it cannot be moved to another namespace
+        self.immutable = immutable  # whether it cannot be moved to another namespace
         self.alternative_names = alternative_names or []
 
 
 class Rtnetlink:
-    """A socket that stays in the network namespace in which it was created.
+    """A netlink socket, bound to the network namespace in which it was created.
 
-    ``protocol``: another netlink protocol than rtnetlink, with its own requests.
+    ``protocol``: the netlink protocol, for callers with requests of another one than rtnetlink.
     """
 
     __slots__ = ("_sequence", "_socket")
@@ -99,25 +99,28 @@ class Rtnetlink:
                 pass  # an older kernel: less detailed errors, longer dumps
 
     def close(self) -> None:
-        """Close the socket."""
+        """Close the netlink socket."""
         self._socket.close()
 
     def request(self, kind: int, body: bytes, flags: int = 0) -> list[bytes]:
-        """Send a request; return the bodies of the answers.  Raises OSError."""
+        """Send a netlink request of type ``kind`` (RTM_*); return the bodies of the answers.
+
+        Raises OSError with the kernel's explanation.
+        """
         self._sequence += 1
         flags |= NLM_F_REQUEST | NLM_F_ACK
         length = calcsize(HEADER) + len(body)
         self._socket.send(pack(HEADER, length, kind, flags, self._sequence, 0) + body)
         answers: list[bytes] = []
         while True:
-            for answer, answer_flags, found in self._receive():
+            for answer, answer_flags, answer_body in self._receive():
                 if answer in (NLMSG_ERROR, NLMSG_DONE):
-                    _raise_error(found, answer_flags)
+                    _raise_error(answer_body, answer_flags)
                     return answers
-                answers.append(found)
+                answers.append(answer_body)
 
     def _receive(self) -> Iterator[tuple[int, int, bytes]]:
-        """Yield type, flags and body of each answer to the last request."""
+        """Receive once; yield (type, flags, body) of each answer to the last request."""
         data = self._socket.recv(BUFFER)
         start = 0
         while start + calcsize(HEADER) <= len(data):
@@ -127,11 +130,11 @@ class Rtnetlink:
             start += _aligned(max(length, calcsize(HEADER)))
 
     def link(self, name: str) -> Link | None:
-        """Return the device with that name or alternative name."""
+        """Return the device of that name or alternative name, None if missing.  Raises OSError."""
         return self._link(pack(LINK, 0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, _text(name)))
 
     def link_at(self, index: int) -> Link | None:
-        """Return the device with that index."""
+        """Return the device with that interface index, None if missing.  Raises OSError."""
         return self._link(pack(LINK, 0, 0, index, 0, 0))
 
     def _link(self, body: bytes) -> Link | None:
@@ -142,49 +145,52 @@ class Rtnetlink:
                 return None
             raise
         _, _, index, flags, _ = unpack_from(LINK, answer)
-        found = attributes(answer[calcsize(LINK) :])
+        values = attributes(answer[calcsize(LINK) :])
         return Link(
             index,
-            found[IFLA_IFNAME].rstrip(b"\0").decode(errors="surrogateescape"),
+            values[IFLA_IFNAME].rstrip(b"\0").decode(errors="surrogateescape"),
             flags,
-            found.get(IFLA_ADDRESS, b""),
-            found.get(IFLA_NETNS_IMMUTABLE, b"\0") != b"\0",
+            values.get(IFLA_ADDRESS, b""),
+            values.get(IFLA_NETNS_IMMUTABLE, b"\0") != b"\0",
             [
                 name.rstrip(b"\0")
-                for kind, name in attribute_pairs(found.get(IFLA_PROP_LIST, b""))
+                for kind, name in attribute_pairs(values.get(IFLA_PROP_LIST, b""))
                 if kind == IFLA_ALT_IFNAME
             ],
         )
 
     def move(self, index: int, namespace: int, name: str) -> None:
-        """Move a device to the namespace of a descriptor and call it ``name`` there."""
-        wanted = attribute(IFLA_NET_NS_FD, pack("=I", namespace))
-        wanted += attribute(IFLA_IFNAME, _text(name))
-        self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + wanted)
+        """Move the device ``index`` to the namespace of a descriptor, renamed to ``name``."""
+        changes = attribute(IFLA_NET_NS_FD, pack("=I", namespace))
+        changes += attribute(IFLA_IFNAME, _text(name))
+        self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + changes)
 
     def rename(self, index: int, name: str) -> None:
-        """Rename a device that is down; a pattern like ``eth%d`` takes the first free name."""
-        wanted = attribute(IFLA_IFNAME, _text(name))
-        self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + wanted)
+        """Rename the device ``index``, which must be down; ``eth%d`` takes a free number."""
+        changes = attribute(IFLA_IFNAME, _text(name))
+        self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + changes)
 
     def set_hardware(self, index: int, address: bytes) -> None:
-        """Set a device's hardware address."""
-        wanted = attribute(IFLA_ADDRESS, address)
-        self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + wanted)
+        """Set the hardware (MAC) address of the device ``index``."""
+        changes = attribute(IFLA_ADDRESS, address)
+        self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + changes)
 
     def remove_alternative_name(self, index: int, name: bytes) -> None:
-        """Remove an alternative name of a device."""
+        """Remove an alternative name (altname) of the device ``index``."""
         unwanted = attribute(IFLA_ALT_IFNAME, name + b"\0")
         unwanted = attribute(IFLA_PROP_LIST | NLA_F_NESTED, unwanted)
         self.request(RTM_DELLINKPROP, pack(LINK, 0, 0, index, 0, 0) + unwanted)
 
     def set_up(self, index: int) -> None:
-        """Bring a device up."""
+        """Bring the device ``index`` up."""
         self.request(RTM_NEWLINK, pack(LINK, 0, 0, index, IFF_UP, IFF_UP))
 
 
 def in_namespace(namespace: int) -> Rtnetlink:
-    """Open a socket in the network namespace of a descriptor.  Raises OSError, HostError."""
+    """Return an Rtnetlink socket in the network namespace of a descriptor.
+
+    Raises OSError, HostError.
+    """
     return inside(namespace, Rtnetlink)
 
 
@@ -242,18 +248,18 @@ def _aligned(length: int) -> int:
 
 
 def attribute(kind: int, data: bytes) -> bytes:
-    """Serialise an attribute: struct rtattr, its data, padding."""
+    """Serialise a netlink attribute: struct rtattr, its data, padding."""
     padding = b"\0" * (_aligned(len(data)) - len(data))
     return pack("=HH", len(data) + 4, kind) + data + padding
 
 
 def attributes(data: bytes) -> dict[int, bytes]:
-    """Parse the attributes of a message, by number without the NLA_F_* bits."""
+    """Return the attributes of a netlink message: type, without NLA_F_* bits -> data."""
     return dict(attribute_pairs(data))
 
 
 def attribute_pairs(data: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield each attribute of a message; some occur several times."""
+    """Yield (type, data) of each attribute of a netlink message; types may occur repeatedly."""
     start = 0
     while start + 4 <= len(data):
         length, kind = unpack_from("=HH", data, start)
@@ -262,13 +268,13 @@ def attribute_pairs(data: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _raise_error(body: bytes, flags: int) -> None:
-    """Raise OSError for an acknowledgement with an errno, with the kernel's text if it has one."""
+    """Raise OSError if an NLMSG_ERROR body contains an errno; add the kernel's explanation."""
     number = -unpack_from("=i", body)[0] if len(body) >= 4 else 0
     if not number:
         return
     text = os.strerror(number)
     if flags & NLM_F_ACK_TLVS:
-        words = attributes(body[4 + calcsize(HEADER) :]).get(NLMSGERR_ATTR_MSG, b"")
-        if words:
-            text += f": {words.rstrip(bytes(1)).decode(errors='replace')}"
+        explanation = attributes(body[4 + calcsize(HEADER) :]).get(NLMSGERR_ATTR_MSG, b"")
+        if explanation:
+            text += f": {explanation.rstrip(bytes(1)).decode(errors='replace')}"
     raise OSError(number, text)

@@ -1,7 +1,7 @@
-"""A program as a sealed memory file, for processes that a container can see in /proc.
+"""Sealed in-memory copies of the host's programs that run within a container's reach.
 
-A container can reach the executable of a process in its pid namespace through /proc/PID/exe.  All
-it finds there is a sealed copy in memory: no file on disk, and not writable (CVE-2019-5736).
+A container can open the executable of a process in its PID namespace through /proc/PID/exe, and
+could overwrite the host's program (CVE-2019-5736).  A sealed copy in memory cannot be written.
 """
 
 from __future__ import annotations
@@ -18,11 +18,15 @@ MFD_EXEC = 0x10
 
 
 def sealed_program(path: str) -> int:
-    """Return a descriptor of a sealed copy of the program in memory.  Raises HostError."""
+    """Copy the program at ``path`` to a sealed memory file; return its descriptor.
+
+    Raises HostError.
+    """
     try:
         source = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
     except OSError as error:
-        raise HostError(f"open {path}", error, "the package was built without it") from None
+        hint = "the installation is incomplete: install ociruntime again"
+        raise HostError(f"open {path}", error, hint) from None
     try:
         return _sealed_copy(source, path)
     except OSError as error:
@@ -39,7 +43,7 @@ def _sealed_copy(source: int, path: str) -> int:
         while offset < size:
             sent = posix.sendfile(copy, source, offset, size - offset)
             if sent == 0:
-                raise InternalError(f"{path} shrank while it was read")
+                raise InternalError(f"copy {path} to memory: the file was truncated meanwhile")
             offset += sent
         fcntl(copy, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
     except BaseException:

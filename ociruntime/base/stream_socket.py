@@ -1,4 +1,4 @@
-"""Connect to Unix stream sockets of callers: for consoles, pidfds and seccomp agents."""
+"""Connections to Unix stream sockets: console sockets, pidfd sockets, seccomp agents, monitors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def connect(path: str, what: str, seconds: float | None = None) -> _socket.socke
 
 
 def open_connection(path: str, seconds: float | None = None) -> _socket.socket:
-    """Connect like ``connect``, but raise OSError."""
+    """Connect to the stream socket at ``path`` like ``connect``, but raise OSError."""
     via = -1
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
     try:
@@ -49,7 +49,10 @@ def open_connection(path: str, seconds: float | None = None) -> _socket.socket:
 
 
 def send_descriptor(sock: _socket.socket, fd: int, data: bytes, action: str) -> None:
-    """Send ``data`` and a descriptor (SCM_RIGHTS), then close the connection; raises HostError."""
+    """Send ``data`` and the descriptor ``fd`` (SCM_RIGHTS), then close the connection.
+
+    ``action`` begins the message of the HostError that is raised on failure.
+    """
     rights = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, fd.to_bytes(4, "little"))
     try:
         sent = sock.sendmsg([data], [rights], _socket.MSG_NOSIGNAL)

@@ -1,4 +1,4 @@
-"""The host's terminal of a foreground container."""
+"""The host's terminal of a foreground container: finding it, raw mode, window size."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WINDOW_SIZE = 8  # struct winsize: four u16: rows, columns, and twice pixels
 
 
 def window_size(fd: int) -> tuple[int, int] | None:
-    """Return (rows, columns) of the terminal ``fd``; None if it is not one or has no size."""
+    """Return (rows, columns) of the terminal ``fd``; None if it has no size or is no terminal."""
     import termios
 
     try:
@@ -38,7 +38,7 @@ def set_window_size(fd: int, rows: int, columns: int) -> None:
 
 
 def keep_line_feeds(master: int) -> None:
-    """Switch ONLCR off on the container's terminal, as runc does: line feeds stay as they are."""
+    """Switch off ONLCR on the pty ``master``, so that output keeps plain line feeds, as in runc."""
     import termios
 
     modes = termios.tcgetattr(master)
@@ -49,7 +49,7 @@ def keep_line_feeds(master: int) -> None:
 def find_terminal() -> Terminal:
     """Return the host's terminal: stderr, stdout or stdin, else /dev/tty.
 
-    It must be called before anything is created.  Raises ConfigError if there is none.
+    Call it before anything is created.  Raises ConfigError if the process has no terminal.
     """
     for fd in (2, 1, 0):
         if posix.isatty(fd):
@@ -61,13 +61,13 @@ def find_terminal() -> Terminal:
             "",
             "process.terminal is true but neither stdin, stdout nor stderr is a terminal, "
             f"and /dev/tty cannot be opened: {reason(error)}",
-            "set it to false, or use --console-socket with create or run --detach",
+            "set process.terminal to false, or use --console-socket with create or run --detach",
         ) from None
     return Terminal(fd, owned=True)
 
 
 class Terminal:
-    """A terminal with descriptor ``fd``; ``owned``: close it with this object."""
+    """The host's terminal, open as ``fd``; ``owned``: ``restore`` closes it."""
 
     __slots__ = ("_owned", "_saved", "fd")
 
@@ -77,11 +77,10 @@ class Terminal:
         self._saved: list[Any] | None = None
 
     def make_raw(self, *, keep_output: bool = False) -> None:
-        """Set raw mode, like cfmakeraw(3); the first call saves the previous modes.
+        """Set the terminal to raw mode, like cfmakeraw(3); the first call saves the previous modes.
 
-        With ``keep_output`` the terminal still converts line feeds in the output.  It is called
-        again when the process continues after a stop, because the shell sets its own modes
-        meanwhile.
+        With ``keep_output`` the terminal still converts line feeds in the output.  To be called
+        again when the process continues after a stop, because the shell has set its own modes.
         """
         import termios
 
@@ -101,10 +100,10 @@ class Terminal:
         termios.tcsetattr(self.fd, termios.TCSANOW, raw)
 
     def restore(self) -> None:
-        """Restore the saved modes, and close the terminal if it is owned.
+        """Restore the modes saved by ``make_raw``, and close the terminal if it is owned.
 
-        SIGTTOU, with which the kernel would stop a background process, is ignored here.  Errors
-        of a terminal that no longer exists are ignored.
+        SIGTTOU, with which the kernel would stop a background process, is ignored meanwhile.
+        Errors of a terminal that no longer exists are ignored.
         """
         if self._saved is not None:
             import termios
@@ -122,7 +121,7 @@ class Terminal:
             posix.close(self.fd)
 
     def give_size_to(self, master: int) -> None:
-        """Set the size of the container's terminal to that of this one, if it has a size."""
+        """Copy this terminal's window size, if it has one, to the pty ``master``; ignore errors."""
         import termios
 
         try:

@@ -1,8 +1,8 @@
 """The relay between the host's standard streams and a container's terminal.
 
 ``foreground.py`` drives it: ``watch`` registers descriptors, ``handle`` does what is possible
-without blocking.  Each direction has one buffer and reads only when that is empty,
-so a slow side slows the other down instead of filling memory.
+without blocking.  Each direction has one buffer and reads only when the buffer is empty, so a slow
+side slows the other down instead of filling memory.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ DRAIN_LIMIT = 5000
 
 
 class Relay:
-    """A relay between ``stdin`` and ``stdout`` of the host and ``master``, which it owns.
+    """A relay between the host's ``stdin`` and ``stdout`` and a pty ``master``, which it closes.
 
-    ``terminal`` is the host's terminal, for modes and size; the streams may be others.
+    ``terminal`` is the host's terminal, whose modes and size are used; ``stdin`` and ``stdout`` may
+    be redirected elsewhere.
     """
 
     __slots__ = (
@@ -60,10 +61,10 @@ class Relay:
         self.resize()
 
     def _without_blocking(self, fd: int, access: int) -> int:
-        """Open a non-blocking file description of a terminal or pipe.
+        """Return a new non-blocking descriptor of a terminal or pipe; ``fd`` itself if impossible.
 
-        Setting O_NONBLOCK on the stream itself would set it for every program that shares it
-        (such as the caller's shell), and it would stay set if we are killed.
+        Setting O_NONBLOCK on ``fd`` would set it for every program that shares the open file (such
+        as the caller's shell), and it would stay set if this process is killed.
         """
         try:
             mode = posix.fstat(fd).st_mode
@@ -72,36 +73,36 @@ class Relay:
                 fd = posix.open(f"/proc/self/fd/{fd}", flags)
                 self._owned.append(fd)
         except OSError:
-            pass  # closed, or another user's: used as it is
+            pass  # closed, or owned by another user: use the descriptor as it is
         return fd
 
     def begin(self) -> None:
-        """Set the host's terminal to raw mode, except that it still adds carriage returns."""
+        """Set the host's terminal to raw mode; it still adds carriage returns to the output."""
         self._terminal.make_raw(keep_output=True)
 
     def resume(self) -> None:
-        """Set modes and size again after a stop (SIGTSTP), since they may have changed."""
+        """Set raw mode and size again after a stop (SIGTSTP): the shell may have changed them."""
         self._terminal.make_raw(keep_output=True)
         self.resize()
 
     def resize(self) -> None:
-        """Set the size of the container's terminal to that of the host's."""
+        """Copy the window size of the host's terminal to the container's terminal."""
         self._terminal.give_size_to(self._master)
 
     def watch(self, poll: select.poll) -> int | None:
-        """Register the descriptors; return the timeout of the next poll (ms), or None."""
+        """Register the relay's descriptors with ``poll``; return a timeout in ms, or None."""
         hung_up, self._hung_up = self._hung_up, False
-        wanted = 0
+        events = 0
         if not hung_up:
-            wanted = (0 if self._output else select.POLLIN) | (select.POLLOUT if self._input else 0)
-        _watch(poll, self._master, wanted)
+            events = (0 if self._output else select.POLLIN) | (select.POLLOUT if self._input else 0)
+        _watch(poll, self._master, events)
         idle = bool(self._input) or self._input_ended
         _watch(poll, self._stdin, 0 if idle else select.POLLIN)
         _watch(poll, self._stdout, select.POLLOUT if self._output else 0)
         return HUNG_UP_PAUSE if hung_up else None
 
     def handle(self, fd: int, events: int) -> None:
-        """Handle the events of a descriptor."""
+        """Relay the data for which ``poll`` has reported ``events`` of the descriptor ``fd``."""
         if fd == self._stdin:
             self._read_input()
         elif fd == self._stdout:
@@ -122,7 +123,7 @@ class Relay:
         if self._input:
             self._write_input()
         else:
-            self._input_ended = True  # the container's terminal knows no end
+            self._input_ended = True  # a pty cannot pass on the end of the input
 
     def _write_input(self) -> None:
         try:
@@ -133,7 +134,7 @@ class Relay:
             self._input = b""
 
     def _read_output(self) -> bool:
-        """Read output if the buffer is empty; return False if there is none."""
+        """Fill the empty output buffer from the pty; return False if there is no output."""
         if self._output:
             return True
         try:
@@ -162,7 +163,7 @@ class Relay:
             self._output = b""
 
     def finish(self) -> None:
-        """Drain the terminal of an exited container."""
+        """Write an exited container's remaining output to stdout; stop after 5 s of delay."""
         poll = select.poll()
         poll.register(self._stdout, select.POLLOUT)
         while self._output or self._read_output():
@@ -172,7 +173,7 @@ class Relay:
                 self._write_output()
 
     def close(self) -> None:
-        """Restore the terminal and close all descriptors."""
+        """Restore the host's terminal and close the relay's descriptors."""
         self._terminal.restore()
         for fd in self._owned:
             posix.close(fd)
@@ -183,7 +184,7 @@ def _watch(poll: select.poll, fd: int, events: int) -> None:
     if events:
         poll.register(fd, events)
     else:
-        # Without events a hang-up would be reported again and again.
+        # poll(2) reports a hang-up even without requested events, again and again.
         try:
             poll.unregister(fd)
         except KeyError:

@@ -1,13 +1,14 @@
-"""Directories that only root and our own user can change.
+"""Checks that only root and our own user can change a directory, file or link.
 
-State directories, image stores and pods name hooks, cgroups and files that a privileged process
-then acts on: whoever can write them has that process's privileges.  So a directory is trusted only
-if it belongs to us or to root, no one else may write to it, and no one else can replace it: every
-directory and symbolic link on the path must belong to us or to root, and a world-writable directory
-on the path must be sticky, as ``/tmp`` is.  (A group that may write to a directory on the path is
-the administrator's choice.)  This is what sshd's StrictModes asks of a home directory.
+The files in state directories, image stores and pods name hooks, cgroups and paths that a
+privileged process acts on: a user who can write them gains that process's privileges.  So a
+directory is trusted only if it belongs to us or to root, no one else can write to it, and no one
+else can replace it: every directory and symbolic link on the path must belong to us or to root, and
+a world-writable directory on the path must be sticky, as ``/tmp`` is.  (A group-writable directory
+on the path is the administrator's choice.)  sshd's StrictModes requires the same of a home
+directory.
 
-A path that passes the check cannot be replaced before it is used.
+A path that passes the check cannot be replaced by another user before it is used.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ STICKY = 0o1000
 LINKS = 40  # MAXSYMLINKS, include/linux/namei.h
 OVERFLOW_ID = 65534  # st_uid of owners that the user namespace does not map
 FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO, include/linux/proc_ns.h
-_HINT = "only root and the user who runs this may own it, and no one else may write to it"
+_HINT = "it must belong to root or to the user who runs this, and nobody else may write to it"
 
 
 class _Untrusted(PermissionError):
@@ -34,7 +35,8 @@ class _Untrusted(PermissionError):
 def check_directory(path: str, kind: str) -> bool:
     """Require that only root and our own user can change the directory at the absolute ``path``.
 
-    Returns whether it exists.  ``kind`` names it in errors, as in "image store".  Raises HostError.
+    Returns whether the directory exists.  ``kind``, such as "image store", names it in errors.
+    Raises HostError.
     """
     try:
         status, real = _walk(path)
@@ -48,7 +50,10 @@ def check_directory(path: str, kind: str) -> bool:
 
 
 def check_entry(path: str, kind: str) -> bool:
-    """Check, like ``check_directory``, a directory whose parent has been checked; refuse links."""
+    """Require the same of a directory whose parent has passed ``check_directory``; refuse links.
+
+    Returns whether the directory exists.  Raises HostError.
+    """
     try:
         if problem := flaw(posix.lstat(path)):
             raise _refusal(path, problem)
@@ -77,7 +82,7 @@ def check_file(path: str, kind: str) -> None:
 
 
 def check_link(path: str, kind: str) -> None:
-    """Require that only root or our own user can have created or can replace the link.
+    """Require that only root or our own user can have created, or can replace, a symbolic link.
 
     Raises HostError.
     """
@@ -120,7 +125,7 @@ def make_directory(path: str, mode: int, kind: str) -> bool:
 
 
 def flaw(status: posix.stat_result) -> str:
-    """Return why a directory cannot be trusted, or "" if it can."""
+    """Return why a directory with this ``status`` cannot be trusted; "" if it can."""
     if status.st_mode & S_IFMT != S_IFDIR:
         return "not a directory"
     if not _is_ours(status.st_uid):
@@ -131,14 +136,14 @@ def flaw(status: posix.stat_result) -> str:
 
 
 def owner_flaw(status: posix.stat_result) -> str:
-    """Return why the owner of an opened file cannot be trusted, or "" if it can."""
+    """Return why the owner of an open file cannot be trusted, "belongs to uid N"; "" if trusted."""
     return "" if _is_known(status.st_uid) else f"belongs to uid {status.st_uid}"
 
 
 def in_user_namespace() -> bool:
-    """Return whether we are in a user namespace other than the initial one.
+    """Return whether this process is in a user namespace other than the host's initial one.
 
-    Decided by the namespace's inode: a nested one may have the same id map as the initial one.
+    The namespace's inode decides: a nested one may have the same id map as the initial one.
     """
     try:
         return posix.stat("/proc/self/ns/user").st_ino != FIRST_USER_NAMESPACE
@@ -147,7 +152,7 @@ def in_user_namespace() -> bool:
 
 
 def _walk(path: str) -> tuple[posix.stat_result | None, str]:
-    """Resolve ``path``, checking each step; return (status, path without links) of the target.
+    """Resolve ``path`` and check each directory and link on it; return (status, resolved path).
 
     The status is None if a component of the path does not exist.  Raises OSError.
     """
@@ -163,14 +168,14 @@ def _walk(path: str) -> tuple[posix.stat_result | None, str]:
             status = posix.lstat(here or "/")
             continue
         try:
-            found = posix.lstat(f"{here}/{part}")
+            entry = posix.lstat(f"{here}/{part}")
         except FileNotFoundError:
             return None, f"{here}/{part}"
-        if found.st_mode & S_IFMT != S_IFLNK:
-            here, status = f"{here}/{part}", found
+        if entry.st_mode & S_IFMT != S_IFLNK:
+            here, status = f"{here}/{part}", entry
             continue
-        if not _is_known(found.st_uid):
-            raise _refusal(f"{here}/{part}", f"belongs to uid {found.st_uid}")
+        if not _is_known(entry.st_uid):
+            raise _refusal(f"{here}/{part}", f"belongs to uid {entry.st_uid}")
         links += 1
         if links > LINKS:
             raise OSError(errno.ELOOP, posix.strerror(errno.ELOOP))
@@ -201,7 +206,7 @@ def _is_ours(uid: int) -> bool:
 
 
 def _is_known(uid: int) -> bool:
-    """Return True for root and us; in a user namespace the host's root looks like uid 65534."""
+    """Return whether ``uid`` is root or our own; in a user namespace the host's root is 65534."""
     return _is_ours(uid) or (uid == OVERFLOW_ID and in_user_namespace())
 
 

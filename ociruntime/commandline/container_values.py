@@ -1,6 +1,6 @@
-"""Values of container options as docker users write them: ulimits, tmpfs mounts, devices.
+"""Parsers of container options in docker's forms: --ulimit, --tmpfs, --device, NAME=VALUE.
 
-``ocictl`` and ``ocipod`` take the same forms; what they become is checked with the request.
+``ocictl`` and ``ocipod`` share them; the parsed values are checked later, with the whole request.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _DEVICE = "HOST[:PATH[:rwm]]"
 
 
 def ulimit(text: str, where: str) -> dict[str, Any]:
-    """Parse ``nofile=1024:2048`` to ``{"name", "soft", "hard"}``.  Raises UsageError."""
+    """Parse an option ``nofile=1024:2048`` to ``{"name", "soft", "hard"}``.  Raises UsageError."""
     name, equals, limits = text.partition("=")
     soft, colon, hard = limits.partition(":")
     numbers = [_limit(word) for word in ((soft, hard) if colon else (soft, soft))]
     if not name or not equals or None in numbers:
-        raise UsageError(f'{where}: invalid limit "{text}"', _ULIMIT)
+        raise UsageError(f'{where}: invalid limit "{text}"', f"use {_ULIMIT}")
     return {"name": name.lower(), "soft": numbers[0], "hard": numbers[1]}
 
 
@@ -33,10 +33,10 @@ def _limit(word: str) -> int | None:
 
 
 def pair(text: str, where: str) -> tuple[str, str]:
-    """Parse ``NAME=VALUE``.  Raises UsageError."""
+    """Split an option's value ``NAME=VALUE`` into (name, value).  Raises UsageError."""
     name, equals, value = text.partition("=")
     if not name or not equals:
-        raise UsageError(f'{where}: invalid value "{text}"', "NAME=VALUE")
+        raise UsageError(f'{where}: invalid value "{text}"', "use NAME=VALUE")
     return name, value
 
 
@@ -44,7 +44,8 @@ def tmpfs(text: str, where: str) -> dict[str, Any]:
     """Parse ``/run:size=64m,mode=1777`` to ``{"target", "options"}``.  Raises UsageError."""
     target, _, options = text.partition(":")
     if not target.startswith("/"):
-        raise UsageError(f'{where}: invalid value "{text}"', "DIR[:OPTION,...], DIR absolute")
+        hint = "use DIR[:OPTION,...] with an absolute path"
+        raise UsageError(f'{where}: invalid tmpfs mount "{text}"', hint)
     return {"target": target, "options": [word for word in options.split(",") if word]}
 
 
@@ -57,5 +58,5 @@ def device(text: str, where: str) -> dict[str, Any]:
     target = rest.pop(0) if rest and rest[0].startswith("/") else source
     access = rest.pop(0) if rest else "rwm"
     if rest or not source.startswith("/") or not access or set(access) - set("rwm"):
-        raise UsageError(f'{where}: invalid device "{text}"', _DEVICE)
+        raise UsageError(f'{where}: invalid device "{text}"', f"use {_DEVICE}")
     return {"source": source, "target": target, "access": access}

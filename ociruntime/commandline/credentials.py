@@ -1,4 +1,4 @@
-"""Ask for a user name and a password, for ``ocipod login`` and ``ocictl login``."""
+"""User name and password of ``ocipod login`` and ``ocictl login``: options, and prompts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST = 1 << 16  # bytes of a password
 
 
 def credentials(arguments: Arguments) -> tuple[str, str]:
-    """Return (user name, password) from the options of a login, or ask for them on a terminal.
+    """Return (user name, password) from the options of a login, or prompt for them on a terminal.
 
     Raises UsageError.
     """
@@ -30,19 +30,21 @@ def credentials(arguments: Arguments) -> tuple[str, str]:
             raise UsageError("--password-stdin requires --username")
         data = sys.stdin.buffer.read(_LONGEST + 1)
         if len(data) > _LONGEST:
-            raise UsageError(f"--password-stdin: longer than {_LONGEST} bytes")
+            raise UsageError(f"--password-stdin: the password is longer than {_LONGEST} bytes")
         try:
             password = data.decode().rstrip("\r\n")
         except UnicodeDecodeError:
-            raise UsageError("--password-stdin: not UTF-8") from None
+            raise UsageError("--password-stdin: the password is not valid UTF-8") from None
     elif not (user and password) and not sys.stdin.isatty():
-        hint = "--username and --password-stdin"
-        raise UsageError("login: standard input is not a terminal", hint)
+        hint = "use --username and --password-stdin"
+        raise UsageError("login: cannot prompt, standard input is not a terminal", hint)
     try:
         user = user or input("Username: ")
         password = password or getpass.getpass("Password: ")
     except EOFError:
-        raise UsageError("login: no answer on standard input") from None
+        raise UsageError("login: unexpected end of standard input at the prompt") from None
     if not user or ":" in user or not password:
-        raise UsageError("login: a user name without colon and a password are required")
+        raise UsageError(
+            "login: user name and password must not be empty, and no colon in the name"
+        )
     return user, password

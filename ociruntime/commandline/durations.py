@@ -1,4 +1,4 @@
-"""Durations as Go writes them: ``5s``, ``1m30s``, ``1.5h``, ``100ms``, ``0``."""
+"""Parsers of durations in Go's syntax: ``5s``, ``1m30s``, ``1.5h``, ``100ms``, ``0``."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from ociruntime.base.errors import UsageError
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
 _DIGITS = "0123456789."
 _LONGEST_NUMBER = 15  # characters
-_HINT = "numbers with units: 30m, 2s, 1h30m, 100ms"
+_HINT = "use numbers with units, such as 30m, 2s, 1h30m, 100ms"
 FOREVER = float("inf")
 
 
 def interval(text: str, option: str) -> float:
-    """Parse a duration into seconds, more than 0.  Raises UsageError, worded like runc's."""
+    """Parse an option's duration into seconds, above 0.  Raises UsageError in runc's wording."""
     seconds = _parse(text)
     if seconds is None:
         raise UsageError(f'invalid value "{text}" for flag -{option}', _HINT)
@@ -22,7 +22,7 @@ def interval(text: str, option: str) -> float:
 
 
 def period(text: str, option: str) -> float:
-    """Parse a duration into seconds, 0 or more.  Raises UsageError."""
+    """Parse an option's duration into seconds, 0 or more.  Raises UsageError."""
     seconds = _seconds(text, option)
     if seconds < 0:
         raise UsageError(f"--{option} {text}: must not be negative")
@@ -30,7 +30,7 @@ def period(text: str, option: str) -> float:
 
 
 def timeout(text: str, option: str) -> float:
-    """Parse a timeout into seconds; ``true`` or a negative duration means FOREVER, ``false`` 0.
+    """Parse an option's timeout into seconds: ``true`` or below 0 is FOREVER, ``false`` is 0.
 
     Raises UsageError.
     """
@@ -50,16 +50,16 @@ def _seconds(text: str, option: str) -> float:
 
 
 def _parse(text: str) -> float | None:
-    """Return the seconds, or None if the text is not a duration; only ``0`` needs no unit."""
-    rest = text[1:] if text[:1] in ("+", "-") else text
-    if rest == "0":
+    """Parse a duration into seconds; None if it is malformed.  Only ``0`` needs no unit."""
+    remainder = text[1:] if text[:1] in ("+", "-") else text
+    if remainder == "0":
         return 0
-    if not rest:
+    if not remainder:
         return None
     total = 0.0
-    while rest:
-        number, rest = _split(rest, digits=True)
-        unit, rest = _split(rest, digits=False)
+    while remainder:
+        number, remainder = _split(remainder, digits=True)
+        unit, remainder = _split(remainder, digits=False)
         is_number = number.strip(".") and number.count(".") < 2 and len(number) <= _LONGEST_NUMBER
         if unit not in _SECONDS or not is_number:
             return None
@@ -68,7 +68,7 @@ def _parse(text: str) -> float | None:
 
 
 def _split(text: str, *, digits: bool) -> tuple[str, str]:
-    """Split a text after its leading digits and points, or after its leading other characters."""
+    """Split ``text`` after its leading digits and points; after other ones without ``digits``."""
     at = 0
     while at < len(text) and (text[at] in _DIGITS) == digits:
         at += 1

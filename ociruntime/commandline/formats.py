@@ -1,4 +1,4 @@
-"""Formats of output: tables, JSON and times."""
+"""Formatting of a program's output: tables, JSON and times."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ def tabbed(rows: list[list[str]]) -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], gap: int = 1, narrowest: int = 0) -> str:
-    """Format rows as columns as wide as their widest cell, and ``gap`` spaces; escape cells."""
+    """Format rows as a table, each column as wide as its widest cell plus ``gap`` spaces.
+
+    Cells are escaped; a column has at least ``narrowest`` characters.
+    """
     rows = [[plain(cell) for cell in row] for row in rows]
     columns = zip(*rows, strict=True)
     widths = [max(narrowest, max(map(len, column)) + gap) for column in columns]
@@ -62,7 +65,7 @@ def _cut(cell: str, width: int) -> str:
 
 
 def brief(times: str) -> str:
-    """Abbreviate the units of ``ago``: ``Up 3 minutes`` -> ``Up 3m``."""
+    """Abbreviate the units of time in a table's cell: ``Up 3 minutes`` -> ``Up 3m``."""
     times = times.replace("less than a second", "<1s")
     for name, _ in _UNITS:
         for unit in (f" {name}s", f" {name}"):
@@ -71,7 +74,7 @@ def brief(times: str) -> str:
 
 
 def as_json(value: object, form: str) -> str:
-    """Return the value on one line, or indented for people; with a final newline."""
+    """Format a value as JSON with a final newline; indented if ``form`` is ``json-pretty``."""
     import json
 
     indent = 2 if form == "json-pretty" else None
@@ -80,14 +83,14 @@ def as_json(value: object, form: str) -> str:
 
 
 def date(seconds: int | None) -> str:
-    """Format a time in full, in the local time zone; empty for no time."""
+    """Format a time (seconds since the epoch) in full, in the local time zone; None as ""."""
     if seconds is None:
         return ""
     return time.strftime("%Y-%m-%d %H:%M:%S %z %Z", time.localtime(seconds))
 
 
 def ago(seconds: int | None, now: float | None = None) -> str:
-    """Format a time as ``3 minutes ago``; empty for no time."""
+    """Format a time (seconds since the epoch) as ``3 minutes ago``; None as ""."""
     if seconds is None:
         return ""
     passed = int((time.time() if now is None else now) - seconds)

@@ -1,4 +1,4 @@
-"""Help of a program and its commands, generated from their definitions."""
+"""Help texts of a program and its commands, generated from their definitions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _INDENT = 31
 
 
 def general_help(program: Program, closing: str = "") -> str:
-    """Return the answer to ``--help`` without a command."""
+    """Return the text of ``PROGRAM --help``: all commands and the global options."""
     lines = [f"usage: {program.name} [OPTION]... COMMAND [ARGUMENT]...", "", program.description]
     groups = program.shown_groups()
     width = max(len(command.name) for _, commands in groups for command in commands)
@@ -23,7 +23,7 @@ def general_help(program: Program, closing: str = "") -> str:
 
 
 def group_help(program: Program, first: str) -> str:
-    """Return the answer to ``app --help``: the commands with this first word."""
+    """Return the text of ``PROGRAM app --help``: the commands whose first word is ``first``."""
     lines = [f"usage: {program.name} {first} COMMAND [ARGUMENT]..."]
     for _, commands in program.shown_groups():
         members = [command for command in commands if command.name.startswith(f"{first} ")]
@@ -34,7 +34,7 @@ def group_help(program: Program, first: str) -> str:
 
 
 def command_help(program: str, command: Command, argument: str = "") -> str:
-    """Return the answer to ``NAME --help``; ``argument`` describes one of its arguments."""
+    """Return the text of ``PROGRAM NAME --help``; ``argument``: a paragraph about an argument."""
     lines = [f"usage: {' '.join(usage(program, command)).rstrip()}"]
     if command.summary:
         lines += ["", f"{command.summary[0].upper()}{command.summary[1:]}."]
@@ -49,7 +49,7 @@ def command_help(program: str, command: Command, argument: str = "") -> str:
 
 
 def _grouped(command: Command) -> list[tuple[str, tuple[Option, ...]]]:
-    """Return the options under their titles; those without a group come first."""
+    """Return a command's options as (title, options); the ungrouped options come first."""
     titles = {name: title for title, names in command.option_groups for name in names}
     groups: dict[str, list[Option]] = {"options": []}
     groups |= {title: [] for title, _ in command.option_groups}
@@ -59,7 +59,7 @@ def _grouped(command: Command) -> list[tuple[str, tuple[Option, ...]]]:
 
 
 def usage(program: str, command: Command) -> tuple[str, str]:
-    """Return ``PROGRAM NAME``, and the synopsis of options and arguments."""
+    """Return ("PROGRAM NAME", the synopsis of the command's options and arguments)."""
     parts = [command.synopsis] if command.synopsis else []
     if any(option.help for option in command.options) and "OPTION" not in command.synopsis:
         parts.insert(0, "[OPTION]...")
@@ -67,7 +67,7 @@ def usage(program: str, command: Command) -> tuple[str, str]:
 
 
 def option_lines(options: tuple[Option, ...]) -> list[str]:
-    """Return the options that have a help text, one or two lines each."""
+    """Return the help's lines for options, one or two each; options without help are hidden."""
     lines: list[str] = []
     for option in options:
         if not option.help:

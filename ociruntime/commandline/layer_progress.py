@@ -1,8 +1,8 @@
-"""The progress of an image that is pulled: a line for each layer on a terminal, else plain lines.
+"""The progress of an image pull: a redrawn line for each layer on a terminal, else plain lines.
 
 with Layers("busybox") as layers:
-    layers("fetching layer 1 of 3", done, total)       as often as there is news
-    layers.finish()                                    leaves one line behind
+    layers("fetching layer 1 of 3", done, total)       at each change, in bytes
+    layers.finish()                                    replaces the lines by a summary
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _STDERR = 2
-_OFTEN = 0.1  # seconds between two pictures
-_WINDOW = 3.0  # seconds that a rate is the average of
+_OFTEN = 0.1  # seconds between two redraws
+_WINDOW = 3.0  # seconds over which a rate is averaged
 _BAR = 20  # characters
 _LABEL = 22  # characters for "layer 12 of 41"
-_MOST = 10_000  # layers that are kept; an image with more is shown without the others
-# First word of what is done -> the same when it is complete.
+_MOST = 10_000  # layers to show; further layers of an image are ignored
+# Verb of a step in progress -> its past participle when the step is complete.
 _COMPLETE = {
     "fetching": "fetched",
     "unpacking": "unpacked",
@@ -59,12 +59,12 @@ class Layer:
 
     @property
     def rate(self) -> float:
-        """Bytes per second over the last seconds; 0 if it is not known yet."""
+        """The layer's rate in bytes per second, over the last 3 s; 0 if not known yet."""
         (first, before), (last, after) = self._samples[0], self._samples[-1]
         return (after - before) / (last - first) if last > first else 0.0
 
     def line(self, label: str) -> str:
-        """Return the layer's line: state, bar, amount, rate and time left."""
+        """Return the layer's line on the terminal: state, bar, amount, rate, remaining time."""
         head = f"{label:<{_LABEL}} "
         if self.is_waiting:
             return f"{head}waiting    {amount(self.total)}"
@@ -82,7 +82,7 @@ class Layer:
 
 
 def duration(seconds: float) -> str:
-    """Format a time that is left: ``8s``, ``2m05s``, ``3h10m``."""
+    """Format a remaining time: ``8s``, ``2m05s``, ``3h10m``."""
     whole = int(min(seconds, 359_999)) + 1
     if whole < 60:
         return f"{whole}s"
@@ -92,10 +92,10 @@ def duration(seconds: float) -> str:
 
 
 class Layers:
-    """The layers of the image ``name``, called as a Progress (images/model/progress.py).
+    """The progress display of pulling the image ``name``; a Progress (images/model/progress.py).
 
-    On a terminal the lines are redrawn in place.  If there are more than fit, those that are under
-    way come first.  Elsewhere a line is printed whenever a layer is complete, unless ``quiet``.
+    On a terminal there is a line for each layer, redrawn in place; if not all fit, only active
+    layers are shown.  Elsewhere a line is printed whenever a layer is complete, unless ``quiet``.
     """
 
     def __init__(
@@ -107,9 +107,9 @@ class Layers:
         self._terminal = os.isatty(_STDERR) and not quiet
         self._layers: dict[str, Layer] = {}
         self._began = clock()
-        self._fetched = 0  # bytes that came over the network, or out of a file
+        self._fetched = 0  # bytes received from the network, or read from a file
         self._drawn = 0.0
-        self._lines = 0  # of the current picture
+        self._lines = 0  # number of lines on the terminal now
 
     def __enter__(self) -> Layers:
         return self
@@ -118,7 +118,7 @@ class Layers:
         self.clear()
 
     def __call__(self, kind: str, done: int, total: int) -> None:
-        """Note that ``kind``, such as ``fetching layer 1 of 3``, is at ``done`` of ``total``."""
+        """Show that ``kind`` (``fetching layer 1 of 3``) is at ``done`` of ``total`` bytes."""
         verb, _, label = kind.partition(" ")
         if label not in self._layers and len(self._layers) >= _MOST:
             return
@@ -136,7 +136,7 @@ class Layers:
             self._put(f"{plain(layer.line(label))}\n")
 
     def finish(self) -> None:
-        """Replace the picture by one line about the whole pull."""
+        """Replace the layers' lines by one line that summarises the pull."""
         self.clear()
         if self._quiet:
             return
@@ -151,7 +151,7 @@ class Layers:
         self._put(f"{plain(text)}\n")
 
     def clear(self) -> None:
-        """Remove the picture: before a message, and at the end."""
+        """Erase the layers' lines from the terminal, before a message and at the end."""
         if self._lines:
             self._put(f"\r\x1b[{self._lines}A\x1b[J")
             self._lines = 0
@@ -164,7 +164,7 @@ class Layers:
         self._drawn, self._lines = now, len(lines)
 
     def picture(self, most: int) -> list[str]:
-        """Return a line for each layer, at most ``most``: then those under way, and a count."""
+        """Return a line for each layer; if more than ``most``, only active layers and a count."""
         if len(self._layers) <= most:
             return [layer.line(label) for label, layer in self._layers.items()]
         active = [
@@ -179,7 +179,7 @@ class Layers:
     def _put(self, text: str) -> None:
         try:
             os.write(_STDERR, text.encode("utf-8", "replace"))
-        except OSError:  # the terminal is gone; continue without a picture
+        except OSError:  # the terminal is gone; continue without a display
             self._terminal, self._quiet = False, True
 
 

@@ -1,4 +1,4 @@
-"""Options and commands as data, for the parser, the help, manual pages and completions."""
+"""The types Option and Command: data for parser, help, manual pages and shell completions."""
 
 from __future__ import annotations
 

@@ -17,8 +17,7 @@ STDERR = 2
 
 
 def write(text: str) -> int:
-    """Write all of ``text`` to standard output; return the exit status: 1 if the reader closed the
-    pipe.
+    """Write ``text`` to standard output; return the exit status, 1 if the pipe was closed, else 0.
 
     Raises HostError.
     """
@@ -30,7 +29,10 @@ def write(text: str) -> int:
 
 
 def write_all(fd: int, data: bytes) -> bool:
-    """Write all of ``data``; return False if the reader has closed the pipe.  Raises OSError."""
+    """Write ``data`` to the descriptor ``fd``; return False if the pipe was closed.
+
+    Raises OSError.
+    """
     try:
         files.write_all(fd, data)
     except BrokenPipeError:
@@ -52,7 +54,7 @@ def tell(program: str, message: str) -> None:
 
 
 def report(program: str, message: str, error: BaseException, debug: bool) -> None:
-    """Report ``message``; with ``debug`` the traceback of ``error`` follows."""
+    """Write a program's error message to standard error; with ``debug`` also the traceback."""
     tell(program, message)
     if debug:
         show_traceback(error)
@@ -66,7 +68,7 @@ def show_traceback(error: BaseException) -> None:
 
 
 def bug_of(error: Exception) -> InternalError:
-    """Return an InternalError that describes an unhandled exception."""
+    """Return an InternalError with the type and text of an unhandled exception."""
     text = " ".join(str(error).split())
     hint = "use --debug for a traceback"
     return InternalError(f"internal error: {type(error).__name__}: {text}", hint)

@@ -1,12 +1,12 @@
-"""Parse the command line in the syntax of both runc and crun.
+"""Parser of command lines, in the syntax of both runc and crun.
 
 runc takes one dash or two for a long name and a value for a boolean; crun takes bundled shorts
 (``-it``), a path glued to its short (``-b/dir``) and unique abbreviations. Callers mix them
 (go-runc sends ``-no-subreaper``), so all forms are accepted. Options may come before or after the
 arguments; ``--`` ends them. If an option is repeated, the last value wins, except for lists.
 
-Only the runtime accepts abbreviations: docker, podman and rkt know none, and ``--pid`` of docker is
-not the beginning of ``--pids-limit``.
+Only the runtime accepts abbreviations of options: docker, podman and rkt do not, and docker's
+``--pid`` must not be taken for ``--pids-limit``.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _FALSE = ("0", "f", "F", "false", "False", "FALSE")
 
 
 class Arguments:
-    """The parsed options, one table of name -> value per kind, and the arguments in order.
+    """A parsed command line: the options, in a table of name -> value per kind, and the arguments.
 
-    With ``as_runc``, errors for an unknown option are worded like runc's, because callers parse
-    them, and names may be abbreviated; without it, errors are worded for users.
+    With ``as_runc``, errors have runc's wording, because engines parse them, and option names may
+    be abbreviated; without it, errors are worded for users.
     """
 
     __slots__ = ("as_runc", "flags", "lists", "numbers", "positional", "texts")
@@ -60,12 +60,12 @@ class Arguments:
         return self.value(name) is not None
 
     def value(self, name: str) -> object:
-        """Return the value of any kind of option, None if it was not given."""
+        """Return the value of an option of any kind; None if the option was not used."""
         tables: tuple[dict[str, Any], ...] = (self.texts, self.lists, self.flags, self.numbers)
-        return next((one[name] for one in tables if name in one), None)
+        return next((table[name] for table in tables if name in table), None)
 
     def first_name(self) -> str:
-        """Return the name of an option that was given, "" if there was none."""
+        """Return the name of one of the options that were used, "" if none was used."""
         names = (*self.texts, *self.lists, *self.flags, *self.numbers)
         return names[0] if names else ""
 
@@ -77,11 +77,11 @@ def parse(
     *,
     mixed: bool = True,
 ) -> int:
-    """Parse ``argv`` into ``arguments``; the first of ``tables`` that has a name decides.
+    """Parse ``argv`` into ``arguments``; return the index at which parsing has ended.
 
-    With ``mixed`` everything is parsed. Otherwise parsing stops at the first argument that is not
-    an option, and its index is returned. Options parsed before an error stay in ``arguments``: the
-    error must be written to the requested log. Raises UsageError.
+    An option is looked up in ``tables`` in order.  With ``mixed`` everything is parsed; otherwise
+    parsing stops at the first argument that is not an option.  Options parsed before an error stay
+    in ``arguments``, because the error must go to the log that ``--log`` names.  Raises UsageError.
     """
     scopes = [(table, arguments) for table in tables]
     at = 0
@@ -105,7 +105,7 @@ def parse(
 def parse_command(
     argv: list[str], command: Command, options: tuple[Option, ...], arguments: Arguments
 ) -> None:
-    """Parse what follows the name of ``command``; ``options`` are those of the program.
+    """Parse ``argv``, all after the name of ``command``; ``options`` are the global options.
 
     The arguments after the first ``command.options_end`` (if not 0) belong to another program's
     command line and are not parsed.  Raises UsageError.
@@ -120,7 +120,7 @@ def parse_command(
 
 
 def is_option(word: str) -> bool:
-    """Return whether the word is an option; "-" (standard input) and "-1" are arguments."""
+    """Return whether an item of argv is an option; "-" (standard input) and "-1" are arguments."""
     return len(word) > 1 and word[0] == "-" and not (word[1:].isascii() and word[1:].isdigit())
 
 
@@ -150,7 +150,7 @@ def parse_option(word: str, following: list[str], scopes: Sequence[Scope]) -> in
 
 
 def _parse_shorts(word: str, following: list[str], scopes: Sequence[Scope]) -> int:
-    """Parse ``-it``, ``-itb DIR`` or ``-itbDIR``."""
+    """Parse bundled short options (``-it``, ``-itb DIR``, ``-itbDIR``) like ``parse_option``."""
     for index in range(1, len(word)):
         option, arguments = _find_short(word[index], scopes)
         if option is None:
@@ -158,12 +158,12 @@ def _parse_shorts(word: str, following: list[str], scopes: Sequence[Scope]) -> i
         if option.kind == "flag":
             arguments.flags[option.name] = True
             continue
-        rest = word[index + 1 :]
-        if rest:
+        glued = word[index + 1 :]
+        if glued:
             # A glued value must not look like a misspelled long name: "-b/dir", "-itb=dir".
-            if rest[0] not in "=/." and arguments.as_runc:
+            if glued[0] not in "=/." and arguments.as_runc:
                 raise _unknown(word[1:].partition("=")[0], 1, scopes)
-            _store(option, rest.removeprefix("="), arguments)
+            _store(option, glued.removeprefix("="), arguments)
             return 0
         if not following:
             raise _needs_value(word[index], option, arguments)
@@ -226,20 +226,20 @@ def _store(option: Option, value: str, arguments: Arguments) -> None:
 
 
 def _invalid(message: str, name: str, value: str, hint: str, arguments: Arguments) -> UsageError:
-    """Return the error for an invalid value: runc's wording (``message``), or one for users."""
+    """Return the UsageError of an invalid value: ``message`` (runc's wording), or one for users."""
     return UsageError(message if arguments.as_runc else f'--{name}: invalid value "{value}"', hint)
 
 
 def _needs_value(name: str, option: Option, arguments: Arguments) -> UsageError:
     if not arguments.as_runc:
         shown = f"-{name} (--{option.name})" if name == option.short else f"--{option.name}"
-        return UsageError(f"{shown} requires a value", option.value)
+        return UsageError(f"{shown} requires a value", f"--{option.name} {option.value}")
     # podman searches for this exact text to find out if an option exists.
     return UsageError(f"flag needs an argument: -{name}")
 
 
 def _unknown_short(word: str, index: int, scopes: Sequence[Scope]) -> UsageError:
-    """Return the error for the letter ``word[index]``, which is not a short option."""
+    """Return the UsageError of ``word[index]``, a letter that is not a short option."""
     if index == 1 or scopes[0][1].as_runc:  # possibly a long name with one dash
         return _unknown(word[1:].partition("=")[0], 1, scopes)
     return UsageError(f"unknown option -{word[index]} in {word}", "--help lists the options")

@@ -1,4 +1,4 @@
-"""A program with commands of one or two words: find them, load them, describe them."""
+"""A program with commands of one or two words: finding, loading, describing and running them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ociruntime.commandline.options import Command, Option
 
-# Title -> module -> its commands; those without a title are internal.
+# Title of a group -> module -> its commands; commands below the title "" are internal.
 Groups = dict[str, dict[str, tuple[str, ...]]]
 NO_COMMAND = 2
 INTERRUPTED = 130
@@ -22,8 +22,9 @@ INTERRUPTED = 130
 class Program:
     """A program: its name, package, global options and commands.
 
-    Each module of ``groups`` has a tuple ``COMMANDS``; it is loaded when one of them is needed.
-    ``foreign`` are commands of similar programs, which are no abbreviations of ours.
+    Each module of ``groups`` has a tuple ``COMMANDS``, and is loaded when one of these is needed.
+    ``foreign`` lists commands of similar programs, which must not be taken for abbreviations of our
+    commands.
     """
 
     __slots__ = ("_modules", "description", "foreign", "groups", "name", "options", "package")
@@ -57,11 +58,11 @@ class Program:
 
     @property
     def commands(self) -> tuple[Command, ...]:
-        """Return all commands; loads every module."""
+        """The definitions of all commands; loads every module."""
         return tuple(map(self.command, self._modules))
 
     def shown_groups(self) -> list[tuple[str, list[Command]]]:
-        """Return titles and commands, without internal commands."""
+        """Return the groups of the help as (title, commands), without internal commands."""
         return [
             (title, [self.command(name) for names in families.values() for name in names])
             for title, families in self.groups.items()
@@ -69,28 +70,33 @@ class Program:
         ]
 
     def command(self, name: str) -> Command:
-        """Load the command with this full name."""
+        """Return the definition of the command with this full name; load its module."""
         module = __import__(f"{self.package}.{self._modules[name]}", None, None, ("COMMANDS",))
         commands: tuple[Command, ...] = module.COMMANDS
         return next(command for command in commands if command.name == name)
 
     def find(self, words: Sequence[str]) -> tuple[Command, int]:
-        """Return the command that ``words`` begin with, and its number of words.
+        """Return (the command with which ``words`` begin, its number of words).
 
-        Each word may be abbreviated to a unique prefix.  Raises UsageError.
+        Each word of a command's name may be a unique prefix.  Raises UsageError.
         """
         groups = self.first_words()
         single = [name for name in self._modules if " " not in name]
         name, used = self._complete(words[0], [*groups, *single]), 1
         if name in groups:
-            members = [one.partition(" ")[2] for one in self._modules if one.startswith(f"{name} ")]
+            members = [
+                full_name.partition(" ")[2]
+                for full_name in self._modules
+                if full_name.startswith(f"{name} ")
+            ]
             if len(words) < 2:
-                raise UsageError(f'"{name}" needs a command', " ".join(sorted(members)))
+                hint = f"use one of {' '.join(sorted(members))}"
+                raise UsageError(f'"{name}" needs a command', hint)
             name, used = f"{name} {self._complete(words[1], members)}", 2
         return self.command(name), used
 
     def first_words(self) -> set[str]:
-        """Return the first words of command names that have a second word."""
+        """Return the first words of all commands with two words (``app`` of ``app add``)."""
         return {name.partition(" ")[0] for name in self._modules if " " in name}
 
     def _complete(self, word: str, names: list[str]) -> str:
@@ -104,7 +110,8 @@ class Program:
         if len(matches) == 1:
             return matches[0]
         if matches:
-            raise UsageError(f'"{word}" is ambiguous', " ".join(sorted(matches)))
+            hint = f"use one of {' '.join(sorted(matches))}"
+            raise UsageError(f'command "{word}" is ambiguous', hint)
         from ociruntime.commandline.suggestions import closest
 
         close = closest(word, shown)
@@ -117,15 +124,15 @@ class Program:
         run: Callable[[Command, Any, Arguments], int],
         failure_status: Callable[[RuntimeFailure, str], int],
     ) -> int:
-        """Run the command line ``argv`` with ``run`` and return the exit status; raise nothing.
+        """Parse the command line ``argv``, call ``run``, return the exit status; raise nothing.
 
-        Every error becomes one line on standard error.  ``failure_status`` returns the status for
-        an error and the name of the command, "" if none was found.
+        Every error becomes one line on standard error.  ``failure_status`` returns the exit status
+        for an error and the name of the command ("" if there is no such command).
         """
         arguments = Arguments(as_runc=False)
-        found: list[str] = []
+        command_names: list[str] = []
         try:
-            request = self.read(argv, arguments, found)
+            request = self.read(argv, arguments, command_names)
             if request is None:
                 write(self.help_of([]))
                 return NO_COMMAND
@@ -134,23 +141,23 @@ class Program:
             return run(*request, arguments)
         except RuntimeFailure as failure:
             report(self.name, str(failure), failure, arguments.flag("debug"))
-            return failure_status(failure, "".join(found))
+            return failure_status(failure, "".join(command_names))
         except KeyboardInterrupt as interrupt:
             report(self.name, "interrupted", interrupt, arguments.flag("debug"))
             return INTERRUPTED
         except Exception as error:  # noqa: BLE001 - the last resort: one line, never a traceback
             bug = bug_of(error)
             report(self.name, str(bug), error, arguments.flag("debug"))
-            return failure_status(bug, "".join(found))
+            return failure_status(bug, "".join(command_names))
 
     def read(
-        self, argv: list[str], arguments: Arguments, found: list[str]
+        self, argv: list[str], arguments: Arguments, command_names: list[str]
     ) -> tuple[Command, Any] | str | None:
         """Parse a command line; return the command with its arguments, or the requested help.
 
         Returns None if there is no command.  The arguments are ``arguments``, or the result of the
-        command's own parser.  The command's name is appended to ``found``, even if its arguments
-        are wrong.  Raises UsageError.
+        command's own parser.  The command's name is appended to ``command_names``, even if
+        its arguments are wrong.  Raises UsageError.
         """
         at = parse(argv, (self.options,), arguments, mixed=False)
         if at == len(argv):
@@ -160,26 +167,29 @@ class Program:
         if argv[at + 1 : at + 2] == ["--help"] or self._is_group_help(argv[at:]):
             return self.help_of(argv[at : at + 1])
         command, used = self.find(argv[at:])
-        found.append(command.name)
-        rest = argv[at + used :]
+        command_names.append(command.name)
+        command_argv = argv[at + used :]
         parsed: Any = arguments
         if command.parse:
-            parsed = command.parse(rest, arguments)
+            parsed = command.parse(command_argv, arguments)
         else:
-            parse_command(rest, command, self.options, arguments)
+            parse_command(command_argv, command, self.options, arguments)
         if arguments.flag("help"):
             return self.help_of(command.name.split())
         if not command.parse and not command.fewest <= len(arguments.positional) <= command.most:
-            hint = f"{self.name} {command.name} {command.synopsis}".rstrip()
+            hint = f"usage: {self.name} {command.name} {command.synopsis}".rstrip()
             raise UsageError(f'"{command.name}": wrong number of arguments', hint)
         return command, parsed
 
     def _is_group_help(self, words: Sequence[str]) -> bool:
-        """Return whether the words are a group and ``-h``, which single commands may redefine."""
+        """Return whether ``words`` are a group and ``-h``.
+
+        Single commands may use ``-h`` for another option.
+        """
         return words[1:2] == ["-h"] and words[0] in self.first_words()
 
     def help_of(self, words: Sequence[str]) -> str:
-        """Return the help of a command, a group or, without words, the program."""
+        """Return the help text of the command or group ``words``; of the program without words."""
         from ociruntime.commandline import help as screens
 
         if not words:

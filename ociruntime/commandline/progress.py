@@ -1,4 +1,4 @@
-"""A progress bar on standard error, if that is a terminal.
+"""Progress of a long operation on standard error: a bar on a terminal, or lines of JSON.
 
 with Bar() as bar:
     fetch(store, text, policy, progress=bar)
@@ -49,7 +49,7 @@ class Bar:
         self._put(f"\r{plain(line(kind, done, total))[: columns - 1]}\x1b[K")
 
     def clear(self) -> None:
-        """Clear the line: before a message, and at the end."""
+        """Erase the bar from the terminal, before a message and at the end."""
         if self._shown:
             self._shown = False
             self._put("\r\x1b[K")
@@ -80,7 +80,7 @@ class Lines:
         pass
 
     def __call__(self, kind: str, done: int, total: int) -> None:
-        """Print one line of JSON; the parameters are those of Bar."""
+        """Write one line of JSON: the activity ``kind`` is at ``done`` of ``total`` bytes."""
         now = time.monotonic()
         if self._gone or (done != total and now - self._told.get(kind, -1.0) < _OFTEN):
             return
@@ -95,7 +95,7 @@ class Lines:
 
 
 def line(kind: str, done: int, total: int) -> str:
-    """Return the bar's text: ``copying layer 1 [####....]  50%  1.5 MB of 3.0 MB``."""
+    """Format a progress bar: ``copying layer 1 [####....]  50%  1.5 MB of 3.0 MB``."""
     if total <= 0:
         return f"{kind}  {amount(done)}"
     share = min(max(done / total, 0.0), 1.0)
@@ -105,7 +105,7 @@ def line(kind: str, done: int, total: int) -> str:
 
 
 def amount(size: float) -> str:
-    """Format bytes for people: ``512 B``, ``1.5 MB``; a kB has 1000 bytes."""
+    """Format a number of bytes for people: ``512 B``, ``1.5 MB``; a kB has 1000 bytes."""
     for unit in _UNITS:
         if size < 999.95 or unit == _UNITS[-1]:
             break

@@ -1,4 +1,4 @@
-"""Signals as callers write them: names with or without SIG, and numbers."""
+"""Parsers of signals on command lines: names with or without SIG, and numbers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ociruntime.base.linux import SIGNALS, SIGRTMAX, SIGRTMIN
 
 
 def signal_number(text: str) -> int:
-    """Parse ``9``, ``KILL``, ``sigkill`` or ``SIGRTMIN+3``; 0 only checks that the process exists.
+    """Return the number of a signal: ``9``, ``KILL``, ``sigkill``, ``SIGRTMIN+3``; 0 is accepted.
 
     Raises UsageError.
     """
@@ -21,7 +21,7 @@ def signal_number(text: str) -> int:
 
 
 def signal_name(text: str) -> str:
-    """Return the name in the form of image configurations: SIGKILL for ``9``, SIGRTMIN+3.
+    """Return a signal's name as in image configurations (StopSignal): SIGKILL for ``9``.
 
     Raises UsageError, also for 0.
     """
@@ -58,5 +58,7 @@ def _hint(text: str) -> str:
 
     # Compare without the common prefix, which would make all names look similar.
     name = text.upper().removeprefix("SIG")
-    close = closest(name, [one.removeprefix("SIG") for one in SIGNALS]) if name else ""
-    return f"did you mean SIG{close}?" if close else "a number up to 64 or a name such as SIGTERM"
+    close = (
+        closest(name, [known_name.removeprefix("SIG") for known_name in SIGNALS]) if name else ""
+    )
+    return f"did you mean SIG{close}?" if close else "use a name such as SIGTERM, or 0 to 64"

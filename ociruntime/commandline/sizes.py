@@ -1,4 +1,4 @@
-"""Sizes and numbers of CPUs as people write them: ``50M``, ``1.5g``, ``512 KiB``; ``500m``."""
+"""Parsers of sizes (``50M``, ``1.5g``, ``512 KiB``) and of numbers of CPUs (``1.5``, ``500m``)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from ociruntime.base.errors import UsageError
 
 _UNITS = "kmgtp"
 _ENDINGS = ("", "b", "i", "ib")
-_HINT = "bytes, optionally with a unit: 512, 50M, 1.5GiB; -1 is no limit"
+_HINT = "use bytes with an optional unit: 512, 50M, 1.5GiB; -1 is no limit"
 CPU_RANGE = (10, 4096 * 1000)  # thousandths of a CPU
 _DIGITS = frozenset("0123456789")
 
 
 def byte_count(text: str, flag: str) -> int:
-    """Parse a size or -1, as with runc and Docker.  Raises UsageError in runc's wording."""
+    """Parse an option's size to bytes; -1 is no limit.  Raises UsageError in runc's wording."""
     try:
         return -1 if text == "-1" else parse_size(text)
     except ValueError:
@@ -47,16 +47,16 @@ def milli_cpus(text: str, what: str) -> int:
         if text.endswith("m") and fraction:
             raise ValueError(text)
     except ValueError:
-        hint = "for example 500m, 1.5, 2"
+        hint = "use a number such as 500m, 1.5, 2"
         raise UsageError(f'{what}: invalid number of CPUs "{text}"', hint) from None
     milli = int(whole) if text.endswith("m") else int(whole + f"{fraction}000"[:3])
     if not CPU_RANGE[0] <= milli <= CPU_RANGE[1]:
-        raise UsageError(f'{what}: "{text}" is out of range', "10m to 4096")
+        raise UsageError(f'{what}: "{text}" CPUs is out of range', "10m to 4096")
     return milli
 
 
 def _decimal(text: str) -> tuple[str, str]:
-    """Return the digits before and after the point.  Raises ValueError."""
+    """Split a decimal number into its digits before and after the point.  Raises ValueError."""
     whole, point, fraction = text.partition(".")
     # 18 digits suffice for every size that the kernel accepts.
     is_long = len(whole) > 18 or len(fraction) > 18

@@ -1,4 +1,4 @@
-"""Suggest a similar name; loaded only after a mistake."""
+"""Suggestion of a similar name for a mistyped one; loaded only for an error message."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ if TYPE_CHECKING:
 
 
 def closest(word: str, names: Iterable[str]) -> str:
-    """Return the one of ``names`` that is closest to ``word``, or "" if none is similar.
+    """Return the name in ``names`` that is most similar to ``word``, or "" if none is similar.
 
     A name is similar if it begins with ``word``, or if at most a third of its letters differ.
     """
     best = ""
     fewest = 0
     for name in names:
-        wrong = 1 if len(word) > 1 and name.startswith(word) else _distance(word, name)
-        if wrong <= max(1, len(name) // 3) and (not best or wrong < fewest):
-            best, fewest = name, wrong
+        distance = 1 if len(word) > 1 and name.startswith(word) else _distance(word, name)
+        if distance <= max(1, len(name) // 3) and (not best or distance < fewest):
+            best, fewest = name, distance
     return best
 
 
 def _distance(left: str, right: str) -> int:
-    """Return the number of letters to insert, delete, replace or transpose (restricted Damerau)."""
+    """Return the edit distance of two words, with transpositions (restricted Damerau)."""
     before: list[int] = []
     above = list(range(len(right) + 1))
     for row, a in enumerate(left, 1):

@@ -1,4 +1,4 @@
-"""Fetch an image into the store, from a registry or a local file."""
+"""Fetching of images into the store, from a registry or a local file; and their lookup by name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def fetch(
     warn: Callable[[str], None] | None = None,
     platform: str = "",
 ) -> Image:
-    """Return the image that ``text`` names (see reference.py), fetching it if needed.
+    """Return the image that the reference ``text`` names (reference.py); fetch it if needed.
 
     ``policy``: ``new`` asks a registry for images not in the store, ``update`` for changed ones
     too, ``never`` uses the store only.  Local files are read with ``new`` and ``update``.
@@ -52,8 +52,8 @@ def fetch(
         store, reference, policy, insecure, progress, settings, signature, replace, warn or _ignore
     )
     if not fits(image.config, platform):
-        message = f'image "{text}" is for {image.platform or "no platform"}, not for {platform}'
-        raise ImageError(message)
+        actual = image.platform or "no platform"
+        raise ImageError(f'image "{text}" is for the platform {actual}, not for {platform}')
     return image
 
 
@@ -68,7 +68,7 @@ def _fetched(
     replace: bool,
     warn: Callable[[str], None],
 ) -> Image:
-    """Return the image, perhaps of another platform; see ``fetch``."""
+    """Fetch an image like ``fetch``, but without checking its platform."""
     permission = Permission(store, settings, insecure)
     image = _by_id(store, reference)
     if image:
@@ -95,7 +95,7 @@ def _fetched(
 
 
 def _by_id(store: Store, reference: Reference) -> Image | None:
-    """Return the image with that id; None if ``reference`` is, or may also be, a name.
+    """Return the stored image if ``reference`` is an image id; None if it is taken for a name.
 
     Raises ImageError.
     """
@@ -110,10 +110,10 @@ def _by_id(store: Store, reference: Reference) -> Image | None:
 
 
 def _is_likely_id(store: Store, reference: Reference) -> bool:
-    """Return whether a bare word is to be looked up as an id before it is looked up as a name.
+    """Return whether a word of hexadecimal digits is looked up as an image id before as a name.
 
-    A short id may also be a word, such as "ada" or "cafe": an image whose id was made to begin with
-    it must not take the place of the one with that name.
+    The word may be a name, such as "ada" or "cafe": an attacker could construct an image whose id
+    begins with these letters, which must not replace the image of that name.
     """
     if len(reference.text) >= SURE_DIGITS:
         return True
@@ -129,7 +129,7 @@ def _is_likely_id(store: Store, reference: Reference) -> bool:
 def _by_name(
     store: Store, reference: Reference, permission: Permission, policy: str
 ) -> Image | None:
-    """Return the stored image with that name; None if it must be fetched, updated or verified.
+    """Return the stored image of a reference's name; None if it must be fetched or verified.
 
     Raises ImageError if ``policy`` is ``never`` and the image is missing or not allowed.
     """
@@ -147,7 +147,9 @@ def _by_name(
 
 
 def _detect_kind(store: Store, reference: Reference, settings: Settings) -> Reference:
-    """Replace kind ``path`` by the actual kind; if the file is gone, by that of a stored image.
+    """Return a reference of kind ``path`` with the kind detected from the file's content.
+
+    If the file is gone, the kind is that of the stored image with this path.
 
     Raises HostError, ImageError.
     """
@@ -171,7 +173,7 @@ def _judge(
     signature: bytes | None,
     sources: Sources | None,
 ) -> Judge:
-    """Return the signature check for the image; it accepts all if none is required."""
+    """Return the signature check of a reference; it accepts any image if none is required."""
     if signature is None and permission.rule(reference.name).kind == ACCEPT:
         from ociruntime.images.store.resolve_index import Judge
 
@@ -182,9 +184,9 @@ def _judge(
 
 
 def _reads_source(reference: Reference, policy: str) -> bool:
-    """Return whether to read the registry or file even if the store has the image.
+    """Return whether ``policy`` requires to read the registry or file of an image in the store.
 
-    Local files are read with ``new`` too: it is cheap, and the image may have been rebuilt.
+    Local files are read with ``new`` too: that is cheap, and the image may have been rebuilt.
     """
     return policy == "update" or (
         policy == "new" and reference.is_local and os.path.lexists(reference.path)
@@ -238,7 +240,7 @@ def look_up(store: Store, text: str) -> Record:
 
 
 def _full_name(store: Store, text: str) -> str:
-    """Return the name in canonical form, as in the store; "" if ``text`` is not a valid name."""
+    """Return an image's canonical name, as in the store; "" if ``text`` is not a valid name."""
     try:
         reference = parse(text)
         if reference.kind == "path":

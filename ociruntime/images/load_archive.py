@@ -1,4 +1,4 @@
-"""Load all images of an archive under the names that it gives them, as ``docker load`` does."""
+"""``image load``: import all images of an archive under their names in it, like docker load."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ def load(
     settings: Settings,
     warn: Callable[[str], None],
 ) -> Iterator[tuple[Image, list[str]]]:
-    """Import each image of the file or layout at ``path``; yield it with its new names.
+    """Import each image of the archive or layout at ``path``; yield (image, its new names).
 
-    ``fetch`` imports the image of a local reference.  Another image of the same name loses it, as
-    with docker.  An image without names keeps that of its file.  Raises HostError, ImageError.
+    ``fetch`` imports the image of a local reference.  As with docker, a stored image of the same
+    name loses that name.  An image without names is stored under the name of its file.  Raises
+    HostError, ImageError.
     """
     limits = settings.limits()
     reference = recognized(Reference("path", path, path=path), Budget.at(store.path, limits))
-    found = named_images(reference, store.tmp, Budget.at(store.path, limits))
-    if not found:
-        hint = "an archive of `docker save`, or an OCI image layout"
-        raise ImageError(f'load "{path}": it contains no images', hint)
+    images = named_images(reference, store.tmp, Budget.at(store.path, limits))
+    if not images:
+        hint = "use an archive of `docker save`, or an OCI image layout"
+        raise ImageError(f'load "{path}": the file contains no images', hint)
     claims = Claims(permission, replace=True, warn=warn)
-    for tag, names in found.items():
+    for tag, names in images.items():
         source = replace(reference, tag=tag).name
         image = fetch(source)
         claimed = [name for name in names if claims.settle(store, image, name, path)]

@@ -1,8 +1,8 @@
-"""Containers for Python programs: the commands as methods, errors as exceptions.
+"""The Python library: run containers with methods of ``Runtime``; errors are exceptions.
 
-``import ociruntime`` is enough; its names come from here.  docs/api.md explains them.  Nothing
-of the calling process changes: not its working directory, signal handlers, umask, environment
-or children.  All methods may be called from several threads at once.
+``import ociruntime`` exports these names; docs/api.md explains them.  No method changes the calling
+process: its working directory, signal handlers, umask, environment and children stay as they are.
+All methods may be called from several threads at once.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ Path = str | os.PathLike[str]
 
 
 class CreateSettings(TypedDict, total=False):
-    """Settings of ``run`` that it passes to ``create``."""
+    """The keyword arguments that ``Runtime.run`` passes to ``Runtime.create``."""
 
     config: Path
     stdin: Stream
@@ -78,7 +78,7 @@ class CreateSettings(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A snapshot of a container's state.
+    """A container's state at one moment.
 
     ``status`` is ``created``, ``running``, ``paused`` or ``stopped``; ``pid`` is the
     init's pid on the host, 0 if it has exited; ``created`` is a time in UTC (RFC 3339).
@@ -95,11 +95,11 @@ class State:
 
 
 class Process:
-    """A child of this process: a container's init, or a process of ``exec``.
+    """A child of this Python process: a container's init, or a process of ``Runtime.exec``.
 
-    ``pid`` is its pid on the host; ``pidfd`` becomes readable when it exits (for poll, selectors,
-    asyncio).  ``close``, or the end of a ``with``, closes the descriptor and leaves the process
-    running; a process that has exited is reaped.
+    ``pid`` is its pid on the host; ``pidfd`` becomes readable when the process exits (for poll,
+    selectors, asyncio).  ``close``, or the end of a ``with``, closes the descriptor and leaves the
+    process running; a process that has exited is reaped.
     """
 
     def __init__(self, pid: int, pidfd: int) -> None:
@@ -108,25 +108,26 @@ class Process:
         self._status: int | None = None
 
     def wait(self, timeout: float | None = None) -> int:
-        """Return the exit status, 128+n if signal n ended it; later calls return the same.
+        """Wait for the process to exit; return its exit status, 128+n if signal n killed it.
 
-        Raises TimeoutError after ``timeout`` seconds, and ChildProcessError if something else
-        in this program has taken the status (a ``wait`` for any child, an ignored SIGCHLD).
+        Later calls return the same status.  Raises TimeoutError after ``timeout`` seconds, and
+        ChildProcessError if other code in this program has reaped the process (a ``wait`` for any
+        child, or an ignored SIGCHLD).
         """
         if self._status is None:
-            found = status_of(self.pidfd, f"process {self.pid}", timeout)
-            if found is not None:
-                self._status = found
+            status = status_of(self.pidfd, f"process {self.pid}", timeout)
+            if status is not None:
+                self._status = status
         if self._status is None:
             raise ChildProcessError(
-                f"the status of process {self.pid} was collected by another wait in this program"
+                f"wait for process {self.pid}: other code in this program has reaped it"
             )
         return self._status
 
     def close(self) -> None:
+        """Close ``pidfd``; reap the process if it has exited, else leave it running."""
         if self.pidfd < 0:
             return
-
         end_status(self.pidfd)
         os.close(self.pidfd)
         self.pidfd = -1
@@ -147,13 +148,14 @@ class Process:
 
 
 class Runtime:
-    """The settings of a runtime: where containers are stored and how they are created; immutable.
+    """Creates and manages the containers in one state root; immutable.
 
-    ``root``: the state directory; the default is that of the command.  ``cgroup_manager``: what
-    creates cgroups.  ``rootless``: continue without cgroups that this user may not create; None
-    decides by the user.  ``log`` gets warnings and, at level DEBUG, each action.
+    ``root``: the state root; "" selects the default of the command ``ociruntime``.
+    ``cgroup_manager``: how cgroups are created.  ``rootless``: continue without cgroups that this
+    user may not create; None means true for unprivileged users.  ``log`` gets warnings and, at
+    level DEBUG, each action.
 
-    Methods raise subclasses of RuntimeFailure, and then leave nothing changed.
+    Methods raise subclasses of RuntimeFailure; an error leaves nothing changed.
     """
 
     __slots__ = ("_context",)
@@ -169,7 +171,8 @@ class Runtime:
 
         if cgroup_manager not in ("cgroupfs", "systemd", "disabled"):
             raise UsageError(
-                f'cgroup_manager="{cgroup_manager}"', "one of cgroupfs, systemd, disabled"
+                f'cgroup_manager="{cgroup_manager}": unknown cgroup manager',
+                "use cgroupfs, systemd or disabled",
             )
         self._context = open_context(
             _LoggerLog(log or logging.getLogger("ociruntime")),
@@ -181,7 +184,7 @@ class Runtime:
 
     @property
     def root(self) -> str:
-        """The absolute path of the state directory."""
+        """The absolute path of the state root."""
         return self._context.root
 
     def create(
@@ -198,9 +201,9 @@ class Runtime:
         no_pivot: bool = False,
         new_keyring: bool = True,
     ) -> Process:
-        """Create a container, whose init then waits for ``start``.
+        """Create a container, and return its init, which then waits for ``start``.
 
-        ``config`` is used instead of the bundle's ``config.json``.
+        ``config``: a file to use instead of the bundle's ``config.json``.
         """
 
         def act(streams: tuple[int, int, int]) -> Process:
@@ -225,14 +228,14 @@ class Runtime:
         return with_streams((stdin, stdout, stderr), act)
 
     def start(self, id: str) -> None:
-        """Start the program; return when it runs and the poststart hooks have finished."""
+        """Start the program of container ``id``; return when the poststart hooks have finished."""
         self._carry_out(lambda: start(self._context, id))
 
     def run(self, id: str, bundle: Path, **settings: Unpack[CreateSettings]) -> int:
-        """Create, start, wait and delete; return the exit status.
+        """Create and start a container, wait for its exit and delete it; return the exit status.
 
-        Accepts the arguments of ``create``.  After an exception (including KeyboardInterrupt), the
-        container is deleted, too.
+        Accepts the arguments of ``create``.  The container is deleted also after an exception
+        (including KeyboardInterrupt).
         """
         with self.create(id, bundle, **settings) as process:
             try:
@@ -242,21 +245,21 @@ class Runtime:
                 self.delete(id, force=True)
 
     def state(self, id: str) -> State:
-        """Return the container's state."""
+        """Return the current state of container ``id``."""
         return _state(state(self._context, id))
 
     def list(self) -> tuple[State, ...]:
-        """Return all containers of this root, sorted by id."""
+        """Return the state of each container in this state root, sorted by id."""
         if not os.path.exists(self.root):
-            return ()  # the first `create` makes it
+            return ()  # the first `create` makes the state root
         return tuple(map(_state, list_containers(self._context)))
 
     def kill(self, id: str, signal: int = SIGTERM, *, all: bool = False) -> None:
-        """Send a signal to the init or, with ``all``, to every process."""
+        """Send a signal to the init of container ``id`` or, with ``all``, to all its processes."""
         kill(self._context, id, int(signal), all)
 
     def delete(self, id: str, *, force: bool = False) -> None:
-        """Delete a container that has stopped or was never started; with ``force`` any."""
+        """Delete a container that has stopped or never started; with ``force``, kill it first."""
         self._carry_out(lambda: delete(self._context, id, force))
 
     def exec(
@@ -277,8 +280,8 @@ class Runtime:
     ) -> Process:
         """Run a program in a created or running container; return its process.
 
-        ``env`` is added to that of the container's process; ``user`` is ``UID`` or
-        ``UID:GID``, by default the container's; so is ``cwd``.
+        ``env`` is added to the environment of the container's own process.  ``user`` (``UID`` or
+        ``UID:GID``) and ``cwd`` are by default those of the container's own process.
         """
         from ociruntime.runtime.lifecycle.exec import ExecOptions, begin
 
@@ -305,15 +308,16 @@ class Runtime:
         return with_streams((stdin, stdout, stderr), act)
 
     def wait(self, id: str, timeout: float | None = None) -> int | None:
-        """Wait for the init's exit; return its exit status, 128+n if signal n ended it.
+        """Wait for the init of container ``id`` to exit; return its status, 128+n for signal n.
 
-        Only the process that created the container gets the status, and only once; others get None.
+        Only the process that created the container gets the status, and only once; otherwise the
+        result is None.
         Raises TimeoutError after ``timeout`` seconds.
         """
         return wait(self._context, id, timeout)
 
     def _carry_out(self, work: Callable[[], Result]) -> Result:
-
+        """Call ``work`` in a thread with a working directory of its own; return its result."""
         return in_own_thread(work)
 
     def __repr__(self) -> str:
@@ -321,7 +325,7 @@ class Runtime:
 
 
 class _LoggerLog(Log):
-    """A log that writes to a logger; the error of a call is raised, not logged."""
+    """A log that passes warnings and debug lines to a logger of ``logging``."""
 
     __slots__ = ("_logger",)
 
@@ -350,5 +354,5 @@ def _state(document: dict[str, Any]) -> State:
 
 
 def _absolute(path: Path) -> str:
-    # Without touching "..": behind a symbolic link only the kernel knows where it leads.
+    # Keep "..": after a symbolic link, only the kernel knows where it leads.
     return os.path.join(os.getcwd(), path) if os.fspath(path) else ""

@@ -1,1 +1,1 @@
-"""Start of a program: the archive of its modules and the snapshot of its interpreter."""
+"""Fast start of the programs: an archive of their modules, snapshots of warm interpreters."""

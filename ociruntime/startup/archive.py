@@ -1,23 +1,22 @@
-"""All compiled modules of the package in one file: importing them takes half the time.
+"""Import the package's modules from one file of compiled code, which takes half the time.
 
 Python looks for each module in every directory of the path, opens, checks and reads its
-``.pyc``; with the archive a module costs one ``stat`` and one ``read``.  A command of a
-container's life loads up to 70 modules, more than the interpreter itself takes to start.
+``.pyc``; with the archive a module costs one ``stat`` and one ``read``.  A lifecycle
+command loads up to 70 modules, which takes longer than the start of the interpreter.
 
     archive = magic of the interpreter's bytecode (16 bytes, NUL-padded)
               length of the index (8 bytes, little endian)
               index, marshalled: {name: (offset, size, is package, source size, source mtime)}
-              code objects, marshalled one by one; under names such as ":create" and ":exec"
-                  all that the command needs as one list of (name, code), each behind
-                  what it imports
+              code objects, marshalled one by one; under names such as ":create" and ":exec",
+                  a list of (name, code) of all modules that the command needs, each after
+                  those that it imports
 
 ``tools/build_archive.py`` writes it when the package is built.  A module whose source has
 changed since, or an archive of another interpreter, is ignored: Python then finds the
 source as usual.  A source mtime of 0 is not compared (installed files get new ones).
 
-Neither here nor in ``__main__.py`` and ``__init__.py`` is there an import of ``__future__``, for
-which Python would look in the standard library; the archive's modules have been compiled as if
-they had it.
+This module, ``__main__.py`` and ``__init__.py`` do not import ``__future__``: Python would search
+the standard library for it. The archive's modules are compiled as if they had imported annotations.
 """
 
 import marshal
@@ -40,12 +39,12 @@ MAGIC = MAGIC_NUMBER.ljust(16, b"\0")
 
 
 class Archive:
-    """A finder and loader (importlib.abc) of the modules in one archive."""
+    """An importer (finder and loader of importlib.abc) for the modules in one archive."""
 
     __slots__ = ("_directory", "_fd", "_index")
 
     def __init__(self, fd: int, index: "dict[str, Entry]", directory: str) -> None:
-        self._fd = fd  # -1: to be opened, and its index read, when it is needed
+        self._fd = fd  # -1: open the file and read its index when needed
         self._index = index
         self._directory = directory  # that holds the package
 
@@ -60,7 +59,7 @@ class Archive:
     ) -> ModuleSpec | None:
         """Implement importlib.abc.MetaPathFinder."""
         del path, target
-        # What a command imports of the standard library is not looked for here.
+        # The archive has no modules of the standard library.
         entry = self._find(name) if name.startswith("ociruntime") else None
         if entry is None:
             return None
@@ -75,8 +74,7 @@ class Archive:
         return spec
 
     def _source(self, name: str, entry: "Entry") -> str | None:
-        """Return the path of a module's source, or None if that has changed since it was
-        compiled."""
+        """Return the path of a module's source file; None if it has changed since compilation."""
         _, _, is_package, size, modified = entry
         stem = f"{self._directory}/{name.replace('.', '/')}"
         source = f"{stem}/__init__.py" if is_package else f"{stem}.py"
@@ -91,25 +89,25 @@ class Archive:
     def _content(self, name: str) -> "Any":  # noqa: ANN401 - code, or a list of it
         entry = self._find(name)
         if entry is None:
-            raise ImportError(f"{NAME} has changed: {name} is no longer in it", name=name)
+            raise ImportError(f"import {name}: not found in {NAME}, which was replaced", name=name)
         offset, size, _, _, _ = entry
         return marshal.loads(posix.pread(self._fd, size, offset))  # noqa: S302
 
     def close(self) -> None:
-        """Close the file; it is reopened when a module is read.
+        """Close the archive; the next import reopens it.
 
-        The index is dropped as well: it would take a twentieth of a snapshot's heap.
+        The index is dropped as well: in a snapshot, it would take a twentieth of the heap.
         """
         posix.close(self._fd)
         self._fd = -1
         self._index = {}
 
     def to_watch(self, names: "Sequence[str]") -> "list[str]":
-        """Return the source files of ``names`` whose change makes a snapshot stale.
+        """Return those of the modules ``names`` whose source files a snapshot must watch.
 
-        These are modules that the archive compares by mtime (installed ones are not compared),
-        and modules that are not in the archive.  Extension modules are left out: a snapshot
-        checks them as mapped files.
+        These are modules that the archive compares by mtime (not so in an installation), and
+        modules that are not in the archive.  Extension modules are left out: a snapshot checks them
+        as mapped files.
         """
         sources = [name for name in names if getattr(sys.modules[name], "__file__", None)]
         python = [name for name in sources if str(sys.modules[name].__file__).endswith(".py")]
@@ -117,18 +115,17 @@ class Archive:
         return [name for name, entry in entries.items() if entry is None or entry[4]]
 
     def create_module(self, spec: ModuleSpec) -> None:
-        """Implement importlib.abc.Loader: the usual kind of module."""
+        """Implement importlib.abc.Loader: return None, for a module of the usual type."""
 
     def exec_module(self, module: "ModuleType") -> None:
         """Implement importlib.abc.Loader."""
         exec(self._content(module.__name__), module.__dict__)  # noqa: S102
 
     def load_ahead(self, command: str) -> None:
-        """Load all modules that a command needs, each after the modules that it imports.
+        """Load all modules that a command needs with one read, each after those that it imports.
 
-        The import system spends more time on finding 70 nested modules than they take to run;
-        here they are read at once and run.  This stops at the first module whose source has
-        changed; the rest is imported as usual.
+        The import system spends more time on finding 70 modules than they take to run.  If the
+        source of a module has changed, it and all later ones are imported as usual.
         """
         make = type(sys)
         for name, code in self._content(f":{command}"):
@@ -150,7 +147,7 @@ class Archive:
 
 
 def find_packages() -> None:
-    """Add the directories to ``sys.path`` that ``site`` would add: programs start without it."""
+    """Append site-packages to ``sys.path``: programs start without ``site``, which would do so."""
     library = f"{sys.prefix}/lib/python"
     sys.path += [
         f"{library}{sys.version_info[0]}.{sys.version_info[1]}/site-packages",
@@ -163,7 +160,7 @@ def _open(directory: str) -> int:
 
 
 def _read_index(fd: int) -> "dict[str, Entry]":
-    """Return the archive's index; empty if it is for another interpreter."""
+    """Return the index of the archive ``fd``; {} if it is for another version of Python."""
     head = posix.pread(fd, HEAD, 0)
     if head[:16] != MAGIC:
         return {}
@@ -174,10 +171,10 @@ def _read_index(fd: int) -> "dict[str, Entry]":
 
 
 def use_archive(directory: str, command: str) -> "Archive | None":
-    """Import the modules below ``directory`` from its archive, if it has a valid one.
+    """Install the importer for the archive of the package in ``directory``; return it.
 
-    All modules of ``command``, a key of build_archive.py's NEEDED, are loaded at once; "" loads
-    none.  Returns the archive, or None if there is none for this interpreter.
+    All modules of ``command``, a key of NEEDED in tools/build_archive.py, are loaded at once; ""
+    loads none.  Return None if there is no archive for this version of Python.
     """
     try:
         fd = _open(directory)

@@ -1,9 +1,8 @@
-"""Inside a snapshot: the process that is saved, and how a command starts in a copy of it.
+"""Save this process as a snapshot, and initialise each process that is started from one.
 
-A snapshot holds modules only, which must have no thread, open file, event loop, TLS context or
-seeded random number generator. What an interpreter reads from its environment when it starts
-(arguments, variables, ignored signals, streams, time zone) was read once when the snapshot was
-made, and is read again in each process.
+A snapshot contains loaded modules only: no thread, open file, event loop, TLS context or seeded
+random number generator. An interpreter reads arguments, environment variables, ignored signals,
+streams and time zone when it starts; a process started from a snapshot reads them again.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ else:
 
 # Settings that OpenSSL reads when it is loaded, by distribution.
 OPENSSL_SETTINGS = ("/etc/ssl/openssl.cnf", "/etc/pki/tls/openssl.cnf", "/usr/lib/ssl/openssl.cnf")
-# (module, type): objects that would be shared by all processes, or belong to one.
+# (module, type) of objects that must not be in a snapshot: every process would get the same one.
 UNFIT = (
     ("ssl", "SSLContext"),
     ("asyncio", "AbstractEventLoop"),
@@ -37,18 +36,18 @@ UNFIT = (
 STREAMS = 3
 HEAP_SLACK = 32768  # bytes by which the heap's size differs between two processes
 PLACING_TRIES = 32
-COERCED = ("C.UTF-8", "C.utf8", "UTF-8")  # locales that the interpreter takes for C
+COERCED = ("C.UTF-8", "C.utf8", "UTF-8")  # locales that the interpreter uses instead of C
 
-_generators: list[Any] = []  # each random.Random that a module has made, random's own among them
+_generators: list[Any] = []  # all random.Random objects of loaded modules, to be seeded again
 
 
 def freeze(directory: str, archive: Archive | None, program: str, fd: int, room: int) -> bool:
-    """Load what ``program`` needs and write this process to ``fd``.
+    """Load the modules of ``program`` and write this process's memory to ``fd`` as a snapshot.
 
-    The heap may begin in the first ``room`` bytes of a huge page; if it may begin anywhere, this
-    process re-executes itself in case another address takes fewer huge pages.
-    Return False here, and True in each process that is started from the snapshot, which must then
-    call ``adopt``. Raises OSError.
+    Returns twice, like fork(2): False in this process, and True in each process started from the
+    snapshot, which must then call ``adopt``.  ``room``: the heap begins in the first ``room`` bytes
+    of a huge page; if that is the whole page, this process may re-execute itself once to get a heap
+    that spans fewer huge pages.  Raises OSError.
     """
     import gc
 
@@ -70,7 +69,7 @@ def freeze(directory: str, archive: Archive | None, program: str, fd: int, room:
     if "random" in sys.modules:
         kind = sys.modules["random"].Random
         _generators[:] = [each for each in gc.get_objects() if isinstance(each, kind)]
-    gc.freeze()  # otherwise the first collection would write to, and copy, the pages of all objects
+    gc.freeze()  # otherwise the first collection would write to (and so copy) every object's page
     gc.disable()
     result = lib.oci_freeze(fd, main, paths)
     if result < 0:
@@ -79,7 +78,7 @@ def freeze(directory: str, archive: Archive | None, program: str, fd: int, room:
 
 
 def _place_heap() -> None:
-    """Re-execute this process if its heap spans one huge page more than it needs."""
+    """Re-execute this process if its heap, at another address, would span fewer huge pages."""
     page = snapshot.HUGE_PAGE
     with open("/proc/self/maps", "rb") as maps:
         ranges = [line.split()[0].split(b"-") for line in maps if line.endswith(b"[heap]\n")]
@@ -88,18 +87,19 @@ def _place_heap() -> None:
         needed = -(-size // page)
         if -(-end // page) - start // page > needed:
             room = needed * page - size
-            words = [*sys.orig_argv[:-2], str(room), str(PLACING_TRIES)]
-            posix.execv(sys.executable, words)
+            argv = [*sys.orig_argv[:-2], str(room), str(PLACING_TRIES)]
+            posix.execv(sys.executable, argv)
 
 
 def main_of(program: str) -> Callable[[], int]:
-    """Return the function that runs ``program`` with ``sys.argv``, from its loaded module."""
+    """Return the function ``run`` of a program's loaded main module; it uses ``sys.argv``."""
     run: Callable[[], int] = sys.modules[f"ociruntime.{PROGRAMS[program].main}"].run
     return run
 
 
 def _load(program: str) -> None:
-    from ociruntime import _shim  # noqa: F401 - for what follows the freezing
+    """Import all modules of a program's snapshot."""
+    from ociruntime import _shim  # noqa: F401 - adopt() needs it
 
     chosen = PROGRAMS[program]
     if chosen.prepare:
@@ -112,14 +112,15 @@ def _load(program: str) -> None:
         try:
             __import__(name)
         except ImportError:
-            pass  # not installed: nothing but the commands that want it needs it
+            pass  # not installed: only the commands that use the module fail
 
 
 def _isolated_flags() -> object:
-    """Return ``sys.flags`` as ``-I`` sets them; this interpreter was started without ``-I``.
+    """Return ``sys.flags`` as ``python -I`` sets them.
 
-    It had to read PYTHONMALLOC. Processes started from the snapshot must ignore such variables of
-    their callers; modules check these flags for that (asyncio for PYTHONASYNCIODEBUG).
+    This interpreter runs without ``-I``, because it had to read PYTHONMALLOC. A process started
+    from the snapshot must ignore its caller's PYTHON* variables; modules check these flags before
+    they read one (asyncio: PYTHONASYNCIODEBUG).
     """
     names = [name for name in dir(sys.flags) if not name.startswith(("_", "n_"))]
     flags = {name: getattr(sys.flags, name) for name in names if name not in ("count", "index")}
@@ -127,10 +128,11 @@ def _isolated_flags() -> object:
 
 
 def _watched(directory: str, archive: Archive | None, began: int) -> list[str]:
-    """Return the files whose change makes the snapshot stale, besides those that are mapped.
+    """Return the files, besides mapped ones, whose change makes the snapshot stale.
 
-    The standard library changes with the interpreter, which is mapped. Raises OSError if another
-    distribution's module has changed since ``began`` and may have been loaded before that.
+    The standard library is not listed: it changes with the interpreter, which is mapped. Raises
+    OSError if the file of another distribution's module has changed after ``began`` (nanoseconds),
+    when it may already have been loaded.
     """
     import os
 
@@ -145,8 +147,8 @@ def _watched(directory: str, archive: Archive | None, began: int) -> list[str]:
         watched = [files[name] for name in own]
     else:
         watched = [f"{directory}/ociruntime/modules.bin"]
-        # By paths without links, which are looked up faster; the archive's path shows whether the
-        # package has been replaced.
+        # Paths without symbolic links are looked up faster; the archive's path shows whether the
+        # whole package has been replaced.
         watched += [os.path.realpath(files[name]) for name in archive.to_watch(own)]
     if "_hashlib" in sys.modules:
         watched += [path for path in OPENSSL_SETTINGS if posix.access(path, posix.R_OK)]
@@ -158,25 +160,25 @@ def _is_own(name: str) -> bool:
 
 
 def _refuse_unfit(fd: int) -> None:
-    """Raise OSError if a module has created something that processes cannot share."""
+    """Raise OSError if a module has left a thread, an open file or an object listed in UNFIT."""
     import gc
 
     tasks = len(posix.listdir("/proc/self/task"))
-    # One more is what lists them.
+    # listdir() itself has one more descriptor open.
     descriptors = {int(name) for name in posix.listdir("/proc/self/fd")} - {fd, *range(STREAMS)}
     if tasks > 1 or len(descriptors) > 1:
-        text = f"modules left {tasks - 1} threads and {len(descriptors) - 1} open files"
+        text = f"loaded modules have left {tasks - 1} threads and {len(descriptors) - 1} open files"
         raise OSError(errno.EINVAL, text)
     kinds = tuple(
         getattr(sys.modules[module], name) for module, name in UNFIT if sys.modules.get(module)
     )
     for each in gc.get_objects():
         if isinstance(each, kinds):
-            raise OSError(errno.EINVAL, f"modules left an object of {type(each)}")
+            raise OSError(errno.EINVAL, f"loaded modules have left an object of {type(each)}")
 
 
 def adopt(program: str) -> None:
-    """Read the new process's arguments, environment and streams, as a starting interpreter does."""
+    """Initialise a process started from a snapshot: arguments, environment, signals, streams."""
     import gc
 
     from ociruntime._shim import lib
@@ -197,6 +199,7 @@ def adopt(program: str) -> None:
 
 
 def _adopt_environment() -> None:
+    """Replace the snapshot's environment variables by those of this process."""
     from ociruntime._shim import lib
 
     environ: dict[bytes, bytes] = {}
@@ -210,7 +213,8 @@ def _adopt_environment() -> None:
 
 
 def _environments() -> list[dict[bytes, bytes]]:
-    """Return the dictionaries that hold the environment; modules keep references to them."""
+    """Return all dictionaries with environment variables; to be changed in place, as modules
+    keep references to them."""
     copies = [posix.environ]
     if "os" in sys.modules:  # os.environ is a view of a dictionary of its own
         copies.append(sys.modules["os"].environ._data)
@@ -218,16 +222,16 @@ def _environments() -> list[dict[bytes, bytes]]:
 
 
 def _adopt_ignored_signals(ignored: int) -> None:
-    """Update the interpreter's record of the signals that its caller ignores."""
-    # What the C library keeps for itself is not valid: posix_spawn(3) starts programs that ignore
-    # its two signals.
+    """Tell the interpreter which signals the caller ignores; ``ignored`` is a bit mask."""
+    # The C library's own two signals are not valid here; programs that posix_spawn(3) starts may
+    # ignore them.
     for number in _signal.valid_signals() if ignored else ():
         if ignored & 1 << (number - 1):
             _signal.signal(number, _signal.SIG_IGN)
 
 
 def _adopt_streams() -> None:
-    """Open the standard streams as the interpreter does in UTF-8 mode: buffers fit the file."""
+    """Open sys.stdin, stdout and stderr anew, as the interpreter does in UTF-8 mode."""
     for fd, name, mode, errors, buffering in (
         (0, "stdin", "r", "surrogateescape", -1),
         (1, "stdout", "w", "surrogateescape", -1),
@@ -247,7 +251,7 @@ def _adopt_locale() -> None:
         name = _locale.setlocale(_locale.LC_CTYPE, "")
     except _locale.Error:  # type: ignore[attr-defined]
         name = _locale.setlocale(_locale.LC_CTYPE, "C")
-    # PEP 538: children are to use UTF-8 as well, unless the user has said otherwise.
+    # PEP 538: children must use UTF-8 as well, unless the user has set LC_ALL.
     if name == "C" and not posix.environ.get(b"LC_ALL"):
         for name in COERCED:
             try:
@@ -265,6 +269,7 @@ def _decoded(word: bytes) -> str:
 
 
 def _strings(array: object) -> Iterator[bytes]:
+    """Yield the strings of a C array that ends with NULL."""
     from ociruntime._shim import ffi
 
     index = 0

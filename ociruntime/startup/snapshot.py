@@ -1,13 +1,13 @@
-"""Snapshots of warm interpreters: programs start from them in a few milliseconds.
+"""Make, check and remove snapshots of warm interpreters, from which programs start faster.
 
 Starting an interpreter and loading a hundred modules takes 10 ms, most of what ``create`` and
 ``exec`` cost. A snapshot is the memory of an interpreter that has done both, written to one file.
 The launcher maps it back and jumps into it (``csrc/snapshot/``; its ``format.h`` describes the
 file).
 
-There is one for each program, user and boot. The first ``create`` or ``run`` (or the first command
-of another program) that finds none makes it in the background; so does ``ociruntime snapshot
-make|refresh``:
+There is one snapshot for each program and user; it is valid until the next boot. The first
+``create`` or ``run`` (or the first command of another program) that finds none makes it in the
+background. ``ociruntime snapshot make|refresh`` makes it in the foreground:
 
     /run/ociruntime/.snapshot, .snapshot-ocipod, ...       for root
     $XDG_RUNTIME_DIR/ociruntime/.snapshot, ...             for other users
@@ -44,8 +44,8 @@ DIRECTORY_MODE = 0o700
 OTHERS_WRITE = 0o022
 OTHERS = 0o077
 
-# The beginning of struct snapshot_head: magic, format, head_size, checksum, file_size; then, behind
-# the registers and addresses, six counts. freeze.c asserts these places.
+# The beginning of struct snapshot_head: magic, format, head_size, checksum, file_size. Six counts
+# follow after the registers and addresses. freeze.c asserts these offsets.
 BEGINNING = Struct("=QIIQQ")
 MAGIC, FORMAT = 0x31504E5349434F, 6
 COUNTS = Struct("=IIIIII")
@@ -59,9 +59,9 @@ FILE = Struct("=QQQQII")
 
 HUGE_PAGE = 2 << 20
 INTERPRETER = (sys.executable, "-I", "-S", "-B", "-X", "utf8")
-# The kernel chooses at random where a program's heap begins. Where it reaches into one huge page
-# more than it needs, each command copies and clears more: the child starts anew until it begins
-# within the first `room` bytes of one.
+# The kernel places a program's heap at a random address. If the heap spans one huge page more than
+# necessary, each command copies and clears more memory. So the child re-executes itself until its
+# heap begins within the first `room` bytes of a huge page.
 CHILD = """
 import posix, sys
 directory, program, fd, room, tries = sys.argv[1:]
@@ -83,33 +83,33 @@ if thawed:
     adopt(program)
     posix._exit(main_of(program)())
 """.replace("HUGE_PAGE", str(HUGE_PAGE))
-# rseq: the kernel would write to an area that the next process has not registered. BIND_NOW:
-# symbols that are bound later would each make a page different from its file's. PYTHONMALLOC: all
-# objects in one heap, which fits a few huge pages (csrc/snapshot/format.h).
+# rseq off: the kernel would write to an area that the next process has not registered. BIND_NOW:
+# each symbol bound later would make a page differ from the file. PYTHONMALLOC: one heap with all
+# objects fits into a few huge pages (csrc/snapshot/format.h).
 CHILD_ENVIRONMENT = {
     "GLIBC_TUNABLES": "glibc.pthread.rseq=0",
     "LD_BIND_NOW": "1",
     "PYTHONMALLOC": "malloc",
 }
-# Isolated like INTERPRETER, except for these variables.
+# As isolated as INTERPRETER, but it reads these variables.
 CHILD_INTERPRETER = (sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8")
 
-# Why this interpreter can never be saved here: no such build, restartable sequences in use, too
-# many files or regions, no vdso, shared memory. Everything else (memory, space, limits of the
-# caller) may pass.
+# Errors after which this interpreter can never be saved on this machine: not supported by the
+# build, restartable sequences in use, too many files or regions, no vdso, shared memory. Other
+# errors (out of memory, no space, limits of the caller) may be temporary.
 LASTING = frozenset(
     (errno.ENOSYS, errno.EBUSY, errno.E2BIG, errno.ENAMETOOLONG, errno.ENODEV, errno.EINVAL)
 )
-MAKING_TIMEOUT = 60.0  # seconds, to wait for another maker and then for our own interpreter
-POLL = 0.02  # seconds between two looks at another maker's lock
+MAKING_TIMEOUT = 60.0  # seconds to wait for another process's lock, and for our own interpreter
+POLL = 0.02  # seconds between two attempts to take the lock
 
-thawed = False  # whether this process was made of a snapshot
+thawed = False  # true in a process that was started from a snapshot
 
 
 class Unusable(Exception):
-    """The reason (``str()``) why the launcher would not start from a snapshot.
+    """The launcher would not start from this snapshot; ``str()`` gives the reason.
 
-    ``outdated``: a newly made snapshot would be usable.
+    ``outdated``: a new snapshot would be usable.
     """
 
     def __init__(self, reason: str, *, outdated: bool = False) -> None:
@@ -118,7 +118,7 @@ class Unusable(Exception):
 
 
 def location(environ: Mapping[bytes, bytes], euid: int, program: str = FIRST) -> str:
-    """Return the path of a program's snapshot for a user, "" without a runtime directory."""
+    """Return the path of a program's snapshot for user ``euid``, "" without XDG_RUNTIME_DIR."""
     name = file_name(program)
     if euid == 0:
         return f"/run/ociruntime/{name}"
@@ -127,22 +127,22 @@ def location(environ: Mapping[bytes, bytes], euid: int, program: str = FIRST) ->
 
 
 def own_program(program: str = FIRST) -> str:
-    """Return the path of a program's ``__main__.py``, in the launcher's spelling."""
+    """Return the path of a program's main file, spelled as the launcher spells it."""
     return f"{__file__.rpartition('/startup/')[0]}/{main_file(program)}"
 
 
 def inspect(path: str) -> int:
-    """Return the size of a snapshot that a command would start from.  Raises Unusable."""
+    """Check a snapshot as the launcher does; return its size in bytes.  Raises Unusable."""
     if exists(SWITCH):
-        raise Unusable(f"switched off by {SWITCH}")
+        raise Unusable(f"snapshots are disabled by {SWITCH}")
     if not path:
         raise Unusable("XDG_RUNTIME_DIR is not set")
     head = _read_head(path)
     program = _text(head, COUNTS.unpack_from(head, COUNTS_AT)[5])
     if program != own_program(program_of(path)):
-        raise Unusable(f"it belongs to the installation of {program}")
+        raise Unusable(f"it belongs to another installation: {program}")
     if head[BOOT_AT : BOOT_AT + BOOT_SIZE].rstrip(b"\0") != _boot_id():
-        raise Unusable("made in another boot", outdated=True)
+        raise Unusable("it was made before the last boot", outdated=True)
     for name, expected in _files(head):
         if _identity(name) != expected:
             raise Unusable(f"{name} has changed since it was made", outdated=True)
@@ -150,6 +150,10 @@ def inspect(path: str) -> int:
 
 
 def _read_head(path: str) -> bytes:
+    """Return the head of a snapshot after a check of its owner, mode and checksum.
+
+    Raises Unusable.
+    """
     flags = posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_CLOEXEC | posix.O_NONBLOCK
     directory, _, name = path.rpartition("/")
     try:
@@ -170,9 +174,9 @@ def _read_head(path: str) -> bytes:
     finally:
         posix.close(fd)
     if file.st_uid != posix.geteuid() or file.st_mode & OTHERS:
-        raise Unusable("it is not this user's alone")
+        raise Unusable("other users own it or have access to it")
     if not head:
-        raise Unusable("this interpreter cannot be saved, as an attempt since the boot showed")
+        raise Unusable("this interpreter cannot be saved: an attempt since the last boot failed")
     if len(head) < PATHS_AT or BEGINNING.unpack_from(head)[:2] != (MAGIC, FORMAT):
         raise Unusable(DAMAGED, outdated=True)
     _, _, head_size, checksum, file_size = BEGINNING.unpack_from(head)
@@ -182,7 +186,7 @@ def _read_head(path: str) -> bytes:
 
 
 def _checksum(head: bytes) -> int:
-    """Return FNV-1a over 64-bit words, with the checksum field itself counted as 0."""
+    """Return the FNV-1a hash of ``head`` in 64-bit words, with its checksum field taken as 0."""
     total = 0xCBF29CE484222325
     size = len(head) & ~7
     words = Struct(f"={size // 8}Q").unpack_from(head)
@@ -192,9 +196,9 @@ def _checksum(head: bytes) -> int:
 
 
 def _open_directory(directory: str) -> int:
-    """Open the snapshot's directory, if only this user can write to it.
+    """Return a descriptor of the snapshot's directory, if only this user can write to it.
 
-    Raises OSError, or Unusable if it belongs to another user.
+    Raises OSError, and Unusable if another user owns it or may write to it.
     """
     flags = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_NOFOLLOW | posix.O_CLOEXEC
     fd = posix.open(directory, flags)
@@ -204,10 +208,11 @@ def _open_directory(directory: str) -> int:
     posix.close(fd)
     if status.st_uid != posix.geteuid():
         raise Unusable(f"{directory} belongs to uid {status.st_uid}")
-    raise Unusable(f"others may write to {directory}")
+    raise Unusable(f"other users may write to {directory}")
 
 
 def _text(head: bytes, offset: int) -> str:
+    """Return the string at ``offset`` in the snapshot's area of paths.  Raises Unusable."""
     start = PATHS_AT + offset
     end = head.find(b"\0", start)
     if end < 0:
@@ -216,7 +221,7 @@ def _text(head: bytes, offset: int) -> str:
 
 
 def _files(head: bytes) -> Iterator[tuple[str, tuple[int, int, int, int]]]:
-    """Yield each file that the snapshot depends on, with its identity when it was made."""
+    """Yield (path, identity when the snapshot was made) of each file that a snapshot depends on."""
     _, _, _, mapped, watched, _ = COUNTS.unpack_from(head, COUNTS_AT)
     if mapped > MOST_MAPPED or watched > MOST_WATCHED:
         raise Unusable(DAMAGED, outdated=True)
@@ -227,6 +232,7 @@ def _files(head: bytes) -> Iterator[tuple[str, tuple[int, int, int, int]]]:
 
 
 def _identity(path: str) -> tuple[int, int, int, int] | None:
+    """Return (device, inode, size, mtime in ns) of a file; None if it cannot be accessed."""
     try:
         status = posix.stat(path)
     except OSError:
@@ -240,7 +246,7 @@ def _boot_id() -> bytes:
 
 
 def how_started(program: str = FIRST) -> str:
-    """Return a line for ``--debug``: the snapshot that this process started from, or why none."""
+    """Return a line for ``--debug``: whether this process started from a snapshot, or why not."""
     if thawed:
         return "started from the snapshot of the interpreter"
     path = location(posix.environ, posix.geteuid(), program)
@@ -252,33 +258,33 @@ def how_started(program: str = FIRST) -> str:
 
 
 def refresh(path: str) -> bool:
-    """Make the snapshot unless a valid one exists or another process is making it.
+    """Make the snapshot at ``path`` unless a valid one exists or another process is making it.
 
-    Return whether it was made.  Raises the errors of ``make``.
+    Return true if it was made.  Raises the errors of ``make``.
     """
     return _make(path, only_if_outdated=True) > 0
 
 
 def make(path: str) -> int:
-    """Write the snapshot and return its size in bytes; wait for another process that makes it.
+    """Make the snapshot at ``path``, after any process that is making it; return its size in bytes.
 
-    It appears atomically, by a rename.  Raises HostError, or InternalError if the interpreter
-    cannot be saved.  If this machine does not support snapshots at all, an empty file replaces the
-    snapshot, and no command tries again until the next boot.
+    The new file replaces the old one atomically.  Raises HostError, or InternalError if the
+    interpreter cannot be saved.  If this machine does not support snapshots at all, an empty file
+    replaces the snapshot, and no command tries again until the next boot.
     """
     return _make(path, only_if_outdated=False)
 
 
 def _make(path: str, *, only_if_outdated: bool) -> int:
     directory, _, name = path.rpartition("/")
-    make_directory(directory, DIRECTORY_MODE, "directory of the snapshot")
+    make_directory(directory, DIRECTORY_MODE, "snapshot directory")
     parent = fd = -1
     try:
         parent = _open_directory(directory)
         fd = _open_unfinished(parent, f"{name}.new", wait=not only_if_outdated)
         if fd < 0:
             return 0
-        # Another process may have made it between this process's start and its lock.
+        # Another process may have made the snapshot before we got the lock.
         if only_if_outdated and not _is_outdated(path):
             posix.unlink(f"{name}.new", dir_fd=parent)
             return 0
@@ -303,12 +309,12 @@ def _is_outdated(path: str) -> bool:
 
 
 def _open_unfinished(parent: int, name: str, *, wait: bool) -> int:
-    """Create the file that becomes the snapshot, and lock it.
+    """Create and lock the file that becomes the snapshot; return its descriptor.
 
-    The lock stays with the file: a killed maker's interpreter, which may still be writing, holds
-    it.  A file that is not locked was left behind and is removed.  Only the holder of its lock
-    removes or renames a file of this name.  Return -1 if another process holds the lock and
-    ``wait`` is false.  Raises OSError (ETIMEDOUT after MAKING_TIMEOUT).
+    Return -1 if another process holds the lock and ``wait`` is false.  The interpreter that writes
+    the file inherits the lock, and holds it even if the process that started it is killed.  An
+    unlocked file is stale and is removed.  Only the holder of its lock removes or renames a file of
+    this name.  Raises OSError (ETIMEDOUT after MAKING_TIMEOUT).
     """
     import fcntl
     import time
@@ -339,10 +345,11 @@ def _open_unfinished(parent: int, name: str, *, wait: bool) -> int:
             if not wait:
                 return -1
             time.sleep(POLL)
-    raise TimeoutError(errno.ETIMEDOUT, "timed out waiting for another process that is making it")
+    raise TimeoutError(errno.ETIMEDOUT, "timed out: another process is making it")
 
 
 def _is_named(fd: int, parent: int, name: str) -> bool:
+    """Return true if ``name`` in the directory ``parent`` is still the file ``fd``."""
     try:
         named = posix.stat(name, dir_fd=parent, follow_symlinks=False)
     except FileNotFoundError:
@@ -352,7 +359,7 @@ def _is_named(fd: int, parent: int, name: str) -> bool:
 
 
 def _fill(fd: int, parent: int, name: str) -> int:
-    """Write the snapshot to ``fd``, then rename NAME.new to NAME; return its size.
+    """Write the snapshot to ``fd``, then rename NAME.new to NAME; return its size in bytes.
 
     Raises OSError and InternalError.
     """
@@ -366,7 +373,7 @@ def _fill(fd: int, parent: int, name: str) -> int:
             head = posix.pread(fd, LONGEST_HEAD, 0)
             changed = [path for path, now in _files(head) if before.get(path, now) != now]
             if changed:
-                problem = f"{changed[0]} changed while it was made"
+                problem = f"{changed[0]} has changed meanwhile; try again"
         elif status in LASTING:
             posix.ftruncate(fd, 0)
         if not problem or status in LASTING:
@@ -381,7 +388,7 @@ def _fill(fd: int, parent: int, name: str) -> int:
 
 
 def _sources() -> dict[str, tuple[int, int, int, int] | None]:
-    """Return the identity of each file of the package."""
+    """Return path -> identity of each file of the package."""
     import os
 
     package = os.path.realpath(own_program().rpartition("/")[0])
@@ -406,19 +413,19 @@ def _run_child(fd: int, program: str) -> tuple[int, str]:
             timeout=MAKING_TIMEOUT,
         )
     except subprocess.TimeoutExpired:
-        return -1, f"the interpreter has not ended in {MAKING_TIMEOUT:.0f} seconds"
+        return -1, f"the interpreter timed out after {MAKING_TIMEOUT:.0f} seconds"
     if child.returncode == 0:
         return 0, ""
     lines = child.stderr.decode("utf-8", "replace").splitlines()
-    ended = f"the interpreter ended with status {child.returncode}"
-    return child.returncode, lines[-1] if lines else ended
+    status = f"the interpreter exited with status {child.returncode}"
+    return child.returncode, lines[-1] if lines else status
 
 
 def _reset_signals() -> None:
-    """Give the interpreter to be saved the default signals, whatever our caller ignores or blocks.
+    """Reset all signals to the default action, unblocked, before the interpreter is started.
 
-    Otherwise every command until the next boot would inherit them. All signals are reset, because
-    a command that was itself started from a snapshot does not know what its caller ignores.
+    Otherwise every command until the next boot would inherit the signals that our caller ignores.
+    All are reset, because a process started from a snapshot does not know which are ignored.
     """
     import signal
 
@@ -430,8 +437,8 @@ def _reset_signals() -> None:
 def make_in_background(program: str = FIRST) -> None:
     """Make a program's snapshot in the background if there is no valid one.
 
-    A snapshot of another installation is kept: otherwise two installations would keep replacing
-    each other's.
+    A snapshot of another installation is not replaced: otherwise two installations would replace
+    each other's snapshots again and again.
     """
     if thawed:
         return
@@ -443,21 +450,21 @@ def make_in_background(program: str = FIRST) -> None:
     actions: list[tuple[object, ...]] = [
         (posix.POSIX_SPAWN_OPEN, fd, "/dev/null", posix.O_RDWR, 0) for fd in (0, 1, 2)
     ]
-    # A caller that reads a pipe to its end must not wait for this process.
+    # Close inherited pipes: a caller that reads one to its end must not wait for this process.
     actions += [(posix.POSIX_SPAWN_CLOSE, fd) for fd in inheritable_descriptors()]
-    words = [*INTERPRETER, own_program(), "snapshot", "refresh", program]
+    argv = [*INTERPRETER, own_program(), "snapshot", "refresh", program]
     environ = {"XDG_RUNTIME_DIR": path.rpartition("/ociruntime/")[0]}
     try:
-        between = posix.fork()
+        child = posix.fork()
     except OSError:
         return  # the next command tries again
-    if between:
-        posix.waitpid(between, 0)
+    if child:
+        posix.waitpid(child, 0)
         return
-    # It continues after this command has exited. It must not become a child of a daemon or a pod's
-    # monitor, which knows its children.
+    # A grandchild makes the snapshot, and outlives this command. A daemon or a pod's monitor must
+    # not get a child that it does not know.
     try:
-        posix.posix_spawn(sys.executable, words, environ, file_actions=actions, setsid=True)
+        posix.posix_spawn(sys.executable, argv, environ, file_actions=actions, setsid=True)
     except OSError:
         pass
     finally:
@@ -465,13 +472,16 @@ def make_in_background(program: str = FIRST) -> None:
 
 
 def _is_possible(directory: str) -> bool:
-    """Return whether a file can be created there: root of a user namespace may not own /run."""
-    place = directory if exists(directory) else directory.rpartition("/")[0]
-    return posix.access(place, posix.W_OK | posix.X_OK)
+    """Return true if this user may create files in ``directory`` (created if missing).
+
+    Root of a user namespace may not own /run.
+    """
+    existing = directory if exists(directory) else directory.rpartition("/")[0]
+    return posix.access(existing, posix.W_OK | posix.X_OK)
 
 
 def remove(path: str) -> bool:
-    """Remove the snapshot; return whether there was one.  Raises HostError."""
+    """Remove the snapshot at ``path``; return false if there is none.  Raises HostError."""
     try:
         posix.unlink(path)
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""The modules in each program's snapshot: those that nearly every run of the program loads.
+"""The table of modules that each program's snapshot contains.
 
-Each program has its own file: the largest, that of ``ocid``, takes three times as long to map as
-that of ``ociruntime``, whose start delays engines. A module that a program imports later is found
-and loaded as usual; a module listed here that few commands need only makes the file larger.
+Each program has its own file: the snapshot of ``ocid``, the largest, takes three times as long to
+map as that of ``ociruntime``, whose start delays engines. List the modules that nearly every run
+needs: other modules are imported as usual, and a rarely needed one makes the file larger.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ FIRST: Final = "ociruntime"
 
 
 class Program:
-    """A program that starts from a snapshot.
+    """A program that starts from a snapshot, and the modules in it.
 
-    ``main``: the module with ``run()``. ``modules``: modules of the package, without its name;
-    ``others``: modules of other distributions and of the standard library. ``prepare``: a module
-    whose ``prepare()`` is called before these are imported. ``streams``: the program writes to
-    ``sys.stderr``, as logging does, and not only to descriptors.
+    ``main``: the module with ``run()``. ``modules``: modules of this package, named without
+    ``ociruntime.``; ``others``: modules of other distributions and of the standard library.
+    ``prepare``: a module whose ``prepare()`` is called before all these are imported. ``streams``:
+    the program uses ``sys.stderr`` (as logging does), which must be reopened in each process.
     """
 
     __slots__ = ("main", "modules", "others", "prepare", "streams")
@@ -41,7 +41,7 @@ class Program:
 
 
 PROGRAMS = {
-    # The commands of a container's lifecycle, for any configuration.
+    # The commands of a container's lifecycle, for any config.json.
     "ociruntime": Program(
         "__main__",
         """
@@ -55,8 +55,8 @@ PROGRAMS = {
         runtime.host.idmap runtime.plan.cgroup_mounts runtime.plan.live_mounts _seccomp
         """,
     ),
-    # A pod's life from an image that is in the store, its monitor and its network. Registries are
-    # not in it: a fetch waits for them longer than for the import of requests.
+    # Commands on pods with images from the store, the monitor and networks; no registry client: a
+    # fetch spends more time on the network than on importing requests.
     "ocipod": Program(
         "pods.cli.__main__",
         """
@@ -104,15 +104,15 @@ PROGRAMS = {
 
 
 def file_name(program: str) -> str:
-    """Return the name of a program's snapshot (``csrc/launcher/`` has it as well)."""
+    """Return the file name of a program's snapshot; must match ``csrc/launcher/``."""
     return ".snapshot" if program == FIRST else f".snapshot-{program}"
 
 
 def program_of(path: str) -> str:
-    """Return the program whose snapshot has this path, or this name."""
+    """Return the program to which the snapshot with this path or file name belongs."""
     return path.rpartition("/")[2].removeprefix(".snapshot").removeprefix("-") or FIRST
 
 
 def main_file(program: str) -> str:
-    """Return the file in the package's directory that the interpreter runs for a program."""
+    """Return the path of a program's main file, relative to the package's directory."""
     return f"{PROGRAMS[program].main.replace('.', '/')}.py"

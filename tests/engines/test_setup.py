@@ -124,7 +124,7 @@ def test_what_is_somebody_elses_stays(
     done = runtime("setup", "podman", env=configured.env)
     assert done.status == 1
     assert "[engine.runtimes]" in done.out, "the lines to add"
-    assert "not created by ociruntime, left unchanged" in done.err
+    assert "the file was not created by ociruntime" in done.err
     undone = runtime("setup", "podman", "--undo", env=configured.env).ok()
     assert "unchanged: not written by this command" in undone.out
     assert target.read_text() == "[engine]\n"

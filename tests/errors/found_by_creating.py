@@ -41,7 +41,7 @@ FOUND_BY_CREATING: tuple[BrokenBundle, ...] = (
            "linux.readonlyPaths[0]: must not be the container's root directory", "root.readonly"),
     create("memory-nodes-missing",
            put("linux", "memoryPolicy", to={"mode": "MPOL_BIND", "nodes": "1000-1023"}),
-           "linux.memoryPolicy", "none of the nodes exists"),
+           "linux.memoryPolicy", "none of the nodes is online"),
     create("sysctl-missing", put("linux", "sysctl", to={"net.no.such.key": "1"}),
            "net.no.such.key"),
     create("sysctl-value", put("linux", "sysctl", to={"net.ipv4.ip_forward": "many"}),

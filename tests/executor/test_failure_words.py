@@ -53,7 +53,7 @@ SENTENCES: list[tuple[Operation, str, int, str, str, str, str]] = [
     (
         OOM_SCORE, "write", errno.EACCES, "self/oom_score_adj", "",
         "process.oomScoreAdj: write /proc/self/oom_score_adj: permission denied",
-        "to lower it below the caller's takes CAP_SYS_RESOURCE",
+        "lowering it below the caller's value needs CAP_SYS_RESOURCE",
     ),
     (
         mount("devpts"), "fsconfig", errno.EINVAL, "gid=5", "e devpts: Invalid gid '5'\n",
@@ -85,7 +85,7 @@ SENTENCES: list[tuple[Operation, str, int, str, str, str, str]] = [
     (
         mount("overlay"), "mount", errno.ENAMETOOLONG, "options", "",
         "mounts[2]: mount overlay on /there: file name too long",
-        "the kernel takes at most 4095 bytes of options in all",
+        "the kernel accepts at most 4095 bytes of mount options",
     ),
     (
         mount("proc"), "fsconfig", errno.EPERM, "create", "",
@@ -132,7 +132,7 @@ SENTENCES: list[tuple[Operation, str, int, str, str, str, str]] = [
     (
         FIND, "search", errno.EACCES, "tool", "",
         'exec: "tool": permission denied',
-        "process.args[0] must be a file that the user may execute: mode x, no noexec mount",
+        "process.args[0] must be a file that the user may execute, not on a noexec mount",
     ),
     (
         FIND, "find", errno.ENOENT, "tool", "",
@@ -150,7 +150,10 @@ SENTENCES: list[tuple[Operation, str, int, str, str, str, str]] = [
     (
         EXEC, "execve", errno.ENOENT, "/bin/tool", "",
         'exec: "/bin/tool": no such file or directory',
-        "the interpreter in the first line of the script, or the program's dynamic loader, is not",
+        (
+            "the interpreter in the script's first line, or the program's dynamic loader, does"
+            " not exist in the container"
+        ),
     ),
     (
         EXEC, "execve", errno.ENOEXEC, "/bin/tool", "",
@@ -160,8 +163,8 @@ SENTENCES: list[tuple[Operation, str, int, str, str, str, str]] = [
     (EXEC, "execve", errno.EIO, "/bin/tool", "", 'exec: "/bin/tool": input/output error', ""),
     (
         SECCOMP, "seccomp", errno.EINVAL, "", "",
-        "linux.seccomp: load the filter: invalid argument",
-        "the kernel refuses the filter or one of linux.seccomp.flags",
+        "linux.seccomp: load the seccomp filter: invalid argument",
+        "the kernel rejects the filter or one of linux.seccomp.flags",
     ),
     (
         hook(), "execve", errno.ENOENT, "/bin/hook", "",
@@ -184,7 +187,7 @@ SENTENCES: list[tuple[Operation, str, int, str, str, str, str]] = [
     ),
     (
         FIND, "read", errno.EBADMSG, "plan", "",
-        "the executor could not read its plan: bad message", "",
+        "read the plan in the executor: bad message", "",
     ),
 ]  # fmt: skip
 
@@ -217,7 +220,9 @@ def test_program_called_plan(name: str) -> None:
 
 
 def test_operation_beyond_the_plan() -> None:
-    assert "could not read its plan" in str(failure(None, record("read", errno.EBADMSG, "plan")))
+    assert "read the plan in the executor" in str(
+        failure(None, record("read", errno.EBADMSG, "plan"))
+    )
 
 
 @pytest.mark.parametrize("operation", [hook(), EXEC, SECCOMP], ids=["hook", "exec", "seccomp"])

@@ -120,5 +120,5 @@ def test_names_that_the_policy_refuses_are_not_taken(image_store: ImageStore) ->
 def test_files_without_images(image_store: ImageStore) -> None:
     tar = image_store.work / "files.tar"
     tar.write_bytes(A)
-    image_store.ocipod("image", "load", str(tar)).failed("it contains no images")
+    image_store.ocipod("image", "load", str(tar)).failed("the file contains no images")
     image_store.ocipod("image", "load", str(tar) + "x").failed("no such file")

@@ -98,9 +98,9 @@ BAD: tuple[tuple[str, str, object, str], ...] = (
 )
 
 RAW = (
-    (b"{", "the body line 1 column 2: the text ends too early"),
-    (b'{"a": NaN}', "the body line 1 column 7: NaN is not JSON"),
-    (b'{"image": 1, "image": 2}', '"image" is already given at line 1 column 2'),
+    (b"{", "the body line 1 column 2: unexpected end of the document"),
+    (b'{"a": NaN}', "the body line 1 column 7: NaN is not a valid JSON number"),
+    (b'{"image": 1, "image": 2}', 'duplicate name "image": first given at line 1 column 2'),
     (b'"\xff"', "the body line 1 column 2: byte 0xff is not UTF-8"),
     (b"[" * 100_000, "the body is nested too deeply"),
 )
@@ -323,7 +323,7 @@ def test_failures_of_ocipod(api: Api, told: str, status: int, code: str) -> None
     assert error(api("GET", "/v1/images")) == (
         500,
         "failed",
-        f"run {sys.executable}: it failed without an error message (status 1)",
+        "run ocipod: it failed without an error message (status 1)",
     )
 
 

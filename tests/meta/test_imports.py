@@ -63,7 +63,7 @@ ALLOWED: dict[str, set[str]] = {
     | {"images", "images.registry", "images.trust", "images.formats"}
     | {"pods.garbage", "pods.kvm", "pods.operations", "pods.supervisor"},
     "pods": set(),
-    "manager.containers": PODS | {"commandline", "images.model"},
+    "manager.containers": PODS | IMAGES | {"commandline", "images"},
     "manager.api": PODS | {"manager.containers"},
     "manager.client": PROGRAM,
     "manager.daemon": PROGRAM | {"manager.api", "manager.containers"},

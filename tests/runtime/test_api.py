@@ -182,7 +182,7 @@ def test_a_closed_descriptor_is_refused(library: Runtime, sleeper: Bundle) -> No
 
 
 def test_wait_by_id_tells_the_status_once(library: Runtime, created: Process) -> None:
-    with pytest.raises(TimeoutError, match="still runs after 0"):
+    with pytest.raises(TimeoutError, match="timed out after 0"):
         library.wait(NAME, 0.05)
     library.start(NAME)
     library.kill(NAME, signal.SIGKILL)

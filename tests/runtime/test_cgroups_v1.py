@@ -187,7 +187,7 @@ def make_and_limit(cgroup: Cgroup, resources: dict[str, Any]) -> None:
             {"blockIO": {"throttleReadBpsDevice": [{"major": 511, "minor": 7, "rate": 1}]}},
             r"throttleReadBpsDevice\[0\]: write .*no device",
         ),
-        ({"blockIO": {"leafWeight": 100}}, r"blockIO\.leafWeight: .*no control file"),
+        ({"blockIO": {"leafWeight": 100}}, r"blockIO\.leafWeight: .*no cgroup control file"),
         ({"unified": {"memory.high": "1"}}, r"unified\[\"memory.high\"\]: "),
     ],
 )
@@ -212,7 +212,9 @@ def test_a_limit_below_the_usage(group: Callable[..., Cgroup]) -> None:
         hog.stdin.write(b"\n")
         hog.stdin.flush()
         hog.stdout.readline()
-        with pytest.raises(ConfigError, match=r"memory\.limit: \d+ is below the current usage"):
+        with pytest.raises(
+            ConfigError, match=r"memory\.limit: .*\d+ bytes is below the current memory usage"
+        ):
             cgroup.apply({"memory": {"limit": 16 * MIB, "checkBeforeUpdate": True}})
         assert hog.poll() is None
         hog.kill()
@@ -386,7 +388,7 @@ def test_what_is_left_is_named(
     cgroup.create(None)
     process = sleep()
     cgroup.attach(process.pid)
-    with pytest.raises(HostError, match=f"processes left: {process.pid}"):
+    with pytest.raises(HostError, match=f"processes still running: {process.pid}"):
         cgroup.remove()
     process.kill()
     process.wait()

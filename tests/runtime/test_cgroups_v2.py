@@ -122,7 +122,7 @@ def test_limits(group: Make) -> None:
         ({"memory": {"swappiness": 1}}, r"memory\.swappiness: has no equivalent"),
         ({"cpu": {"quota": 5}}, r"cpu\.quota: write .*1000 us and up"),
         ({"unified": {"nosuch.max": "1"}}, r"nosuch"),
-        ({"unified": {"memory.nosuch": "1"}}, r"no control file memory\.nosuch"),
+        ({"unified": {"memory.nosuch": "1"}}, r'no cgroup control file "memory\.nosuch"'),
         (
             {"blockIO": {"throttleReadBpsDevice": [{"major": 511, "minor": 7, "rate": 1}]}},
             r"throttleReadBpsDevice\[0\]: write .*no device",

@@ -225,7 +225,7 @@ def test_a_source_that_was_exchanged_is_refused(
     (work / "source").mkdir()
     result = checkpoint(one).write()
     assert result.status == 1
-    assert "no mount of config.json is this one" in result.err
+    assert "no mount of config.json matches it" in result.err
     assert one.status == "running"
 
 

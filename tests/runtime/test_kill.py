@@ -190,7 +190,7 @@ def test_kill_and_delete_by_a_regular_expression(
     if runtime.kind == "ociruntime":
         refused = runtime("delete", "--regex", third.id[:-1]).failed(third.id, "not stopped")
         assert first.id not in refused.err
-        runtime("kill", "--regex", "(", "KILL").failed("is not a regular expression")
+        runtime("kill", "--regex", "(", "KILL").failed("invalid regular expression")
         first.exists = second.exists = False
     runtime("delete", "--regex", "--force", f"^{third.id[:-1]}.$").silent()
     third.exists = first.exists = second.exists = False

@@ -230,7 +230,7 @@ def test_a_single_device_denied(user: OrdinaryUser, make: Make, bundle: MakeBund
     """The usual list only allows what is possible anyway; this one would not."""
     one = user.own(bundle())
     one.resources["devices"].append({"allow": False, "type": "c", "major": 1, "minor": 5})
-    make(one).create().failed("linux.resources.devices[1]", "only the host's root can deny")
+    make(one).create().failed("linux.resources.devices[1]", "cannot deny access to a single device")
 
 
 def test_joined_user_namespace(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:

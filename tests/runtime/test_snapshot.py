@@ -68,7 +68,7 @@ def test_a_command_starts_from_it(made: Path, runtime: Runtime, container: MakeC
     assert FROM_INTERPRETER in way(runtime)
     status = runtime("snapshot", "status", "ociruntime")
     assert (status.status, status.out) == (1, f"{made}: not used: not made yet\n")
-    assert runtime("snapshot", "remove", "ociruntime").ok().out == f"{made}: there was none\n"
+    assert runtime("snapshot", "remove", "ociruntime").ok().out == f"{made}: not found\n"
 
 
 def test_the_first_create_makes_it(runtime: Runtime, container: MakeContainer) -> None:
@@ -197,7 +197,7 @@ def test_a_file_switches_it_off(made: Path, runtime: Runtime, work: Path) -> Non
     isolation.mount("overlay", "/etc", "overlay", data=options)
     try:
         Path(snapshot.SWITCH).touch()
-        assert f"switched off by {snapshot.SWITCH}" in way(runtime)
+        assert f"disabled by {snapshot.SWITCH}" in way(runtime)
         assert runtime("snapshot", "status", "ociruntime").status == 1
     finally:
         isolation.unmount("/etc")
@@ -337,7 +337,7 @@ def test_what_its_maker_ignores_is_not_in_it(
 
 def test_refresh_leaves_a_fitting_one_alone(made: Path, runtime: Runtime) -> None:
     inode = made.stat().st_ino
-    assert runtime("snapshot", "refresh", "ociruntime").ok().out == f"{made}: left as it is\n"
+    assert runtime("snapshot", "refresh", "ociruntime").ok().out == f"{made}: unchanged\n"
     assert made.stat().st_ino == inode
     rewrite(snapshot.BOOT_AT, "=B", lambda number: number ^ 1)
     assert runtime("snapshot", "refresh", "ociruntime").ok().out == f"{made}: made\n"
@@ -359,7 +359,7 @@ def test_refresh_does_not_wait_for_another_maker(made: Path, runtime: Runtime) -
     unfinished = Path(f"{made}.new")
     with unfinished.open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        assert runtime("snapshot", "refresh", "ociruntime").ok().out == f"{made}: left as it is\n"
+        assert runtime("snapshot", "refresh", "ociruntime").ok().out == f"{made}: unchanged\n"
         assert unfinished.exists()
     assert not made.exists()
     assert runtime("snapshot", "refresh", "ociruntime").ok().out == f"{made}: made\n"
@@ -396,7 +396,7 @@ snapshot.make({str(made)!r})
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert "InternalError" in done.stderr
-    assert " changed while it was made" in done.stderr
+    assert " has changed meanwhile" in done.stderr
     assert [name for name in os.listdir(made.parent) if name in NAMES] == []
 
 

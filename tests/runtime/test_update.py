@@ -190,7 +190,7 @@ def test_below_the_usage(container: MakeContainer, bundle: MakeBundle) -> None:
     made.resources["memory"] = {"limit": 128 * MIB, "checkBeforeUpdate": True}
     one = container(made).started()
     one.wait_output("full")
-    words = "is below the current usage"
+    words = "is below the current memory usage"
     update(one, "--memory", "16M", "--pids-limit", "20").failed("--memory: 16777216 ", words)
     by_document(one, {"memory": {"limit": 16 * MIB}}).failed("resources.memory.limit: ", words)
     assert (memory(one), pids(one), one.status) == (str(128 * MIB), "max", "running")
@@ -231,7 +231,7 @@ def test_bad_document(one: Container, document: str, words: str) -> None:
         (["--pids-limit", "-5"], "--pids-limit: "),
         (["--blkio-weight", "70000"], "--blkio-weight: "),
         (["--cpu-idle", "7"], "--cpu-idle: "),
-        (["--l3-cache-schema", "L3:0=f"], "--l3-cache-schema: the container has no resctrl group"),
+        (["--l3-cache-schema", "L3:0=f"], "has no resctrl group"),
         (["--resources", "/no/file"], "/no"),
     ],
 )

@@ -35,7 +35,7 @@ ROOTFS = "rootfs"
 
 
 class Hashing:
-    """A stream that computes the SHA-512 of the bytes read from it."""
+    """A wrapper of ``stream`` that computes the SHA-512 of the bytes read through it."""
 
     def __init__(self, stream: Readable) -> None:
         self.stream = stream
@@ -131,7 +131,7 @@ def _tar_info(member: Header, name: str) -> tarfile.TarInfo:
 
 
 def _inside(target: str, whitelist: frozenset[str], what: str) -> str:
-    """Return a hard link's target relative to ``rootfs``."""
+    """Return a hard link's target relative to ``rootfs``; ImageError if it is not in the image."""
     top, _, below = member_name(target).partition("/")
     if top != ROOTFS or not below or (whitelist and below not in whitelist):
         raise ImageError(f'{what}: hard link target "{target}" is not in the image')
@@ -141,19 +141,22 @@ def _inside(target: str, whitelist: frozenset[str], what: str) -> str:
 def _lower(
     incoming: Incoming, store: Store, manifest: AciManifest, what: str, permission: Permission
 ) -> list[StoredLayer]:
-    """Return the layers of the dependencies, lowest first: the last dependency is on top."""
+    """Return the layers of an ACI's dependencies, lowest first: the last dependency is on top.
+
+    Raises ImageError.
+    """
     layers: list[StoredLayer] = []
     for reference, id in manifest.dependencies:
         try:
             image = store.find(reference.name)
         except ImageError as error:
-            hint = f"ocipod fetch {reference.name}"
+            hint = f"run ocipod fetch {reference.name}"
             raise ImageError(f"{what}: dependency: {error.message}", hint) from None
         permission.require(image.id, reference.name)
         annotations = image.manifest.get("annotations") or {}
         if id and annotations.get(ID) != id:
             message = f'dependency "{reference.name}" has a different imageID in the store'
-            raise ImageError(f"{what}: {message}", f"required: {id}")
+            raise ImageError(f"{what}: {message}", f"fetch the version with imageID {id}")
         for layer in image.layers:
             if not incoming.has(layer.digest):
                 message = f'layer {layer.digest} of "{reference.name}" is missing from the store'
@@ -218,20 +221,21 @@ def read_aci_manifest(document: Json, what: str) -> AciManifest:
         labels,
         _pairs(document, "annotations", what),
         app,
-        tuple(_dependency(one, what) for one in dependencies),
+        tuple(_dependency(dependency, what) for dependency in dependencies),
         frozenset(path.strip("/") for path in paths),
     )
 
 
 def config_of(manifest: AciManifest, what: str) -> tuple[Json, Json]:
-    """Return two parts of the OCI configuration: (os, architecture, created), member ``config``.
+    """Convert an appc manifest; return two JSON objects of the OCI image configuration.
 
-    Both are JSON objects.  Raises ImageError.
+    The first has os, architecture and created, the second is the member ``config``.  Raises
+    ImageError.
     """
     app = manifest.app
     environment = _pairs(app, "environment", what)
     labels = {**manifest.labels, **manifest.annotations, "appc.io/name": manifest.name}
-    mounts = [one.get("path") for one in _list(app, "mountPoints", what)]
+    mounts = [mount.get("path") for mount in _list(app, "mountPoints", what)]
     if not all(isinstance(path, str) and path.startswith("/") for path in mounts):
         raise ImageError(f"{what}: app.mountPoints: path must be an absolute path")
     command = app.get("exec") or []
@@ -263,7 +267,7 @@ def config_of(manifest: AciManifest, what: str) -> tuple[Json, Json]:
 
 
 def _ports(app: Json, what: str) -> list[str]:
-    """Return the app's ports as PORT/PROTOCOL."""
+    """Return the ports of an appc app as a list of ``PORT/PROTOCOL``.  Raises ImageError."""
     ports = []
     for port in _list(app, "ports", what):
         number, count, protocol = port.get("port"), port.get("count", 1), port.get("protocol")
@@ -288,7 +292,7 @@ def _dependency(value: Json, what: str) -> tuple[Reference, str]:
 
 
 def _reference(name: str, labels: dict[str, str], what: str) -> Reference:
-    """Return the name in the store, with the label ``version`` as tag."""
+    """Return an ACI's reference in the store, with the label ``version`` as tag."""
     version = labels.get("version", "")
     if version and not is_tag(version):
         raise ImageError(f'{what}: label version "{version}" is not a valid tag', TAGS)
@@ -296,16 +300,16 @@ def _reference(name: str, labels: dict[str, str], what: str) -> Reference:
 
 
 def _pairs(document: Json, member: str, what: str) -> dict[str, str]:
-    """Return the member, a list of {"name", "value"}, as name -> value."""
-    pairs = [(one.get("name"), one.get("value")) for one in _list(document, member, what)]
+    """Return a member of a JSON object, a list of {"name", "value"}, as a dict."""
+    pairs = [(entry.get("name"), entry.get("value")) for entry in _list(document, member, what)]
     if not all(isinstance(text, str) for pair in pairs for text in pair):
         raise ImageError(f"{what}: {member} must be a list of objects with name and value")
     return {str(name): str(value) for name, value in pairs}
 
 
 def _list(document: Json, member: str, what: str) -> list[Json]:
-    """Return the member, a list of objects; [] if it is missing."""
+    """Return a member of a JSON object, a list of objects; [] if it is missing."""
     value = document.get(member) or []
-    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+    if not isinstance(value, list) or not all(isinstance(element, dict) for element in value):
         raise ImageError(f"{what}: {member} must be a list of objects")
     return value

@@ -1,4 +1,4 @@
-"""Import archives of ``docker save`` and ``podman save``: a tar of ``manifest.json`` and layers.
+"""Import of docker archives (``docker save``, ``podman save``): ``manifest.json`` and layers.
 
 ``manifest.json`` lists the images, with names of members of the archive::
 
@@ -54,7 +54,10 @@ def add_image(incoming: Incoming, files: ArchiveFiles, tag: str, progress: Progr
 
 
 def listing(files: ArchiveFiles) -> list[Json]:
-    """Return the validated entries of ``manifest.json``.  Raises HostError, ImageError."""
+    """Return the checked entries of a docker archive's ``manifest.json``.
+
+    Raises HostError, ImageError.
+    """
     what = f"{files}: manifest.json"
     try:
         entries = json.loads(read_small(files, "manifest.json", LARGEST_DOCUMENT))
@@ -76,7 +79,7 @@ def _is_entry(entry: object) -> bool:
 
 
 def chosen(entries: list[Json], tag: str, what: str) -> Json:
-    """Return the entry called ``tag``, or the only entry if "".  Raises ImageError."""
+    """Return the entry of the image called ``tag``; if "", the only entry.  Raises ImageError."""
     available = [str(name) for entry in entries for name in entry.get("RepoTags") or []]
     if not tag:
         if len(entries) == 1:
@@ -93,7 +96,7 @@ def chosen(entries: list[Json], tag: str, what: str) -> Json:
 
 
 def full_name(name: str) -> str:
-    """Expand ``busybox`` to ``docker.io/library/busybox:latest``; "" for an invalid name."""
+    """Expand an image name: docker.io/library/busybox:latest for ``busybox``; "" if invalid."""
     try:
         return parse(f"docker://{name}").name
     except ImageError:

@@ -27,7 +27,9 @@ _NAME = "io.containerd.image.name"  # annotation with the full name, for docker 
 
 
 def write_layout(blobs: Blobs, image: Image, target: int, progress: Progress = silent) -> None:
-    """Write to the empty directory ``target`` (a descriptor), never through links of others.
+    """Write an image's OCI layout to the empty directory ``target`` (a descriptor).
+
+    Never follows symbolic links.
 
     Raises ImageError for a damaged blob, HostError if a file exists or cannot be written.
     """
@@ -73,7 +75,7 @@ def _new_file(directory: int, name: str) -> BinaryIO:
 def write_archive(
     blobs: Blobs, image: Image, target: BinaryIO, progress: Progress = silent
 ) -> None:
-    """Write the layout as a reproducible tar archive.  Raises ImageError, HostError.
+    """Write an image's OCI layout as a reproducible tar archive.  Raises ImageError, HostError.
 
     ``index.json`` precedes the blobs, so that a reader of the stream knows early which follow.
     ``manifest.json`` is what ``docker load`` reads before version 25.
@@ -112,20 +114,21 @@ class _Checked:
         return data
 
     def finish(self) -> None:
-        """Verify the digest.  Raises ImageError."""
+        """Verify the digest of the blob that was read.  Raises ImageError."""
         if self.hash.hexdigest() != self.digest.partition(":")[2]:
-            raise ImageError(f"export blob {self.digest}: it is damaged", "run ocipod image verify")
+            message = f"export blob {self.digest}: digest mismatch, the blob is damaged"
+            raise ImageError(message, "run ocipod image verify")
 
 
 def blobs_of(blobs: Blobs, image: Image) -> dict[str, int]:
-    """Return digest -> size in bytes of manifest, configuration and layers, in this order."""
+    """Return an image's blobs, digest -> size in bytes: manifest, configuration, then layers."""
     sizes = {image.id: blobs.size(image.id)}
     sizes[image.config_digest] = int(image.manifest["config"]["size"])
     return sizes | {layer.digest: layer.size for layer in image.layers}
 
 
 def _documents(image: Image, manifest_size: int) -> dict[str, bytes]:
-    """Return name -> content of the layout's files that are not blobs."""
+    """Return the files of an image's OCI layout that are not blobs: name -> content."""
     entry: Json = {
         "mediaType": image.manifest.get("mediaType", OCI_MANIFEST),
         "digest": image.id,
@@ -141,7 +144,7 @@ def _documents(image: Image, manifest_size: int) -> dict[str, bytes]:
 
 
 def _for_docker(image: Image) -> bytes:
-    """Return the content of ``manifest.json``, see docker_archive.py."""
+    """Return the ``manifest.json`` by which ``docker load`` finds the image."""
     is_tag = image.name and "@" not in image.name and parse(image.name).kind == "registry"
     entry = {
         "Config": blob_path(image.config_digest),
@@ -152,7 +155,7 @@ def _for_docker(image: Image) -> bytes:
 
 
 def _tag(name: str) -> str:
-    """Return the tag of a name, ``latest`` by default; layouts name images by tag."""
+    """Return the tag of an image name, by which layouts name images; ``latest`` by default."""
     tag = name.partition("@")[0].rpartition("/")[2].partition(":")[2]
     return tag or "latest"
 

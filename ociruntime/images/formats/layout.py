@@ -8,7 +8,7 @@ from ociruntime.base.errors import ImageError
 from ociruntime.images.model.digest import check_content
 from ociruntime.images.model.image import Descriptor
 from ociruntime.images.model.manifest import LARGEST_DOCUMENT, load_document
-from ociruntime.images.model.platforms import Entry, choose, read_index, wanted
+from ociruntime.images.model.platforms import Entry, choose, matching_platforms, read_index
 from ociruntime.images.store.resolve_index import Document, way_to_image
 from ociruntime.images.tar.archives import Files, Reading, read_small
 
@@ -17,7 +17,7 @@ _NAMES = ("org.opencontainers.image.ref.name", "io.containerd.image.name")
 
 
 class Layout:
-    """An image layout of version 1; the constructor raises ImageError for other files."""
+    """An OCI image layout, version 1; the constructor raises ImageError if it is none."""
 
     def __init__(self, files: Files) -> None:
         self.files = files
@@ -28,7 +28,7 @@ class Layout:
             raise ImageError(f"{files}: oci-layout: {message}", "supported: 1.0.0")
 
     def image(self, tag: str, platform: str = "") -> list[Document]:
-        """Return the documents of ``way_to_image`` for the image called ``tag``.
+        """Return the documents that lead to the image called ``tag``, its manifest last.
 
         Without a tag, the layout must have a single image.  Raises HostError, ImageError.
         """
@@ -36,7 +36,7 @@ class Layout:
         return way_to_image(self._document(chosen.digest), self._document, platform)
 
     def entries(self) -> list[Entry]:
-        """Return the entries of ``index.json``.  Raises HostError, ImageError."""
+        """Return the entries of the layout's ``index.json``.  Raises HostError, ImageError."""
         what = f"{self.files}: index.json"
         data = read_small(self.files, "index.json", LARGEST_DOCUMENT)
         entries = read_index(data, "", what)
@@ -45,7 +45,7 @@ class Layout:
         return entries
 
     def open_blob(self, digest: str) -> Reading:
-        """Return a blob's stream, which the caller closes.  Raises HostError, ImageError."""
+        """Return a stream of a blob, to be closed by the caller.  Raises HostError, ImageError."""
         return self.files.open(blob_path(digest))[0]
 
     def _document(self, digest: str) -> Document:
@@ -55,29 +55,34 @@ class Layout:
 
 
 def is_layout(has: Callable[[str], bool]) -> bool:
-    """Return whether files are an image layout; ``has`` returns whether there is one of a name."""
+    """Return whether files are an OCI image layout; ``has(name)`` tells if a file exists."""
     return has("oci-layout") and has("index.json")
 
 
 def blob_path(digest: str) -> str:
-    """Return the path of a blob in a layout."""
+    """Return the path of a blob in an OCI layout: ``blobs/sha256/HEX``."""
     return f"blobs/{digest.replace(':', '/')}"
 
 
 def _chosen(entries: list[Entry], tag: str, platform: str, what: str) -> Descriptor:
-    """Return the entry called ``tag`` (a name or digest), of several the one for the platform."""
-    named = [one for one in entries if not tag or tag in (*names_of(one), one.descriptor.digest)]
-    available = sorted({names_of(one)[0] for one in entries if names_of(one)})
+    """Return the descriptor of the image ``tag`` (a name or digest) for the platform.
+
+    Raises ImageError.
+    """
+    named = [
+        entry for entry in entries if not tag or tag in (*names_of(entry), entry.descriptor.digest)
+    ]
+    available = sorted({names_of(entry)[0] for entry in entries if names_of(entry)})
     if not named:
         hint = f"available: {', '.join(available) or 'none'}"
         raise ImageError(f'{what} has no image "{tag}"', hint)
     if len(named) == 1:
         return named[0].descriptor
-    names = {names_of(one)[0] if names_of(one) else "" for one in named}
+    names = {names_of(entry)[0] if names_of(entry) else "" for entry in named}
     if len(names) > 1:
         hint = f"append :TAG, one of: {', '.join(available)}"
         raise ImageError(f"{what} has several images", hint)
-    return choose(named, wanted(platform), what)
+    return choose(named, matching_platforms(platform), what)
 
 
 def names_of(entry: Entry) -> list[str]:

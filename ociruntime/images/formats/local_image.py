@@ -35,7 +35,7 @@ _MOST_INSPECTED = 1000  # members of a compressed archive, in which reading cann
 
 
 def recognized(reference: Reference, budget: Budget) -> Reference:
-    """Return a reference of kind ``path`` with the kind that its files have.
+    """Return a reference of kind ``path`` with its kind detected from the files' content.
 
     Raises HostError, ImageError.
     """
@@ -68,31 +68,31 @@ def kind_of_archive(names: Set[str]) -> str:
 
 
 def named_images(reference: Reference, tmp: str, budget: Budget) -> dict[str, list[str]]:
-    """Return the images in an archive or layout: how to select each -> its full names.
+    """Return the images in an archive or layout as a dict: tag -> full names of the image.
 
-    The key is a ``tag`` for the reference, "" for a single image.  Only full names count: a layout
-    may call its image just "latest".  Raises HostError, ImageError.
+    The tag selects the image in the reference; it is "" for a single image.  Names that are only a
+    tag, such as "latest" in a layout, are dropped.  Raises HostError, ImageError.
     """
     path = reference.path
-    found: dict[str, list[str]] = {}
+    images: dict[str, list[str]] = {}
     if reference.kind == "docker-archive":
         with closing(ArchiveFiles(path, tmp, budget)) as files:
             for entry in listing(files):
                 tags = [str(name) for name in entry.get("RepoTags") or ()]
-                found[tags[0] if tags else ""] = [name for name in map(full_name, tags) if name]
+                images[tags[0] if tags else ""] = [name for name in map(full_name, tags) if name]
     elif reference.kind in ("oci", "oci-archive"):
         layout = (
             DirectoryFiles(path) if reference.kind == "oci" else ArchiveFiles(path, tmp, budget)
         )
         with closing(layout):
-            for one in Layout(layout).entries():
+            for index_entry in Layout(layout).entries():
                 # Entries for several platforms have one name; the last annotation is the longest.
-                names = names_of(one)
+                names = names_of(index_entry)
                 full = [full_name(name) for name in names if "/" in name]
-                found[names[-1] if names else one.descriptor.digest] = [
+                images[names[-1] if names else index_entry.descriptor.digest] = [
                     name for name in full if name
                 ]
-    return found if len(found) != 1 else {"": next(iter(found.values()))}
+    return images if len(images) != 1 else {"": next(iter(images.values()))}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class Claims:
     warn: Callable[[str], None]
 
     def settle(self, store: Store, image: Image, name: str, path: str) -> bool:
-        """Give ``name`` to the image from the file at ``path``, or warn why not.
+        """Give ``name`` to an image imported from the file at ``path``, or warn why not.
 
         Returns whether the image has the name.
         """
@@ -123,8 +123,8 @@ class Claims:
             if not other:
                 return True
             why = f"image {other[:19]} has that name"
-            hint = "ocipod fetch --replace gives it to this one"
-        self.warn(f'import "{path}": cannot use the name "{name}" in its manifest: {why} ({hint})')
+            hint = "use ocipod fetch --replace to take the name from it"
+        self.warn(f'import "{path}": cannot use the name "{name}" of its manifest: {why} ({hint})')
         return False
 
 
@@ -136,7 +136,7 @@ def take_in(
     judge: Judge,
     budget: Budget,
 ) -> Image:
-    """Import the image at ``reference``, under that name, into the store; return it.
+    """Import the image of a local reference into the store, under the reference's name.
 
     Raises HostError, ImageError.
     """
@@ -163,7 +163,7 @@ def take_in(
 
 
 def _made(incoming: Incoming, reference: Reference, tmp: str, progress: Progress) -> Document:
-    """Convert files of another format to an OCI image in the import; return its manifest."""
+    """Convert a docker archive, tarball or directory to an OCI image; return its manifest."""
     path = reference.path
     if reference.kind == "docker-archive":
         from ociruntime.images.formats.docker_archive import add_image
@@ -197,7 +197,7 @@ def _from_layout(
 
 
 def _signer(store: Store, reference: Reference, way: list[Document], judge: Judge) -> str:
-    """Return the signer, "" if the image needs no check or is stored and was checked before."""
+    """Check the signature of an image; return the signer, "" if no check is needed."""
     id = way[-1].digest
     try:
         if store.record(reference.name).id == id and judge.knows(id):

@@ -34,8 +34,9 @@ def add_directory(incoming: Incoming, path: str, progress: Progress) -> Document
 
 
 def add_tarball(incoming: Incoming, path: str, progress: Progress) -> Document:
-    """Add an image of a tar, plain or compressed with gzip, zstd, xz or bzip2; return its manifest.
+    """Add an image of the tarball ``path`` to the import; return its manifest.
 
+    The tar may be plain or compressed with gzip, zstd, xz or bzip2.
     gzip and zstd files are stored unchanged; the others are decompressed, as the image
     specification does not support them.  Raises HostError, ImageError.
     """
@@ -56,7 +57,7 @@ def add_tarball(incoming: Incoming, path: str, progress: Progress) -> Document:
 
 
 def _measured(file: BinaryIO, path: str, budget: Budget) -> tuple[str, int]:
-    """Return digest and size in bytes of the uncompressed tar, and rewind the file.
+    """Return (digest, size in bytes) of a tarball's uncompressed tar, and rewind the file.
 
     Raises ImageError if it is not a tar.
     """
@@ -68,7 +69,7 @@ def _measured(file: BinaryIO, path: str, budget: Budget) -> tuple[str, int]:
             try:
                 parse_header(first[:BLOCK].ljust(BLOCK, b"\0"))
             except ImageError:
-                raise ImageError(f'import "{path}": not a tar archive') from None
+                raise ImageError(f'import "{path}": the file is not a tar archive') from None
         hashed, size = hashlib.sha256(first), len(first)
         while data := stream.read(CHUNK):
             hashed.update(data)

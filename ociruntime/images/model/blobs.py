@@ -14,7 +14,7 @@ CHUNK = 1 << 20
 
 
 class Blobs:
-    """The blobs below the directory ``path``.
+    """The blobs (manifests, configurations, layers) in the image store's directory ``path``.
 
     Every method raises ImageError for an invalid digest, which could otherwise escape ``path``.
     """
@@ -27,14 +27,14 @@ class Blobs:
         return f"{self.path}/{algorithm}/{digits}"
 
     def open(self, digest: str) -> BinaryIO:
-        """Open a blob.  Raises ImageError if it is missing."""
+        """Open a blob for reading.  Raises ImageError if the blob is missing."""
         try:
             return open(self.path_of(digest), "rb")
         except OSError as error:
             raise self._unreadable(digest, error) from None
 
     def size(self, digest: str) -> int:
-        """Return the size in bytes.  Raises ImageError if the blob is missing."""
+        """Return the size of a blob in bytes.  Raises ImageError if the blob is missing."""
         try:
             return os.lstat(self.path_of(digest)).st_size
         except OSError as error:
@@ -54,14 +54,14 @@ class Blobs:
             raise HostError(f'remove blob "{self.path_of(digest)}"', error) from None
 
     def read(self, digest: str) -> bytes:
-        """Return the content of a small blob, verified.  Raises ImageError."""
+        """Return the whole content of a small blob, verified by its digest.  Raises ImageError."""
         with self.open(digest) as blob:
             content = blob.read()
         check_content(content, digest, f'blob "{self.path_of(digest)}"')
         return content
 
     def is_whole(self, digest: str) -> bool:
-        """Return whether the blob exists and its content has that digest; reads all of it."""
+        """Return whether a blob exists and is undamaged; reads and hashes its whole content."""
         hashed = hasher(check_digest(digest))
         try:
             with open(self.path_of(digest), "rb", buffering=0) as blob:
@@ -83,10 +83,10 @@ class Blobs:
             raise HostError(f'read "{self.path}"', error) from None
 
     def take(self, file: str, digest: str) -> None:
-        """Move ``file`` here as a blob; it must be verified and synced already.  Raises OSError."""
+        """Move the verified and synced file ``file`` into the store as a blob.  Raises OSError."""
         os.rename(file, self.path_of(digest))
 
     def sync(self) -> None:
-        """Sync the directories, so that new names survive a power failure.  Raises OSError."""
+        """Sync the blobs' directories: new blobs survive a power failure.  Raises OSError."""
         for algorithm in os.listdir(self.path):
             sync_directory(f"{self.path}/{algorithm}")

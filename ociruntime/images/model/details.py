@@ -36,7 +36,7 @@ def details(image: Image) -> Details:
 
 
 def _history(image: Image) -> list[Details]:
-    """Return the steps of the image's build, oldest first, each with the size of its layer.
+    """Return an image's history: the steps of its build, oldest first, with their layers' sizes.
 
     Steps are matched to layers as config.md of the image specification says: those without
     ``empty_layer`` have one, in this order.  Layers without a step have one made for them.
@@ -53,8 +53,8 @@ def _history(image: Image) -> list[Details]:
                 "size": sizes.pop(0) if has_layer else 0,
             }
         )
-    rest = {"created": "", "created_by": "", "comment": ""}
-    return [*steps, *({**rest, "size": size} for size in sizes)]
+    no_step = {"created": "", "created_by": "", "comment": ""}
+    return [*steps, *({**no_step, "size": size} for size in sizes)]
 
 
 def _text(document: dict[str, Any], name: str) -> str:

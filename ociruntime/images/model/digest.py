@@ -1,4 +1,4 @@
-"""Digests: ``sha256:`` or ``sha512:`` and hexadecimal digits."""
+"""Digests of blobs and images: ``sha256:`` or ``sha512:`` and hexadecimal digits."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ LENGTHS = {"sha256": 64, "sha512": 128}  # digits
 
 
 def check_digest(text: object, what: str = "") -> str:
-    """Return ``text`` if it is a valid digest, which is safe in a path; else raise ImageError.
+    """Return ``text`` if it is a valid digest, which is safe in a path.  Raises ImageError.
 
     ``what`` describes in the error where the digest comes from.
     """
     if not isinstance(text, str) or not is_digest(text):
-        hint = "sha256: and 64 hexadecimal digits, or sha512: and 128"
+        hint = "a digest is sha256: and 64 hexadecimal digits, or sha512: and 128"
         raise ImageError(f'{what}{": " * bool(what)}invalid digest "{text}"', hint)
     return text
 
@@ -42,14 +42,14 @@ def digest_of(content: bytes, like: str = "sha256:") -> str:
 
 
 def check_content(content: bytes, digest: str, what: str) -> None:
-    """Check that ``content`` has this (valid) digest; ``what`` describes it in the ImageError."""
+    """Raise ImageError if ``content`` does not have ``digest``; ``what`` names it in the error."""
     actual = digest_of(content, digest)
     if actual != digest:
         raise ImageError(f"{what}: digest mismatch: expected {digest}, got {actual}")
 
 
 def chain_id(diff_ids: list[str]) -> str:
-    """Return the ChainID of layers, lowest first (image-spec, config.md)."""
+    """Return the ChainID of layers' diff_ids, lowest first (image-spec, config.md)."""
     if not diff_ids:
         return digest_of(b"")
     chain = diff_ids[0]

@@ -19,7 +19,7 @@ class Descriptor:
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer as stored: ``digest`` and ``size`` (bytes) are those of the compressed blob.
+    """A layer of a stored image; ``digest`` and ``size`` (bytes) describe the compressed blob.
 
     ``diff_id`` is the digest of the uncompressed tar, ``compression`` "", "gzip" or "zstd".
     """
@@ -56,13 +56,13 @@ class Image:
 
     @property
     def platform(self) -> str:
-        """The platform, for example ``linux/arm64/v8``."""
+        """The image's platform, for example ``linux/arm64/v8``."""
         parts = (self.config.get(key) for key in ("os", "architecture", "variant"))
         return "/".join(str(part) for part in parts if part)
 
     @property
     def has_healthcheck(self) -> bool:
-        """Return whether the image asks for health checks, which nothing here runs."""
+        """Return whether the image defines a HEALTHCHECK (which ociruntime does not run)."""
         check = self.app.get("Healthcheck")
         test = check.get("Test") if isinstance(check, dict) else None
         return isinstance(test, list) and bool(test) and test[0] != "NONE"
@@ -76,7 +76,7 @@ class Image:
 
 @dataclass(frozen=True)
 class Record:
-    """An image as the store's database has it, even if its blobs are damaged; see ``Image``.
+    """An image's entry in the store's database, valid even if its blobs are damaged.
 
     ``origins`` are (name at import, signer verified then or "" if no signature was required).
     """

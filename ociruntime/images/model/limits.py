@@ -1,4 +1,4 @@
-"""Limits on what an image may use: a few kilobytes of archive can decompress to terabytes.
+"""Limits on an image's disk space, files and memory: a small archive can decompress to terabytes.
 
 ``limits.json`` in the configuration directories changes them: {"bytes": 1099511627776}.
 """
@@ -24,7 +24,7 @@ _RESERVED_PART = 100  # of the filesystem: keep at most 1/100 free
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits of an image; the members of ``limits.json`` have the same names.
+    """The limits of one image; the members of ``limits.json`` have the same names.
 
     ``bytes``: written to disk: blobs, decompressed archives, files of its tree (including holes).
     ``files``: members of an archive; entries of the whole tree, including implied directories.
@@ -48,10 +48,10 @@ class Limits:
 
 def read_limits(document: dict[str, Any], path: str) -> dict[str, int]:
     """Return the checked content of the ``limits.json`` at ``path``.  Raises ImageError."""
-    known = vars(Limits())
+    defaults = vars(Limits())
     for name, value in document.items():
-        if name not in known:
-            raise ImageError(f'{path}: unknown member "{name}"', ", ".join(known))
+        if name not in defaults:
+            raise ImageError(f'{path}: unknown member "{name}"', f"known: {', '.join(defaults)}")
         least, most = int(name != "reserve"), _DEEPEST if name == "depth" else MOST
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             raise ImageError(f"{path}: {name}: must be an integer from {least} to {most}")
@@ -59,7 +59,7 @@ def read_limits(document: dict[str, Any], path: str) -> dict[str, int]:
 
 
 class Budget:
-    """The use of limited resources while one image is fetched or unpacked.
+    """The resources used so far, and their limits, while one image is fetched or unpacked.
 
     Everything that reads, unpacks or stores an image's content counts it here.  ``room`` returns
     the free (bytes, inodes) of the filesystem; it is called again during long writes, because
@@ -81,7 +81,7 @@ class Budget:
 
     @classmethod
     def at(cls, path: str | int, limits: Limits) -> Budget:
-        """Return a new budget; ``path`` (or a descriptor) is on the filesystem to be written."""
+        """Return a new budget; ``path`` (or a descriptor) names the filesystem to write to."""
         return cls(limits, lambda: _room(path, limits.reserve))
 
     def fresh(self) -> Budget:
@@ -89,17 +89,17 @@ class Budget:
         return Budget(self.limits, self.room)
 
     def check_bytes(self, count: int) -> None:
-        """Raise if writing ``count`` more bytes would exceed a limit; nothing is counted."""
+        """Raise ImageError if writing ``count`` more bytes would exceed a limit; count nothing."""
         if self.bytes + count > self.limits.bytes:
             raise _exceeded(f"more than {self.limits.bytes} bytes of files", "bytes")
         if self.bytes >= self._next_check:
             self._check_room()
         if self.bytes + count > self._end:
             free = max(self._end - self.bytes, 0)
-            raise _exceeded(f"more than the {free} bytes that are free on the disk", "reserve")
+            raise _exceeded(f"more bytes than the {free} that are free on the disk", "reserve")
 
     def check_room(self, count: int, what: str) -> None:
-        """Check that ``count`` bytes of ``what`` will fit, before the first of them is written."""
+        """Raise ImageError if ``count`` bytes of ``what`` do not fit on the disk; count nothing."""
         if self.bytes + count > self.limits.bytes:
             raise _exceeded(f"more than {self.limits.bytes} bytes of files", "bytes")
         free, _ = self.room()
@@ -108,7 +108,7 @@ class Budget:
             raise ImageError(f"{what} need {count} bytes, but the disk has only {free} free", hint)
 
     def take_bytes(self, count: int) -> None:
-        """Count bytes that are about to be written."""
+        """Count ``count`` bytes that are about to be written.  Raises ImageError."""
         self.check_bytes(count)
         self.bytes += count
 
@@ -123,7 +123,7 @@ class Budget:
             raise _exceeded("more files than the filesystem has free inodes", "reserve")
 
     def check_depth(self, depth: int) -> None:
-        """Check how deep a directory is nested; the root's children have depth 1."""
+        """Raise ImageError if a directory is nested too deeply; depth 1 is below the root."""
         if depth > self.limits.depth:
             raise _exceeded(f"directories nested more than {self.limits.depth} deep", "depth")
 
@@ -135,11 +135,14 @@ class Budget:
             raise _exceeded(f"file names that take more than {limit} bytes of memory", "names")
 
     def forget_names(self) -> None:
-        """Reset the count of names, at the end of a layer."""
+        """Reset the count of names kept in memory, at the end of a layer."""
         self.names = 0
 
     def check_ratio(self, plain: int, stored: int, what: str = "a layer") -> None:
-        """Check that ``stored`` bytes of the stream ``what`` may expand to ``plain`` bytes."""
+        """Raise ImageError if ``stored`` bytes that expand to ``plain`` may be a bomb.
+
+        ``what`` names the compressed stream in the error.
+        """
         limits = self.limits
         if plain > limits.floor and plain > stored * limits.ratio:
             hint = f'possibly a decompression bomb; set "ratio" and "floor" in {FILE} to allow it'
@@ -151,7 +154,7 @@ class Budget:
         self.check_ratio(self.holes, self.source, "a sparse file of the archive")
 
     def _check_room(self) -> None:
-        """Update the free space; everything counted so far has been written."""
+        """Read the filesystem's free space again; all bytes counted so far have been written."""
         free, inodes = self.room()
         self._end = self.bytes + free
         self._next_check = self.bytes + _CHECK_INTERVAL
@@ -169,7 +172,7 @@ def _room(path: str | int, reserve: int) -> tuple[int, int]:
     except OSError as error:
         where = f'"{path}"' if isinstance(path, str) else "the image's tree"
         raise HostError(f"read the free space of the filesystem of {where}", error) from None
-    kept = min(reserve, facts.f_blocks * facts.f_frsize // _RESERVED_PART)
+    reserved = min(reserve, facts.f_blocks * facts.f_frsize // _RESERVED_PART)
     # Some filesystems, such as btrfs, report no inodes.
     inodes = facts.f_ffree - facts.f_files // _RESERVED_PART if facts.f_files else MOST
-    return max(facts.f_bfree * facts.f_frsize - kept, 0), max(inodes, 0)
+    return max(facts.f_bfree * facts.f_frsize - reserved, 0), max(inodes, 0)

@@ -19,9 +19,9 @@ MOST_LAYERS = 1000
 
 
 def load_document(data: bytes, what: str) -> Json:
-    """Parse ``data`` to a JSON object."""
+    """Return the JSON object in ``data``, of at most LARGEST_DOCUMENT bytes."""
     if len(data) > LARGEST_DOCUMENT:
-        hint = f"at most {LARGEST_DOCUMENT} bytes"
+        hint = f"the limit is {LARGEST_DOCUMENT} bytes"
         raise ImageError(f"{what} is too large: {len(data)} bytes", hint)
     try:
         document = load(data)
@@ -48,14 +48,17 @@ def descriptor(value: object, what: str) -> Descriptor:
 def parse_manifest(
     data: bytes, what: str = "manifest"
 ) -> tuple[Json, Descriptor, list[Descriptor]]:
-    """Return (document, descriptor of the configuration, those of the layers, lowest first)."""
+    """Parse a manifest; return (document, configuration's descriptor, layers' descriptors).
+
+    The layers are in the manifest's order, the lowest first.
+    """
     document = load_document(data, what)
     if document.get("schemaVersion") != 2:
         version = document.get("schemaVersion")
         raise ImageError(f"{what}: unsupported schemaVersion {version}", "supported: 2")
     named_index = document.get("mediaType") in media_types.INDEXES
     if named_index or ("manifests" in document and "layers" not in document):
-        raise ImageError(f"{what} is an index; expected the manifest of an image")
+        raise ImageError(f"{what} is an image index, where the manifest of an image is required")
     media_type = document.get("mediaType", media_types.OCI_MANIFEST)
     if media_type not in media_types.MANIFESTS:
         hint = ", ".join(media_types.MANIFESTS)
@@ -65,7 +68,7 @@ def parse_manifest(
         hint = "the artifact may not be a container image"
         raise ImageError(f'{what}: config: unsupported mediaType "{config.media_type}"', hint)
     if config.size > LARGEST_DOCUMENT:
-        hint = f"at most {LARGEST_DOCUMENT} bytes"
+        hint = f"the limit is {LARGEST_DOCUMENT} bytes"
         raise ImageError(f"{what}: config is too large: {config.size} bytes", hint)
     layers = document.get("layers")
     if not isinstance(layers, list) or len(layers) > MOST_LAYERS:
@@ -79,7 +82,7 @@ def parse_manifest(
 def parse_config(
     data: bytes, layers: list[Descriptor], what: str = "image configuration"
 ) -> tuple[Json, tuple[Layer, ...]]:
-    """Return the configuration, and the layers combined with its diff_ids."""
+    """Parse an image configuration; return it, and ``layers`` combined with its diff_ids."""
     document = load_document(data, what)
     rootfs = document.get("rootfs")
     diff_ids = rootfs.get("diff_ids") if isinstance(rootfs, dict) else None
@@ -94,7 +97,9 @@ def parse_config(
     _check_app(document.get("config"), what)
     where = f"{what}: rootfs.diff_ids"
     joined = zip(layers, diff_ids, strict=True)
-    return document, tuple([_layer(layer, check_digest(one, where)) for layer, one in joined])
+    return document, tuple(
+        [_layer(layer, check_digest(diff_id, where)) for layer, diff_id in joined]
+    )
 
 
 def _layer(of: Descriptor, diff_id: str) -> Layer:
@@ -103,7 +108,7 @@ def _layer(of: Descriptor, diff_id: str) -> Layer:
 
 
 def _check_app(app: object, what: str) -> None:
-    """Check the types of the members of ``config`` that other modules use."""
+    """Check the types of the members of an image configuration's ``config`` that we use."""
     if app is None:
         return
     if not isinstance(app, dict):

@@ -1,4 +1,4 @@
-"""Choose from an index (manifest list) the image for this machine; pure, except ``host``."""
+"""Platforms of images, and the choice from an index (manifest list); pure, except ``host``."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def runs(machine: str, flags: set[str]) -> list[Platform]:
     return [*platforms, ("386", "")]
 
 
-# Names that people use for architectures -> architecture and variant.
+# Other common names of architectures -> architecture and variant.
 _ALIASES = {
     "x86_64": ("amd64", ""),
     "x86-64": ("amd64", ""),
@@ -89,27 +89,31 @@ _ALIASES = {
     "armhf": ("arm", "v7"),
     "armel": ("arm", "v6"),
 }
-# A variant that is the same as none.
+# Variants that are the default of their architecture.
 _USUAL = {("amd64", "v1"), ("arm64", "v8"), ("arm", "v7")}
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_.-")
 
 
 def parse_platform(text: str) -> Platform:
-    """Parse ``linux/arm64``, ``linux/arm/v7`` or just an architecture.  Raises ImageError."""
+    """Parse ``linux/arm64``, ``linux/arm/v7`` or ``arm64``; return (architecture, variant).
+
+    Raises ImageError.
+    """
     parts = text.lower().split("/")
     if len(parts) == 1:
         parts.insert(0, "linux")
     is_valid = all(part[:1].isalnum() and not set(part) - _LETTERS for part in parts)
     if len(parts) > 3 or not is_valid:
-        raise ImageError(f'invalid platform "{text}"', "linux/ARCH[/VARIANT], as in linux/arm64")
+        hint = "use linux/ARCH[/VARIANT], such as linux/arm64"
+        raise ImageError(f'invalid platform "{text}"', hint)
     if parts[0] != "linux":
-        raise ImageError(f'platform "{text}": only images for linux can be used')
+        raise ImageError(f'platform "{text}" is not supported: only images for linux can run')
     architecture, variant = _ALIASES.get(parts[1], (parts[1], ""))
     return architecture, parts[2] if len(parts) == 3 else variant
 
 
-def wanted(text: str) -> list[Platform]:
-    """Return the platforms that a user's ``text`` means, best first; the machine's for "".
+def matching_platforms(text: str) -> list[Platform]:
+    """Return the platforms that match the user's ``text``, best first; for "" the machine's.
 
     Raises ImageError.
     """
@@ -119,17 +123,20 @@ def wanted(text: str) -> list[Platform]:
     if variant:
         usual = (architecture, variant) in _USUAL
         return [(architecture, variant), *([(architecture, "")] if usual else [])]
-    known = [*host(), *(one for platforms in _RUNS.values() for one in platforms)]
-    found = [one for one in known if one[0] == architecture]
-    return list(dict.fromkeys(found)) or [(architecture, "")]
+    known_platforms = [
+        *host(),
+        *(candidate for platforms in _RUNS.values() for candidate in platforms),
+    ]
+    matching = [candidate for candidate in known_platforms if candidate[0] == architecture]
+    return list(dict.fromkeys(matching)) or [(architecture, "")]
 
 
 def fits(config: Json, text: str) -> bool:
-    """Return whether an image's configuration is for the platform ``text``; true for ""."""
+    """Return whether an image configuration matches the platform ``text``; True for ""."""
     if not text:
         return True
     architecture, variant = config.get("architecture"), config.get("variant") or ""
-    return config.get("os") == "linux" and (architecture, variant) in wanted(text)
+    return config.get("os") == "linux" and (architecture, variant) in matching_platforms(text)
 
 
 def read_index(data: bytes, served_as: str, what: str) -> list[Entry] | None:
@@ -168,7 +175,7 @@ def _entry(value: Json, what: str) -> Entry:
 
 
 def choose(entries: list[Entry], platforms: list[Platform], what: str) -> Descriptor:
-    """Return the descriptor of the first entry for the best possible of ``platforms``.
+    """Return the descriptor of an index's first entry for the best of ``platforms`` it has.
 
     A single entry without a platform is accepted.  ``what`` describes the index in the ImageError.
     """

@@ -1,4 +1,4 @@
-"""Progress reports of long operations."""
+"""The type of callbacks that report the progress of long operations."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ Progress = Callable[[str, int, int], None]
 
 
 def silent(kind: str, done: int, total: int) -> None:
-    """Ignore progress."""
+    """A Progress callback that reports nothing."""
     del kind, done, total

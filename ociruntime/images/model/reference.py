@@ -56,7 +56,7 @@ class Reference:
 
     @property
     def name(self) -> str:
-        """The canonical form, which is the image's name in the store."""
+        """The canonical form of the reference, which is the image's name in the store."""
         if self.kind == "id":
             return self.digest
         if self.kind == "registry":
@@ -66,12 +66,12 @@ class Reference:
 
     @property
     def is_local(self) -> bool:
-        """True if it refers to local files."""
+        """Return whether the reference names local files, not a registry."""
         return self.kind in LOCAL_KINDS
 
 
 def parse(text: str) -> Reference:
-    """Parse ``text``; relative paths become absolute.  Raises ImageError."""
+    """Parse an image reference as typed; relative paths become absolute.  Raises ImageError."""
     if not text or not text.isprintable() or text != text.strip():
         raise ImageError(f"invalid image reference {text!r}", FORMS)
     scheme, colon, rest = text.partition(":")
@@ -141,14 +141,15 @@ def split_name(text: str, name: str) -> tuple[str, str]:
     if slash and is_host_alone(first):
         host, repository = first, rest
         if not is_host(host):
-            raise ImageError(f'image "{text}": invalid registry "{host}"', "HOST or HOST:PORT")
+            hint = "use HOST or HOST:PORT"
+            raise ImageError(f'image "{text}": invalid registry "{host}"', hint)
         host = registry_name(host)
     else:
         host, repository = DOCKER_HUB, name
     if host == DOCKER_HUB and "/" not in repository:
         repository = f"library/{repository}"
     if not is_repository(repository) or len(repository) > _LONGEST_REPOSITORY:
-        hint = "the repository must be lower case" if repository != repository.lower() else ""
+        hint = "a repository must be lower case" if repository != repository.lower() else ""
         raise ImageError(f'invalid image name "{text}"', hint or FORMS)
     return host, repository
 
@@ -164,7 +165,7 @@ LETTERS = LOWER + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 DIGITS = "0123456789"
 HEXADECIMAL = "0123456789abcdef"
 FEWEST_DIGITS, MOST_DIGITS = 1, 64  # of an image id
-SURE_DIGITS = 7  # more of them are hardly a name
+SURE_DIGITS = 7  # a word of so many hexadecimal digits is taken for an id, not for a name
 DOCKER_HUB = "docker.io"
 TAGS = "at most 128 letters, digits, _, . and -, not starting with . or -"
 # Aliases of Docker Hub, as a host or in credential files.
@@ -175,7 +176,7 @@ _LONGEST_PORT = 5
 
 
 def consists_of(text: str, characters: str) -> bool:
-    """Return whether ``text`` has no other characters than ``characters``."""
+    """Return whether every character of ``text`` is one of ``characters``."""
     return not text.strip(characters)
 
 
@@ -226,7 +227,7 @@ def registry_name(host: str) -> str:
 
 
 def _compressed(host: str) -> str:
-    """Write the IPv6 address in brackets that ``host`` starts with in its shortest form."""
+    """Shorten the IPv6 address in ``[ADDRESS]`` or ``[ADDRESS]:PORT`` to its canonical form."""
     import ipaddress
 
     address, bracket, rest = host[1:].partition("]")
@@ -237,12 +238,12 @@ def _compressed(host: str) -> str:
 
 
 def is_host_alone(text: str) -> bool:
-    """Return whether the first component of a name is a host: has a dot or port, or localhost."""
+    """Return whether a name's first component is a host: with a dot or port, or localhost."""
     return "." in text or ":" in text or text == "localhost"
 
 
 def prefix_name(prefix: str) -> str:
-    """Normalise the registry in HOST[:PORT][/PATH]."""
+    """Normalise the registry in HOST[:PORT][/PATH] like ``registry_name``."""
     host, slash, path = prefix.partition("/")
     return f"{registry_name(host)}{slash}{path}"
 

@@ -33,7 +33,7 @@ class Settings:
 
     @property
     def directories(self) -> list[str]:
-        """The directories, highest precedence first."""
+        """The existing configuration directories, highest precedence first."""
         return [directory for directory in (self.user, self.local, self.system) if directory]
 
     def documents(self, name: str) -> list[tuple[str, Json]]:
@@ -61,12 +61,13 @@ class Settings:
                 raise ImageError(f"{path}: mirrors must be a JSON object")
             for host, addresses in mirrors.items():
                 if not isinstance(addresses, list) or not all(
-                    isinstance(one, str) and one and "://" not in one for one in addresses
+                    isinstance(address, str) and address and "://" not in address
+                    for address in addresses
                 ):
                     raise ImageError(
                         f'{path}: mirrors["{host}"] must be a list of HOST[:PORT][/PATH]'
                     )
-                merged[registry_name(host)] = [one.rstrip("/") for one in addresses]
+                merged[registry_name(host)] = [address.rstrip("/") for address in addresses]
         return merged
 
     def limits(self) -> Limits:

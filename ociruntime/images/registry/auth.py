@@ -35,7 +35,7 @@ _SCHEME = re.compile(r"\s*([A-Za-z0-9-]+)(?:\s+|$)")
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """Credentials; ``token`` is an identity token, used instead of the password.
+    """Credentials of a registry; ``token`` is an identity token, used instead of the password.
 
     ``repr`` hides password and token.
     """
@@ -79,7 +79,7 @@ def credential(
 
 
 def hosts(settings: Settings, warn: Callable[[str], None]) -> dict[str, str]:
-    """Map registry or HOST/PATH to the file with its credentials; ``warn`` as in ``credential``.
+    """Return the registries with credentials: HOST or HOST/PATH -> the file that has them.
 
     Raises HostError, ImageError.
     """
@@ -91,14 +91,14 @@ def hosts(settings: Settings, warn: Callable[[str], None]) -> dict[str, str]:
 
 
 def keys(host: str, repository: str) -> list[str]:
-    """Return the keys under which credentials may be stored, most specific first."""
+    """Return the keys of ``auths`` that apply to a repository, HOST/PATH first, HOST last."""
     parts = repository.split("/")
     paths = ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
     return [*(f"{host}/{path}" for path in paths), host]
 
 
 def challenges(header: str) -> list[Challenge]:
-    """Parse the challenges in a WWW-Authenticate header; stop at a malformed one."""
+    """Return the challenges in a WWW-Authenticate header, up to the first malformed one."""
     parsed: list[Challenge] = []
     at = 0
     while match := _SCHEME.match(header, at):
@@ -122,7 +122,7 @@ def _documents(settings: Settings, warn: Callable[[str], None]) -> list[tuple[st
 
 
 def _read_of_other_tool(path: str, warn: Callable[[str], None]) -> Json | None:
-    """Return the JSON object in a file, None if it does not exist or is not to be trusted.
+    """Return the JSON object in another tool's credentials file; None if missing or untrusted.
 
     It is opened for reading only after it was checked: opening a device can make it act, opening a
     FIFO can wait.  Raises HostError, ImageError.
@@ -156,7 +156,7 @@ def _read_of_other_tool(path: str, warn: Callable[[str], None]) -> Json | None:
 
 
 def _paths_of_other_tools() -> list[str]:
-    """Return where podman, skopeo and Docker keep credentials, highest precedence first."""
+    """Return the paths of podman's, skopeo's and Docker's credentials files, in precedence."""
     environment = os.environ
     home = environment.get("HOME", "")
     paths = [environment.get("REGISTRY_AUTH_FILE", "")]
@@ -172,12 +172,14 @@ def _paths_of_other_tools() -> list[str]:
 
 
 def _entries(path: str, document: Json) -> dict[str, tuple[str, Json]]:
-    """Return canonical key -> (key as written, entry) for a file's non-empty entries.
+    """Return a credentials file's non-empty entries: canonical key -> (key as written, entry).
 
     If two keys mean the same registry, the canonical one wins, else the first.
     """
     auths = document.get("auths", {})
-    if not isinstance(auths, dict) or not all(isinstance(one, dict) for one in auths.values()):
+    if not isinstance(auths, dict) or not all(
+        isinstance(values, dict) for values in auths.values()
+    ):
         raise ImageError(f"{path}: auths must be a JSON object of objects")
     entries: dict[str, tuple[str, Json]] = {}
     for key, entry in auths.items():
@@ -188,11 +190,11 @@ def _entries(path: str, document: Json) -> dict[str, tuple[str, Json]]:
 
 
 def plain_key(key: str) -> str:
-    """Reduce keys such as ``https://index.docker.io/v1/`` to the host."""
+    """Reduce a key of ``auths`` such as ``https://index.docker.io/v1/`` to HOST or HOST/PATH."""
     if "://" not in key:
         return key.rstrip("/")
-    rest = key.partition("://")[2].rstrip("/")
-    return rest.removesuffix("/v1").removesuffix("/v2")
+    address = key.partition("://")[2].rstrip("/")
+    return address.removesuffix("/v1").removesuffix("/v2")
 
 
 def _is_text(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""HTTP for registries: TLS policy, safe redirects, retries, proxies.
+"""HTTP client for registries: TLS policy, safe redirects, retries, proxies.
 
 Based on ``requests``, which is imported at the first request.  Redirects are followed here, because
 credentials for a registry must not reach the blob store that it redirects to.  ``.netrc`` is
@@ -51,7 +51,7 @@ class HttpClient:
             self._session.close()
 
     def url(self, host: str, path: str) -> str:
-        """Return the URL of ``path`` at a registry; plain HTTP only if allowed and needed."""
+        """Return the URL of ``path`` at the registry ``host``; http only if allowed and needed."""
         with self._lock:
             if host not in self._schemes:
                 plain = self.allows_http(host) and not self._supports_tls(host)
@@ -110,7 +110,7 @@ class HttpClient:
             "http" in self.insecure or (old.scheme == "http" and is_loopback(new.netloc))
         )
         if not new.hostname or (new.scheme != "https" and not plain):
-            hint = "--insecure-options=http allows it" if new.scheme == "http" else ""
+            hint = "use --insecure-options=http to allow it" if new.scheme == "http" else ""
             raise RegistryError(
                 f"refusing redirect from {_shown(url)} to {_shown(following)}: not HTTPS", hint
             )
@@ -190,7 +190,7 @@ class HttpClient:
         return session
 
     def _supports_tls(self, host: str) -> bool:
-        """Return False if the host answers a TLS handshake with something else."""
+        """Return whether the host speaks TLS; False if it answers a TLS handshake otherwise."""
         import socket
         import ssl
 
@@ -254,7 +254,7 @@ def retry_after(value: str, now: float) -> float | None:
 
 
 def read_body(response: Response, longest: int) -> bytes:
-    """Return the whole body, of at most ``longest`` bytes, and close the response.
+    """Return a response's whole body, of at most ``longest`` bytes, and close the response.
 
     Raises RegistryError if it is longer, or compressed: that was not requested, and could be a
     decompression bomb.
@@ -263,7 +263,7 @@ def read_body(response: Response, longest: int) -> bytes:
     try:
         encoding = response.headers.get("Content-Encoding", "") or "identity"
         if encoding.lower() != "identity":
-            hint = "not requested; a proxy may have added it"
+            hint = "no compression was requested; a proxy may have added it"
             message = f"unsupported Content-Encoding {encoding}"
             raise RegistryError(f"read {_shown(response.url)}: {message}", hint)
         while data := response.raw.read(longest + 1 - len(body), decode_content=False):
@@ -282,7 +282,7 @@ def read_body(response: Response, longest: int) -> bytes:
 
 
 def refusal(method: str, response: Response, hint: str = "") -> RegistryError:
-    """Return an error with the request, the status and the registry's own messages."""
+    """Return a RegistryError with the request, the HTTP status and the registry's messages."""
     import json
 
     messages: list[str] = []
@@ -323,7 +323,7 @@ def _no_redirects(*arguments: object, **named: object) -> Iterator[Response]:
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:
-    """Return (scheme, host, port)."""
+    """Return a URL's origin: (scheme, host, port)."""
     split = urlsplit(url)
     return split.scheme, split.hostname, split.port or {"http": 80, "https": 443}.get(split.scheme)
 
@@ -351,9 +351,9 @@ def _request_error(method: str, url: str, error: Exception) -> RegistryError:
     text = re.sub(r"(url: [^\s?]*)\?\S*", r"\1", str(error))
     host = urlsplit(url).netloc
     if isinstance(error, SSLError):
-        hint = "--insecure-options=tls disables certificate checks"
+        hint = "use --insecure-options=tls to disable certificate checks"
         if "WRONG_VERSION_NUMBER" in text:
-            hint = "it may speak plain HTTP, which --insecure-options=http allows"
+            hint = "the registry may speak plain HTTP: use --insecure-options=http to allow it"
         cause = text.partition("SSLError(")[2] or text
         return RegistryError(f"connect to {host}: TLS: {cause.strip('()')}", hint)
     if isinstance(error, Timeout):

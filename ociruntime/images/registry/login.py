@@ -1,4 +1,4 @@
-"""Log in to registries: check credentials, and keep them in an ``auth.json`` (auth.py)."""
+"""Login to registries: checking credentials, and storing them in an ``auth.json`` (auth.py)."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def registry_of(text: str) -> str:
     """
     host = registry_name(plain_key(text)) if text else DOCKER_HUB
     if not is_host(host):
-        raise ImageError(f'invalid registry "{text}"', "HOST or HOST:PORT, such as quay.io")
+        raise ImageError(f'invalid registry "{text}"', "use HOST or HOST:PORT, such as quay.io")
     return host
 
 
 def check(http: HttpClient, host: str, credential: Credential) -> None:
-    """Ask a registry whether it accepts the credentials.  Raises RegistryError."""
+    """Check that the registry ``host`` accepts the credentials.  Raises RegistryError if not."""
     Registry(host, "", http, credential).ping()
 
 
 def keep(directory: str, host: str, credential: Credential) -> str:
-    """Write credentials to ``auth.json`` in ``directory``; return the path of the file.
+    """Add a registry's credentials to ``auth.json`` in ``directory``; return the file's path.
 
     Those of other registries are kept.  Raises HostError, ImageError if the file is malformed.
     """
@@ -68,7 +68,10 @@ def forget(directory: str, host: str) -> bool:
 
 
 def _change(directory: str, change: Callable[[Json], bool]) -> tuple[str, bool]:
-    """Call ``change`` with the entries of ``auth.json``, and write them if it returns True."""
+    """Call ``change`` with the entries of ``auth.json``; rewrite the file if it returns True.
+
+    Returns (path of the file, whether it was rewritten).  Raises HostError, ImageError.
+    """
     path = f"{directory}/{FILE}"
     lock = -1
     try:

@@ -1,4 +1,4 @@
-"""The downloads of one image's blobs, several at a time.
+"""Parallel downloads of one image's blobs.
 
 Each is done by a thread of its own; what they share is guarded: the budget, the progress, and the
 order of the sources.  A thread holds the lock of one download only, so concurrent fetches of the
@@ -60,7 +60,7 @@ class Downloads:
             except BaseException as failure:  # noqa: BLE001 - raised in the main thread
                 ended.put(failure)
 
-        # An interrupted program does not wait for them: a registry may be silent for a minute.
+        # Daemon threads: an interrupted program need not wait for a registry that sends nothing.
         threads = [
             threading.Thread(target=work, daemon=True) for _ in range(min(AT_ONCE, len(wanted)))
         ]
@@ -83,7 +83,7 @@ class Downloads:
             thread.join(max(end - time.monotonic(), 0))
 
     def _add(self, incoming: Incoming, blob: Descriptor, kind: str) -> None:
-        """Download a blob into the import; the exceptions are those of ``add_all``."""
+        """Download one blob into the import; raises like ``add_all``."""
         with self._lock:
             incoming.budget.check_bytes(blob.size)
         exceeded: list[ImageError] = []  # why the budget refuses bytes
@@ -113,7 +113,8 @@ class Downloads:
         def took(count: int, done: int) -> None:
             """Count bytes before they are written: the limit holds for all downloads together."""
             if self._stopped.is_set():
-                raise RegistryError(f"download blob {download.blob.digest}: another one failed")
+                message = "stopped, because the download of another blob failed"
+                raise RegistryError(f"download blob {download.blob.digest}: {message}")
             try:
                 with self._lock:
                     incoming.budget.take_bytes(count)
@@ -135,14 +136,14 @@ class Downloads:
             self.progress(kind, done, total)
 
     def present(self, blob: Descriptor) -> int:
-        """Return the bytes of a blob that an interrupted download has left."""
+        """Return how many bytes of a blob an interrupted download has left on disk."""
         try:
             return os.lstat(partial_path(self.directory, blob.digest)).st_size
         except OSError:
             return 0
 
     def discard(self) -> None:
-        """Remove the files of all downloads that nobody else continues.  Raises HostError."""
+        """Remove the downloads' files, unless another process uses them.  Raises HostError."""
         for blob in self.blobs:
             with Download(self.directory, self.sources, blob, wait=0) as download:
                 download.discard()

@@ -24,23 +24,23 @@ def update(
     progress: Progress,
     budget: Budget,
 ) -> Image:
-    """Return the image that the registry has under that name now, fetching missing blobs.
+    """Return the image that a reference names in its registry now; fetch missing blobs.
 
     Raises HostError, ImageError, RegistryError; the store is then unchanged.
     """
     name = reference.name
     tag = reference.digest or reference.tag
     try:
-        known = store.find(name, digest=reference.digest)
+        stored = store.find(name, digest=reference.digest)
     except ImageError:
-        known = None
-    if known and not (judge.knows(known.id) and fits(known.config, reference.platform)):
-        known = None
-    if known and (reference.digest or _is_current(known, sources.head_manifest(tag))):
-        return known  # a digest is immutable
+        stored = None
+    if stored and not (judge.knows(stored.id) and fits(stored.config, reference.platform)):
+        stored = None
+    if stored and (reference.digest or _is_current(stored, sources.head_manifest(tag))):
+        return stored  # a digest is immutable
     way = way_to_image(sources.manifest(tag), sources.manifest, reference.platform)
-    if known and known.id == way[-1].digest:
-        return known
+    if stored and stored.id == way[-1].digest:
+        return stored
     signer = judge(way)
     downloads = Downloads(f"{store.path}/partial", sources, progress)
     try:
@@ -60,6 +60,6 @@ def update(
     return image
 
 
-def _is_current(known: Image, digest: str) -> bool:
-    """Return whether the tag's ``digest`` in the registry is the stored image's or its index's."""
-    return digest != "" and digest in (known.id, known.index)
+def _is_current(stored: Image, digest: str) -> bool:
+    """Return whether ``digest``, from the registry, is that of the stored image or its index."""
+    return digest != "" and digest in (stored.id, stored.index)

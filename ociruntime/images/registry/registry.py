@@ -23,7 +23,7 @@ _LONGEST_TOKEN = 1 << 20  # bytes of a token server's response
 
 
 class Registry:
-    """A repository at ``host``; every method raises RegistryError if the request fails."""
+    """A client of one repository at a registry; methods raise RegistryError on failure."""
 
     def __init__(
         self, host: str, repository: str, http: HttpClient, credential: Credential | None = None
@@ -49,7 +49,7 @@ class Registry:
             raise self._refused("GET", response)
 
     def head_manifest(self, tag: str) -> str:
-        """Return the digest that a tag has now, "" if the registry does not report it."""
+        """Return the present digest of a tag's manifest; "" if the registry does not report it."""
         response = self._request("HEAD", f"/manifests/{tag}", {"Accept": _ACCEPT})
         response.close()
         if response.status_code != 200:
@@ -58,7 +58,7 @@ class Registry:
         return digest if is_digest(digest) else ""
 
     def manifest(self, tag: str) -> Document:
-        """Return the manifest or index for a tag or digest.
+        """Return the manifest or index of a tag or digest from the registry.
 
         Raises ImageError for a digest mismatch.
         """
@@ -72,7 +72,7 @@ class Registry:
         return Document(data, digest_of(data), response.headers.get("Content-Type", ""))
 
     def open_blob(self, digest: str, offset: int = 0) -> tuple[Response, int]:
-        """Return a response to read a blob from, and the offset in bytes at which it starts.
+        """Return (response to read a blob from, the offset in bytes at which its body starts).
 
         The offset is ``offset``, or 0 if the registry does not support ranges.
         """
@@ -114,7 +114,7 @@ class Registry:
         return {"Authorization": self._authorization} if self._authorization else {}
 
     def _authenticate(self, offered: list[Challenge], url: str) -> str:
-        """Return the value of an Authorization header, "" if no challenge can be met."""
+        """Answer one of the challenges; return an Authorization header's value, "" on failure."""
         for challenge in offered:
             if challenge.scheme == "bearer" and challenge.parameters.get("realm"):
                 return f"Bearer {self._token(challenge.parameters, url)}"
@@ -137,18 +137,19 @@ class Registry:
             and url.startswith("http:")
             and self._http.allows_http(server.netloc)
         ):
-            raise RegistryError(f"{what}: not HTTPS", "--insecure-options=http allows HTTP")
+            hint = "use --insecure-options=http to allow HTTP"
+            raise RegistryError(f"{what}: not HTTPS", hint)
         query = {"scope": parameters.get("scope") or self._scope()}
         if parameters.get("service"):
             query["service"] = parameters["service"]
-        known = self._credential
-        if known and known.token:
-            query |= {"grant_type": "refresh_token", "refresh_token": known.token}
+        credential = self._credential
+        if credential and credential.token:
+            query |= {"grant_type": "refresh_token", "refresh_token": credential.token}
             query["client_id"] = "ocipod"
             response = self._http.request("POST", realm, {}, query)
             method = "POST"
         else:
-            headers = {"Authorization": known.basic} if known else {}
+            headers = {"Authorization": credential.basic} if credential else {}
             joint = "&" if server.query else "?"
             response = self._http.request("GET", f"{realm}{joint}{urlencode(query)}", headers)
             method = "GET"
@@ -169,5 +170,5 @@ class Registry:
 
     def _hint(self) -> str:
         if self._credential:
-            return f"the registry does not accept the credentials for {self}"
-        return f"put credentials for {self.host} into auth.json"
+            return f"the registry does not accept the credentials for {self}: log in again"
+        return f"log in to {self.host}, or add credentials to auth.json"

@@ -1,4 +1,4 @@
-"""Resumable downloads of blobs.
+"""Resumable download of a blob from a registry to a file.
 
     $D/cas/partial/sha256-HEX    the first bytes of that blob, locked while it is downloaded
 
@@ -80,7 +80,7 @@ class Download:
             os.close(self._file)
 
     def complete(self, took: Callable[[int, int], None] | None = None) -> None:
-        """Download the rest and verify the digest.
+        """Download the rest of the blob to the file, and verify the digest.
 
         ``took`` is called before bytes are written (and for those of earlier attempts), with their
         number and the sum; what it raises ends the download.
@@ -99,7 +99,7 @@ class Download:
             raise HostError(f'write "{self.path}"', error) from None
 
     def discard(self) -> None:
-        """Remove the file: the image is in the store, or the content is wrong."""
+        """Remove the download's file: its image is in the store, or its content is wrong."""
         try:
             os.unlink(self.path)
         except FileNotFoundError:
@@ -108,7 +108,7 @@ class Download:
             raise HostError(f'remove "{self.path}"', error) from None
 
     def interrupt(self) -> None:
-        """Make a read from the registry fail at once; called by another thread."""
+        """Make a pending read from the registry fail at once; called by another thread."""
         response = self._response
         shutdown = getattr(response.raw, "shutdown", None) if response is not None else None
         if shutdown is not None:
@@ -180,12 +180,12 @@ def _ignore(count: int, done: int) -> None:
 
 
 def partial_path(directory: str, digest: str) -> str:
-    """Return the path of a blob's interrupted download."""
+    """Return the path of the file to which a blob is downloaded: ``DIRECTORY/sha256-HEX``."""
     return f"{directory}/{digest.replace(':', '-')}"
 
 
 def remove_stale(directory: str, age: float) -> tuple[int, int]:
-    """Remove downloads not written for ``age`` seconds, unless in progress.
+    """Remove interrupted downloads whose files were not written for ``age`` seconds.
 
     Returns the number of removed files and of their bytes.  Raises HostError.
     """
@@ -229,17 +229,17 @@ def _open_locked(path: str, size: int, wait: float) -> int:
     end, received = deadline - wait + _LONGEST_WAIT, 0
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        kept = False
+        keep_open = False
         try:
             locked = _lock(file)
             facts = os.fstat(file)
             if locked and _is_at(path, facts):
                 if facts.st_nlink == 1 or facts.st_size == size:
-                    kept = True
+                    keep_open = True
                     return file
                 os.unlink(path)
         finally:
-            if not kept:
+            if not keep_open:
                 os.close(file)
         if locked:
             continue
@@ -251,7 +251,7 @@ def _open_locked(path: str, size: int, wait: float) -> int:
 
 
 def _lock(file: int) -> bool:
-    """Lock the file unless another process holds its lock; return whether it is ours."""
+    """Lock an open file exclusively; return False if another process holds its lock."""
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -260,7 +260,7 @@ def _lock(file: int) -> bool:
 
 
 def _is_at(path: str, file: os.stat_result) -> bool:
-    """Return whether ``path`` still refers to the opened file."""
+    """Return whether ``path`` still refers to the open file with the status ``file``."""
     try:
         return os.path.samestat(os.lstat(path), file)
     except FileNotFoundError:
@@ -275,7 +275,7 @@ def _write(file: int, data: bytes, at: int) -> None:
 
 
 def _read(response: Response | None, size: int) -> tuple[bytes, str]:
-    """Return (up to ``size`` bytes, the reason if there are none)."""
+    """Read from a response; return (up to ``size`` bytes, why reading failed if b"")."""
     assert response is not None
     try:
         data: bytes = response.raw.read(size, decode_content=False)

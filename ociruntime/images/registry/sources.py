@@ -22,7 +22,7 @@ Answer = TypeVar("Answer")
 
 
 class Sources:
-    """Registries to try in order; the one that succeeded last is tried first next time.
+    """The mirrors and registry of an image, tried in order; the last to succeed is tried first.
 
     If all fail, the methods raise a RegistryError with the messages of all.  Several threads may
     use them at once.
@@ -51,7 +51,12 @@ class Sources:
             prefix = f"{path}/" if path else ""
             repositories.insert(0, (host, f"{prefix}{reference.repository}"))
         once = cache(warn)
-        return cls([Registry(*one, http, credential(settings, *one, once)) for one in repositories])
+        return cls(
+            [
+                Registry(*repository, http, credential(settings, *repository, once))
+                for repository in repositories
+            ]
+        )
 
     def head_manifest(self, tag: str) -> str:
         """Call ``Registry.head_manifest`` on each source until one succeeds."""
@@ -66,7 +71,7 @@ class Sources:
         return self._first(lambda registry: registry.open_blob(digest, offset))
 
     def give_up(self) -> bool:
-        """Drop the source that this thread used last; return False, keeping it, if it is alone."""
+        """Drop the source that this thread used last; return False if it is the only one left."""
         registry = getattr(self._latest, "registry", None)
         with self._lock:
             if registry not in self.registries:
@@ -77,7 +82,10 @@ class Sources:
             return True
 
     def _first(self, request: Callable[[Registry], Answer]) -> Answer:
-        """Return the result of ``request`` for the first source where it does not raise."""
+        """Return the result of ``request`` on the first source on which it does not fail.
+
+        Raises RegistryError with the messages of all sources.
+        """
         faults: list[ImageError] = []
         for registry in list(self.registries):
             try:

@@ -59,7 +59,7 @@ MIGRATIONS = (
 
 
 def open_database(path: str) -> sqlite3.Connection:
-    """Open the index at ``path``, creating or migrating it if needed.  Raises ImageError."""
+    """Open the image index at ``path``; create or migrate it if needed.  Raises ImageError."""
     try:
         connection = sqlite3.connect(path, timeout=TIMEOUT, isolation_level=None)
     except sqlite3.Error as error:
@@ -74,7 +74,7 @@ def open_database(path: str) -> sqlite3.Connection:
 
 
 class explained:  # noqa: N801 - as contextlib has them
-    """A context that converts SQLite's errors to ImageError, starting with ``action``."""
+    """A context manager that turns SQLite's errors into ImageError, beginning with ``action``."""
 
     __slots__ = ("action",)
 
@@ -95,7 +95,7 @@ class explained:  # noqa: N801 - as contextlib has them
 
 
 class writing(explained):  # noqa: N801 - as contextlib has them
-    """A context for a write transaction, committed at its end or rolled back on an exception.
+    """A context manager for a write transaction, rolled back on an exception.
 
     Raises ImageError if another process writes for longer than TIMEOUT.
     """
@@ -153,8 +153,8 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
     with writing(connection):
         version = _version(connection)  # again under the lock: another process may have migrated
         if version > len(MIGRATIONS):
-            message = f"unsupported version {version}, newer than {len(MIGRATIONS)}"
-            hint = "created by a newer ocipod; upgrade this one"
+            message = f"unsupported schema version {version}, newer than {len(MIGRATIONS)}"
+            hint = "a newer ocipod has created it: upgrade ocipod"
             raise ImageError(f'open the image index "{path}": {message}', hint)
         if 0 < version < len(MIGRATIONS):
             _back_up(path, version)
@@ -165,7 +165,7 @@ def _migrate(connection: sqlite3.Connection, path: str) -> None:
 
 
 def _back_up(path: str, version: int) -> None:
-    """Copy the index to PATH.version-N before a migration.
+    """Copy the image index to PATH.version-N before its schema is migrated.
 
     In WAL mode this works during a transaction.
     """
@@ -188,7 +188,7 @@ _LONGEST = 4200  # characters: names of local images contain a path
 
 
 def check_name(name: str) -> str:
-    """Return ``name`` if it is a valid image name; else raise ImageError."""
+    """Return ``name`` if it is a valid image name for the store.  Raises ImageError."""
     printable = name.isprintable() and name == name.strip()
     if not 0 < len(name) <= _LONGEST or not printable or name[0] == "-" or is_digest(name):
         shown = name[:80].encode("unicode_escape").decode()
@@ -198,7 +198,7 @@ def check_name(name: str) -> str:
 
 
 def put_name(database: sqlite3.Connection, id: str, name: str, signer: str = "") -> None:
-    """Make ``name`` refer to the image, and record that it was imported under that name.
+    """Make ``name`` refer to an image, and record that the image was imported under that name.
 
     Another image loses the name.  ``signer`` is recorded with it; "" keeps an earlier signer.
     Call it in a transaction.  Raises ImageError.
@@ -212,7 +212,7 @@ def put_name(database: sqlite3.Connection, id: str, name: str, signer: str = "")
 
 
 def point_name(database: sqlite3.Connection, id: str, name: str) -> None:
-    """Make ``name`` refer to the image; call it in a transaction.
+    """Make ``name`` refer to an image instead of any other; call it in a transaction.
 
     Unlike ``put_name`` it does not record that the image was imported under that name, which
     counts for the signature policy.  Raises ImageError.
@@ -224,7 +224,7 @@ def point_name(database: sqlite3.Connection, id: str, name: str) -> None:
 
 
 def claim_name(database: sqlite3.Connection, id: str, name: str, *, replace: bool) -> str:
-    """Call ``point_name``, but take the name from another image only with ``replace``.
+    """Make ``name`` refer to an image; take it from another one only with ``replace``.
 
     Returns the id of the other image that keeps the name, or "".  Raises ImageError.
     """

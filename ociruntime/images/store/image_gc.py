@@ -1,4 +1,4 @@
-"""Decide what ``image gc`` removes, by the pods' references and the time of last use."""
+"""Which images and trees ``image gc`` removes, by the pods' references and the last use; pure."""
 
 from __future__ import annotations
 
@@ -25,18 +25,20 @@ def rubbish(
     used_trees: Set[str],
     before: float,
 ) -> Rubbish:
-    """Return the images and trees to remove.
+    """Return the images and trees that ``image gc`` can remove.
 
     Images are removed if no pod refers to them and their last use is not after ``before`` (seconds
     since the epoch).  Trees are removed if no pod refers to them, except rendered ones of images
     used after ``before``.  ``tree_of`` maps image ids to tree ids.
     """
     records = list(records)
-    images = [one for one in records if one.id not in used_images and one.used <= before]
-    recent = {tree_of.get(one.id) for one in records if one.used > before}
-    gone = [
+    images = [
+        record for record in records if record.id not in used_images and record.used <= before
+    ]
+    recent = {tree_of.get(record.id) for record in records if record.used > before}
+    unused_trees = [
         tree
         for tree in trees
         if tree.id not in used_trees and (tree.id not in recent or not tree.rendered)
     ]
-    return Rubbish(tuple(images), tuple(gone))
+    return Rubbish(tuple(images), tuple(unused_trees))

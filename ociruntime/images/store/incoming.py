@@ -49,7 +49,7 @@ class Incoming:
         os.close(self._lock)
 
     def has(self, digest: str) -> bool:
-        """Return whether this import or the store has the blob.
+        """Return whether this import or the store has the blob ``digest``.
 
         A blob of the store is linked into the import: it stays even if its image is removed.
         """
@@ -64,7 +64,7 @@ class Incoming:
         return True
 
     def read(self, digest: str) -> bytes:
-        """Return the content of a small blob of the import, which must exist."""
+        """Return the content of a small blob of this import.  Raises OSError if it is missing."""
         with open(self._file(digest), "rb") as blob:
             return blob.read()
 
@@ -159,7 +159,7 @@ class Incoming:
         return store.find(name or manifest_digest, use=False)
 
     def _complete(self, manifest_digest: str) -> dict[str, int]:
-        """Return digest -> size in bytes of the image's blobs; check that none is missing."""
+        """Check that no blob of the image is missing; return digest -> size in bytes of all."""
         if not self.has(manifest_digest):
             raise ImageError(f"import image: manifest {manifest_digest} is missing")
         manifest = self.read(manifest_digest)
@@ -184,7 +184,7 @@ class Incoming:
 
 
 def remove_stale(tmp: str) -> tuple[int, int]:
-    """Remove imports of dead processes; return the number of files and of their bytes.
+    """Remove imports of dead processes in ``tmp``; return (number of files, their bytes).
 
     Raises HostError.
     """
@@ -212,7 +212,7 @@ def remove_stale(tmp: str) -> tuple[int, int]:
 
 
 def _new_directory(tmp: str) -> tuple[str, int]:
-    """Create a directory for an import; return its path and the descriptor that locks it."""
+    """Create a locked directory for an import; return (its path, the lock's descriptor)."""
     try:
         while True:
             path = f"{tmp}/{os.getpid()}-{secrets.token_hex(6)}"
@@ -232,11 +232,11 @@ def _new_directory(tmp: str) -> tuple[str, int]:
 
 
 def _check(actual: str, done: int, digest: str, size: int) -> None:
-    """Compare digest and size read (``actual``, ``done``) with the expected ones."""
+    """Raise ImageError if a blob's digest or size (``actual``, ``done``) is not as expected."""
     what = f"import blob {digest}" if digest else "import blob"
     if 0 <= size < done:
-        raise ImageError(f"{what}: longer than the expected {size} bytes")
+        raise ImageError(f"{what}: size mismatch: longer than the expected {size} bytes")
     if 0 <= size != done:
-        raise ImageError(f"{what}: ends after {done} of {size} bytes")
+        raise ImageError(f"{what}: size mismatch: ends after {done} of {size} bytes")
     if digest and digest != actual:
         raise ImageError(f"{what}: digest mismatch: expected {digest}, got {actual}")

@@ -1,4 +1,4 @@
-"""Create OCI configurations and manifests for images imported from other formats."""
+"""Creation of OCI configurations and manifests for images imported from other formats."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class StoredLayer:
 
 
 def minimal_config(layers: list[StoredLayer], app: Json | None = None) -> Json:
-    """Return the configuration of an image for this machine; ``app`` is its member ``config``.
+    """Return an image configuration for this machine; ``app`` becomes its member ``config``.
 
     It has no timestamps, so that the same files result in the same image id.
     """
@@ -45,7 +45,7 @@ def add_documents(
     layers: list[StoredLayer],
     annotations: dict[str, str] | None = None,
 ) -> Document:
-    """Add the configuration and a manifest to the import; return the manifest.
+    """Add an image's configuration and a manifest to the import; return the manifest.
 
     Raises HostError, ImageError.
     """
@@ -59,7 +59,7 @@ def add_documents(
 def manifest_of(
     config: bytes, layers: list[StoredLayer], annotations: dict[str, str] | None = None
 ) -> Document:
-    """Return the manifest for a serialised configuration and layers, lowest first."""
+    """Return the manifest of an image with this serialised configuration; lowest layer first."""
     document: Json = {
         "schemaVersion": 2,
         "mediaType": media_types.OCI_MANIFEST,
@@ -80,7 +80,7 @@ def manifest_of(
 
 
 def to_bytes(document: Json) -> bytes:
-    """Serialise to JSON reproducibly: sorted members, no blanks."""
+    """Serialise a document to JSON reproducibly: sorted members, no blanks."""
     return json.dumps(document, sort_keys=True, separators=(",", ":")).encode()
 
 

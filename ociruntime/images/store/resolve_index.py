@@ -1,4 +1,4 @@
-"""Resolve an index to the image for this machine, and import it into the store."""
+"""Resolution of an index to the image for a platform, and the import of that image."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ociruntime.base.errors import ImageError
 from ociruntime.images.model.image import Descriptor, Image
 from ociruntime.images.model.limits import Budget
 from ociruntime.images.model.manifest import parse_manifest
-from ociruntime.images.model.platforms import choose, read_index, wanted
+from ociruntime.images.model.platforms import choose, matching_platforms, read_index
 from ociruntime.images.store.incoming import Incoming
 from ociruntime.images.store.store import Store
 
@@ -26,7 +26,7 @@ class Document:
 
 
 class Judge:
-    """A check of whether an image may be used under a name; this one accepts all images."""
+    """The check whether an image may be used under a name; this base class accepts every image."""
 
     def knows(self, id: str) -> bool:
         """Return whether the stored image with this id may be used without a new check."""
@@ -58,7 +58,7 @@ def way_to_image(
             return way
         if len(way) > _DEEPEST:
             raise ImageError(f"{what}: more than {_DEEPEST} nested indexes")
-        way.append(get(choose(entries, wanted(platform), what).digest))
+        way.append(get(choose(entries, matching_platforms(platform), what).digest))
 
 
 def take_in(
@@ -71,7 +71,7 @@ def take_in(
     budget: Budget,
     present: Callable[[Descriptor], int] = lambda _: 0,
 ) -> Image:
-    """Import the image at the end of ``way`` under ``name``.
+    """Import the image whose manifest is the last document of ``way``, under ``name``.
 
     ``add_all`` copies the missing blobs into the import; each comes with its label for progress,
     ``verb`` and the layer's number.  ``present`` returns how much of a blob is on the disk already.
@@ -87,7 +87,9 @@ def take_in(
             what = f"layer {number} of {len(layers)}" if number else "the configuration"
             if not incoming.has(blob.digest):
                 missing.setdefault(blob.digest, (blob, f"{verb} {what}"))
-        needed = sum(max(one.size - present(one), 0) for one, _ in missing.values())
+        needed = sum(
+            max(descriptor.size - present(descriptor), 0) for descriptor, _ in missing.values()
+        )
         budget.check_room(needed, f'the layers of image "{name}"')
         add_all(incoming, list(missing.values()))
         index = way[0].digest if len(way) > 1 else ""

@@ -43,7 +43,7 @@ class Store:
 
     @property
     def database(self) -> sqlite3.Connection:
-        """The index, opened on first use.  Raises ImageError."""
+        """The connection to the image index, opened at the first use.  Raises ImageError."""
         if self._database is None:
             from ociruntime.images.store.database import open_database
 
@@ -63,7 +63,7 @@ class Store:
     # Look up
 
     def find(self, reference: str, *, use: bool = True, digest: str = "") -> Image:
-        """Return the image with a full name, an id or a unique prefix of one.
+        """Return the stored image with this full name, id or unique prefix of an id.
 
         ``use`` marks it as used now, which protects it from ``image gc`` for a while.  With
         ``digest`` (of a manifest or index), another image of that name counts as not found.
@@ -78,18 +78,21 @@ class Store:
         return image
 
     def _has_digest(self, image: Image, digest: str) -> bool:
-        """Return whether ``digest`` is that of its manifest or of an index it was imported with."""
+        """Return whether ``digest`` is that of the image's manifest or of one of its indexes."""
         if digest in (image.id, image.index):
             return True
         parts = {image.config_digest, *(layer.digest for layer in image.layers)}
         return digest not in parts and digest in self.digests(image.id)
 
     def record(self, reference: str) -> Record:
-        """Return the record, like ``find`` but without reading blobs.  Raises ImageError."""
+        """Return an image's record like ``find``, without reading blobs.  Raises ImageError."""
         return _chosen(self.records(), reference)
 
     def records(self) -> list[Record]:
-        """Return all images, including damaged ones, oldest import first.  Raises ImageError."""
+        """Return the records of all images, damaged ones too, oldest import first.
+
+        Raises ImageError.
+        """
         from ociruntime.images.store.database import explained
 
         with explained():
@@ -118,7 +121,10 @@ class Store:
         return images
 
     def load(self, record: Record) -> Image:
-        """Read and validate the manifest and config of an index entry.  Raises ImageError."""
+        """Return the image of a record; read and check its manifest and configuration.
+
+        Raises ImageError.
+        """
         data = self.blobs.read(record.id)
         manifest, config, layers = parse_manifest(data, f"manifest {record.id}")
         what = f"image configuration {config.digest}"
@@ -147,17 +153,17 @@ class Store:
             return [digest for (digest,) in self.database.execute(query, (id,))]
 
     def origins(self, id: str) -> dict[str, str]:
-        """Return each name at import -> the signer verified then, "" if none was required."""
-        return next((dict(one.origins) for one in self.records() if one.id == id), {})
+        """Return the names under which an image was imported: name -> verified signer, or ""."""
+        return next((dict(record.origins) for record in self.records() if record.id == id), {})
 
     # Modify
 
     def set_name(self, id: str, name: str) -> None:
-        """Make the name refer to this image and no other.  Raises ImageError."""
+        """Make ``name`` refer to the image ``id`` instead of any other.  Raises ImageError."""
         self.claim_name(id, name, replace=True)
 
     def claim_name(self, id: str, name: str, *, replace: bool) -> str:
-        """Make the name refer to this image; take it from another image only with ``replace``.
+        """Make ``name`` refer to the image ``id``; take it from another one only with ``replace``.
 
         Returns the id of the other image that keeps the name, or "".  The signature policy still
         considers the names under which the image was imported.  Raises ImageError.
@@ -182,14 +188,14 @@ class Store:
         return True
 
     def mark_used(self, id: str) -> None:
-        """Mark the image as used now, by its manifest file's mtime.  Raises HostError."""
+        """Mark an image as used now, by its manifest file's mtime.  Raises HostError."""
         try:
             os.utime(self.blobs.path_of(id))
         except OSError as error:
             raise HostError(f"mark image {id} as used", error) from None
 
     def last_use(self, id: str) -> float:
-        """Return the time of last use or import (seconds since the epoch), 0 if it is removed.
+        """Return when an image was last used or imported, in seconds since the epoch; 0 if removed.
 
         Raises ImageError.
         """
@@ -201,7 +207,7 @@ class Store:
         return max(row[0], self._marked(id)) if row else 0
 
     def _marked(self, id: str) -> float:
-        """Return the time of the last ``mark_used``; 0 if the manifest is missing."""
+        """Return the time of an image's last ``mark_used``; 0 if its manifest is missing."""
         try:
             return os.stat(self.blobs.path_of(id)).st_mtime
         except (OSError, ImageError):
@@ -224,7 +230,7 @@ class Store:
         return self._unlink(digest for (digest,) in gone)[1]
 
     def sweep(self) -> tuple[int, int]:
-        """Remove unused blobs and stale imports; return the number of files and of their bytes.
+        """Remove unused blobs and stale imports; return (number of files, their bytes).
 
         Raises ImageError, HostError.
         """
@@ -235,18 +241,18 @@ class Store:
         return stale[0] + unknown[0], stale[1] + unknown[1]
 
     def _unlink(self, digests: Iterable[str]) -> tuple[int, int]:
-        """Remove those blobs that no image in the database has.
+        """Remove those of the blobs ``digests`` that no image uses; return (number, bytes).
 
         A transaction prevents an import from adding one of them again meanwhile.
         """
         from ociruntime.images.store.database import writing
 
         count = total = 0
-        known = "SELECT 1 FROM blobs WHERE digest = ?"
+        query = "SELECT 1 FROM blobs WHERE digest = ?"
         with writing(self.database):
             for digest in list(digests):
                 path = self.blobs.path_of(digest)
-                if self.database.execute(known, (digest,)).fetchone():
+                if self.database.execute(query, (digest,)).fetchone():
                     continue
                 try:
                     size = os.lstat(path).st_size
@@ -260,7 +266,7 @@ class Store:
 
 
 def _chosen(records: Iterable[Record], reference: str) -> Record:
-    """Return the record with a full name, an id or a unique prefix of one.  Raises ImageError."""
+    """Return the record with this full name, id or unique prefix of an id.  Raises ImageError."""
     digits = reference.removeprefix("sha256:")
     prefix = f"sha256:{digits}" if is_id_digits(digits) else ""
     matches = []
@@ -271,7 +277,7 @@ def _chosen(records: Iterable[Record], reference: str) -> Record:
             matches.append(record)
     if len(matches) > 1:
         ids = ", ".join(record.id[:19] for record in matches)
-        raise ImageError(f'image ID "{reference}" is ambiguous', f"give more digits: {ids}")
+        raise ImageError(f'image ID "{reference}" is ambiguous', f"use more digits: {ids}")
     if not matches:
         raise ImageError(f'image "{reference}" is not in the store')
     return matches[0]

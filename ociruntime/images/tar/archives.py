@@ -1,4 +1,4 @@
-"""Read image archives: decompress them, and read their members as streams.
+"""Reading of image archives: decompression, and their members as streams.
 
 Nothing is extracted to the filesystem here, except a decompressed copy of the whole archive.
 """
@@ -25,7 +25,7 @@ _COMPRESSIONS = ("xz", "bzip2", "gzip", "zstd")
 
 
 class Reading:
-    """A stream of the archive ``what``, in which read errors are ImageError."""
+    """A stream of an archive that raises ImageError for read errors; ``what`` names the archive."""
 
     def __init__(self, stream: Readable, what: str) -> None:
         self.stream = stream
@@ -40,7 +40,7 @@ class Reading:
             return self.stream.read(size)
 
     def peek(self) -> bytes:
-        """Return the first bytes, enough for ``compression_of``; call it before ``read``."""
+        """Return the stream's first bytes, for ``compression_of``; call it before ``read``."""
         while len(self._start) < MAGIC:
             with read_errors_of(self.what):
                 more = self.stream.read(MAGIC - len(self._start))
@@ -50,7 +50,7 @@ class Reading:
         return self._start
 
     def close(self) -> None:
-        """Close the stream, and with it the file."""
+        """Close the stream and the file that it reads."""
         close = getattr(self.stream, "close", None)
         if close:
             close()
@@ -158,12 +158,12 @@ class Content:
         data = bytes(count) if self._is_hole else self.stream.read(count)
         self._left -= len(data)
         if not data:
-            raise ImageError(f"{self.what} ends in the middle of a file")
+            raise ImageError(f"{self.what} is truncated: it ends in the middle of a file")
         return data
 
 
 def _parts(stored: int, size: int, pieces: list[Piece] | None) -> Iterator[tuple[int, bool]]:
-    """Yield (length, whether it is a hole) for the parts of a file."""
+    """Yield (length in bytes, whether it is a hole) for each part of a sparse file."""
     if pieces is None:
         yield stored, False
         return
@@ -176,13 +176,13 @@ def _parts(stored: int, size: int, pieces: list[Piece] | None) -> Iterator[tuple
 
 
 def member_name(name: str | bytes) -> str:
-    """Normalise a member's name, ``./a/b/`` to ``a/b``; the archive's root becomes ""."""
+    """Normalise a tar member's name, ``./a/b/`` to ``a/b``; the archive's root becomes ""."""
     text = name if isinstance(name, str) else name.decode("utf-8", "surrogateescape")
     return "/".join(part for part in text.split("/") if part not in ("", "."))
 
 
 class DirectoryFiles:
-    """The files below a directory, by relative path."""
+    """Access to the files below a directory by relative path, like ``ArchiveFiles``."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -201,7 +201,7 @@ class DirectoryFiles:
         return Reading(file, f"{self.path}/{name}"), os.fstat(file.fileno()).st_size
 
     def close(self) -> None:
-        """Do nothing: the streams own the open files."""
+        """Do nothing: each stream closes its own file."""
 
 
 class _File:
@@ -219,7 +219,7 @@ class _File:
 
     def skip(self, count: int) -> None:
         if self.at + count > self.size:
-            raise ImageError("the archive ends in the middle of a file")
+            raise ImageError("the archive is truncated: it ends in the middle of a file")
         self.file.seek(count, os.SEEK_CUR)
         self.at += count
 
@@ -250,7 +250,7 @@ class _Member:
 
 
 class ArchiveFiles:
-    """The files in a tar, by name; a compressed tar is copied decompressed to a file in ``tmp``.
+    """Access to the files in a tar by name; a compressed tar is decompressed to a file in ``tmp``.
 
     That file is unlinked at once.  The constructor raises HostError, ImageError.
     """
@@ -313,7 +313,10 @@ Files = DirectoryFiles | ArchiveFiles
 
 
 def read_small(files: Files, name: str, longest: int) -> bytes:
-    """Return the content of a file of at most ``longest`` bytes.  Raises HostError, ImageError."""
+    """Return the content of a file of an archive or layout, of at most ``longest`` bytes.
+
+    Raises HostError, ImageError.
+    """
     stream, size = files.open(name)
     with closing(stream):
         if size > longest:

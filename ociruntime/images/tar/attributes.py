@@ -1,4 +1,4 @@
-"""Set owner, mode, times and extended attributes of an unpacked file."""
+"""Owner, mode, times and extended attributes of an unpacked file."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Notes:
         self._files: dict[tuple[str, str], tuple[str, int]] = {}  # first file, number of files
 
     def add(self, what: str, why: str, name: str) -> None:
-        """Record that the file ``name`` was unpacked without ``what``, and why."""
+        """Record a warning: the attribute ``what`` of the file ``name`` was not set, and why."""
         if len(self._files) >= _MOST_NOTES and (what, why) not in self._files:
             what, why = "further extended attributes", "too many to list"
         first, count = self._files.get((what, why), (name, 0))
         self._files[what, why] = (first, count + 1)
 
     def lines(self) -> list[str]:
-        """Return the warnings, one line each."""
+        """Return the warnings as lines of text."""
         return [
             f'left out {what} of "{first}"'
             + (f" and {count - 1} others" if count > 1 else "")
@@ -45,7 +45,7 @@ class Notes:
 
 
 def refusal(attribute: str) -> str:
-    """Return why an image must not set an extended attribute, "" if it may."""
+    """Return why an image is not allowed to set an extended attribute; "" if it is allowed."""
     if attribute.startswith(_OVERLAY):
         return "overlayfs would interpret it"
     if attribute == CAPABILITY or attribute in ACL or attribute.startswith(_USER):
@@ -54,7 +54,7 @@ def refusal(attribute: str) -> str:
 
 
 def is_text(attribute: str) -> bool:
-    """Return whether an attribute's name is valid UTF-8, as pax headers require."""
+    """Return whether an extended attribute's name is valid UTF-8, as pax headers require."""
     try:
         attribute.encode()
     except UnicodeEncodeError:
@@ -63,7 +63,7 @@ def is_text(attribute: str) -> bool:
 
 
 def set_of_open(fd: int, header: Header, notes: Notes) -> None:
-    """Set everything except the times of an open regular file or directory.  Raises OSError.
+    """Set owner, mode and extended attributes of an open file or directory.  Raises OSError.
 
     The order matters: chown(2) clears setuid bits and capabilities.
     """
@@ -73,7 +73,7 @@ def set_of_open(fd: int, header: Header, notes: Notes) -> None:
 
 
 def set_by_name(directory: int, name: bytes, header: Header, notes: Notes, *, link: bool) -> None:
-    """Set everything, times included, of a new device, FIFO or (with ``link``) symbolic link.
+    """Set owner, mode, attributes and times of a device, FIFO or (``link``) symbolic link.
 
     Raises OSError.
     """
@@ -97,12 +97,12 @@ def _chmod(directory: int, name: bytes, mode: int) -> None:
 
 
 def set_time(directory: int, name: bytes, mtime: int) -> None:
-    """Set atime and mtime, in nanoseconds, of a file or of a link itself.  Raises OSError."""
+    """Set atime and mtime of a file, without following links, in nanoseconds.  Raises OSError."""
     os.utime(name, ns=(mtime, mtime), dir_fd=directory, follow_symlinks=False)
 
 
 def _set_attributes(file: int | bytes, header: Header, notes: Notes) -> None:
-    """Set the header's extended attributes; remove all others, except the host's own.
+    """Set the header's extended attributes on a file; remove other ones, except the host's own.
 
     The others come from a directory of a lower layer, or from the parent's default ACL.
     """

@@ -1,4 +1,4 @@
-"""Parse tar headers and pax records; pure.
+"""Parser of tar headers and pax records; pure.
 
 Names are bytes, as in the archive.  Every function raises ImageError for damaged input, without
 the archive's name, which the callers add.
@@ -37,7 +37,7 @@ Record = tuple[bytes, bytes]
 
 @dataclass
 class Header:
-    """The header of a member, of type ``type`` (REGULAR, DIRECTORY ...).
+    """The header of a tar member, of type ``type`` (REGULAR, DIRECTORY ...).
 
     ``size`` is that of the file, ``stored`` the bytes of it in the archive: fewer for a sparse
     file, whose ``pieces`` are the (offset, length) of its stored parts.  ``link`` is the target of
@@ -61,12 +61,12 @@ class Header:
     pieces: list[tuple[int, int]] | None = None
 
     def shown(self) -> str:
-        """Return the name for messages, with invalid UTF-8 escaped."""
+        """Return the member's name for messages, with invalid UTF-8 escaped."""
         return self.name.decode("utf-8", "backslashreplace")
 
 
 def parse_header(block: bytes) -> Header:
-    """Parse a header block of BLOCK bytes; pax records are applied by ``apply_records``."""
+    """Parse a tar header block of BLOCK bytes, without the pax records that belong to it."""
     _check_sum(block)
     type = block[156:157]
     if type == _SOLARIS_PAX:
@@ -102,7 +102,7 @@ def parse_header(block: bytes) -> Header:
 
 
 def number(digits: bytes) -> int:
-    """Parse octal digits or, if the first bit is set, a big-endian (base-256) number."""
+    """Parse a tar header's number: octal digits or, if the first bit is set, base-256."""
     if digits[0] & 0x80:
         bits = 8 * len(digits) - 1
         value = int.from_bytes(digits, "big") - (1 << bits)
@@ -133,7 +133,7 @@ def parse_records(data: bytes) -> list[Record]:
 
 
 def apply_records(header: Header, records: list[Record]) -> None:
-    """Override the header's values by pax records, in order."""
+    """Override a tar header's values by its pax records, in order."""
     for key, value in records:
         if key.startswith(_XATTR):
             name = key[len(_XATTR) :].decode("utf-8", "surrogateescape")
@@ -163,7 +163,7 @@ def apply_records(header: Header, records: list[Record]) -> None:
 
 
 def check_values(header: Header) -> None:
-    """Refuse ids and device numbers that the kernel would refuse or misinterpret; limit mtime."""
+    """Refuse a tar header's ids and device numbers that the kernel cannot store; limit mtime."""
     if not (0 <= header.uid <= _LAST_ID and 0 <= header.gid <= _LAST_ID):
         raise ImageError(f'"{header.shown()}": invalid owner {header.uid}:{header.gid}')
     if not (0 <= header.major < 1 << 12 and 0 <= header.minor < 1 << 20):
@@ -172,18 +172,19 @@ def check_values(header: Header) -> None:
 
 
 def _check_sum(block: bytes) -> None:
-    """Verify the checksum: the sum of all bytes, with the checksum field itself as blanks.
+    """Verify a tar header's checksum: the sum of its bytes, with the checksum field as blanks.
 
     Some old tars sum signed bytes.
     """
-    rest = block[:148] + block[156:]
-    actual = sum(rest) + 8 * 0x20
+    other_bytes = block[:148] + block[156:]
+    actual = sum(other_bytes) + 8 * 0x20
     try:
         expected = number(block[148:156])
     except ImageError:
         expected = -1
-    if expected != actual and expected != actual - 256 * sum(byte > 127 for byte in rest):
-        raise ImageError("wrong checksum of a tar header", "perhaps not a tar archive")
+    if expected != actual and expected != actual - 256 * sum(byte > 127 for byte in other_bytes):
+        hint = "the file is damaged, or not a tar archive"
+        raise ImageError("wrong checksum of a tar header", hint)
 
 
 def _text(field: bytes) -> bytes:
@@ -191,7 +192,7 @@ def _text(field: bytes) -> bytes:
 
 
 def whole(value: bytes) -> bytes:
-    """Return a name from a pax header; it must not contain NUL."""
+    """Return a name from a pax header unchanged; refuse a name with NUL."""
     if b"\0" in value:
         raise ImageError(f"NUL byte in the name {quoted(value)}")
     return value
@@ -209,7 +210,7 @@ def _decimal(value: bytes) -> int:
 
 
 def _nanoseconds(value: bytes) -> int:
-    """Convert decimal seconds, perhaps negative or with a fraction, without rounding errors."""
+    """Convert a pax header's time, decimal seconds, to nanoseconds without rounding errors."""
     seconds, _, fraction = value.partition(b".")
     digits = seconds.removeprefix(b"-")
     if not digits.isdigit() or len(digits) > 18 or (fraction and not fraction.isdigit()):

@@ -1,4 +1,4 @@
-"""Create a layer's tar archive as a stream, without a copy in memory or on disk.
+"""Creation of a layer's tar archive as a stream, without a copy in memory or on disk.
 
 ``Incoming.add_blob(LayerTar(of_directory(PATH)))`` makes a layer of a directory.  The archive is
 reproducible: names are sorted, owners are numeric, and the only times are the files' mtimes.
@@ -69,12 +69,12 @@ def _pieces(members: Iterator[Member]) -> Iterator[bytes]:
         yield header.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
         if content is None:
             continue
-        left = header.size
-        while left:
-            data = content.read(min(left, CHUNK))
+        remaining = header.size
+        while remaining:
+            data = content.read(min(remaining, CHUNK))
             if not data:
                 raise ImageError(f'read "{header.name}": the file was truncated meanwhile')
-            left -= len(data)
+            remaining -= len(data)
             yield data
         yield b"\0" * (-header.size % tarfile.BLOCKSIZE)
     yield _END
@@ -83,7 +83,7 @@ def _pieces(members: Iterator[Member]) -> Iterator[bytes]:
 def check_name(path: str) -> None:
     """Raise ImageError if a layer cannot contain a file at ``path``, or nobody could unpack it."""
     if os.path.basename(path).startswith(WHITEOUT):
-        hint = f"in a layer, the prefix {WHITEOUT} marks a removed file"
+        hint = f"in a layer, the prefix {WHITEOUT} marks a removed file: rename the file"
         raise ImageError(f'add "{path}" to a layer: reserved name', hint)
     if len(os.fsencode(path)) > LONGEST_NAME:
         raise ImageError(f"path is longer than {LONGEST_NAME} bytes: {path[:60]}...")
@@ -112,11 +112,11 @@ def of_directory(
         status = os.stat(top)
         yield from tree.members(top, path, status)
         filesystem = None if mounts else status.st_dev
-        for found in walk(top, budget.take_file, filesystem=filesystem):
-            if found.leaving or found.inside in skipped:
+        for entry in walk(top, budget.take_file, filesystem=filesystem):
+            if entry.leaving or entry.inside in skipped:
                 continue
-            path = found.inside
-            yield from tree.entry(found)
+            path = entry.inside
+            yield from tree.entry(entry)
     except OSError as error:
         raise HostError(f'read "{path if path != "." else top}"', error) from None
 
@@ -124,7 +124,7 @@ def of_directory(
 def of_file(
     path: str, name: str, status: os.stat_result, budget: Budget, shift: int
 ) -> Iterator[Member]:
-    """Yield one file, no directory, as ``name``; ``status`` is that of ``path``.
+    """Yield a layer's member for one file, not a directory, named ``name`` in the layer.
 
     Owner ids are reduced by ``shift``.  Raises OSError, also if the file is replaced meanwhile;
     ImageError.
@@ -153,7 +153,7 @@ class _Tree:
             yield from self.members(found.path, path, status)
 
     def members(self, path: str, name: str, status: os.stat_result) -> Iterator[Member]:
-        """Yield the file at ``path`` as ``name``."""
+        """Yield a layer's member ``name`` for the file at ``path``."""
         header = self._header(path, name, status)
         if header.isreg():
             with open(open_regular(path, status), "rb", buffering=0) as file:
@@ -190,7 +190,7 @@ class _Tree:
         return header
 
     def _inside(self, number: int) -> int:
-        """Map a host id into the pod's user namespace; ids below its range become 0."""
+        """Map a host uid or gid into the pod's user namespace; ids below its range become 0."""
         return number - self._shift if number >= self._shift else 0
 
     def _attribute(self, path: str, name: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Read a tar archive from a stream, in the formats ustar, pax and GNU.
+"""Reader of tar archives from a stream, in the formats ustar, pax and GNU.
 
 The standard library's tarfile takes a damaged header for the end of the archive, and reads pax
 headers of any size into memory; both are unacceptable for untrusted layers.
@@ -55,13 +55,13 @@ class TarReader:
             yield header
 
     def read(self, size: int) -> bytes:
-        """Return up to ``size`` stored bytes of the current file, b"" at its end."""
+        """Return up to ``size`` stored bytes of the current member's content, b"" at its end."""
         size = min(size, self.left)
         if not size:
             return b""
         data = self.stream.read(size)
         if not data:
-            raise ImageError(f"{self.what} ends in the middle of a file")
+            raise ImageError(f"{self.what} is truncated: it ends in the middle of a file")
         self.left -= len(data)
         return data
 
@@ -111,8 +111,8 @@ class TarReader:
     def _extension(self, header: Header, room: int) -> bytes:
         """Return the content of a pax or GNU header, of at most ``room`` bytes."""
         if header.size > room:
-            hint = f"at most {LARGEST_EXTENSION} bytes for one file"
-            raise ImageError(f"pax or GNU header of {header.size} bytes", hint)
+            hint = f"the limit is {LARGEST_EXTENSION} bytes for one file"
+            raise ImageError(f"a pax or GNU header of {header.size} bytes is too large", hint)
         content = self._exactly(header.size)
         self._exactly(-header.size % BLOCK)
         return content
@@ -138,13 +138,13 @@ class TarReader:
         if not block and at_start:
             return None
         if len(block) < BLOCK:
-            raise ImageError("the archive ends in the middle of a header block")
+            raise ImageError("the archive is truncated: it ends in the middle of a header block")
         return block
 
     def _exactly(self, size: int) -> bytes:
         data = self._up_to(size)
         if len(data) < size:
-            raise ImageError("the archive ends in the middle of a header or file")
+            raise ImageError("the archive is truncated: it ends in the middle of a header or file")
         return data
 
     def _up_to(self, size: int) -> bytes:
@@ -203,7 +203,7 @@ def _too_many() -> ImageError:
 
 
 def _table(data: bytes, count: int) -> list[Piece]:
-    """Parse up to ``count`` pieces of the old GNU format, 12 digits each for offset and length."""
+    """Parse the sparse map in an old GNU header: up to ``count`` pairs of offset and length."""
     pieces = []
     for at in range(0, count * 24, 24):
         if not data[at]:
@@ -232,15 +232,15 @@ def _of_pax(
 def _of_content(header: Header, read_block: ReadBlock) -> list[Piece]:
     """Parse a GNU sparse 1.0 map: blocks before the file data, one decimal number per line."""
     lines: list[bytes] = []
-    rest = b""
+    remainder = b""
     expected = 1
     while len(lines) < expected:
         if header.stored < BLOCK:
             raise ImageError(f'"{header.shown()}": the sparse file\'s map is truncated')
-        if len(rest) > 20:
+        if len(remainder) > 20:
             raise ImageError(f'"{header.shown()}": the sparse file\'s map has a line too long')
         header.stored -= BLOCK
-        *whole, rest = (rest + read_block()).split(b"\n")
+        *whole, remainder = (remainder + read_block()).split(b"\n")
         lines += whole
         if lines and expected == 1:
             count = _number(lines[0])
@@ -263,7 +263,7 @@ def _number(digits: bytes) -> int:
 
 
 def _check(pieces: list[Piece], size: int, header: Header) -> None:
-    """Check that the pieces are in order, inside the file, and add up to the stored bytes."""
+    """Refuse a sparse file's pieces that overlap, exceed the file, or miss the stored size."""
     at = 0
     for offset, length in pieces:
         if offset < at or length < 0 or offset + length > size:

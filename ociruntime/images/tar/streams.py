@@ -1,4 +1,4 @@
-"""Decompress gzip, zstd, xz and bzip2 streams incrementally, within the limits of a budget."""
+"""Incremental decompression of gzip, zstd, xz and bzip2 streams, within a budget's limits."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Readable(Protocol):
 
 
 class Counted:
-    """A stream that counts the bytes read from it."""
+    """A wrapper of a stream that counts the bytes read through it."""
 
     def __init__(self, stream: Readable) -> None:
         self.stream = stream
@@ -78,7 +78,7 @@ class _Pieces:
         self.size = _FIRST_PIECE
 
     def skip_zeros(self) -> bool:
-        """Skip zeros, which pad a stream; return whether other bytes follow."""
+        """Skip the zeros that pad compressed data; return whether other bytes follow."""
         while True:
             if self.at == len(self.data):
                 self.data, self.at = self.stream.read(CHUNK), 0
@@ -87,12 +87,12 @@ class _Pieces:
             elif self.data[self.at]:
                 return True
             else:
-                rest = self.data[self.at : self.at + self.size]
-                self.at += len(rest) - len(rest.lstrip(b"\0"))
+                remainder = self.data[self.at : self.at + self.size]
+                self.at += len(remainder) - len(remainder.lstrip(b"\0"))
                 self.size = min(2 * self.size, _LARGEST_PIECE)
 
     def starts_with(self, magic: bytes) -> bool:
-        """Return whether the next bytes are ``magic``."""
+        """Return whether the next compressed bytes are ``magic``, without consuming them."""
         while len(self.data) - self.at < len(magic) and (more := self.stream.read(CHUNK)):
             self.data, self.at = self.data[self.at :] + more, 0
         return self.data.startswith(magic, self.at)
@@ -116,7 +116,7 @@ class Parts:
         self.part = self.new()
 
     def new(self) -> Any:  # noqa: ANN401 - a decompressor of the standard library
-        """Return a decompressor for a part."""
+        """Return a new decompressor for one part (gzip member, xz or bzip2 stream)."""
         raise NotImplementedError
 
     def step(self, size: int) -> bytes:
@@ -152,11 +152,11 @@ class Parts:
                 return data
 
     def damage(self, error: Exception) -> ImageError:
-        """Convert an error of the decompressor."""
+        """Return the ImageError for an error of the decompressor."""
         return ImageError(f"{self.what}: the {self.kind} data is damaged: {error}")
 
     def _next_part(self) -> bool:
-        """Start the next part; return False at the end of the data."""
+        """Start decompressing the next part; return False at the end of the data."""
         self.pieces.put_back(len(self.part.unused_data))
         if not self.pieces.skip_zeros():
             return False

@@ -26,7 +26,7 @@ _MOST_SIGNATURES = 100
 
 
 def tag_of(digest: str) -> str:
-    """Return the tag under which the signatures of ``digest`` are stored."""
+    """Return the tag of the image with cosign's signatures of ``digest``: sha256-HEX.sig."""
     return f"{digest.replace(':', '-')}.sig"
 
 
@@ -52,7 +52,7 @@ def signatures(
 
 
 def load_keys(paths: tuple[str, ...]) -> dict[str, Callable[[bytes, bytes], bool]]:
-    """Load public keys from PEM files; return name of the signer -> verifier.
+    """Load cosign's public keys from PEM files; return a dict: name of the signer -> verifier.
 
     A verifier takes (signature, payload) and returns whether the signature is valid.
     Raises HostError, ImageError.

@@ -1,4 +1,4 @@
-"""OpenPGP (RFC 4880): parse public keys, and verify signatures with ``gpgv``."""
+"""OpenPGP (RFC 4880): parsing of public keys, and verification of signatures with ``gpgv``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ARMOR = re.compile(rb"-----BEGIN PGP ([A-Z ]+)-----\r?\n(.*?)-----END PGP \1---
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A public key: ``data`` is its binary form, ``fingerprint`` 40 upper-case hex digits."""
+    """An OpenPGP public key: binary ``data``, ``fingerprint`` in 40 upper-case hex digits."""
 
     fingerprint: str
     user_ids: tuple[str, ...]
@@ -64,7 +64,7 @@ def read_keys(data: bytes, what: str) -> list[Key]:
 
 
 def dearmored(data: bytes, what: str) -> bytes:
-    """Decode and join all ASCII-armored blocks.  Raises ImageError."""
+    """Decode and join all ASCII-armored blocks in OpenPGP data.  Raises ImageError."""
     blocks = [block[2] for block in _ARMOR.finditer(data)]
     if not blocks:
         raise ImageError(f"{what}: no complete ASCII-armored block")
@@ -121,7 +121,7 @@ def _fingerprint(body: bytes, what: str) -> str:
 
 
 def is_detached(signature: bytes) -> bool:
-    """Return whether a signature is detached, without the signed content."""
+    """Return whether an OpenPGP signature is detached, that is, without the signed content."""
     if signature.lstrip().startswith(b"-----"):
         return signature.lstrip().startswith(b"-----BEGIN PGP SIGNATURE-----")
     first = signature[0] if signature else 0
@@ -129,7 +129,7 @@ def is_detached(signature: bytes) -> bool:
 
 
 def verify(signature: bytes, content: bytes | None, keys: Iterable[Key]) -> tuple[str, bytes]:
-    """Verify a signature; return (fingerprint of the signing key, signed content).
+    """Verify an OpenPGP signature; return (fingerprint of the signing key, signed content).
 
     ``content`` is that of a detached signature, None if ``signature`` contains the content.
     Raises HostError, ImageError.
@@ -154,7 +154,7 @@ def verify(signature: bytes, content: bytes | None, keys: Iterable[Key]) -> tupl
         if content is not None:
             return signer, content
         if not signed:
-            raise ImageError("verify the OpenPGP signature: it contains no signed content")
+            raise ImageError("verify the OpenPGP signature: the file contains no signed content")
         return signer, signed
 
 
@@ -186,7 +186,7 @@ def _run(command: list[str], status: str) -> tuple[str, int, bytes]:
         if late:
             raise TimeoutError(f"timed out after {TIMEOUT:.0f} s")
         if len(signed) > LARGEST_DOCUMENT:
-            message = f"its signed content is larger than {LARGEST_DOCUMENT} bytes"
+            message = f"the signed content is larger than {LARGEST_DOCUMENT} bytes"
             raise ImageError(f"verify the OpenPGP signature: {message}")
         with open(status, "rb") as file:
             lines = file.read(LARGEST_DOCUMENT).decode(errors="replace")

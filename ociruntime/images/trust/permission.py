@@ -1,4 +1,4 @@
-"""Check whether the current policy allows an image that is in the store already.
+"""The check whether the current signature policy allows an image that is already in the store.
 
 The store records the names under which an image was imported, with the signer verified then.  That
 signer's key must still be allowed to sign images of that name.
@@ -16,7 +16,7 @@ from ociruntime.images.trust.policy import ACCEPT, REJECT, Rule, load_policy
 
 
 def openpgp_signer(fingerprint: str) -> str:
-    """Return the signer to record in the store for an OpenPGP key."""
+    """Return the signer recorded in the store for an OpenPGP key: ``openpgp:FINGERPRINT``."""
     return f"openpgp:{fingerprint}"
 
 
@@ -26,7 +26,7 @@ def cosign_signer(key: bytes) -> str:
 
 
 class Permission:
-    """The policy in ``settings`` applied to the images in ``store``.
+    """The signature policy in ``settings``, applied to the images in ``store``.
 
     ``insecure`` with "image" disables checks of signatures.  Every method raises HostError,
     ImageError for unreadable or malformed configuration.
@@ -39,14 +39,14 @@ class Permission:
         self.unsigned = "image" in insecure
 
     def rule(self, name: str) -> Rule:
-        """Return the rule for images of that name.  Raises ImageError if they are rejected."""
+        """Return the policy's rule for images called ``name``.  Raises ImageError if it rejects."""
         rule = self.policy.rule(name)
         if rule.kind == REJECT:
             raise ImageError(f'image "{name}" is rejected by the policy', rule.where)
         return rule
 
     def has(self, id: str, name: str) -> bool:
-        """Return whether the image may be used by that name without verifying it again.
+        """Return whether a stored image may be used as ``name`` without verifying it again.
 
         If the image got the name after its import (from an ACI's manifest or an administrator), the
         policy must allow both that name and one under which it was imported.
@@ -55,15 +55,15 @@ class Permission:
         return self.policy.accepts_all or not self._culprit(id, name)
 
     def require(self, id: str, name: str) -> None:
-        """Raise ImageError if ``has`` returns False."""
+        """Raise ImageError if a stored image must not be used as ``name``; see ``has``."""
         if not self.has(id, name):
             culprit = self._culprit(id, name)
-            hint = f"{self.rule(culprit).where}; ocipod fetch {culprit} looks for one"
+            hint = f"{self.rule(culprit).where}; run ocipod fetch {culprit} to look for one"
             message = f'image "{culprit}" was imported without a valid signature'
             raise ImageError(message, hint)
 
     def _culprit(self, id: str, name: str) -> str:
-        """Return the name that the policy refuses for the image, "" if there is none."""
+        """Return the name of an image that the policy refuses, "" if it refuses none."""
         origins = self.store.origins(id)
         if (
             origins
@@ -83,7 +83,7 @@ class Permission:
         return signer != "" and signer in self._signers(rule, name)
 
     def require_any(self, id: str) -> None:
-        """Check an image given by its id: one of the names at import must be allowed.
+        """Require that the policy allows one of the names under which an image was imported.
 
         Raises ImageError.
         """
@@ -100,7 +100,7 @@ class Permission:
         raise refused[0]
 
     def _signers(self, rule: Rule, name: str) -> set[str]:
-        """Return all signers that the rule currently allows for images of that name."""
+        """Return all signers that the policy's rule allows now for images called ``name``."""
         from ociruntime.images.trust.trusted_keys import keys_for
 
         trusted = keys_for(name, self.settings) if rule.openpgp else []

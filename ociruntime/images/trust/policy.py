@@ -50,24 +50,27 @@ class Policy:
 
     @property
     def accepts_all(self) -> bool:
-        """True if every image is accepted without a signature."""
+        """Return whether the policy accepts every image without a signature."""
         return all(rule.kind == ACCEPT for rule in (self.default, *self.prefixes.values()))
 
     def rule(self, name: str) -> Rule:
-        """Return the rule for an image with that full name (``Reference.name``)."""
+        """Return the rule for an image's full name (``Reference.name``)."""
         matching = [prefix for prefix in self.prefixes if covers(prefix, name)]
         return self.prefixes[max(matching, key=len)] if matching else self.default
 
 
 def load_policy(settings: Settings) -> Policy:
-    """Load the policy from the configuration.  Raises HostError, ImageError."""
+    """Load the signature policy from the configuration directories.
+
+    Raises HostError, ImageError.
+    """
     for path, document in settings.documents("policy.json"):
         return read_policy(document, path)
     return Policy(Rule(ACCEPT, "no policy.json"), {})
 
 
 def read_policy(document: Json, path: str) -> Policy:
-    """Parse the policy in the file ``path``; cosign keys are relative to its directory.
+    """Parse the policy in the file ``path``; paths of cosign keys are relative to its directory.
 
     Raises ImageError.
     """
@@ -90,14 +93,14 @@ def read_policy(document: Json, path: str) -> Policy:
 
 
 def shown(rule: Rule) -> object:
-    """Return the rule as a JSON value as in policy.json, with absolute paths of keys."""
+    """Return a rule as a JSON value of policy.json, with absolute paths of keys."""
     if rule.kind != SIGNED_BY:
         return rule.kind
     return {SIGNED_BY: {"openpgp": rule.openpgp, "cosign": list(rule.cosign)}}
 
 
 def check_prefix(prefix: str, where: str) -> str:
-    """Normalise ``prefix`` to a prefix of full names.
+    """Normalise a policy's ``prefix`` to a prefix of full image names.
 
     Raises ImageError if no name can have it; ``where`` describes its origin there.
     """
@@ -117,7 +120,7 @@ def check_prefix(prefix: str, where: str) -> str:
 
 
 def covers(prefix: str, name: str) -> bool:
-    """Return whether ``name`` starts with all components of ``prefix``.
+    """Return whether an image's name begins with all components of ``prefix``.
 
     A registry without a port does not cover the same host with a port.
     """

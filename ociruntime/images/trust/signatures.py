@@ -1,4 +1,4 @@
-"""Check an image that is fetched: the policy's rule for its name, and its signatures.
+"""The check of a fetched image: the policy's rule for its name, and its signatures.
 
 A signature covers a JSON document ("simple signing") that names a digest and an image; a detached
 OpenPGP signature may also cover the manifest itself.  An image counts as signed if its manifest or
@@ -23,7 +23,7 @@ _TYPES = ("atomic container signature", "cosign container image signature")
 
 
 class SignatureJudge(Judge):
-    """A check of an image by the policy's rule for its name.
+    """The check of a fetched image by the policy's rule for its name; see ``Judge``.
 
     ``signature`` comes from the user, and must be valid even if the policy requires none.
     ``sources`` have the cosign signatures.  The constructor raises ImageError for a name that the
@@ -68,7 +68,7 @@ class SignatureJudge(Judge):
         raise ImageError(message, self.rule.where)
 
     def _judge_given(self, signature: bytes, documents: list[Document]) -> str:
-        """Verify the user's signature; return the fingerprint of its key."""
+        """Verify the signature given by the user; return the fingerprint of its key."""
         name = self.reference.name
         keys = keys_for(name, self.permission.settings)
         if not keys:
@@ -117,7 +117,7 @@ class SignatureJudge(Judge):
         return ""
 
     def _payload_fault(self, payload: bytes, documents: list[Document]) -> str:
-        """Return why a signed document is not about this image; "" if it is."""
+        """Return why a signed document does not match the image's digest and name, or ""."""
         critical = load_document(payload, "signed document").get("critical")
         try:
             if not isinstance(critical, dict):

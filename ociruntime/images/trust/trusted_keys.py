@@ -1,4 +1,4 @@
-"""Files of OpenPGP keys that are trusted to sign images.
+"""The files of OpenPGP keys that are trusted to sign images.
 
     trustedkeys/root.d/FINGERPRINT                  for every image
     trustedkeys/prefix.d/PREFIX/FINGERPRINT         for images whose names start with PREFIX
@@ -27,7 +27,10 @@ def place_of(prefix: str) -> str:
 
 
 def keys_for(name: str, settings: Settings) -> list[Key]:
-    """Return the keys that may sign images of that name.  Raises HostError, ImageError."""
+    """Return the trusted keys that may sign images called ``name``.
+
+    Raises HostError, ImageError.
+    """
     keys: dict[str, Key] = {}
     for relative, path in _files(settings).items():
         prefix = prefix_of(os.path.dirname(relative))
@@ -38,7 +41,7 @@ def keys_for(name: str, settings: Settings) -> list[Key]:
 
 
 def overview(settings: Settings) -> dict[str, list[str]]:
-    """Return prefix ("" for all images) -> names (fingerprints) of its key files, if not masked.
+    """Return the trusted keys as a dict: prefix ("" for all images) -> their fingerprints.
 
     Raises HostError.
     """
@@ -60,7 +63,7 @@ def prefix_of(directory: str) -> str:
 
 
 def _files(settings: Settings) -> dict[str, str]:
-    """Return path relative to ``trustedkeys`` -> path of the file of the highest precedence."""
+    """Return the key files that apply: path relative to ``trustedkeys`` -> absolute path."""
     files: dict[str, str] = {}
     for directory in settings.directories:
         top = f"{directory}/trustedkeys"
@@ -84,7 +87,7 @@ def add_key(directory: str, prefix: str, key: Key) -> str:
 
 
 def read_key_file(path: str) -> list[Key]:
-    """Return the keys in the file ``path``.  Raises HostError, ImageError."""
+    """Return the OpenPGP keys in the file ``path``.  Raises HostError, ImageError."""
     data = _read(path)
     if not data:
         raise ImageError(f'read OpenPGP keys "{path}": the file is empty')

@@ -1,4 +1,4 @@
-"""Resolve paths inside a tree step by step with descriptors, so that none leads outside.
+"""Resolution of paths inside a tree, step by step with descriptors, so that none leads outside.
 
 Symbolic links in the parents of a file are followed as if the tree were the root, because images
 rely on it: in most, ``lib`` is a link to ``usr/lib``, and later layers have files below ``lib``.
@@ -42,7 +42,7 @@ class Inside:
         self._parts, self._fd = None, -1
 
     def directory(self, parts: list[bytes], made: Made | None = None) -> tuple[int, bytes]:
-        """Return a directory's descriptor and its path from the root without links (b"": root).
+        """Return (a directory's descriptor, its resolved path from the root, b"" for the root).
 
         The descriptor is valid until the next call.  With ``made``, missing directories are created
         (mode 0755) and added to it.  Raises FileNotFoundError; ImageError if a component is not a
@@ -149,7 +149,7 @@ class Made:
         return path in self.paths
 
     def add(self, path: bytes) -> None:
-        """Add a path and its parents.  Raises ImageError."""
+        """Add a path and its parents.  Raises ImageError if they exceed the budget."""
         while path and path not in self.paths:
             self.budget.take_name(len(path))
             self.paths.add(path)
@@ -157,7 +157,7 @@ class Made:
 
 
 def split_name(name: bytes) -> list[bytes]:
-    """Split a member's name into components; [] is the tree's root.  A leading slash is ignored.
+    """Split a tar member's name into components, ignoring a leading slash; [] is the root.
 
     Raises ImageError for a name with ``..`` or longer than PATH_MAX.
     """
@@ -166,11 +166,11 @@ def split_name(name: bytes) -> list[bytes]:
         raise ImageError(f'"{_shown(name)}" in the layer: ".." is not allowed')
     if len(name) > LONGEST_NAME:
         message = f"the name is too long: {len(name)} bytes"
-        hint = f"at most {LONGEST_NAME}"
+        hint = f"the limit is {LONGEST_NAME}"
         raise ImageError(f'"{_shown(name)}..." in the layer: {message}', hint)
     return parts
 
 
 def _shown(name: bytes) -> str:
-    """Return the first 200 bytes of a name for a message."""
+    """Return the first 200 bytes of a member's name for a message."""
     return name[:200].decode("utf-8", "backslashreplace")

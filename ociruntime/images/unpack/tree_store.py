@@ -1,4 +1,4 @@
-"""Store of root filesystems ("trees") unpacked from images; pods mount them read-only or copy them.
+"""The store of trees, root filesystems unpacked from images; pods mount or copy them.
 
     $D/cas/tree/ID/rootfs     the tree; ID depends on the layers alone, so images can share it
     $D/cas/tree/ID/hash       JSON: digest, entries and size (``TreeHash``)
@@ -41,7 +41,7 @@ NOT_RENDERED = "not rendered"
 
 @dataclass(frozen=True)
 class Tree:
-    """A tree; ``size`` is the total of its files in bytes, 0 if it is not ``rendered``."""
+    """An unpacked image; ``size`` is the total of its files in bytes, 0 if not ``rendered``."""
 
     id: str
     rendered: bool
@@ -77,11 +77,11 @@ class TreeStore:
         return f"{self._place(tree)}/rootfs"
 
     def is_rendered(self, tree: str) -> bool:
-        """Return whether the tree is complete."""
+        """Return whether a tree is completely unpacked."""
         return os.path.exists(f"{self._place(tree)}/rendered")
 
     def render(self, image: Image, progress: Progress = silent) -> str:
-        """Unpack the image's tree unless it exists; return its id.  Concurrent calls wait.
+        """Unpack an image's tree unless it exists; return the tree's id.  Concurrent calls wait.
 
         Raises ImageError for a layer that cannot be unpacked.
         """
@@ -99,7 +99,7 @@ class TreeStore:
         return tree
 
     def render_again(self, image: Image, progress: Progress = silent) -> str:
-        """Replace the tree by a new one; no running pod may use it.  See ``render``."""
+        """Unpack an image's tree anew, like ``render``; no running pod may use the old tree."""
         tree = tree_id(image)
         with FileLock(self._lock(tree), exclusive=True):
             self._render(image, tree, progress)
@@ -125,14 +125,14 @@ class TreeStore:
         ]
 
     def size(self, tree: str) -> int:
-        """Return the total size of a tree's files in bytes; 0 if it is incomplete or damaged."""
+        """Return the total size of a tree's files in bytes; 0 if the tree is incomplete."""
         try:
             return int(self._read_hash(tree)["size"]) if self.is_rendered(tree) else 0
         except (OSError, ValueError, KeyError, TypeError):
             return 0
 
     def remove(self, tree: str, *, wait: bool = True) -> bool:
-        """Remove a tree; return False without ``wait`` if another process has it locked."""
+        """Remove a tree; without ``wait``, return False if another process has locked it."""
         lock = self._lock(tree)
         with FileLock(lock, exclusive=True, wait=wait) as held:
             if not held:
@@ -145,7 +145,7 @@ class TreeStore:
         return True
 
     def sweep(self) -> None:
-        """Remove lock files of trees that are gone, unless they are locked."""
+        """Remove the unlocked lock files of trees that no longer exist."""
         try:
             names = os.listdir(self.locks)
         except OSError as error:
@@ -167,7 +167,7 @@ class TreeStore:
         return f"{self.locks}/tree-{tree}"
 
     def _recorded_hash(self, tree: str) -> TreeHash | None:
-        """Return the content of the file ``hash``; None if it is missing or damaged."""
+        """Return a tree's recorded hash; None if its file ``hash`` is missing or damaged."""
         try:
             known = self._read_hash(tree)
             return TreeHash(str(known["digest"]), int(known["entries"]), int(known["size"]))
@@ -175,12 +175,12 @@ class TreeStore:
             return None
 
     def _read_hash(self, tree: str) -> Any:  # noqa: ANN401 - a JSON document
-        """Return the JSON document in the file ``hash``.  Raises OSError, ValueError."""
+        """Return the JSON document in a tree's file ``hash``.  Raises OSError, ValueError."""
         with open(f"{self._place(tree)}/hash", "rb") as file:
             return load(file.read())
 
     def _render(self, image: Image, tree: str, progress: Progress) -> None:
-        """Unpack the tree; the caller holds the exclusive lock.  Remove the tree on failure."""
+        """Unpack an image's tree, whose lock the caller holds; remove the tree on failure."""
         from ociruntime.images.unpack.unpack import unpack
 
         place = self._place(tree)
@@ -205,7 +205,7 @@ class TreeStore:
             raise HostError(f'unpack image {image.id} to "{place}"', error) from None
 
     def _finish(self, place: str, known: TreeHash) -> None:
-        """Write ``hash``, sync everything, and only then create ``rendered``."""
+        """Write a new tree's ``hash``, sync everything, and only then create ``rendered``."""
         with open(f"{place}/hash", "x", encoding="utf-8") as file:
             file.write(dump(vars(known)))
         _sync_file_system(place)

@@ -1,4 +1,4 @@
-"""Unpack the layers of an image on top of each other into a directory.
+"""Unpacking of an image's layers on top of each other into a directory.
 
 The content of a layer is untrusted.  Every file is created relative to the descriptor of its
 parent directory (tree_paths.py), never through a link, and never over an existing file: that is
@@ -62,13 +62,13 @@ class Checked:
         return data
 
     def _fill(self) -> None:
-        """Fill the buffer; without it, each of many small headers would take several calls."""
+        """Read decompressed bytes into the buffer, which makes reading many small headers fast."""
         self.buffer, self.at = self.plain.read(CHUNK), 0
         self.hash.update(self.buffer)
         self.progress(self.kind, self.stored.count, self.layer.size)
 
     def finish(self) -> None:
-        """Read the rest of the stream and verify the digest.  Raises ImageError."""
+        """Read the rest of the layer and verify its diff_id.  Raises ImageError."""
         while self.read(CHUNK):
             pass
         algorithm, _, digits = self.layer.diff_id.partition(":")
@@ -154,7 +154,7 @@ class LayerUnpacker:
         self.directory_times: dict[bytes, int] = {}  # path -> mtime in nanoseconds
 
     def apply(self) -> None:
-        """Unpack all files.  Raises ImageError, or HostError for errors of the filesystem."""
+        """Unpack all files of the layer.  Raises ImageError; HostError for filesystem errors."""
         try:
             for header in self.reader:
                 self.budget.take_file()
@@ -177,7 +177,9 @@ class LayerUnpacker:
         if any(part.startswith(_RESERVED) for part in parts) and name != OPAQUE:
             return
         if any(part.startswith(WHITEOUT) for part in parents):
-            raise ImageError(f'"{header.shown()}" is below a whiteout, a name with prefix .wh.')
+            raise ImageError(
+                f'"{header.shown()}" is below a whiteout, a name that begins with .wh.'
+            )
         if name.startswith(WHITEOUT):
             self._whiteout(parents, name)
             return
@@ -210,7 +212,7 @@ class LayerUnpacker:
         make(self, header, fd, name)
 
     def _clear(self, fd: int, name: bytes) -> None:
-        """Remove the file or directory ``name`` if it exists."""
+        """Remove the file or directory ``name`` in the directory ``fd`` if it exists."""
         try:
             mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
         except FileNotFoundError:
@@ -247,18 +249,18 @@ class LayerUnpacker:
             os.close(file)
 
     def _write(self, header: Header, file: int) -> None:
-        """Write the content; parts outside the pieces of a sparse file stay holes."""
+        """Write a regular file's content; parts outside a sparse file's pieces stay holes."""
         if header.pieces is None:
             while chunk := self.reader.read(_CHUNK):
                 write_all(file, chunk)
             return
         for offset, length in header.pieces:
             os.lseek(file, offset, os.SEEK_SET)
-            left = length
-            while left:
-                chunk = self.reader.read(min(left, _CHUNK))
+            remaining = length
+            while remaining:
+                chunk = self.reader.read(min(remaining, _CHUNK))
                 write_all(file, chunk)
-                left -= len(chunk)
+                remaining -= len(chunk)
         os.ftruncate(file, header.size)
 
     def _symlink(self, header: Header, fd: int, name: bytes) -> None:
@@ -278,7 +280,7 @@ class LayerUnpacker:
         set_by_name(fd, name, header, self.notes, link=False)
 
     def _hard_link(self, header: Header, fd: int, name: bytes, path: bytes) -> None:
-        """Link to an existing file of this or a lower layer, never to a directory."""
+        """Create a hard link to an existing file of this or a lower layer, never to a directory."""
         *parents, target = split_name(header.link) or [b""]
         inside = Inside(self.root, self.budget)
         try:
@@ -314,7 +316,7 @@ class LayerUnpacker:
         self._hide(fd, parent, hidden)
 
     def _hide(self, fd: int, parent: bytes, name: bytes) -> None:
-        """Remove what lower layers have created at ``name`` in the directory ``fd``."""
+        """Remove the file of a lower layer at ``name`` in the directory ``fd`` (a whiteout)."""
         path = _join(parent, name)
         try:
             mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
@@ -330,7 +332,7 @@ class LayerUnpacker:
                 os.close(below)
 
     def _hide_below(self, fd: int, path: bytes) -> None:
-        """Remove what lower layers have created in a directory; done once per directory."""
+        """Remove all that lower layers have created in a directory; once for each directory."""
         if path in self.hidden:
             return
         self.budget.take_name(len(path))

@@ -75,9 +75,7 @@ async def write(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def _unpack(manager: Manager, request: web.Request, words: list[str]) -> None:
-    process = await manager.programs.spawn(
-        manager.programs.command(*words), stdin=asyncio.subprocess.PIPE
-    )
+    process = await manager.programs.spawn_ocipod(*words, stdin=asyncio.subprocess.PIPE)
     assert process.stdin is not None
     assert process.stderr is not None
     errors = asyncio.ensure_future(process.stderr.read())

@@ -26,7 +26,7 @@ async def send_output(
     that the client does not take the output for complete; also if the client reads nothing for
     ``timeout`` seconds.  Raises ManagerError, HostError.
     """
-    process = await programs.spawn(programs.command(*args))
+    process = await programs.spawn_ocipod(*args)
     assert process.stdout is not None
     assert process.stderr is not None
     errors = asyncio.ensure_future(process.stderr.read(_LONGEST_ERROR))

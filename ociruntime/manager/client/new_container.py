@@ -134,6 +134,7 @@ _ELSEWHERE = {
     "log-opt": "logs are up to three files of 10 MiB",
     "mac-address": "the network chooses the address",
     "oom-kill-disable": "a container out of memory would hang; see --oom-score-adj",
+    "pod": "each container has a pod of its own; `ocipod app add` adds apps to a pod",
     "storage-opt": "the size of a container's files is not limited",
     **dict.fromkeys(
         ("health-cmd", "health-interval", "health-retries", "health-start-period"),

@@ -431,14 +431,21 @@ def _is_local(image: str) -> bool:
 def global_args(
     spec: Spec, insecure: tuple[str, ...] = (), allowed: tuple[str, ...] = ()
 ) -> list[str]:
-    """Return the global options, which precede the command.
+    """Return the global options, which precede the command; see ``disabled_checks``."""
+    checks = sorted(disabled_checks(spec, insecure, allowed))
+    return [f"--insecure-options={','.join(checks)}"] if checks else []
+
+
+def disabled_checks(
+    spec: Spec, insecure: tuple[str, ...] = (), allowed: tuple[str, ...] = ()
+) -> set[str]:
+    """Return the checks of images that are disabled for a container.
 
     ``insecure`` are the checks disabled for every container, ``allowed`` those that a client may
     disable.  They are filtered here again: the container may have been made under a daemon that
     allowed more than this one does.
     """
-    checks = sorted({*insecure, *(set(spec.get("insecure") or ()) & set(allowed))})
-    return [f"--insecure-options={','.join(checks)}"] if checks else []
+    return {*insecure, *(set(spec.get("insecure") or ()) & set(allowed))}
 
 
 def pod_request(

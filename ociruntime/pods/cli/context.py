@@ -46,6 +46,27 @@ class Context:
         self.runtime = arguments.text("runtime", "ociruntime")
         self.insecure = _insecure(arguments.text("insecure-options", "none"))
 
+    def tie_to_parent(self) -> None:
+        """Carry out what the manager asks of the process that it starts.
+
+        ``--die-with-parent=PID``: exit when the parent, process PID, exits.  A command that
+        outlived a killed daemon would race with the clean-up of the next one.
+        ``--nofile=SOFT:HARD``: set RLIMIT_NOFILE, which the daemon raises for itself alone.
+        Raises UsageError.
+        """
+        if parent := self.arguments.number("die-with-parent"):
+            from ociruntime.pods.loop.worker import die_with
+
+            die_with(parent)
+        if limits := self.arguments.text("nofile"):
+            import resource
+
+            try:
+                soft, hard = map(int, limits.split(":"))
+                resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+            except (ValueError, OSError) as error:
+                raise UsageError(f'--nofile: "{limits}": {error}', "SOFT:HARD") from None
+
     @property
     def directory(self) -> str:
         """The data directory (pods and images), without symbolic links."""

@@ -25,6 +25,7 @@ def main(argv: list[str]) -> int:
 
 def _run(command: Command, parsed: Arguments | PodArguments, arguments: Arguments) -> int:
     context = Context(arguments)
+    context.tie_to_parent()
     if context.debug:
         context.log.debug(how_started(PROGRAM.name))
     make_in_background(PROGRAM.name)

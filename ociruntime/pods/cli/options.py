@@ -37,6 +37,9 @@ GLOBAL_OPTIONS = (
         ),
     ),
     Option("debug", "enable debug output and tracebacks"),
+    # For the manager: see context.py.
+    Option("die-with-parent", value="PID", kind="count"),
+    Option("nofile", value="SOFT:HARD", kind="text"),
     Option("help", "print help; also after a command", short="h"),
 )
 UUID_FILE = Option("uuid-file", "read the UUID from FILE", "FILE")

@@ -14,7 +14,7 @@ from typing import Any
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.files import replace_file
-from ociruntime.pods.store.pod import GONE, MARKED, Pod
+from ociruntime.pods.store.pod import EMBRYO, GONE, MARKED, PREPARE, Pod
 
 MANIFEST = "pod"
 RUNTIME_CONFIG = "runtime-config"
@@ -72,10 +72,28 @@ def write_object(pod: Pod, name: str, value: dict[str, Any]) -> None:
     Raises HostError.
     """
     data = json_files.text_of(value) + b"\n"
+    # A pod that is still being made need not survive a power failure: ``sync_files`` or
+    # ``to_prepared`` flushes its files before it counts as made.
+    lasting = pod.phase not in (EMBRYO, PREPARE)
     try:
-        replace_file(name, data, _MODES.get(name, 0o640), lasting=True, within=pod.fd)
+        replace_file(name, data, _MODES.get(name, 0o640), lasting=lasting, within=pod.fd)
     except OSError as error:
         raise HostError(f"write {name} of pod {pod.uuid}", error) from None
+
+
+def sync_files(pod: Pod) -> None:
+    """Flush the manifest and the settings of a new pod to disk.  Raises HostError."""
+    for name in _MODES:
+        try:
+            fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=pod.fd)
+            try:
+                os.fsync(fd)
+            finally:
+                os.close(fd)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise HostError(f"sync {name} of pod {pod.uuid}", error) from None
 
 
 LOCK_FILE = "pod.lck"

@@ -14,6 +14,7 @@ from ociruntime.base.errors import HostError, NoSuchPod, PodError
 from ociruntime.base.fault_injection import fault
 from ociruntime.base.files import exists
 from ociruntime.pods.store.lock import is_locked, make_directories, open_directory
+from ociruntime.pods.store.manifest_file import sync_files
 from ociruntime.pods.store.pod import (
     EMBRYO,
     EXITED_GARBAGE,
@@ -279,6 +280,7 @@ def to_run(pod: Pod) -> None:
     a second.  Raises HostError as well.
     """
     if pod.lock >= 0:
+        sync_files(pod)
         # Not durable: after a power failure both phases count as an ended pod.  From prepared,
         # below, the move must be durable, or the pod would appear prepared although it has run.
         if not pod.move(RUN, lasting=False):

@@ -18,9 +18,10 @@ _ROUNDS = 100
 
 
 def tree(directory: str) -> Iterator[str]:
-    """Yield the cgroups below ``directory``, children first, then itself; none if it is gone.
+    """Yield the paths of all cgroups below ``directory``, children first, then ``directory``.
 
-    A path is valid until the next one is requested.
+    Yields nothing if the cgroup was removed.  A path is valid until the next one is requested.
+    Raises HostError.
     """
     try:
         yield from cgroup_tree(directory, GONE)
@@ -29,35 +30,36 @@ def tree(directory: str) -> Iterator[str]:
 
 
 def pids(directory: str) -> list[int]:
-    """Return the processes of one cgroup; none if it is gone.
+    """Return the pids in one cgroup, without its children; an empty list if it was removed.
 
-    Processes outside our pid namespace appear as 0 and are left out.  A threaded v2 cgroup
-    lists only threads; each thread id leads to its process.
+    The kernel shows a process outside our PID namespace as 0; such entries are dropped.  A threaded
+    v2 cgroup lists only thread ids, which pidfd_open(2) and kill(2) resolve to the process.
+    Raises HostError.
     """
     for file in ("cgroup.procs", "cgroup.threads"):
         try:
-            words = read(f"{directory}/{file}").split()
+            numbers = read(f"{directory}/{file}").split()
         except OSError as error:
             if error.errno in GONE:
                 return []
             if error.errno == errno.EOPNOTSUPP:
                 continue
             raise failure(f"read {directory}/{file}", error) from None
-        return [int(word) for word in words if word != "0"]
+        return [int(number) for number in numbers if number != "0"]
     return []
 
 
 def processes(directories: Sequence[str]) -> list[int]:
-    """Return the processes of these cgroups and all below, each once, in ascending order."""
-    found: set[int] = set()
+    """Return the pids in these cgroups and their descendants, sorted and without duplicates."""
+    members: set[int] = set()
     for top in directories:
         for directory in tree(top):
-            found.update(pids(directory))
-    return sorted(found)
+            members.update(pids(directory))
+    return sorted(members)
 
 
 def kill_unified(directory: str) -> bool:
-    """Kill a v2 tree by cgroup.kill; return False on kernels without it (before 5.14)."""
+    """Kill a v2 cgroup's whole tree by cgroup.kill; return False on kernels without it (< 5.14)."""
     try:
         write(f"{directory}/cgroup.kill", "1")
     except OSError as error:
@@ -70,30 +72,33 @@ def kill_unified(directory: str) -> bool:
 
 
 def kill_each(directories: Sequence[str]) -> None:
-    """Send SIGKILL to every member, in rounds until no new member appears."""
+    """Send SIGKILL to every process in these cgroups, in rounds until no new process appears."""
     signalled: set[int] = set()
     for _ in range(_ROUNDS):
-        fresh = [pid for pid in processes(directories) if pid not in signalled]
-        if not fresh:
+        new_pids = [pid for pid in processes(directories) if pid not in signalled]
+        if not new_pids:
             return
-        _kill_members(fresh, lambda: processes(directories))
-        signalled.update(fresh)
+        _kill_members(new_pids, lambda: processes(directories))
+        signalled.update(new_pids)
 
 
-def _kill_members(wanted: Sequence[int], present: Callable[[], list[int]]) -> None:
-    """Open a pidfd for each process, check that it is still a member, and only then kill it."""
+def _kill_members(candidates: Sequence[int], members: Callable[[], list[int]]) -> None:
+    """Send SIGKILL through pidfds to the ``candidates`` that are still members of the cgroups.
+
+    The pidfd is opened before ``members`` is called again: a pid reused in between cannot be hit.
+    """
     from _signal import pidfd_send_signal  # type: ignore[import-not-found]
 
     handles: dict[int, int] = {}
     try:
-        for pid in wanted:
+        for pid in candidates:
             try:
                 handles[pid] = posix.pidfd_open(pid)
             except OSError as error:
                 # The process is gone, or descriptors ran out: leave it to the next round.
                 if error.errno not in (errno.ESRCH, errno.EINVAL, errno.EMFILE, errno.ENFILE):
                     raise failure(f"open process {pid}", error) from None
-        for pid in present():
+        for pid in members():
             if pid in handles:
                 try:
                     pidfd_send_signal(handles[pid], SIGKILL)
@@ -107,7 +112,7 @@ def _kill_members(wanted: Sequence[int], present: Callable[[], list[int]]) -> No
 
 
 def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
-    """Poll a condition at growing intervals; return False on timeout."""
+    """Call ``condition`` at growing intervals until it holds; return False after ``seconds``."""
     deadline = time.monotonic() + seconds
     pause = 0.0001
     while not condition():

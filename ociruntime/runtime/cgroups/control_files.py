@@ -1,6 +1,6 @@
-"""Reading and writing of control files, and explanations of the kernel's errors.
+"""Cgroup control files: reading, writing, and hints for the kernel's errors.
 
-A control file takes each write(2) as one command, so nothing is ever split.
+The kernel takes each write(2) to a control file as one command, so a value is never split.
 """
 
 from __future__ import annotations
@@ -54,20 +54,20 @@ def is_directory(path: str) -> bool:
         return False
 
 
-def apply(found: Sequence[Setting], directories: Mapping[str, str]) -> None:
-    """Write all settings in order; ``directories`` maps a controller to its directory.
+def apply(settings: Sequence[Setting], directories: Mapping[str, str]) -> None:
+    """Write cgroup settings in order; ``directories`` maps a controller to the cgroup's directory.
 
-    Coupled settings that the kernel refuses are retried after the others that they are coupled
-    with, as long as that helps.  Raises ConfigError (no such file, below current usage) or
-    HostError.
+    A coupled setting that the kernel refuses with EINVAL is retried after the settings that it is
+    coupled with, until a round changes nothing.  Raises ConfigError (the kernel lacks the file, or
+    the limit is below the current usage) or HostError.
     """
-    waiting = list(found)
+    waiting = list(settings)
     while waiting:
         first = waiting.pop(0)
         group = [first]
         if first.coupled:
-            group += [other for other in waiting if other.coupled == first.coupled]
-            waiting = [other for other in waiting if other.coupled != first.coupled]
+            group += [later for later in waiting if later.coupled == first.coupled]
+            waiting = [later for later in waiting if later.coupled != first.coupled]
         _apply_group(group, directories[first.controller])
 
 
@@ -105,13 +105,13 @@ def _write_setting(setting: Setting, directory: str) -> None:
     if not is_directory(directory):
         raise FileNotFoundError(errno.ENOENT, posix.strerror(errno.ENOENT), directory)
     names = " or ".join(file for file, _ in setting.files)
-    raise ConfigError(setting.where, f"the kernel has no control file {names}")
+    raise ConfigError(setting.where, f'the kernel has no cgroup control file "{names}"')
 
 
 def check_floor(setting: Setting, directory: str) -> None:
-    """Refuse a limit below the current usage (checkBeforeUpdate): it would trigger the OOM killer.
+    """Refuse a memory limit below the current usage, which would trigger the OOM killer.
 
-    Raises ConfigError, HostError.
+    Called for ``checkBeforeUpdate``.  Raises ConfigError; HostError if the usage is unreadable.
     """
     value = setting.files[0][1]
     try:
@@ -119,7 +119,10 @@ def check_floor(setting: Setting, directory: str) -> None:
     except OSError as error:
         raise failure(f"{setting.where}: read {directory}/{setting.floor}", error) from None
     if value.isdigit() and int(value) < usage:
-        raise ConfigError(setting.where, f"{value} is below the current usage of {usage} bytes")
+        raise ConfigError(
+            setting.where,
+            f"the limit of {value} bytes is below the current memory usage of {usage} bytes",
+        )
 
 
 def _explain(setting: Setting, directory: str, error: OSError) -> HostError:
@@ -134,9 +137,9 @@ def _explain(setting: Setting, directory: str, error: OSError) -> HostError:
 
 def _hint(file: str, directory: str, number: int) -> str:
     if number in (errno.EACCES, errno.EPERM, errno.EROFS) and not file.startswith("cpuset."):
-        return "this process may not change that cgroup"
+        return "the caller has no permission to change this cgroup"
     if number == errno.ENODEV:
-        return "the host has no device or interface of that name"
+        return "the host has no device or network interface of that name"
     if number in GONE:
         return "the cgroup was removed by another process"
     for prefix, numbers, hint in _HINTS:
@@ -148,14 +151,14 @@ def _hint(file: str, directory: str, number: int) -> str:
 def _memory_in_use(directory: str) -> str:
     for file in ("memory.usage_in_bytes", "memory.current"):
         try:
-            return f"too low: the cgroup uses {read(f'{directory}/{file}').strip()} bytes already"
+            return f"limit too low: the cgroup uses {read(f'{directory}/{file}').strip()} bytes"
         except OSError:
             continue
     return ""
 
 
 def _parent_offers(directory: str) -> str:
-    words = []
+    ranges = []
     for kind in ("cpus", "mems"):
         for file in (f"cpuset.{kind}", f"cpuset.{kind}.effective"):
             try:
@@ -163,70 +166,71 @@ def _parent_offers(directory: str) -> str:
             except OSError:
                 continue
             if value:
-                words.append(f"{kind} {value}")
+                ranges.append(f"{kind} {value}")
                 break
-    return "the parent cgroup offers " + ", ".join(words) if words else ""
+    return "the parent cgroup offers " + ", ".join(ranges) if ranges else ""
 
 
 _HINTS: tuple[tuple[str, tuple[int, ...], str | Callable[[str], str]], ...] = (
-    ("memory.memsw", (errno.EINVAL,), "memory+swap may not be less than memory"),
+    ("memory.memsw", (errno.EINVAL,), "the memory+swap limit must not be below the memory limit"),
     ("memory.", (errno.EBUSY,), _memory_in_use),
-    ("memory.use_hierarchy", (errno.EINVAL,), "the kernel always accounts hierarchically"),
+    ("memory.use_hierarchy", (errno.EINVAL,), "this kernel cannot disable hierarchical accounting"),
     ("memory.kmem", (errno.ENOTSUP, errno.EINVAL), "the kernel no longer limits kernel memory"),
     ("cpuset.", (errno.EINVAL, errno.EACCES, errno.ERANGE, errno.ENOSPC), _parent_offers),
     (
         "cpu.rt_",
         (errno.EINVAL, errno.EBUSY),
-        "realtime time must first be given to the parent cgroup, and fit into it",
+        "a realtime budget must fit into that of the parent cgroup: set the parent's first",
     ),
     (
         "cpu.cfs_",
         (errno.EINVAL,),
-        "quota 1000 us and up, period 1000 to 1000000 us, burst up to the quota",
+        "allowed: quota at least 1000 us, period 1000 to 1000000 us, burst at most the quota",
     ),
     (
         "cpu.max",
         (errno.EINVAL,),
-        "quota 1000 us and up, period 1000 to 1000000 us, burst up to the quota",
+        "allowed: quota at least 1000 us, period 1000 to 1000000 us, burst at most the quota",
     ),
-    ("cpu.weight", (errno.EINVAL,), "a cgroup with cpu.idle 1 has no weight"),
-    ("cpu.shares", (errno.EINVAL,), "a cgroup with cpu.idle 1 has no shares"),
-    ("rdma.max", (errno.EINVAL,), "is there such an RDMA device?"),
-    ("pids.max", (errno.EINVAL,), "a number from 0 to the kernel's largest pid"),
+    ("cpu.weight", (errno.EINVAL,), "a cgroup with cpu.idle=1 cannot have a weight"),
+    ("cpu.shares", (errno.EINVAL,), "a cgroup with cpu.idle=1 cannot have shares"),
+    ("rdma.max", (errno.EINVAL,), "check that the host has this RDMA device"),
+    ("pids.max", (errno.EINVAL,), "allowed: 0 to the kernel's largest pid"),
 )
 
 
 def in_user_namespace() -> bool:
-    """Return whether this process is in a nested user namespace.
+    """Return whether this process is in a user namespace other than the host's initial one.
 
-    The namespace's inode decides, not uid_map: a nested namespace can map all ids, too.
+    The namespace's inode decides, not uid_map: a nested namespace can map all ids, too.  Raises
+    HostError.
     """
     path = "/proc/self/ns/user"
     try:
         return posix.stat(path).st_ino != _FIRST_USER_NAMESPACE
     except OSError as error:
-        raise HostError(f"look at {path}", error) from None
+        raise HostError(f"inspect {path}", error) from None
 
 
 def may_set_device_rules() -> bool:
-    """Return whether device rules can be set: only by root of the initial user namespace.
+    """Return whether this process may set device rules: only root of the initial user namespace.
 
-    For other users, ``delegation.py`` has already checked the rules.
+    For every other user, ``delegation.py`` has already checked the rules.
     """
     return posix.geteuid() == 0 and not in_user_namespace()
 
 
 def gone(error: OSError) -> bool:
-    """Return whether the error means that the cgroup or the process no longer exists."""
+    """Return whether a control file's OSError means that the cgroup or process no longer exists."""
     return error.errno in GONE
 
 
 def failure(action: str, error: OSError, hint: str = "") -> HostError:
-    """Return a HostError, with a hint for errors that any cgroup operation can meet."""
+    """Return the HostError of a failed cgroup operation, with a hint for EROFS, EACCES, EPERM."""
     if not hint and error.errno == errno.EROFS:
-        hint = "the cgroup file system is mounted read-only here"
+        hint = "the cgroup file system is mounted read-only"
     elif not hint and error.errno in (errno.EACCES, errno.EPERM):
-        hint = "this process may not manage cgroups there"
+        hint = "the caller has no permission to manage this cgroup"
     return HostError(action, error, hint)
 
 
@@ -234,7 +238,7 @@ UNLIMITED = 0xFFFFFFFFFFFFFFFF  # runc's value for "max"
 
 
 def text(directory: str, file: str) -> str:
-    """Return a file's content; "" if it cannot be read, as the container may exit at any time."""
+    """Return a control file's content; "" if it is unreadable: the container may exit any time."""
     try:
         return read(f"{directory}/{file}")
     except OSError:
@@ -242,7 +246,7 @@ def text(directory: str, file: str) -> str:
 
 
 def number(directory: str, file: str) -> int:
-    """Return the number in a file; UNLIMITED for ``max``, 0 if the file is missing."""
+    """Return the number in a control file; UNLIMITED for ``max``, 0 if the file is unreadable."""
     word = text(directory, file).strip()
     if word == "max":
         return UNLIMITED
@@ -250,22 +254,22 @@ def number(directory: str, file: str) -> int:
 
 
 def keyed(directory: str, file: str) -> dict[str, int]:
-    """Parse a flat-keyed file: a name and a number in each line."""
-    found = {}
+    """Return a flat-keyed control file (a name and a number per line) as a dict."""
+    values = {}
     for line in text(directory, file).splitlines():
         name, _, value = line.partition(" ")
         if value.isdigit():
-            found[name] = int(value)
-    return found
+            values[name] = int(value)
+    return values
 
 
 def without_zeros(values: dict[str, int]) -> dict[str, int]:
-    """Drop the members whose value is 0, as runc does."""
+    """Return the statistics without the members whose value is 0, which runc leaves out."""
     return {name: value for name, value in values.items() if value}
 
 
 def page_sizes(directory: str, ending: str) -> list[str]:
-    """Return the page sizes for which ``hugetlb.SIZE.ENDING`` exists, sorted."""
+    """Return the huge page sizes (``2MB``) for which a file ``hugetlb.SIZE.ENDING`` exists."""
     try:
         names = posix.listdir(directory)
     except OSError:

@@ -1,9 +1,10 @@
-"""The cgroups that an unprivileged user may use, because they are delegated to the user.
+"""Rootless containers: find the cgroups delegated to the user; and NoCgroup, for no cgroup at all.
 
-The same applies to root in a user namespace.  A v2 cgroup is delegated by changing the owner of
-its directory and of its ``cgroup.procs`` (cgroups(7), delegation).  A process can be moved only
-within a delegated subtree, so the common ancestor must be delegated, too.  Where nothing is
-delegated, the container stays in its creator's cgroup, unless it has limits.
+Root in a user namespace has the same restrictions as an unprivileged user.  A v2 cgroup is
+delegated by changing the owner of its directory and of its ``cgroup.procs`` (cgroups(7),
+delegation).  A process can be moved only within a delegated subtree, so the common ancestor of both
+cgroups must be delegated, too.  Without a delegated cgroup, the container stays in its creator's
+cgroup; a container with limits is refused.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ DELEGATE = (
     " cgroup.threads and cgroup.subtree_control, and start the command in it"
 )
 DELEGATE_V1 = (
-    "cgroup v1 is not delegated automatically: let root create a cgroup in the hierarchy and chown"
-    f" it, and name a child of it in {CGROUPS_PATH}"
+    "cgroup v1 is not delegated automatically: let root create a cgroup in the v1 hierarchy and"
+    f" chown it, then name a child of it in {CGROUPS_PATH}"
 )
 
 
@@ -43,12 +44,12 @@ def keep_within_reach(
     resources: Mapping[str, Any] | None,
     membership: str = "",
 ) -> None:
-    """Leave the hierarchies that this user cannot use out of ``cgroup``.
+    """Drop from ``cgroup`` the placements in hierarchies that this user has no permission to use.
 
-    In those, the container stays in the caller's own cgroup and sees that.  ``chosen``: the
-    configuration names the path; otherwise, on v2, the container is placed next to the caller or
-    below it.  ``membership`` is the caller's /proc/PID/cgroup.  Raises ConfigError if ``resources``
-    need a controller that is not available.
+    In a dropped hierarchy, the container stays in the caller's own cgroup, which its cgroup mount
+    then shows.  ``chosen``: the configuration names the path; otherwise, on v2, the container is
+    placed next to the caller's cgroup or below it.  ``membership`` is the caller's
+    /proc/PID/cgroup.  Raises ConfigError if ``resources`` need a controller that is not available.
     """
     own = dict(visible_directories(layout, membership or control_files.read("/proc/self/cgroup")))
     needed = {each.controller: each.where for each in cgroup.settings(resources)}
@@ -58,75 +59,81 @@ def keep_within_reach(
     for each in list(cgroup.placements):
         hierarchy = each.hierarchy
         top = hierarchy.mountpoint.rstrip("/")
-        mine = own.get(hierarchy.option, top)
-        if not control_files.is_directory(mine):
-            mine = top  # the caller's cgroup is outside of this mount
+        own_directory = own.get(hierarchy.option, top)
+        if not control_files.is_directory(own_directory):
+            own_directory = top  # the caller's cgroup is outside of this mount
         placement = each
         if layout.mode == "v2" and not chosen:
-            placement, cgroup.path = _nearby(each, cgroup.path, mine)
+            placement, cgroup.path = _nearby(each, cgroup.path, own_directory)
             cgroup.placements[0] = placement
-        why = _obstacle(placement, mine)
-        shown.append((hierarchy.option, mine if why else placement.directory))
-        if why:
-            _refuse_limits(hierarchy, needed, why)
+        obstacle = _obstacle(placement, own_directory)
+        shown.append((hierarchy.option, own_directory if obstacle else placement.directory))
+        if obstacle:
+            _refuse_limits(hierarchy, needed, obstacle)
             cgroup.placements.remove(placement)
     cgroup.shown = tuple(shown)
 
 
-def _refuse_limits(hierarchy: Hierarchy, needed: Mapping[str, str], why: str) -> None:
+def _refuse_limits(hierarchy: Hierarchy, needed: Mapping[str, str], obstacle: str) -> None:
     unified = hierarchy.version == 2
     for controller in (*hierarchy.controllers, *([""] if unified else [])):
         if controller in needed:
             raise ConfigError(
                 needed[controller],
-                f'the cgroup controller "{controller or "cgroup"}" cannot be used: {why}',
+                f'the cgroup controller "{controller or "cgroup"}" is not available: {obstacle}',
                 DELEGATE if unified else DELEGATE_V1,
             )
 
 
-def _nearby(placement: Placement, path: str, mine: str) -> tuple[Placement, str]:
-    """Return a placement next to the caller's cgroup, which has processes and so cannot delegate
-    controllers; if that is not possible, below it.
+def _nearby(placement: Placement, path: str, own_directory: str) -> tuple[Placement, str]:
+    """Return a v2 placement that the user may use, and its path; the one passed in if none is.
+
+    Tries a sibling of the caller's cgroup ``mine`` first, then a child: ``mine`` has processes, and
+    such a cgroup cannot delegate controllers to its children.
     """
     top = placement.hierarchy.mountpoint.rstrip("/")
-    beside = mine.rpartition("/")[0] if mine != top else mine
-    for parent in (beside, mine):
-        there = parent[len(top) :] + path
-        nearby = Placement(placement.hierarchy, there)
-        if not _obstacle(nearby, mine):
-            return nearby, there
+    beside = own_directory.rpartition("/")[0] if own_directory != top else own_directory
+    for parent in (beside, own_directory):
+        nearby_path = parent[len(top) :] + path
+        nearby = Placement(placement.hierarchy, nearby_path)
+        if not _obstacle(nearby, own_directory):
+            return nearby, nearby_path
     return placement, path
 
 
-def _obstacle(placement: Placement, mine: str) -> str:
-    """Return why the container cannot be placed there; "" if it can."""
+def _obstacle(placement: Placement, own_directory: str) -> str:
+    """Return why this user cannot place a container at ``placement``; "" if it is possible."""
     directories = [placement.hierarchy.mountpoint.rstrip("/"), *placement.directories]
     deepest = [each for each in directories if control_files.is_directory(each)][-1]
     if deepest == placement.directory:
-        wanted, mode = f"{deepest}/cgroup.procs", posix.W_OK
+        target, mode = f"{deepest}/cgroup.procs", posix.W_OK
     else:
-        wanted, mode = deepest, posix.W_OK | posix.X_OK
-    if not posix.access(wanted, mode, effective_ids=True):
-        return f"this user may not write to {wanted}"
+        target, mode = deepest, posix.W_OK | posix.X_OK
+    if not posix.access(target, mode, effective_ids=True):
+        return f"the user has no permission to write to {target}"
     if placement.hierarchy.version == 2:
-        common = _common(directories, mine)
+        common = _common(directories, own_directory)
         if not posix.access(f"{common}/cgroup.procs", posix.W_OK, effective_ids=True):
-            return f"this user may not move processes out of {mine}: {common} is not delegated"
+            return (
+                f"the user cannot move processes out of {own_directory}: {common} is not delegated"
+            )
     return ""
 
 
-def _common(directories: list[str], mine: str) -> str:
+def _common(directories: list[str], own_directory: str) -> str:
     """Return the deepest of ``directories`` that is an ancestor of ``mine``, or ``mine`` itself."""
     shared = directories[0]
     for each in directories:
-        if mine == each or mine.startswith(each + "/"):
+        if own_directory == each or own_directory.startswith(each + "/"):
             shared = each
     return shared
 
 
 def _refuse_single_devices(rules: Any) -> None:  # noqa: ANN401  # as config.json has them
-    """Device rules take the host's root.  Without them nothing can be made or opened beyond what
-    the user may open already; but a device he may open is not taken away by them either.
+    """Raise ConfigError if a device rule denies a single device, which only the host's root can do.
+
+    Other device rules can be ignored for an unprivileged user: without them the container can
+    still open or create no device that the user has no access to.
     """
     for index, rule in enumerate(rules):
         everything = rule.get("type") in (None, "a") and not (
@@ -135,18 +142,18 @@ def _refuse_single_devices(rules: Any) -> None:  # noqa: ANN401  # as config.jso
         if not rule["allow"] and not everything:
             raise ConfigError(
                 f"linux.resources.devices[{index}]",
-                "only the host's root can deny a single device",
-                "leave the rule out, and the device out of mounts and linux.devices",
+                "a rootless container cannot deny access to a single device",
+                "remove the rule, and the device from mounts and linux.devices",
             )
 
 
 # ``--cgroup-manager disabled``: the container stays in its caller's cgroup.
 #
-# It serves callers that are in the right cgroup already, such as that of a service.
+# For callers that already are in the cgroup meant for the container, such as a systemd service.
 
 
 class NoCgroup(Cgroup):
-    """A null object: it creates, limits and removes nothing; its record has no placements."""
+    """The Cgroup of ``--cgroup-manager disabled``: creates, limits and removes nothing."""
 
     __slots__ = ()
 
@@ -156,7 +163,7 @@ class NoCgroup(Cgroup):
 
     @classmethod
     def plan_none(cls, layout: Layout, config: Config) -> Self:
-        """Return the null cgroup.  Raises ConfigError if the config has limits."""
+        """Return the NoCgroup of a container.  Raises ConfigError if the config has limits."""
         resources: Mapping[str, Any] = (config.get("linux") or {}).get("resources") or {}
         for section, value in resources.items():
             if section == "devices":
@@ -178,35 +185,40 @@ class NoCgroup(Cgroup):
 
 
 def _check_devices(rules: list[dict[str, Any]] | None, config: Config) -> None:
-    """Refuse device rules that would have an effect.
+    """Raise ConfigError for a device rule that would have an effect if there were a cgroup.
 
-    Engines always send device rules.  They do not matter to a container without CAP_MKNOD: its /dev
-    has only what the config put there.  Only a rule that denies a single device would matter.
+    Engines always send device rules.  To a container without CAP_MKNOD, only a rule that denies a
+    single device would matter: its /dev contains nothing but what the config puts there.
     """
     process: Any = config.get("process") or {}
     capabilities = process.get("capabilities") or {}
     makes_devices = any("CAP_MKNOD" in (names or ()) for names in capabilities.values())
     for index, rule in enumerate(rules or ()):
-        one = rule.get("type", "a") != "a" or "major" in rule or "minor" in rule
-        if not rule.get("allow") and (one or makes_devices):
-            hint = "" if one else "without CAP_MKNOD in process.capabilities it is not needed"
+        single = rule.get("type", "a") != "a" or "major" in rule or "minor" in rule
+        if not rule.get("allow") and (single or makes_devices):
+            hint = (
+                "" if single else "remove CAP_MKNOD from process.capabilities, or remove the rule"
+            )
             raise _refusal(f"linux.resources.devices[{index}]", hint)
 
 
 def _refusal(where: str, hint: str = "") -> ConfigError:
     return ConfigError(
         where,
-        "cannot be honoured without a cgroup, and --cgroup-manager disabled makes none",
-        hint or "leave it out, or use another cgroup manager",
+        "needs a cgroup, but --cgroup-manager disabled creates none",
+        hint or "remove it, or use another --cgroup-manager",
     )
 
 
 def visible_directories(layout: Layout, membership: str) -> tuple[tuple[str, str], ...]:
-    """Return the caller's directories; ``membership`` is its /proc/PID/cgroup.  Pure."""
+    """Return (v1 mount option, the caller's cgroup directory) for each hierarchy.  Pure.
+
+    ``membership`` is the text of the caller's /proc/PID/cgroup.
+    """
     paths = {}
     for line in membership.splitlines():
-        _, _, rest = line.partition(":")
-        names, _, path = rest.partition(":")
+        _, _, names_and_path = line.partition(":")
+        names, _, path = names_and_path.partition(":")
         paths[names] = path.rstrip("/")
     return tuple(
         (each.option, each.mountpoint.rstrip("/") + paths[each.option])

@@ -1,4 +1,4 @@
-"""Enforcement of a device policy: by the v1 lists, or by an eBPF program on v2."""
+"""Enforcement of a device policy: by devices.allow and .deny (v1), or an eBPF program (v2)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class DeviceRules:
     """A container's device rules: checked on construction, written by :meth:`install`.
 
-    ``directory_v1`` is the container's directory in the devices hierarchy and
-    ``directory_v2`` that in the unified one, each empty where the host has none.  ``directory``
-    is the one that gets the rules of ``policy``.  The constructor raises ConfigError, ``install``
+    ``directory_v1`` is the container's cgroup in the v1 devices hierarchy, ``directory_v2`` its
+    cgroup in the unified hierarchy; "" if the host has no such hierarchy.  ``directory`` is the
+    cgroup to which ``install`` applies ``policy``.  The constructor raises ConfigError, ``install``
     HostError.
     """
 
@@ -29,21 +29,21 @@ class DeviceRules:
     def __init__(
         self, entries: Sequence[dict[str, Any]], where: str, directory_v1: str, directory_v2: str
     ) -> None:
-        self.policy = wanted = policy(entries, where)
+        self.policy = device_policy = policy(entries, where)
         self.directory = directory_v1 or directory_v2
         self._lines: list[tuple[str, str, str]] = []
         self._program = b""
         if directory_v1:
-            self._lines = lines_v1(wanted)
+            self._lines = lines_v1(device_policy)
         elif directory_v2:
             from ociruntime.runtime.cgroups.device_program import assemble
 
-            self._program = assemble(wanted)
+            self._program = assemble(device_policy)
         elif entries and may_set_device_rules():
-            raise ConfigError(where, "the host has no device cgroup")
+            raise ConfigError(where, "the host has no device cgroup: neither v1 devices nor v2")
 
     def install(self) -> None:
-        """Replace the cgroup's device rules."""
+        """Replace the device rules of the cgroup ``directory`` by ``policy``.  Raises HostError."""
         if self._program:
             from ociruntime.runtime.cgroups.device_program import install
 
@@ -53,7 +53,7 @@ class DeviceRules:
 
 
 def _write_lists(directory: str, lines: list[tuple[str, str, str]]) -> None:
-    lists: dict[str, int] = {}  # each is opened once: there are a dozen lines
+    lists: dict[str, int] = {}  # descriptors by file name; each list is opened once for all lines
     try:
         for file, line, where in lines:
             try:
@@ -76,6 +76,6 @@ def _explain(directory: str, file: str, line: str, where: str, error: OSError) -
     if error.errno == errno.EPERM:
         hint = "a cgroup cannot have a device that its parent does not have"
     elif error.errno == errno.EINVAL:
-        hint = "the list of a cgroup with children cannot be replaced"
+        hint = "the device list of a cgroup that has child cgroups cannot be replaced"
     prefix = f"{where}: " if where else ""
     return failure(f'{prefix}write "{line}" to {directory}/{file}', error, hint)

@@ -1,4 +1,4 @@
-"""Which devices a container may open and create: rules, and their form for cgroup v1.
+"""The device policy: rules for the devices a container may open or create, and their v1 form.
 
 The order of the rules (config-linux.md, allowed device list):
 
@@ -7,9 +7,9 @@ The order of the rules (config-linux.md, allowed device list):
 2. The devices that the spec promises in every container, and mknod(2) of any device (which
    gives no access to it).
 3. The configuration's rules in their order; a later one wins.  A rule for everything starts
-   over: ``deny`` leads back to 1 and 2, so that the usual first rule of engines does not take
-   /dev/null away; ``allow`` allows everything.  A later ``deny`` of a particular device wins
-   over 2.
+   over: ``deny`` leads back to 1 and 2, so that the "deny all" with which engines begin does not
+   forbid /dev/null; ``allow`` allows everything.  A later ``deny`` of a particular device
+   overrides 2.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _LARGEST_MINOR = (1 << 20) - 1
 
 
 class DeviceRule:
-    """A rule for devices of one kind.
+    """A device rule: allow or deny access to character or block devices.
 
     ``kind`` is ``c`` or ``b``; ``major`` and ``minor`` may be ANY; ``access`` is a mask of
-    MKNOD, READ and WRITE; ``where`` is the rule's JSON path, empty for a built-in one.
+    MKNOD, READ and WRITE; ``where`` is the rule's JSON path, "" for a built-in rule.
     """
 
     __slots__ = ("access", "allow", "kind", "major", "minor", "where")
@@ -52,7 +52,7 @@ class DeviceRule:
         self.where = where
 
     def covers(self, other: DeviceRule) -> bool:
-        """Return whether this rule includes every device of ``other``."""
+        """Return whether this rule matches every device that the rule ``other`` matches."""
         return (
             self.kind == other.kind
             and self.major in (ANY, other.major)
@@ -60,7 +60,7 @@ class DeviceRule:
         )
 
     def meets(self, other: DeviceRule) -> bool:
-        """Return whether any device matches both rules."""
+        """Return whether at least one device matches both this rule and the rule ``other``."""
         return (
             self.kind == other.kind
             and (ANY in (self.major, other.major) or self.major == other.major)
@@ -68,7 +68,7 @@ class DeviceRule:
         )
 
     def line(self) -> str:
-        """Return the line for devices.allow or devices.deny, as in ``c 136:* rwm``."""
+        """Return the rule as a line for devices.allow or devices.deny, such as ``c 136:* rwm``."""
         major = "*" if self.major == ANY else str(self.major)
         minor = "*" if self.minor == ANY else str(self.minor)
         letters = "".join(letter for letter, bit in _LETTERS if self.access & bit)
@@ -76,7 +76,7 @@ class DeviceRule:
 
 
 class DevicePolicy:
-    """Device rules, of which the last match wins; ``allow_rest`` is the default verdict."""
+    """A list of device rules; the last match wins, ``allow_rest`` decides if no rule matches."""
 
     __slots__ = ("allow_rest", "rules")
 
@@ -96,20 +96,27 @@ _DEFAULT_RULES: tuple[tuple[str, int, int, int], ...] = (
 
 
 def default_rules() -> list[DeviceRule]:
-    """Return the rules for the devices that every container has."""
+    """Return the built-in rules that allow the default devices, ptys and mknod(2) of any device."""
     return [DeviceRule(True, *fields) for fields in _DEFAULT_RULES]
 
 
 def policy(entries: Sequence[dict[str, Any]], where: str) -> DevicePolicy:
-    """Return the policy of ``linux.resources.devices``.  Raises ConfigError."""
+    """Return the device policy of the list ``linux.resources.devices`` at JSON path ``where``.
+
+    Raises ConfigError.
+    """
     result = DevicePolicy(False, default_rules())
     for index, entry in enumerate(entries):
         path = f"{where}[{index}]"
         kind = entry.get("type", "a")
         if kind not in ("a", "b", "c"):
-            raise ConfigError(f"{path}.type", f'"{kind}" is not one of a, b, c')
+            raise ConfigError(
+                f"{path}.type",
+                f'"{kind}" is not a device type',
+                "use a (all), b (block) or c (char)",
+            )
         if "allow" not in entry:
-            raise ConfigError(f"{path}.allow", "is required")
+            raise ConfigError(f"{path}.allow", "is required: true or false")
         allow = entry["allow"]
         access = _access(entry.get("access", "rwm"), f"{path}.access")
         major = _number(entry.get("major"), _LARGEST_MAJOR, f"{path}.major")
@@ -132,7 +139,11 @@ def _access(letters: str, where: str) -> int:
                 mask |= bit
                 break
         else:
-            raise ConfigError(where, f'"{letters}" must be made of the letters r, w and m')
+            raise ConfigError(
+                where,
+                f'"{letters}" is not a device access',
+                "use the letters r (read), w (write) and m (mknod)",
+            )
     return mask or EVERY_ACCESS
 
 
@@ -140,35 +151,40 @@ def _number(value: int | None, largest: int, where: str) -> int:
     if value is None or value == ANY:
         return ANY
     if not 0 <= value <= largest:
-        raise ConfigError(where, f"{value} is out of range (0 to {largest})")
+        raise ConfigError(where, f"device number {value} is out of range (0 to {largest})")
     return value
 
 
-def lines_v1(wanted: DevicePolicy) -> list[tuple[str, str, str]]:
-    """Return (file, line, JSON path) in the order of writing; the first line clears the list.
+def lines_v1(device_policy: DevicePolicy) -> list[tuple[str, str, str]]:
+    """Return the writes that set a policy on cgroup v1: (file, line, the rule's JSON path) each.
 
-    A v1 list is a default verdict and an unordered set of exceptions.  So the rules are evaluated
-    here and only the result is written.  A rule that removes a part of a wider exception cannot be
-    expressed and raises ConfigError; if the wider one is a built-in rule, that is dropped instead.
+    The first line clears the kernel's list, which is a default verdict and an unordered set of
+    exceptions.  So the rules are evaluated here and only the resulting exceptions are written.
+    Raises ConfigError for a rule that removes a part of a wider exception, which v1 cannot express;
+    if the wider exception is a built-in rule, it is dropped instead.
     """
-    found: dict[Devices, DeviceRule] = {}
-    for rule in wanted.rules:
-        if rule.allow != wanted.allow_rest:
-            _add(found, rule)
+    by_device: dict[Devices, DeviceRule] = {}
+    for rule in device_policy.rules:
+        if rule.allow != device_policy.allow_rest:
+            _add(by_device, rule)
         else:
-            found = _subtract(found, rule)
-    exceptions = list(found.values())
+            by_device = _subtract(by_device, rule)
+    exceptions = list(by_device.values())
     # The exceptions name different devices: only a wildcard can cover others.
-    wide_ones = [one for one in exceptions if ANY in (one.major, one.minor)]
+    wildcards = [rule for rule in exceptions if ANY in (rule.major, rule.minor)]
     # The kernel looks for one exception that covers the whole access: "c *:* r" and
     # "c 1:3 w" together would not allow opening 1:3 for both.
     for narrow in exceptions:
-        for wide in wide_ones:
+        for wide in wildcards:
             if wide.covers(narrow):
                 narrow.access |= wide.access
-    first, rest = ("allow", "deny") if wanted.allow_rest else ("deny", "allow")
-    lines = [(f"devices.{first}", "a", "")]
-    lines += [(f"devices.{rest}", exception.line(), exception.where) for exception in exceptions]
+    reset_file, exception_file = (
+        ("allow", "deny") if device_policy.allow_rest else ("deny", "allow")
+    )
+    lines = [(f"devices.{reset_file}", "a", "")]
+    lines += [
+        (f"devices.{exception_file}", exception.line(), exception.where) for exception in exceptions
+    ]
     return lines
 
 
@@ -183,17 +199,18 @@ def _add(exceptions: dict[Devices, DeviceRule], rule: DeviceRule) -> None:
 
 
 def _subtract(exceptions: dict[Devices, DeviceRule], rule: DeviceRule) -> dict[Devices, DeviceRule]:
-    left = {}
+    remaining = {}
     for devices, present in exceptions.items():
         if present.meets(rule) and present.access & rule.access:
             if not rule.covers(present) and present.where:
-                verb, other = ("allow", "denies") if rule.allow else ("deny", "allows")
+                verb, opposite = ("allow", "denies") if rule.allow else ("deny", "allows")
                 raise ConfigError(
                     rule.where,
-                    f"cgroup v1 cannot {verb} a part of what {present.where} {other}",
-                    "make that rule narrower",
+                    f"cgroup v1 cannot {verb} only a part of the devices that {present.where}"
+                    f" {opposite}",
+                    f"make {present.where} narrower",
                 )
             present.access &= ~rule.access
         if present.access:
-            left[devices] = present
-    return left
+            remaining[devices] = present
+    return remaining

@@ -39,8 +39,8 @@ def _instruction(opcode: int, dst: int = 0, src: int = 0, offset: int = 0, value
     return pack("<BBhi", opcode, dst | src << 4, offset, value)
 
 
-def assemble(wanted: DevicePolicy) -> bytes:
-    """Return an array of struct bpf_insn; the program returns 1 to allow, 0 for EPERM.
+def assemble(device_policy: DevicePolicy) -> bytes:
+    """Compile a device policy to an eBPF program, an array of struct bpf_insn: 1 allows, 0 denies.
 
     The rules are checked in reverse order, because the last match wins. r3 holds the access bits
     that no rule has decided yet: a ``deny`` that matches any of them returns 0, an ``allow`` clears
@@ -55,9 +55,12 @@ def assemble(wanted: DevicePolicy) -> bytes:
         _instruction(LOAD_WORD, _MINOR, _CONTEXT, 8),
         _instruction(MOVE_VALUE, _VERDICT, value=0),
     ]
-    for rule in reversed(wanted.rules):
+    for rule in reversed(device_policy.rules):
         code += _rule(rule)
-    code += [_instruction(MOVE_VALUE, _VERDICT, value=int(wanted.allow_rest)), _instruction(EXIT)]
+    code += [
+        _instruction(MOVE_VALUE, _VERDICT, value=int(device_policy.allow_rest)),
+        _instruction(EXIT),
+    ]
     return b"".join(code)
 
 
@@ -85,7 +88,9 @@ def _rule(rule: DeviceRule) -> list[bytes]:
 
 
 def install(program: bytes, directory: str) -> None:
-    """Make ``program`` the only device program of a cgroup; ancestors' programs stay in force.
+    """Make ``program`` the only eBPF device program attached to the cgroup ``directory``.
+
+    The programs of its ancestors stay in force.
 
     An existing program (in an update) is detached after the new one is attached, so that there is
     always one.  Raises HostError.  In a user namespace, where the kernel refuses to load a program,
@@ -93,29 +98,32 @@ def install(program: bytes, directory: str) -> None:
     """
     cgroup = posix.open(directory, posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
     try:
-        former = _attached(cgroup)
+        previous = _attached(cgroup)
         loaded = bpf_load(program)
         try:
             bpf_attach(cgroup, loaded)
         finally:
             posix.close(loaded)
-        for number in former:
+        for number in previous:
             _detach(cgroup, number)
     except OSError as error:
         if error.errno == errno.EPERM and not may_set_device_rules():
             return
-        hint = "loading needs CAP_BPF or CAP_SYS_ADMIN" if error.errno == errno.EPERM else ""
-        raise HostError(f"set the device rules of {directory} by eBPF", error, hint) from None
+        hint = ""
+        if error.errno == errno.EPERM:
+            hint = "loading an eBPF program needs CAP_BPF or CAP_SYS_ADMIN"
+        action = f"set the device rules of cgroup {directory} by eBPF"
+        raise HostError(action, error, hint) from None
     finally:
         posix.close(cgroup)
 
 
 def bpf_load(program: bytes) -> int:
-    """Load a device program; return its descriptor.  Raises OSError."""
+    """Load an eBPF device program into the kernel; return its descriptor.  Raises OSError."""
     import ociruntime._shim as shim
 
     buffer = shim.ffi.from_buffer(program)
-    licence = shim.ffi.from_buffer(b"Apache-2.0\0")  # it calls no helper that requires the GPL
+    licence = shim.ffi.from_buffer(b"Apache-2.0\0")  # the program calls no GPL-only helper
     attribute = bytearray(_ATTRIBUTE_SIZE)
     pack_into(
         "=IIQQ",
@@ -131,14 +139,17 @@ def bpf_load(program: bytes) -> int:
 
 
 def bpf_attach(cgroup: int, program: int) -> None:
-    """Attach with BPF_F_ALLOW_MULTI, for the programs of nested managers.  Raises OSError."""
+    """Attach a device program to a cgroup, both given as descriptors.  Raises OSError.
+
+    BPF_F_ALLOW_MULTI lets a container manager inside the container attach programs of its own.
+    """
     attribute = bytearray(_ATTRIBUTE_SIZE)
     pack_into("=IIII", attribute, 0, cgroup, program, _ATTACH_CGROUP_DEVICE, _ALLOW_MULTI)
     _bpf(_PROG_ATTACH, attribute)
 
 
 def _attached(cgroup: int) -> list[int]:
-    """Return the ids of the programs attached to this cgroup itself, not to its ancestors."""
+    """Return the ids of the device programs attached to the cgroup itself, not to its ancestors."""
     import ociruntime._shim as shim
 
     numbers = bytearray(4 * _MOST_PROGRAMS)

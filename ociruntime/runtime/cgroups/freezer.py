@@ -1,4 +1,4 @@
-"""Pausing: freezer.state in v1, cgroup.freeze and cgroup.events in v2."""
+"""The cgroup freezer behind `pause`: freezer.state (v1), cgroup.freeze and cgroup.events (v2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FREEZE_TIMEOUT = 10.0  # seconds
 
 
 def frozen(directory: str, version: int) -> bool:
-    """Return whether the cgroup is frozen or freezing; False if it does not exist."""
+    """Return whether a cgroup is frozen or freezing; False if the cgroup does not exist."""
     try:
         if version == 1:
             return _state_v1(directory) != "THAWED"
@@ -24,9 +24,9 @@ def frozen(directory: str, version: int) -> bool:
 
 
 def freeze(directory: str, version: int) -> None:
-    """Freeze every process and wait until all are frozen.
+    """Freeze every process of a cgroup and wait until all are frozen.
 
-    If that takes more than 10 s, thaws them again and raises HostError.
+    After 10 s, thaws the processes and raises HostError.
     """
     file, on, off = _command(version)
     try:
@@ -42,7 +42,7 @@ def freeze(directory: str, version: int) -> None:
 
 
 def thaw(directory: str, version: int) -> None:
-    """Thaw every process; a removed cgroup counts as thawed.  Raises HostError."""
+    """Thaw every process of a cgroup; a removed cgroup counts as thawed.  Raises HostError."""
     file, _, off = _command(version)
     try:
         write(f"{directory}/{file}", off)
@@ -52,7 +52,7 @@ def thaw(directory: str, version: int) -> None:
 
 
 def event(directory: str, name: str, file: str = "cgroup.events") -> int:
-    """Return a number from a flat-keyed file; 0 if the key is missing.  Raises OSError."""
+    """Return the number of a key in a flat-keyed file; 0 if it is missing.  Raises OSError."""
     for line in read(f"{directory}/{file}").splitlines():
         key, _, value = line.partition(" ")
         if key == name:

@@ -1,4 +1,4 @@
-"""A container's cgroup in all hierarchies of the host.
+"""A container's cgroup in all hierarchies of the host: creation, limits, freezing, removal.
 
 The order of a creation::
 
@@ -59,61 +59,66 @@ class Cgroup:
 
     @classmethod
     def plan(cls, layout: Layout, cgroups_path: str | None, container_id: str) -> Self:
-        """Compute the container's paths; pure.  Raises ConfigError."""
+        """Return the cgroup of a new container, without creating it; pure.  Raises ConfigError."""
         path = resolve_path(cgroups_path, container_id)
         where = CGROUPS_PATH if cgroups_path else ""
         return cls(path, [Placement(each, path) for each in layout.hierarchies], where)
 
     def record(self) -> dict[str, Any]:
-        """Return a JSON-able record; call it before :meth:`create`.
+        """Return the cgroup as a JSON object for the state directory; call before :meth:`create`.
 
-        It lists which directories exist already.  A second record, after :meth:`create`, also has
-        the directories that other processes made meanwhile, and that existing ones were unused; it
-        is required if :attr:`adopted`.
+        The record lists which directories exist already.  A second record, after :meth:`create`,
+        also has the directories that other processes created meanwhile, and states that existing
+        ones were unused; it is required if :attr:`adopted`.
         """
         return {"path": self.path, "placements": [each.record() for each in self.placements]}
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """Return the cgroup of a record; pure."""
+        """Return the cgroup that :meth:`record` has described; pure."""
         path = record["path"]
         return cls(path, [Placement.from_record(each, path) for each in record["placements"]])
 
     @property
     def adopted(self) -> bool:
-        """Return whether :meth:`create` found the container's directory existing in a hierarchy.
+        """Return whether the container's own directory existed before :meth:`create`.
 
-        With an earlier record, its members are left alone, since they may not be the container's.
+        A record made before :meth:`create` does not treat the processes in such a directory as the
+        container's, so that `delete` leaves them alone.
         """
         return any(each.adopted for each in self.placements)
 
     @property
     def unit(self) -> str:
-        """Return the name of its systemd unit (systemd_group.py), "" without one."""
+        """Return the name of the cgroup's systemd unit (systemd_group.py), "" without one."""
         return ""
 
     @property
     def born_inside(self) -> bool:
-        """Return whether a process can be cloned into its v2 directory; else it must be moved."""
+        """Return whether CLONE_INTO_CGROUP works for the cgroup; else processes must be moved."""
         return self._v2() is not None
 
     @property
     def paths(self) -> dict[str, str]:
-        """Return the container's directory in each hierarchy, by mount point."""
+        """Return the container's cgroup directory in each hierarchy, by mount point."""
         return {each.hierarchy.mountpoint: each.directory for each in self.placements}
 
     def hierarchies(self) -> tuple[tuple[str, str], ...]:
-        """Return (v1 mount option of the hierarchy, the container's directory) for each."""
+        """Return (v1 mount option, the container's cgroup directory) for each hierarchy."""
         return tuple((each.hierarchy.option, each.directory) for each in self.placements)
 
     def visible(self) -> tuple[tuple[str, str], ...]:
-        """Return what cgroup mounts in the container show, in the form of :meth:`hierarchies`."""
+        """Return (v1 mount option, directory shown in the container's cgroup mount) for each."""
         return self.hierarchies() if self.shown is None else self.shown
 
     def settings(
         self, resources: Mapping[str, Any] | None, where: str = "linux.resources"
     ) -> list[Setting]:
-        """Return what :meth:`create` and :meth:`apply` write, without device rules; pure."""
+        """Return the settings that :meth:`create` and :meth:`apply` write for ``resources``; pure.
+
+        Device rules are not included.  ``where`` is the JSON path of ``resources``.  Raises
+        ConfigError.
+        """
         if not resources:
             return []
         from ociruntime.runtime.cgroups.resources import settings
@@ -125,10 +130,10 @@ class Cgroup:
         return settings(resources, versions, where)
 
     def make_v2(self) -> bool:
-        """Make the v2 directory before :meth:`create`, if there are v1 ones, which take longer.
+        """On a hybrid host, create the v2 directory before :meth:`create`, and return True.
 
-        Returns whether a process may be cloned into it while the others are made.  Raises
-        ConfigError and HostError.
+        A process can then be cloned into the v2 directory while the v1 directories, which take
+        longer, are being created.  Returns False on other hosts.  Raises ConfigError and HostError.
         """
         unified = self._v2()
         if unified is None or not self._v1():
@@ -143,41 +148,41 @@ class Cgroup:
         where: str = "linux.resources",
         rootless: bool = False,
     ) -> None:
-        """Make the directories and write what must be in force before a process enters.
+        """Create the directories, and write the settings that must precede the first process.
 
-        Invalid resources, and a cgroup of that name that is in use or frozen, are refused before
-        anything is made; after an error, everything made here is removed.  ``rootless``: skip
-        hierarchies that this user may not write to, unless a resource needs them.  Raises
-        ConfigError and HostError.
+        These are controllers, v1 cpusets and device rules.  Invalid resources, and an existing
+        cgroup that is in use or frozen, are refused before anything is created; after an error,
+        everything created here is removed.  ``rootless``: skip hierarchies that this user has no
+        permission to write to, unless a resource needs them.  Raises ConfigError and HostError.
         """
         resources = resources or _NO_RESOURCES
-        found = self.settings(resources, where)
+        settings = self.settings(resources, where)
         devices = self._device_rules(resources, where)
         try:
-            self._build(found, devices, rootless)
+            self._build(settings, devices, rootless)
         except BaseException:
-            # A process may be in the directory that was made ahead: the caller removes it, last.
-            made = [each for each in self.placements if each is not self._made_ahead]
+            # A process may be in the directory that make_v2() created: the caller removes it, last.
+            removable = [each for each in self.placements if each is not self._made_ahead]
             try:
-                remove_all(made)
+                remove_all(removable)
             except RuntimeFailure:
                 pass  # report the first error; the record still allows a later removal
             raise
         self._precedent = resources
 
-    def _build(self, found: list[Setting], devices: DeviceRules, rootless: bool) -> None:
-        self._make(found, rootless)
-        self._enable(found)
+    def _build(self, settings: list[Setting], devices: DeviceRules, rootless: bool) -> None:
+        self._make(settings, rootless)
+        self._enable(settings)
         cpuset = self._of("cpuset")
         if cpuset is not None and cpuset.hierarchy.version == 1:
             cpuset.inherit_cpuset()
-            precedent = [each for each in found if each.controller == "cpuset"]
+            precedent = [each for each in settings if each.controller == "cpuset"]
             control_files.apply(precedent, self.directories())
         # If the rules cannot be written, the same lack of privilege prevents mknod(2).
         if devices.directory in self.paths.values():
             devices.install()
 
-    def _make(self, found: list[Setting], rootless: bool) -> None:
+    def _make(self, settings: list[Setting], rootless: bool) -> None:
         for each in list(self.placements):
             if each is self._made_ahead:
                 continue
@@ -186,7 +191,7 @@ class Cgroup:
             except HostError as error:
                 if not rootless or error.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
                     raise
-                needed = [setting.controller for setting in found]
+                needed = [setting.controller for setting in settings]
                 if any(name in needed for name in (*each.hierarchy.controllers, "")):
                     raise
                 self.placements.remove(each)
@@ -195,7 +200,10 @@ class Cgroup:
         placement.make(self._where)
 
     def open_v2(self) -> int:
-        """Open the v2 directory for CLONE_INTO_CGROUP; -1 without v2.  Raises HostError."""
+        """Return an O_PATH descriptor of the v2 directory for CLONE_INTO_CGROUP, -1 without v2.
+
+        Raises HostError.
+        """
         unified = self._v2()
         if unified is None:
             return -1
@@ -205,10 +213,10 @@ class Cgroup:
             raise control_files.failure(f"open cgroup {unified.directory}", error) from None
 
     def open_v1_entrances(self) -> list[int]:
-        """Open the file ``tasks`` of each v1 directory, for a process that moves itself there.
+        """Return descriptors of each v1 directory's file ``tasks``, for a process to move itself.
 
-        The kernel checks the privileges of the opener, so an unprivileged process can use the
-        descriptor.  Raises HostError.
+        The kernel checks the privileges of the process that opened the file, so an unprivileged
+        process can use the descriptor.  Raises HostError.
         """
         entrances: list[int] = []
         for each in self._v1():
@@ -222,7 +230,7 @@ class Cgroup:
         return entrances
 
     def entry_failure(self, pid: int, index: int, error: OSError) -> HostError:
-        """Return the error of a process that could not enter the v1 directory ``index``."""
+        """Return the HostError of a process that could not move itself into v1 cgroup ``index``."""
         action = f"move process {pid} into cgroup {self._v1()[index].directory}"
         return control_files.failure(action, error, _attach_hint(error))
 
@@ -232,12 +240,12 @@ class Cgroup:
     def attach(
         self, pid: int, born_in_v2: bool = False, beside: int = 0, only_v2: bool = False
     ) -> None:
-        """Move a process, with all its threads, into the cgroup in every hierarchy.
+        """Move process ``pid``, with all its threads, into the cgroup in every hierarchy.
 
-        ``born_in_v2``: it was cloned into the v2 directory.  ``beside``: a process of the
-        container, whose cgroup is the fallback on v2 if the container has made cgroups of its own:
-        then the container's own cgroup takes no process ("no internal processes").  Raises
-        HostError.
+        ``born_in_v2``: the process was cloned into the v2 directory.  ``only_v2``: skip the v1
+        hierarchies.  ``beside``: pid of a process of the container, whose cgroup is the fallback
+        on v2 if the container has created child cgroups: then the container's own cgroup takes no
+        process ("no internal processes").  Raises HostError.
         """
         for each in self.placements:
             if (born_in_v2 and each.hierarchy.version == 2) or (
@@ -254,40 +262,40 @@ class Cgroup:
                 raise control_files.failure(action, error, _attach_hint(error)) from None
 
     def apply(self, resources: Mapping[str, Any] | None, where: str = "linux.resources") -> None:
-        """Write the limits of a new container, memory last.
+        """Write the limits of a new container to its control files, memory last.
 
         Settings that :meth:`create` has written are skipped.  Raises ConfigError and HostError.
         """
-        found = self.settings(resources, where)
+        settings = self.settings(resources, where)
         if self._precedent is resources:
-            found = [
-                each for each in found if not (each.controller == "cpuset" and each.version == 1)
+            settings = [
+                each for each in settings if not (each.controller == "cpuset" and each.version == 1)
             ]
-        control_files.apply(found, self.directories())
+        control_files.apply(settings, self.directories())
 
     def tell(self, settings: Sequence[Setting]) -> None:
         """Hook called before settings are written; a no-op here, overridden for systemd."""
 
     def processes(self) -> list[int]:
-        """Return the pids of all members, including those of nested cgroups, in ascending order."""
+        """Return the pids in the container's cgroup and its child cgroups, in ascending order."""
         from ociruntime.runtime.cgroups import cgroup_processes
 
         return cgroup_processes.processes([each.directory for each in self._own()])
 
     def kill(self) -> None:
-        """Send SIGKILL to every member, without waiting for their end.
+        """Send SIGKILL to every process in the cgroup, without waiting for them to exit.
 
-        On v2, cgroup.kill does it in one step.  In the v1 hierarchies, a process may have been
-        moved out of one of them, so all are searched.  Raises HostError.
+        On v2, one write to cgroup.kill kills all.  On v1, all hierarchies are searched: a process
+        may have been moved out of one of them.  Raises HostError.
         """
         from ociruntime.runtime.cgroups import cgroup_processes, freezer
 
         own = self._own()
         unified = _with_version_2(own)
-        done = unified is not None and cgroup_processes.kill_unified(unified.directory)
-        directories = [each.directory for each in own if not (done and each is unified)]
+        killed = unified is not None and cgroup_processes.kill_unified(unified.directory)
+        directories = [each.directory for each in own if not (killed and each is unified)]
         freezing = _with_controller(own, "freezer")
-        if not done and freezing is not None and cgroup_processes.processes([freezing.directory]):
+        if not killed and freezing is not None and cgroup_processes.processes([freezing.directory]):
             self._hold(freezing.directory)  # no member can fork while the list is read
         try:
             cgroup_processes.kill_each(directories)
@@ -311,37 +319,43 @@ class Cgroup:
         """Return whether the container is paused or pausing; False without a freezer."""
         from ociruntime.runtime.cgroups import freezer
 
-        where = self._freezer()
-        return where is not None and freezer.frozen(where.directory, where.hierarchy.version)
+        placement = self._freezer()
+        return placement is not None and freezer.frozen(
+            placement.directory, placement.hierarchy.version
+        )
 
     def freeze(self) -> None:
-        """Freeze all members and wait until they are frozen.  Raises HostError."""
+        """Freeze all processes of the container and wait until they are frozen.  Raises HostError.
+
+        Thaws them again if that takes more than 10 s.
+        """
         from ociruntime.runtime.cgroups import freezer
 
-        where = self._freezer()
-        if where is None:
-            raise HostError("freeze the container", OSError(errno.ENOSYS, "no freezer cgroup"))
-        freezer.freeze(where.directory, where.hierarchy.version)
+        placement = self._freezer()
+        if placement is None:
+            missing = OSError(errno.ENOSYS, "the container has no freezer cgroup of its own")
+            raise HostError("freeze the container", missing)
+        freezer.freeze(placement.directory, placement.hierarchy.version)
 
     def thaw(self) -> None:
-        """Thaw all members.  Raises HostError."""
+        """Thaw all processes of the container; a no-op without a freezer.  Raises HostError."""
         from ociruntime.runtime.cgroups import freezer
 
-        where = self._freezer()
-        if where is not None:
-            freezer.thaw(where.directory, where.hierarchy.version)
+        placement = self._freezer()
+        if placement is not None:
+            freezer.thaw(placement.directory, placement.hierarchy.version)
 
     def remove(self, kill: bool = False) -> None:
-        """Remove the directories that :meth:`create` has made, and all below them.
+        """Remove the directories that :meth:`create` has created, and all cgroups below them.
 
-        ``kill``: if a process is still there, call :meth:`kill`; that is cheaper than checking
-        first.  Waits up to 10 s for the last process to leave.  Raises HostError naming the
-        processes left; it can then be called again.
+        ``kill``: call :meth:`kill` if the first removal fails, which is cheaper than looking for
+        processes first.  Waits up to 10 s for the last process to exit.  Raises HostError naming
+        the remaining processes; the method can then be called again.
         """
         remove_all(self.placements, self.kill if kill else None)
 
     def hand_over(self, uid: int, gid: int = -1) -> None:
-        """Change the owner of the v2 cgroup; do nothing on v1.  ``gid`` -1: keep the group.
+        """Delegate the v2 cgroup to ``uid`` by chown; no-op on v1.  ``gid`` -1: keep the group.
 
         Raises HostError.
         """
@@ -350,7 +364,7 @@ class Cgroup:
                 hand_over(each.directory, uid, gid)
 
     def oom_killed(self) -> bool:
-        """Return whether a member was OOM-killed."""
+        """Return whether a process in the container's cgroup was OOM-killed."""
         from ociruntime.runtime.cgroups.oom import oom_kills
 
         memory = self._of("memory")
@@ -370,26 +384,27 @@ class Cgroup:
         return _with_controller(own, "freezer") or _with_version_2(own)
 
     def directories(self) -> dict[str, str]:
-        """Return the container's directory by controller; ``""`` is the v2 one."""
-        found = {}
+        """Return the container's cgroup directory by controller; "" is the key of the v2 one."""
+        directories = {}
         for each in self.placements:
             for controller in each.hierarchy.controllers:
-                found[controller] = each.directory
+                directories[controller] = each.directory
             if each.hierarchy.version == 2:
-                found[""] = each.directory
-        return found
+                directories[""] = each.directory
+        return directories
 
-    def _enable(self, found: list[Setting]) -> None:
+    def _enable(self, settings: list[Setting]) -> None:
         unified = self._v2()
         if unified is None or not unified.hierarchy.controllers:
             return
         refused = unified.enable_controllers()
-        for setting in found:
+        for setting in settings:
             if setting.version == 2 and setting.controller in refused:
                 error = refused[setting.controller]
                 raise ConfigError(
                     setting.where,
-                    f'the cgroup controller "{setting.controller}" cannot be used: {error.message}',
+                    f'the cgroup controller "{setting.controller}" is not available:'
+                    f" {error.message}",
                     error.hint,
                 )
         if refused and unified.is_invalid():
@@ -401,7 +416,7 @@ class Cgroup:
             )
 
     def _device_rules(self, resources: Mapping[str, Any], where: str) -> DeviceRules:
-        """Return the device rules, ready to be installed.  Raises ConfigError."""
+        """Return the DeviceRules of ``resources``, not yet installed.  Raises ConfigError."""
         from ociruntime.runtime.cgroups.device_enforcement import DeviceRules
 
         listing, unified = self._of("devices"), self._v2()
@@ -428,9 +443,13 @@ def _with_version_2(placements: list[Placement]) -> Placement | None:
 
 
 def _attach_beside(directory: str, path: str, pid: int, beside: int) -> bool:
-    """Move ``pid`` to the v2 cgroup of ``beside``; return False if that is not below ours."""
+    """Move ``pid`` into the v2 cgroup of process ``beside``, if it is below the container's.
+
+    ``directory`` and ``path`` are those of the container's cgroup.  Returns whether it worked.
+    """
     try:
-        # Only a line feed ends a line: the container names the cgroups below its own.
+        # Not splitlines(): the container chooses the names of its child cgroups, which may contain
+        # any character but a line feed.
         for line in control_files.read(f"/proc/{beside}/cgroup").split("\n"):
             inner = line.partition(path + "/")[2]
             if line.startswith("0::") and inner and ".." not in inner.split("/"):
@@ -443,15 +462,15 @@ def _attach_beside(directory: str, path: str, pid: int, beside: int) -> bool:
 
 def _attach_hint(error: OSError) -> str:
     if error.errno == errno.EBUSY:
-        return "a cgroup that delegates controllers to its children cannot have processes itself"
+        return "a cgroup that enables controllers for its children cannot have processes itself"
     if error.errno == errno.EACCES:
         return "an unprivileged user can move processes only within a cgroup delegated to them"
     if error.errno == errno.ENOSPC:
-        return "its cpuset is empty"
+        return "the cgroup's cpuset is empty: set cpuset.cpus and cpuset.mems first"
     if error.errno == errno.ESRCH:
         return "the process has exited"
     if error.errno == errno.EOPNOTSUPP:
-        return "it is a threaded cgroup, or below one"
+        return "the cgroup is a threaded cgroup, or below one"
     return ""
 
 
@@ -466,9 +485,10 @@ _FILES = ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads")
 
 
 def hand_over(directory: str, uid: int, gid: int, listing: str = DELEGATE) -> None:
-    """Change the owner of the directory and of the files in the kernel's list, of no others.
+    """Change the owner of a cgroup directory and of the files that the kernel lets be delegated.
 
-    A listed file that does not exist here is skipped.  Raises HostError.
+    ``listing`` is the file in which the kernel lists them.  A listed file that does not exist in
+    this cgroup is skipped.  Raises HostError.
     """
     try:
         names = tuple(read(listing).split())

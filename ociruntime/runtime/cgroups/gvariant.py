@@ -1,4 +1,4 @@
-"""Values in the text form of GVariant, for D-Bus: ``uint64 5``, ``['a', 'b']``, ``true``.
+"""Parser of the GVariant text form of D-Bus values: ``uint64 5``, ``['a', 'b']``, ``true``.
 
 Source: the GVariant text format (docs.gtk.org, glib).  The type of a value follows from its form:
 whole numbers are int32, others double.  ``uint64 5`` and ``@t 5`` override it; all elements of an
@@ -42,24 +42,25 @@ _DEEPEST = 32
 
 
 class Malformed(ValueError):
-    """A syntax error; its message continues a sentence that begins with the text."""
+    """A syntax error in GVariant text; the message is the predicate of a sentence: "has a NUL"."""
 
 
 def parse(text: str) -> tuple[str, Any]:
-    """Return (D-Bus signature, value): lists, tuples, dicts, (signature, value) of a variant.
+    """Parse GVariant text; return (D-Bus signature, value).
 
-    Raises Malformed.
+    The value consists of lists, tuples, dicts, str, int, float, bool and bytes; a variant is
+    (signature, value).  Raises Malformed.
     """
     reader = _Reader(text)
-    found = reader.value("")
+    result = reader.value("")
     reader.skip_blanks()
     if reader.position != len(text):
         raise Malformed(f'has "{text[reader.position :]}" after a complete value')
-    return found
+    return result
 
 
 def element_type(signature: str, start: int = 0) -> str:
-    """Return the single complete type that begins at ``start``.  Raises Malformed."""
+    """Return the first complete D-Bus type in ``signature[start:]``.  Raises Malformed."""
     end = _type_end(signature, start, 0)
     return signature[start:end]
 
@@ -82,7 +83,10 @@ def _type_end(signature: str, start: int, depth: int) -> int:
 
 
 class _Reader:
-    """A parser of one value after another; ``expected`` is a signature, or "" for any type."""
+    """A recursive-descent parser of GVariant text.
+
+    ``expected`` is the D-Bus signature that the next value must have, "" for any type.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -94,7 +98,7 @@ class _Reader:
             self.position += 1
 
     def value(self, expected: str) -> tuple[str, Any]:
-        """Parse the next value, of type ``expected`` if that is given."""
+        """Parse the next value; return (D-Bus signature, value).  Raises Malformed."""
         self.skip_blanks()
         self._depth += 1
         if self._depth > _DEEPEST:
@@ -141,8 +145,8 @@ class _Reader:
         if word in ("true", "false"):
             return self._as(expected, "b", "b"), word == "true"
         if not word:
-            found = f'"{self._next()}"' if self._next() else "nothing"
-            raise Malformed(f"has {found} where a value is expected")
+            next_letter = f'"{self._next()}"' if self._next() else "nothing"
+            raise Malformed(f"has {next_letter} where a value is expected")
         return self._number(word, expected)
 
     def _number(self, word: str, expected: str) -> tuple[str, Any]:
@@ -193,22 +197,22 @@ class _Reader:
 
     def _array(self, expected: str) -> tuple[str, Any]:
         kind = self._container(expected, "a")
-        found = []
+        values = []
         for _ in self._elements("[", "]"):
             inner, value = self.value(kind)
             kind = kind or inner
-            found.append(value)
+            values.append(value)
         if not kind:
             raise Malformed("has an empty array without a type, such as @as []")
-        return "a" + kind, found
+        return "a" + kind, values
 
     def _tuple(self, expected: str) -> tuple[str, Any]:
         inner = self._container(expected, "(")
         kinds: list[str] = []
         values = []
         for _ in self._elements("(", ")"):
-            wanted = element_type(inner, len("".join(kinds))) if inner else ""
-            kind, value = self.value(wanted)
+            expected_kind = element_type(inner, len("".join(kinds))) if inner else ""
+            kind, value = self.value(expected_kind)
             kinds.append(kind)
             values.append(value)
         signature = "(" + "".join(kinds) + ")"
@@ -219,19 +223,19 @@ class _Reader:
     def _dictionary(self, expected: str) -> tuple[str, Any]:
         inner = self._container(expected, "a{")
         key_kind, value_kind = inner[:1], inner[1:]
-        found = {}
+        entries = {}
         for _ in self._elements("{", "}"):
             key_kind, key = self.value(key_kind)
             if key_kind not in _BASIC:
                 raise Malformed(f"has a key of type {key_kind}")
             self._take(":")
-            value_kind, found[key] = self.value(value_kind)
+            value_kind, entries[key] = self.value(value_kind)
         if not value_kind:
             raise Malformed("has an empty dictionary without a type, such as @a{ss} {}")
-        return f"a{{{key_kind}{value_kind}}}", found
+        return f"a{{{key_kind}{value_kind}}}", entries
 
     def _elements(self, opening: str, closing: str) -> Any:  # noqa: ANN401 - an iterator
-        """Yield before each element; a comma may follow the last."""
+        """Yield once before each element of a bracketed list; a comma may follow the last one."""
         self._take(opening)
         while not self._comes(closing):
             yield
@@ -248,8 +252,8 @@ class _Reader:
 
     def _take(self, letter: str) -> None:
         if not self._comes(letter):
-            found = f'"{self._next()}"' if self._next() else "nothing"
-            raise Malformed(f'has {found} where "{letter}" is expected')
+            next_letter = f'"{self._next()}"' if self._next() else "nothing"
+            raise Malformed(f'has {next_letter} where "{letter}" is expected')
 
     def _next(self) -> str:
         return self.text[self.position : self.position + 1]
@@ -262,7 +266,7 @@ class _Reader:
         return letter
 
     def _container(self, expected: str, opening: str) -> str:
-        """Return the element types of the expected container, "" if none is expected."""
+        """Return the element types in the container signature ``expected``, "" for any type."""
         if expected and not expected.startswith(opening):
             raise Malformed(f"has a value that is not of the type {expected}")
         inner = expected[len(opening) :]
@@ -280,7 +284,7 @@ class _Reader:
 
 
 def _whole(word: str) -> int:
-    """Parse a decimal, hexadecimal (0x) or octal (0) number, as in C."""
+    """Parse a decimal, hexadecimal (0x) or octal (0) integer, as in C.  Raises ValueError."""
     digits = word.lstrip("+-")
     if len(word) - len(digits) > 1 or not digits.isascii() or "_" in digits:
         raise ValueError

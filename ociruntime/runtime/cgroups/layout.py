@@ -3,7 +3,7 @@
 Sources: proc_pid_mountinfo(5), cgroups(7).  Three modes: ``v1`` (one hierarchy per
 controller or group of controllers), ``v2`` (one unified hierarchy) and ``hybrid`` (v1 hierarchies
 and a cgroup2 mount, which may own the controllers that no v1 hierarchy has taken).  The parsers
-take text, so that a test can show them any host.
+take text, so that tests can describe any host.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM)
 
 
 class Hierarchy:
-    """A mounted hierarchy.
+    """A mounted cgroup hierarchy.
 
-    ``controllers`` are kernel names (``memory``, ``cpu``, ``cpuacct``); ``name`` is that
-    of a named v1 hierarchy (``systemd``), else empty.  ``mountpoint`` is absolute;
-    ``version`` is 1 or 2.
+    ``controllers`` are kernel names (``memory``, ``cpu``, ``cpuacct``); ``name`` is the name
+    of a named v1 hierarchy (``systemd``), else "".  ``mountpoint`` is absolute; ``version`` is 1
+    or 2.
     """
 
     __slots__ = ("controllers", "mountpoint", "name", "version")
@@ -46,13 +46,13 @@ class Hierarchy:
 
     @property
     def option(self) -> str:
-        """The v1 mount option that names the hierarchy; empty for v2."""
+        """The v1 mount option that names the hierarchy (``cpu,cpuacct``); "" for v2."""
         if self.version == 2:
             return ""
         return f"name={self.name}" if self.name else ",".join(self.controllers)
 
     def record(self) -> dict[str, Any]:
-        """Return a JSON-able form."""
+        """Return the hierarchy as a JSON object, for :meth:`from_record`."""
         return {
             "version": self.version,
             "controllers": list(self.controllers),
@@ -62,7 +62,7 @@ class Hierarchy:
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """Return the hierarchy of a record."""
+        """Return the hierarchy that :meth:`record` has described."""
         return cls(
             tuple(record["controllers"]),
             record["name"],
@@ -72,7 +72,7 @@ class Hierarchy:
 
 
 class Layout:
-    """The hierarchies of a host: v1 ones in the kernel's order, the unified one last."""
+    """The host's cgroup hierarchies, the v2 one last; ``mode`` is v1, v2 or hybrid."""
 
     __slots__ = ("hierarchies", "mode")
 
@@ -82,7 +82,7 @@ class Layout:
 
 
 class CgroupMount:
-    """A mount of file system type cgroup or cgroup2 in mountinfo."""
+    """A mount of type cgroup (``version`` 1) or cgroup2 (2) from /proc/PID/mountinfo."""
 
     __slots__ = ("mountpoint", "options", "version")
 
@@ -93,9 +93,9 @@ class CgroupMount:
 
 
 def detect() -> Layout:
-    """Return the layout that this process sees.
+    """Return the layout of the cgroup hierarchies mounted in this process's mount namespace.
 
-    Without any cgroup mount it is an empty layout of mode ``v1``.
+    Without a cgroup mount, returns an empty layout of mode ``v1``.  Raises HostError.
     """
     mounts = cgroup_mounts(_read("/proc/self/mountinfo"))
     existing = parse_existing(_read("/proc/self/cgroup"))
@@ -107,7 +107,7 @@ def detect() -> Layout:
 
 
 def cgroup_mounts(text: str) -> list[CgroupMount]:
-    """Return the cgroup mounts in a mountinfo that can be reached."""
+    """Return the cgroup mounts in the text of a mountinfo file, without covered mounts."""
     return [
         CgroupMount(
             mount.target,
@@ -119,14 +119,14 @@ def cgroup_mounts(text: str) -> list[CgroupMount]:
 
 
 def parse_existing(text: str) -> list[tuple[str, ...]]:
-    """Return the v1 hierarchies in /proc/PID/cgroup, by ascending number.
+    """Return the v1 hierarchies in the text of /proc/PID/cgroup, by ascending number.
 
-    Each is a tuple of names: ``("cpu", "cpuacct")`` or ``("name=systemd",)``.
+    Each hierarchy is a tuple of names: ``("cpu", "cpuacct")`` or ``("name=systemd",)``.
     """
     lines = []
     for line in text.splitlines():
-        number, _, rest = line.partition(":")
-        names, separator, _ = rest.partition(":")
+        number, _, names_and_path = line.partition(":")
+        names, separator, _ = names_and_path.partition(":")
         if names and separator and number.isdigit():
             lines.append((int(number), tuple(name for name in names.split(",") if name)))
     lines.sort()
@@ -138,10 +138,10 @@ def assemble(
     existing: list[tuple[str, ...]],
     unified_controllers: tuple[str, ...],
 ) -> Layout:
-    """Match the hierarchies that exist with those that are mounted.
+    """Return the layout: the hierarchies in ``existing`` that are mounted, and the unified one.
 
-    A controller compiled in but mounted nowhere belongs to the unified hierarchy, but some kernels
-    list it nevertheless; without a v1 mount it is left out.
+    Some kernels list a controller in /proc/PID/cgroup that no v1 hierarchy mounts; it belongs to
+    the unified hierarchy, so a v1 entry without a mount is skipped.
     """
     hierarchies = []
     for names in existing:
@@ -162,7 +162,10 @@ def assemble(
 
 
 def _choose(mounts: list[CgroupMount]) -> CgroupMount | None:
-    """Return the host's own mount; others may belong to root filesystems of containers."""
+    """Return the cgroup mount below /sys/fs/cgroup, else the first one; None without mounts.
+
+    A cgroup mount elsewhere may belong to a container's root filesystem.
+    """
     for mount in mounts:
         if mount.mountpoint == _USUAL_PLACE or mount.mountpoint.startswith(_USUAL_PLACE + "/"):
             return mount
@@ -170,7 +173,7 @@ def _choose(mounts: list[CgroupMount]) -> CgroupMount | None:
 
 
 def _read(path: str) -> str:
-    """Return a file's text, "" if there is none for us.  Raises HostError."""
+    """Return a file's text; "" if it is missing or not readable for us.  Raises HostError."""
     try:
         return read_file(path).decode("utf-8", "surrogateescape")
     except OSError as error:
@@ -191,31 +194,37 @@ _LONGEST_NAME = 255
 
 
 def resolve_path(cgroups_path: str | None, container_id: str) -> str:
-    """Return the container's path in every hierarchy: ``/a/b``, normalized, never ``/``.
+    """Return the container's cgroup path in every hierarchy: ``/a/b``, normalized, never ``/``.
 
     Raises ConfigError.
     """
     if not cgroups_path:
         return "/" + container_id
     if "\0" in cgroups_path or "\n" in cgroups_path:
-        raise ConfigError(CGROUPS_PATH, f"{cgroups_path!r} contains a NUL or a newline")
+        raise ConfigError(CGROUPS_PATH, f"{cgroups_path!r} must not contain NUL or a newline")
     parts = [part for part in cgroups_path.split("/") if part not in ("", ".")]
     if ".." in parts:
         raise ConfigError(CGROUPS_PATH, f'"{cgroups_path}" must not contain ".."')
     if not parts:
-        raise ConfigError(CGROUPS_PATH, f'"{cgroups_path}" is the root cgroup', "name one below it")
+        raise ConfigError(
+            CGROUPS_PATH,
+            f'"{cgroups_path}" is the root cgroup, which a container cannot use',
+            'name a cgroup below it, such as "/web"',
+        )
     for part in parts:
         if len(part.encode("utf-8", "surrogateescape")) > _LONGEST_NAME:
-            raise ConfigError(CGROUPS_PATH, f'"{part}" is longer than {_LONGEST_NAME} bytes')
+            raise ConfigError(
+                CGROUPS_PATH, f'the cgroup name "{part}" is longer than {_LONGEST_NAME} bytes'
+            )
     return "/" + "/".join(parts)
 
 
 def is_systemd_form(cgroups_path: str) -> bool:
-    """Return whether the path is ``slice:prefix:name``, which only the systemd driver supports."""
+    """Return whether a cgroupsPath has the form ``slice:prefix:name`` of the systemd driver."""
     return not cgroups_path.startswith("/") and cgroups_path.count(":") == 2
 
 
 def components(path: str) -> list[str]:
-    """Return the directories from the mount point down: ``["/a", "/a/b"]`` for ``/a/b``."""
+    """Return all parents of a cgroup path and the path: ``["/a", "/a/b"]`` for ``/a/b``."""
     parts = path.strip("/").split("/")
     return ["/" + "/".join(parts[: depth + 1]) for depth in range(len(parts))]

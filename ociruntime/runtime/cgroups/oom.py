@@ -1,4 +1,4 @@
-"""OOM kills in a cgroup: their number, and notification."""
+"""OOM kills in a cgroup: counting them, and being notified of them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _FILES = {1: "memory.oom_control", 2: "memory.events"}
 
 
 def oom_kills(directory: str, version: int) -> int:
-    """Return the number of OOM kills in the cgroup; 0 if it is gone."""
+    """Return the number of OOM kills in the cgroup ``directory``; 0 if the cgroup was removed."""
     try:
         return event(directory, "oom_kill", _FILES[version])
     except OSError:
@@ -20,10 +20,10 @@ def oom_kills(directory: str, version: int) -> int:
 
 
 class OomNotice:
-    """A notification of possible OOM kills: poll(2) ``fd`` for ``events``.
+    """A notification of possible OOM kills in a cgroup: poll(2) ``fd`` for ``events``.
 
-    On v1 an eventfd registered with memory.oom_control; on v2 the file memory.events itself, which
-    can be polled.  The constructor raises HostError.
+    On v1, ``fd`` is an eventfd registered with memory.oom_control; on v2, it is memory.events
+    itself, which can be polled.  The constructor raises HostError.
     """
 
     def __init__(self, directory: str, version: int) -> None:
@@ -49,7 +49,7 @@ class OomNotice:
             posix.close(control)
 
     def acknowledge(self) -> bool:
-        """Reset the notification; return False if the cgroup is gone."""
+        """Reset ``fd`` for the next poll(2); return False if the cgroup was removed."""
         try:
             if self._counts:
                 posix.eventfd_read(self.fd)
@@ -61,5 +61,5 @@ class OomNotice:
         return True
 
     def close(self) -> None:
-        """Close the descriptors."""
+        """Close ``fd``."""
         posix.close(self.fd)

@@ -1,4 +1,4 @@
-"""A container's cgroup directory in one hierarchy: create it, record it, remove it."""
+"""A container's cgroup directory in one hierarchy: its creation, record and removal."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _SHOWN_PIDS = 10
 
 
 class Placement:
-    """The container's directory in one hierarchy.
+    """The container's cgroup directory in one hierarchy.
 
-    ``directories`` are all directories from the first component to the container's own.
+    ``directories`` are all directories from below the mount point to the container's own.
     ``existing`` is how many of them existed before; only the others are ever removed.  ``adopted``
-    means that the container's own existed, too, and was unused.
+    means that the container's own directory existed, too, and was unused.
     """
 
     __slots__ = ("adopted", "directories", "existing", "hierarchy")
@@ -43,26 +43,26 @@ class Placement:
 
     @property
     def directory(self) -> str:
-        """The container's own directory."""
+        """The absolute path of the container's own cgroup directory."""
         return self.directories[-1]
 
     def record(self) -> dict[str, Any]:
-        """Return a JSON-able form."""
+        """Return the placement as a JSON object, for :meth:`from_record`."""
         existing = self.survey()
         return {**self.hierarchy.record(), "existing": existing, "adopted": self.adopted}
 
     @classmethod
     def from_record(cls, record: dict[str, Any], path: str) -> Self:
-        """Return the placement of a record."""
+        """Return the placement that :meth:`record` has described; ``path`` is the cgroup's path."""
         hierarchy = Hierarchy.from_record(record)
         return cls(hierarchy, path, record["existing"], record["adopted"])
 
     def is_ours(self) -> bool:
-        """Return False while the directory may be another container's: leave its members alone."""
+        """Return whether the cgroup is the container's own; another's processes are left alone."""
         return self.adopted or self.survey() < len(self.directories)
 
     def survey(self) -> int:
-        """Count, once, the directories that exist already."""
+        """Return how many of ``directories`` exist already; counted at the first call only."""
         if self.existing == _UNKNOWN:
             self.existing = self._count()
         return self.existing
@@ -74,11 +74,11 @@ class Placement:
         return len(self.directories)
 
     def make(self, where: str) -> None:
-        """Create what is missing.
+        """Create the missing directories; ``where`` is the JSON path for errors.
 
-        A directory that appears meanwhile belongs to another process and is not counted as
-        made here; one that vanishes (another container's `delete` removes the common parent) is
-        made again.  Raises ConfigError if the container's own is in use, HostError.
+        A directory that another process creates meanwhile counts as existing.  A directory that
+        vanishes, because another container's `delete` removes the common parent, is created again.
+        Raises ConfigError if the container's own cgroup is in use or frozen, and HostError.
         """
         self.survey()
         for _ in range(_CREATION_ATTEMPTS):
@@ -108,20 +108,24 @@ class Placement:
                 raise _creation_failure(directory, error, where) from None
 
     def _check_fit(self, where: str) -> None:
-        """Refuse a cgroup that is in use or frozen (LNX-CG-01)."""
+        """Raise ConfigError if the existing cgroup has processes or is frozen (LNX-CG-01)."""
         from ociruntime.runtime.cgroups.cgroup_processes import processes
         from ociruntime.runtime.cgroups.freezer import event, frozen
 
         directory = self.directory
         try:
             if not is_directory(directory):
-                raise ConfigError(where, f"{directory} is a control file")
+                raise ConfigError(where, f'"{directory}" is a control file, not a cgroup')
             if self.hierarchy.version == 2 and not event(directory, "populated"):
                 members = []
             else:
                 members = processes([directory])
                 if not members and self.hierarchy.version == 2:
-                    raise ConfigError(where, f"cgroup {directory} is not empty")
+                    raise ConfigError(
+                        where,
+                        f"cgroup {directory} is not empty: its processes are not visible here",
+                        "two containers cannot share a cgroup",
+                    )
             if members:
                 raise ConfigError(
                     where,
@@ -131,14 +135,17 @@ class Placement:
                 )
             freezable = self.hierarchy.version == 2 or "freezer" in self.hierarchy.controllers
             if freezable and frozen(directory, self.hierarchy.version):
-                raise ConfigError(where, f"cgroup {directory} is frozen")
+                raise ConfigError(
+                    where, f"cgroup {directory} is frozen", "thaw it, or name another cgroup"
+                )
         except OSError as error:
             raise failure(f"inspect cgroup {directory}", error) from None
 
     def inherit_cpuset(self) -> None:
-        """Copy cpus and mems from the parent: a new v1 cpuset is empty and takes no process.
+        """Copy cpuset.cpus and cpuset.mems from the parent to each directory of a v1 cpuset.
 
-        In directories that we did not make, only empty files are filled.  Raises HostError.
+        A new v1 cpuset is empty, and then no process can enter it.  In directories that existed
+        before, only empty files are filled.  Raises HostError.
         """
         self.survey()
         top = self.hierarchy.mountpoint
@@ -155,10 +162,10 @@ class Placement:
             raise failure(f"copy the parent's cpuset to {self.directory}", error) from None
 
     def enable_controllers(self) -> dict[str, HostError]:
-        """Enable all controllers of a v2 hierarchy from the top down to the container.
+        """Enable all controllers in the cgroup.subtree_control of each ancestor on cgroup v2.
 
-        Returns the controllers that could not be enabled, with the reason; the caller decides
-        which of them matter.
+        Returns the error of each controller that could not be enabled, by name; the caller decides
+        which of them matter.  Raises HostError if a file cannot be read.
         """
         refused: dict[str, HostError] = {}
         for directory in [self.hierarchy.mountpoint, *self.directories[:-1]]:
@@ -187,14 +194,14 @@ class Placement:
         return refused
 
     def is_invalid(self) -> bool:
-        """Return whether a v2 cgroup cannot take processes, since an ancestor is threaded."""
+        """Return whether the v2 cgroup cannot take processes because an ancestor is threaded."""
         try:
             return read(f"{self.directory}/cgroup.type").strip() == "domain invalid"
         except OSError:
             return False
 
     def made(self) -> list[str]:
-        """Return the directories made by us, parents first."""
+        """Return the directories that were created for the container, parents first."""
         return self.directories[self.survey() :]
 
 
@@ -209,18 +216,17 @@ def _enable(path: str, controllers: Sequence[str]) -> OSError | None:
 def _enabling_hint(error: OSError) -> str:
     if error.errno == errno.EBUSY:
         return (
-            "a cgroup with processes of its own cannot pass controllers on (no internal "
-            "processes): move them into a child first"
+            "a cgroup with processes cannot enable controllers for its children (no internal "
+            "processes): move the processes into a child cgroup first"
         )
     if error.errno == errno.ENOENT:
-        return "the controller is not delegated to this cgroup"
+        return "the controller is not available in this cgroup: enable it in the parent first"
     if error.errno == errno.EOPNOTSUPP:
-        return "the cgroup is threaded, and the controller is not"
+        return "the cgroup is threaded, and this controller does not support threaded cgroups"
     if error.errno in (errno.EACCES, errno.EPERM):
         return (
-            "the controller is not delegated to this user: in systemd, Delegate=cpu cpuset io"
-            " memory pids of user@.service (systemctl edit user@.service) does so from the next"
-            " login on"
+            "the controller is not delegated to this user: with systemd, run `systemctl edit"
+            " user@.service`, add Delegate=cpu cpuset io memory pids, and log in again"
         )
     return ""
 
@@ -228,7 +234,7 @@ def _enabling_hint(error: OSError) -> str:
 def _creation_failure(directory: str, error: OSError, where: str) -> HostError:
     hint = ""
     if error.errno == errno.EAGAIN:
-        hint = "cgroup.max.descendants or cgroup.max.depth of a parent is reached"
+        hint = "a parent's cgroup.max.descendants or cgroup.max.depth is reached"
     elif error.errno == errno.ENOSPC:
         hint = "the kernel cannot create more cgroups in this hierarchy"
     elif error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
@@ -238,21 +244,22 @@ def _creation_failure(directory: str, error: OSError, where: str) -> HostError:
 
 
 def remove_all(placements: Sequence[Placement], evict: Callable[[], None] | None = None) -> None:
-    """Remove, in every hierarchy, the directories made for the container, and all below its own.
+    """Remove the cgroups created for a container in every hierarchy, and all cgroups below them.
 
-    A dead process leaves its cgroup a moment after its parent has reaped it, so EBUSY is retried
-    for up to 10 s; then HostError names the processes left.  ``evict`` is called once if the first
-    attempt fails.  A parent that other containers use meanwhile is kept.
+    ``evict``, which kills the processes, is called once if the first attempt fails.  A dead process
+    leaves its cgroup a moment after its parent has reaped it, so EBUSY is retried for up to 10 s;
+    then HostError names the remaining processes.  A parent directory that another container uses
+    meanwhile is kept.
     """
-    left = [placement.directory for placement in placements if placement.made()]
-    left = [directory for directory in left if not _remove_own(directory)]
-    if left and evict is not None:
+    remaining = [placement.directory for placement in placements if placement.made()]
+    remaining = [directory for directory in remaining if not _remove_own(directory)]
+    if remaining and evict is not None:
         evict()
     deadline = time.monotonic() + _REMOVAL_DEADLINE
     pause = 0.0001
-    while left := [directory for directory in left if not _remove_own(directory)]:
+    while remaining := [directory for directory in remaining if not _remove_own(directory)]:
         if time.monotonic() >= deadline:
-            raise _still_there(left)
+            raise _still_there(remaining)
         time.sleep(pause)
         pause = min(pause * 2, 0.05)
     for placement in placements:
@@ -265,17 +272,19 @@ def remove_all(placements: Sequence[Placement], evict: Callable[[], None] | None
                 break
 
 
-def _still_there(left: Sequence[str]) -> HostError:
+def _still_there(directories: Sequence[str]) -> HostError:
     from ociruntime.runtime.cgroups.cgroup_processes import processes
 
-    members = processes(left)
-    hint = f"processes left: {listed(members)}" if members else "no process is visible in it"
+    members = processes(directories)
+    hint = "no process is visible in it"
+    if members:
+        hint = f"processes still running: {listed(members)}"
     error = OSError(errno.EBUSY, posix.strerror(errno.EBUSY))
-    return HostError(f"remove cgroup {', '.join(left)}", error, hint)
+    return HostError(f"remove cgroup {', '.join(directories)}", error, hint)
 
 
 def _remove_own(directory: str) -> bool:
-    """Remove the directory and those below it; return whether it is gone."""
+    """Remove a cgroup and all cgroups below it; return False if a process is still inside."""
     try:
         posix.rmdir(directory)
     except OSError as error:
@@ -297,6 +306,6 @@ def _remove_own(directory: str) -> bool:
 
 
 def listed(numbers: Sequence[int]) -> str:
-    """Format numbers as ``1, 2, 3``, truncated if there are many."""
+    """Format pids as ``1, 2, 3``; after the tenth, ``...`` stands for the others."""
     text = ", ".join(str(number) for number in numbers[:_SHOWN_PIDS])
     return text + (" ..." if len(numbers) > _SHOWN_PIDS else "")

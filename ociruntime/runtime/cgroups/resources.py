@@ -1,8 +1,8 @@
-"""linux.resources -> the settings to write on this host, in order.
+"""Translation of linux.resources into the control file settings of this host, in writing order.
 
-Pure.  Each controller is looked up on its own: on a hybrid host most of them sit in v1
-hierarchies and the rest in the unified one, and each gets the files of its version.
-Devices are not a setting; device_policy.py handles them.
+Pure.  The version of each controller is looked up separately: on a hybrid host most controllers
+are in v1 hierarchies and the others in the unified one.  Device rules are not settings;
+device_policy.py handles them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ociruntime.runtime.cgroups.setting import Setting
 
 # (section of the resources, controller in v1, in v2, name of the conversion in settings_*).
-# Memory comes last: once it is tight, no other write may need memory.
+# Memory comes last: with a tight limit in force, the other writes could fail for lack of memory.
 _SECTIONS = (
     ("cpu", "cpuset", "cpuset", "cpuset"),
     ("cpu", "cpu", "cpu", "cpu"),
@@ -34,12 +34,12 @@ _SECTIONS = (
 def settings(
     resources: Mapping[str, Any], versions: Mapping[str, int], where: str = "linux.resources"
 ) -> list[Setting]:
-    """Return all settings in the order of writing: memory next to last, ``unified`` last.
+    """Return the settings of linux.resources in writing order: memory next to last, unified last.
 
     ``versions`` maps each controller of the host to 1 or 2, and ``""`` to 2 if there is a
-    unified hierarchy at all.  Raises ConfigError for a value without equivalent here.
+    unified hierarchy.  Raises ConfigError for a value that the host's cgroups cannot express.
     """
-    found: list[Setting] = []
+    result: list[Setting] = []
     has_v1 = 1 in versions.values()
     for section, name_v1, name_v2, conversion in _SECTIONS:
         value = resources.get(section)
@@ -50,12 +50,12 @@ def settings(
         # A missing controller is reported in terms of the host's main cgroup version.
         version = 1 if on_v1 or (not on_v2 and (has_v1 or "" not in versions)) else 2
         converted = _convert(conversion, value, f"{where}.{section}", version)
-        found += _available(converted, versions)
+        result += _available(converted, versions)
     if unified := resources.get("unified"):
         from ociruntime.runtime.cgroups.settings_v2 import unified as verbatim
 
-        found += _available(verbatim(unified, f"{where}.unified"), versions)
-    return found
+        result += _available(verbatim(unified, f"{where}.unified"), versions)
+    return result
 
 
 def _convert(conversion: str, value: Any, where: str, version: int) -> list[Setting]:  # noqa: ANN401
@@ -70,25 +70,28 @@ def _convert(conversion: str, value: Any, where: str, version: int) -> list[Sett
     return CONVERTERS[conversion](value, where)
 
 
-def _available(found: list[Setting], versions: Mapping[str, int]) -> list[Setting]:
-    """Refuse settings whose controller the host lacks; "no limit" settings are dropped."""
-    possible = []
-    for setting in found:
+def _available(candidates: list[Setting], versions: Mapping[str, int]) -> list[Setting]:
+    """Return the settings whose controller the host has; drop optional others, refuse the rest.
+
+    Raises ConfigError.
+    """
+    available = []
+    for setting in candidates:
         version = versions.get(setting.controller)
         if version == setting.version:
-            possible.append(setting)
+            available.append(setting)
         elif not setting.optional:
             raise _unavailable(setting, versions)
-    return possible
+    return available
 
 
 def _unavailable(setting: Setting, versions: Mapping[str, int]) -> ConfigError:
     controller = setting.controller
     if setting.version == 2 and "" not in versions:
-        return ConfigError(setting.where, "needs cgroup v2, which this host does not have")
+        return ConfigError(setting.where, "needs cgroup v2, but this host has only cgroup v1")
     if controller in versions:
         text = f'needs the controller "{controller}" in cgroup v2; this host has it in v1'
         return ConfigError(setting.where, text)
     here = ", ".join(sorted(name for name in versions if name)) or "none"
     text = f'the host has no cgroup controller "{controller}"'
-    return ConfigError(setting.where, text, f"available: {here}")
+    return ConfigError(setting.where, text, f"available controllers: {here}")

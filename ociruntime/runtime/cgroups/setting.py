@@ -1,4 +1,4 @@
-"""A setting: a value to be written to a control file."""
+"""A cgroup setting, the value for a control file; and the settings that v1 and v2 share."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 class Setting:
-    """A value for a control file, and how errors of the write are handled.
+    """A cgroup setting: the value for a control file, and how write errors are handled.
 
     ``files``      (name, value) pairs: the first file that exists in the cgroup is used.
                    A value of several lines is written line by line.
     ``where``      JSON path of the value in config.json.
-    ``coupled``    settings with the same non-empty word depend on each other: one that the kernel
-                   refuses is retried after the rest.
-    ``optional``   a missing file is not an error: the value means "no limit", or adds to another.
-    ``keep_first`` the first word that the file has now is written before the value.
-    ``floor``      name of a usage file; a value below the usage is refused.
+    ``coupled``    name of a group of settings whose valid values depend on each other ("" for
+                   none): a setting that the kernel refuses is retried after the rest of the group.
+    ``optional``   a missing file is no error: the value means "no limit", or supplements another.
+    ``keep_first`` the first word of the file's present content is written before the value.
+    ``floor``      name of the file with the current usage; a value below the usage is refused.
     """
 
     __slots__ = (
@@ -61,15 +61,16 @@ class Setting:
         return f"<{self.where}: {self.files[0][1]!r} > {self.files[0][0]}>"
 
 
-_HUGE_SIZES_HINT = "sizes are written as in the names of the hugetlb control files: 64KB, 2MB, 1GB"
+_HUGE_SIZES_HINT = "use the form of the hugetlb control files' names: 64KB, 2MB, 1GB"
 
 
 def huge_page_limits(
     version: int, size: str, entry: dict[str, Any], where: str, file: str
 ) -> list[Setting]:
-    """Return both limits of a page size: either alone can be evaded.
+    """Return the settings for one huge page size: the limits on reservations and on page faults.
 
-    Reservations do not charge faults on pages that another cgroup has reserved.
+    Either limit alone can be evaded: a page that another cgroup has reserved is charged only at
+    the fault.
     """
     limit, at = str(entry["limit"]), f"{where}.pageSize"
     reserved = ((f"hugetlb.{size}.rsvd.{file}", limit),)
@@ -80,7 +81,7 @@ def huge_page_limits(
 
 
 def cpuset(section: dict[str, Any], where: str, version: int) -> list[Setting]:
-    """Convert cpus and mems (both are empty in a new v1 cgroup: group.py copies the parent's)."""
+    """Convert ``cpu.cpus`` and ``cpu.mems`` of linux.resources to cpuset settings."""
     return [
         Setting(version, "cpuset", ((f"cpuset.{field}", section[field]),), f"{where}.{field}")
         for field in ("cpus", "mems")
@@ -89,7 +90,7 @@ def cpuset(section: dict[str, Any], where: str, version: int) -> list[Setting]:
 
 
 def pids(section: dict[str, Any], where: str, version: int) -> list[Setting]:
-    """Convert the limit: 0 is a limit, a negative number means unlimited."""
+    """Convert ``pids.limit`` of linux.resources; 0 is a limit, a negative number is unlimited."""
     limit = section.get("limit")
     if limit is None:
         return []
@@ -98,40 +99,52 @@ def pids(section: dict[str, Any], where: str, version: int) -> list[Setting]:
 
 
 def rdma(section: dict[str, dict[str, Any]], where: str, version: int) -> list[Setting]:
-    """Convert limits, as in ``mlx4_0 hca_handle=2 hca_object=2000``.  Raises ConfigError."""
-    found = []
+    """Convert ``rdma`` of linux.resources to ``mlx4_0 hca_handle=2 hca_object=2000`` in rdma.max.
+
+    Raises ConfigError.
+    """
+    settings = []
     for name, entry in section.items():
         limits = _handles(entry)
         if not limits:
             raise ConfigError(f'{where}["{name}"]', "hcaHandles or hcaObjects is required")
         if not name or any(letter.isspace() for letter in name):
-            raise ConfigError(f'{where}["{name}"]', "is not the name of a device")
+            raise ConfigError(
+                f'{where}["{name}"]',
+                "is not a valid RDMA device name",
+                "a name such as mlx4_0, without blanks",
+            )
         files = (("rdma.max", f"{name} {limits}"),)
-        found.append(Setting(version, "rdma", files, f'{where}["{name}"]'))
-    return found
+        settings.append(Setting(version, "rdma", files, f'{where}["{name}"]'))
+    return settings
 
 
 def _handles(entry: dict[str, Any]) -> str:
-    """Format the limits of an rdma entry for rdma.max."""
-    words = []
+    """Return an rdma entry's limits as for rdma.max: ``hca_handle=2 hca_object=2000``."""
+    limits = []
     if (count := entry.get("hcaHandles")) is not None:
-        words.append(f"hca_handle={count}")
+        limits.append(f"hca_handle={count}")
     if (count := entry.get("hcaObjects")) is not None:
-        words.append(f"hca_object={count}")
-    return " ".join(words)
+        limits.append(f"hca_object={count}")
+    return " ".join(limits)
 
 
 def device_number(entry: dict[str, Any]) -> str:
-    """Return ``8:0`` for ``{"major": 8, "minor": 0}``."""
+    """Return the device number of a blockIO entry: ``8:0`` for ``{"major": 8, "minor": 0}``."""
     return f"{entry['major']}:{entry['minor']}"
 
 
 def huge_page_size(entry: dict[str, Any], where: str) -> str:
-    """Return the size as in file names; other forms are refused: they could name another file."""
+    """Return the checked ``pageSize`` of a hugepageLimits entry, such as ``2MB``.
+
+    Raises ConfigError for other forms: as part of a file name they could name another control file.
+    """
     size = entry["pageSize"]
     number, unit = size[:-2], size[-2:]
     if not (number.isascii() and number.isdigit()) or unit not in ("KB", "MB", "GB"):
-        raise ConfigError(f"{where}.pageSize", f'"{size}" is not a page size', _HUGE_SIZES_HINT)
+        raise ConfigError(
+            f"{where}.pageSize", f'"{size}" is not a huge page size', _HUGE_SIZES_HINT
+        )
     return str(size)
 
 

@@ -1,4 +1,4 @@
-"""linux.resources -> control files of cgroup v1.
+"""Translation of linux.resources into settings of cgroup v1 control files.
 
 Sources: config-linux.md of the runtime-spec, Documentation/admin-guide/cgroup-v1.  Each
 function takes one section of the resources and its JSON path and returns settings in the
@@ -30,8 +30,8 @@ def _one(
 
 
 def cpu(section: dict[str, Any], where: str) -> list[Setting]:
-    """Convert shares, idle, period, quota, burst, realtime."""
-    found = []
+    """Convert ``cpu`` of linux.resources: shares, idle, period, quota, burst, realtime."""
+    settings = []
     # A positive weight and cpu.idle=1 exclude each other; burst may not exceed the quota;
     # the share of each group may not exceed its parent's: order depends on the old values.
     for field, file, coupled in (
@@ -50,59 +50,64 @@ def cpu(section: dict[str, Any], where: str) -> list[Setting]:
             continue
         if field == "quota" and value < 0:
             value = -1
-        found.append(_one("cpu", file, value, f"{where}.{field}", coupled))
-    return found
+        settings.append(_one("cpu", file, value, f"{where}.{field}", coupled))
+    return settings
 
 
 def memory(section: dict[str, Any], where: str) -> list[Setting]:
-    """Convert swappiness, OOM killer and hierarchy, kernel memory, then the limits themselves."""
-    found = []
+    """Convert ``memory`` of linux.resources; the limits come last.  Raises ConfigError."""
+    settings = []
     swappiness = section.get("swappiness")
     # Docker's "not set" is -1 converted to an unsigned number.
     if swappiness is not None and swappiness != 0xFFFFFFFFFFFFFFFF:
-        found.append(_one("memory", "memory.swappiness", swappiness, f"{where}.swappiness"))
+        settings.append(_one("memory", "memory.swappiness", swappiness, f"{where}.swappiness"))
     if section.get("disableOOMKiller"):
-        found.append(_one("memory", "memory.oom_control", 1, f"{where}.disableOOMKiller"))
+        settings.append(_one("memory", "memory.oom_control", 1, f"{where}.disableOOMKiller"))
     if (hierarchical := section.get("useHierarchy")) is not None:
         path = f"{where}.useHierarchy"
-        found.append(_one("memory", "memory.use_hierarchy", int(hierarchical), path))
+        settings.append(_one("memory", "memory.use_hierarchy", int(hierarchical), path))
     for field, file in (
         ("kernel", "memory.kmem.limit_in_bytes"),
         ("kernelTCP", "memory.kmem.tcp.limit_in_bytes"),
         ("reservation", "memory.soft_limit_in_bytes"),
     ):
         if value := section.get(field):
-            found.append(_one("memory", file, value, f"{where}.{field}"))
+            settings.append(_one("memory", file, value, f"{where}.{field}"))
     limit = section.get("limit") or 0
     swap = section.get("swap") or 0
     floor = "memory.usage_in_bytes" if section.get("checkBeforeUpdate") else ""
     if limit:
         path = f"{where}.limit"
-        found.append(_one("memory", "memory.limit_in_bytes", limit, path, "memory", floor))
+        settings.append(_one("memory", "memory.limit_in_bytes", limit, path, "memory", floor))
     if limit == -1 and not swap:
-        # memory+swap may not be less than memory, and so has to go as well.
+        # The memory+swap limit must not be below the memory limit, so it is lifted, too.
         files = (("memory.memsw.limit_in_bytes", "-1"),)
-        found.append(Setting(1, "memory", files, f"{where}.limit", "memory", optional=True))
+        settings.append(Setting(1, "memory", files, f"{where}.limit", "memory", optional=True))
     if swap:
         if limit > swap > 0 or (limit < 0 < swap):
             raise ConfigError(
-                f"{where}.swap", f"{swap} is below the memory limit", "it counts memory and swap"
+                f"{where}.swap",
+                f"{swap} is below the memory limit of {limit}",
+                "swap is the limit of memory and swap together",
             )
         files = (("memory.memsw.limit_in_bytes", str(swap)),)
-        found.append(Setting(1, "memory", files, f"{where}.swap", "memory", optional=swap == -1))
-    return found
+        settings.append(Setting(1, "memory", files, f"{where}.swap", "memory", optional=swap == -1))
+    return settings
 
 
 def block_io(section: dict[str, Any], where: str) -> list[Setting]:
-    """Convert weights (CFQ's names up to 5.0, BFQ's since) and throttling."""
-    found = []
+    """Convert ``blockIO`` of linux.resources: weights and throttling.  Raises ConfigError.
+
+    The weights' files have CFQ's names up to Linux 5.0 and BFQ's since.
+    """
+    settings = []
     for field, names in (
         ("weight", ("blkio.weight", "blkio.bfq.weight")),
         ("leafWeight", ("blkio.leaf_weight",)),
     ):
         if value := section.get(field):
             files = tuple((name, str(value)) for name in names)
-            found.append(Setting(1, "blkio", files, f"{where}.{field}"))
+            settings.append(Setting(1, "blkio", files, f"{where}.{field}"))
     for index, entry in enumerate(section.get("weightDevice") or ()):
         path = f"{where}.weightDevice[{index}]"
         if not entry.get("weight") and not entry.get("leafWeight"):
@@ -113,7 +118,7 @@ def block_io(section: dict[str, Any], where: str) -> list[Setting]:
         ):
             if value := entry.get(field):
                 files = tuple((name, f"{device_number(entry)} {value}") for name in names)
-                found.append(Setting(1, "blkio", files, f"{path}.{field}"))
+                settings.append(Setting(1, "blkio", files, f"{path}.{field}"))
     for field, name in (
         ("throttleReadBpsDevice", "blkio.throttle.read_bps_device"),
         ("throttleWriteBpsDevice", "blkio.throttle.write_bps_device"),
@@ -122,28 +127,28 @@ def block_io(section: dict[str, Any], where: str) -> list[Setting]:
     ):
         for index, entry in enumerate(section.get(field) or ()):
             value = f"{device_number(entry)} {entry['rate']}"
-            found.append(_one("blkio", name, value, f"{where}.{field}[{index}]"))
-    return found
+            settings.append(_one("blkio", name, value, f"{where}.{field}[{index}]"))
+    return settings
 
 
 def huge_pages(section: list[dict[str, Any]], where: str) -> list[Setting]:
-    """Convert to the limit on page faults and, where the kernel has it (5.7), on reservations."""
-    found = []
+    """Convert ``hugepageLimits`` to limits on page faults and (since Linux 5.7) on reservations."""
+    settings = []
     for index, entry in enumerate(section):
         size = huge_page_size(entry, f"{where}[{index}]")
-        found += huge_page_limits(1, size, entry, f"{where}[{index}]", "limit_in_bytes")
-    return found
+        settings += huge_page_limits(1, size, entry, f"{where}[{index}]", "limit_in_bytes")
+    return settings
 
 
 def class_id(section: dict[str, Any], where: str) -> list[Setting]:
-    """Convert network.classID, which tags packets for traffic control."""
+    """Convert ``network.classID``, with which the kernel tags packets for traffic control."""
     if not (value := section.get("classID")):
         return []
     return [_one("net_cls", "net_cls.classid", value, f"{where}.classID")]
 
 
 def priorities(section: dict[str, Any], where: str) -> list[Setting]:
-    """Convert network.priorities to one line for each interface."""
+    """Convert ``network.priorities`` to one setting of net_prio.ifpriomap per interface."""
     return [
         _one(
             "net_prio",

@@ -1,8 +1,8 @@
-"""linux.resources -> control files of cgroup v2.
+"""Translation of linux.resources into settings of cgroup v2 control files.
 
-Source: Documentation/admin-guide/cgroup-v2.  The resources of the spec are written in v1
-terms; settings without an equivalent are refused, never skipped (config-linux.md, unified), except
-for values without effect (0, false).
+Source: Documentation/admin-guide/cgroup-v2.  The spec expresses resources in v1 terms.  A setting
+without an equivalent on v2 is refused, never skipped (config-linux.md, unified), except for values
+without effect (0, false).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from ociruntime.runtime.cgroups.setting import Converter
 
-# The files that move or stop processes: a lifecycle operation's, not a resource's.
+# Files that move, kill or freeze processes, which is for the lifecycle commands to do.
 _NOT_RESOURCES = ("cgroup.procs", "cgroup.threads", "cgroup.kill", "cgroup.freeze")
 _UNSET_SWAPPINESS = 0xFFFFFFFFFFFFFFFF
 
@@ -40,81 +40,93 @@ def _bytes_or_max(value: int) -> str:
 
 
 def cpu(section: dict[str, Any], where: str) -> list[Setting]:
-    """Convert shares (to a weight), idle, quota and period (one file), burst."""
+    """Convert ``cpu`` of linux.resources; shares become cpu.weight.  Raises ConfigError."""
     for field in ("realtimeRuntime", "realtimePeriod"):
         if section.get(field):
             _refuse(f"{where}.{field}")
-    found = []
+    settings = []
     if shares := section.get("shares"):
         value = weight_of_shares(shares)
-        found.append(_one("cpu", "cpu.weight", value, f"{where}.shares", "weight"))
+        settings.append(_one("cpu", "cpu.weight", value, f"{where}.shares", "weight"))
     if (idle := section.get("idle")) is not None:
-        found.append(_one("cpu", "cpu.idle", idle, f"{where}.idle", "weight"))
+        settings.append(_one("cpu", "cpu.idle", idle, f"{where}.idle", "weight"))
     quota, period = section.get("quota"), section.get("period")
     if quota or period:
-        # A quota alone keeps the period, but not the other way round.
-        words = [str(quota) if quota > 0 else "max"] if quota else []
-        words += [str(period)] if period else []
+        # Writing only a quota to cpu.max keeps the period; a period cannot be written alone.
+        fields = [str(quota) if quota > 0 else "max"] if quota else []
+        fields += [str(period)] if period else []
         path = f"{where}.quota" if quota else f"{where}.period"
-        files = (("cpu.max", " ".join(words)),)
-        found.append(Setting(2, "cpu", files, path, "bandwidth", keep_first=not quota))
+        files = (("cpu.max", " ".join(fields)),)
+        settings.append(Setting(2, "cpu", files, path, "bandwidth", keep_first=not quota))
     if (burst := section.get("burst")) is not None:
         files = (("cpu.max.burst", str(burst)),)
         path = f"{where}.burst"
-        found.append(Setting(2, "cpu", files, path, "bandwidth", optional=burst == 0))
-    return found
+        settings.append(Setting(2, "cpu", files, path, "bandwidth", optional=burst == 0))
+    return settings
 
 
 def memory(section: dict[str, Any], where: str) -> list[Setting]:
-    """Convert reservation, swap (which v2 counts without memory), and last the limit."""
+    """Convert ``memory`` of linux.resources; the limit comes last.  Raises ConfigError."""
     for field in ("kernel", "kernelTCP", "disableOOMKiller"):
         if section.get(field):
             _refuse(f"{where}.{field}")
     if section.get("swappiness") not in (None, _UNSET_SWAPPINESS):
-        _refuse(f"{where}.swappiness", "leave it out; vm.swappiness of the host applies")
+        _refuse(f"{where}.swappiness", "remove it: the host's vm.swappiness applies")
     if section.get("useHierarchy") is False:
-        _refuse(f"{where}.useHierarchy", "accounting is always hierarchical there")
-    found = []
+        _refuse(f"{where}.useHierarchy", "remove it: accounting is always hierarchical on v2")
+    settings = []
     if reservation := section.get("reservation"):
         value = _bytes_or_max(reservation)
-        found.append(_one("memory", "memory.low", value, f"{where}.reservation"))
+        settings.append(_one("memory", "memory.low", value, f"{where}.reservation"))
     limit = section.get("limit") or 0
     swap = _swap(limit, section.get("swap") or 0, where)
     if swap:
-        # Without swap there is nothing to limit, and the file is missing.
+        # On a kernel without swap the file is missing; 0 and max then need no write.
         path = f"{where}.swap" if section.get("swap") else f"{where}.limit"
         files = (("memory.swap.max", swap),)
-        found.append(Setting(2, "memory", files, path, optional=swap in ("0", "max")))
+        settings.append(Setting(2, "memory", files, path, optional=swap in ("0", "max")))
     if limit:
         floor = "memory.current" if section.get("checkBeforeUpdate") and limit > 0 else ""
         files = (("memory.max", _bytes_or_max(limit)),)
-        found.append(Setting(2, "memory", files, f"{where}.limit", floor=floor))
-    return found
+        settings.append(Setting(2, "memory", files, f"{where}.limit", floor=floor))
+    return settings
 
 
 def _swap(limit: int, swap: int, where: str) -> str:
-    """Return memory.swap.max for the spec's memory+swap; "" to leave it unchanged."""
+    """Return the value for memory.swap.max; "" to leave the file unchanged.  Raises ConfigError.
+
+    The spec's ``swap`` is the limit of memory and swap together, memory.swap.max of swap alone.
+    """
     if swap < 0 or (limit < 0 and swap == 0):
         return "max"
     if swap == 0:
         return ""
     if limit <= 0:
-        raise ConfigError(f"{where}.swap", "needs a memory limit", "it counts memory and swap")
+        raise ConfigError(
+            f"{where}.swap",
+            "needs a memory limit: swap is the limit of memory and swap together",
+            f"set {where}.limit, too",
+        )
     if swap < limit:
         raise ConfigError(
-            f"{where}.swap", f"{swap} is below the memory limit", "it counts memory and swap"
+            f"{where}.swap",
+            f"{swap} is below the memory limit of {limit}",
+            "swap is the limit of memory and swap together",
         )
     return str(swap - limit)
 
 
 def block_io(section: dict[str, Any], where: str) -> list[Setting]:
-    """Convert weights (BFQ's, or io.weight with its wider range) and limits (io.max)."""
-    found = []
+    """Convert ``blockIO`` of linux.resources: weights and, in io.max, limits.  Raises ConfigError.
+
+    A weight goes to io.bfq.weight, or to io.weight, which has a wider range.
+    """
+    settings = []
     if section.get("leafWeight"):
         _refuse(f"{where}.leafWeight")
     if weight := section.get("weight"):
         files = (("io.bfq.weight", str(weight)), ("io.weight", str(io_weight(weight))))
-        found.append(Setting(2, "io", files, f"{where}.weight"))
+        settings.append(Setting(2, "io", files, f"{where}.weight"))
     for index, entry in enumerate(section.get("weightDevice") or ()):
         path = f"{where}.weightDevice[{index}]"
         if entry.get("leafWeight"):
@@ -126,7 +138,7 @@ def block_io(section: dict[str, Any], where: str) -> list[Setting]:
             ("io.bfq.weight", f"{number} {weight}"),
             ("io.weight", f"{number} {io_weight(weight)}"),
         )
-        found.append(Setting(2, "io", files, f"{path}.weight"))
+        settings.append(Setting(2, "io", files, f"{path}.weight"))
     for field, word in (
         ("throttleReadBpsDevice", "rbps"),
         ("throttleWriteBpsDevice", "wbps"),
@@ -136,50 +148,59 @@ def block_io(section: dict[str, Any], where: str) -> list[Setting]:
         for index, entry in enumerate(section.get(field) or ()):
             # v1 took a rate of 0 as "no limit", v2 refuses it.
             value = f"{device_number(entry)} {word}={entry['rate'] or 'max'}"
-            found.append(_one("io", "io.max", value, f"{where}.{field}[{index}]"))
-    return found
+            settings.append(_one("io", "io.max", value, f"{where}.{field}[{index}]"))
+    return settings
 
 
 def io_weight(weight: int) -> int:
-    """Convert the spec's 10..1000 to io.weight's 1..10000, linearly."""
+    """Convert a blockIO weight (10..1000) linearly to a value for io.weight (1..10000)."""
     return 1 + (weight - 10) * 9999 // 990 if weight > 10 else 1
 
 
 def huge_pages(section: list[dict[str, Any]], where: str) -> list[Setting]:
-    """Convert to the limit on page faults and, where the kernel has it (5.7), on reservations."""
-    found = []
+    """Convert ``hugepageLimits`` to limits on page faults and (since Linux 5.7) on reservations."""
+    settings = []
     for index, entry in enumerate(section):
         size = huge_page_size(entry, f"{where}[{index}]")
-        found += huge_page_limits(2, size, entry, f"{where}[{index}]", "max")
-    return found
+        settings += huge_page_limits(2, size, entry, f"{where}[{index}]", "max")
+    return settings
 
 
 def class_id(section: dict[str, Any], where: str) -> list[Setting]:
-    """Refuse network.classID, which v2 cannot express."""
+    """Raise ConfigError for a network.classID other than 0, which v2 cannot express."""
     if section.get("classID"):
         _refuse(f"{where}.classID")
     return []
 
 
 def priorities(section: dict[str, Any], where: str) -> list[Setting]:
-    """Refuse network.priorities, which v2 cannot express."""
+    """Raise ConfigError for network.priorities, which v2 cannot express."""
     if section.get("priorities"):
         _refuse(f"{where}.priorities")
     return []
 
 
 def unified(section: dict[str, str], where: str) -> list[Setting]:
-    """Return settings for file names and contents as given; a name begins with the controller."""
-    found = []
+    """Convert ``unified`` of linux.resources: control file names and contents, unchanged.
+
+    Raises ConfigError for a name that is not ``CONTROLLER.FILE`` or is not a resource.
+    """
+    settings = []
     for file, value in section.items():
         path = f'{where}["{file}"]'
-        controller, dot, rest = file.partition(".")
-        if not (controller and dot and rest) or "/" in file or "\0" in file:
-            raise ConfigError(path, "is not the name of a control file", "such as memory.high")
+        controller, dot, name = file.partition(".")
+        if not (controller and dot and name) or "/" in file or "\0" in file:
+            raise ConfigError(
+                path, "is not the name of a cgroup v2 control file", "a name such as memory.high"
+            )
         if file in _NOT_RESOURCES:
-            raise ConfigError(path, "is not a resource and cannot be set here")
-        found.append(_one("" if controller == "cgroup" else controller, file, value, path))
-    return found
+            raise ConfigError(
+                path,
+                "is not a resource limit: the file moves, kills or freezes processes",
+                "remove it",
+            )
+        settings.append(_one("" if controller == "cgroup" else controller, file, value, path))
+    return settings
 
 
 CONVERTERS: dict[str, Converter] = {

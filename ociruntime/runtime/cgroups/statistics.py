@@ -1,4 +1,4 @@
-"""The statistics of a container's cgroup, in the form of runc's `events`."""
+"""The resource usage of a container's cgroup, in the form of runc's `events --stats`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NO_MEMORY = {"limit": 0, "failcnt": 0}
 
 
 def statistics(cgroup: Cgroup) -> dict[str, Any]:
-    """Return ``data`` of an event of type ``stats``.
+    """Return the container's resource usage: the member ``data`` of a ``stats`` event.
 
     Counters whose controller the host lacks are 0 or left out, and ``network_interfaces`` is
     always null, as in runc.
@@ -37,7 +37,7 @@ def statistics(cgroup: Cgroup) -> dict[str, Any]:
 
 
 def _place(cgroup: Cgroup, controller: str) -> tuple[str, int]:
-    """Return the controller's directory and version; ("", 0) if it is missing."""
+    """Return (directory, cgroup version) of a controller; ("", 0) if the host lacks it."""
     for each in cgroup.placements:
         if controller in each.hierarchy.controllers:
             return each.directory, each.hierarchy.version
@@ -47,8 +47,8 @@ def _place(cgroup: Cgroup, controller: str) -> tuple[str, int]:
 def _by_version(cgroup: Cgroup, name_v1: str, v1: Any, name_v2: str, v2: Any) -> dict[str, Any]:  # noqa: ANN401
     directory, version = _place(cgroup, name_v1)
     if version == 1:
-        found: dict[str, Any] = v1(directory)
-        return found
+        counters: dict[str, Any] = v1(directory)
+        return counters
     directory, version = _place(cgroup, name_v2)
     return v2(directory) if version == 2 else {}
 
@@ -57,13 +57,13 @@ def _cpu(cgroup: Cgroup) -> dict[str, Any]:
     directory, version = _place(cgroup, "cpu")
     if version == 2:
         return statistics_v2.cpu(directory)
-    found: dict[str, Any] = {"usage": {"kernel": 0, "user": 0}, "throttling": {}}
+    counters: dict[str, Any] = {"usage": {"kernel": 0, "user": 0}, "throttling": {}}
     if version == 1:
-        found.update(statistics_v1.cpu(directory))
+        counters.update(statistics_v1.cpu(directory))
     directory, version = _place(cgroup, "cpuacct")
     if version == 1:
-        found.update(statistics_v1.cpuacct(directory))
-    return found
+        counters.update(statistics_v1.cpuacct(directory))
+    return counters
 
 
 def _cpuset(cgroup: Cgroup) -> dict[str, Any]:
@@ -71,15 +71,15 @@ def _cpuset(cgroup: Cgroup) -> dict[str, Any]:
     flags = dict.fromkeys(statistics_v1.CPUSET_MEMBERS, 0)
     if version == 1:
         flags = statistics_v1.cpuset(directory)
-    found: dict[str, Any] = {}
+    lists: dict[str, Any] = {}
     for member in ("cpus", "mems"):
         listed = text(directory, f"cpuset.{member}").strip() if directory else ""
         try:
             if numbers := list(listed_numbers("", listed)) if listed else []:
-                found[member] = sorted(numbers)
+                lists[member] = sorted(numbers)
         except ConfigError:
             continue
-    return {**found, **flags}
+    return {**lists, **flags}
 
 
 def _memory(cgroup: Cgroup) -> dict[str, Any]:

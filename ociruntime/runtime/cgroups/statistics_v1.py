@@ -1,4 +1,4 @@
-"""Counters of cgroup v1, as members of runc's `events`.
+"""Usage counters of cgroup v1 control files, as members of runc's `events --stats`.
 
 Source: Documentation/admin-guide/cgroup-v1.  Times are nanoseconds, sizes bytes.
 """
@@ -48,23 +48,25 @@ _BLKIO = (
 
 
 def cpuacct(directory: str) -> dict[str, Any]:
-    """Return ``cpu.usage``, total and per CPU."""
+    """Return the member ``usage`` of ``cpu``: nanoseconds in total, per CPU, kernel and user."""
     ticks = keyed(directory, "cpuacct.stat")
     usage: dict[str, Any] = without_zeros({"total": number(directory, "cpuacct.usage")})
-    if percpu := [int(word) for word in text(directory, "cpuacct.usage_percpu").split()]:
+    if percpu := [
+        int(nanoseconds) for nanoseconds in text(directory, "cpuacct.usage_percpu").split()
+    ]:
         usage["percpu"] = percpu
-    # "cpu user system", and a line for each.
+    # The first line is the heading "cpu user system"; a line for each CPU follows.
     lines = [line.split() for line in text(directory, "cpuacct.usage_all").splitlines()[1:]]
     if lines:
-        usage["percpu_kernel"] = [int(words[2]) for words in lines]
-        usage["percpu_user"] = [int(words[1]) for words in lines]
+        usage["percpu_kernel"] = [int(fields[2]) for fields in lines]
+        usage["percpu_user"] = [int(fields[1]) for fields in lines]
     usage["kernel"] = ticks.get("system", 0) * _TICK
     usage["user"] = ticks.get("user", 0) * _TICK
     return {"usage": usage}
 
 
 def cpu(directory: str) -> dict[str, Any]:
-    """Return ``cpu.throttling``."""
+    """Return the member ``throttling`` of ``cpu``: periods, throttled periods and nanoseconds."""
     stat = keyed(directory, "cpu.stat")
     throttling = {
         "periods": stat.get("nr_periods", 0),
@@ -75,21 +77,21 @@ def cpu(directory: str) -> dict[str, Any]:
 
 
 def cpuset(directory: str) -> dict[str, Any]:
-    """Return the flags of a cpuset; its lists are read by the caller, as on v2."""
+    """Return the numeric flags of a v1 cpuset by member name, without the lists cpus and mems."""
     return {member: number(directory, file) for member, file in _CPUSET}
 
 
 def memory(directory: str) -> dict[str, Any]:
-    """Return memory, memory with swap, kernel memory, and memory.stat unchanged."""
+    """Return ``memory``: usage and limits of memory, memory+swap and kernel, and memory.stat."""
     raw = keyed(directory, "memory.stat")
-    found: dict[str, Any] = without_zeros({"cache": raw.get("cache", 0)})
+    counters: dict[str, Any] = without_zeros({"cache": raw.get("cache", 0)})
     for member, prefix in (
         ("usage", "memory"),
         ("swap", "memory.memsw"),
         ("kernel", "memory.kmem"),
         ("kernelTCP", "memory.kmem.tcp"),
     ):
-        found[member] = {
+        counters[member] = {
             "limit": number(directory, f"{prefix}.limit_in_bytes"),
             **without_zeros(
                 {
@@ -100,38 +102,38 @@ def memory(directory: str) -> dict[str, Any]:
             "failcnt": number(directory, f"{prefix}.failcnt"),
         }
     if raw:
-        found["raw"] = raw
-    return found
+        counters["raw"] = raw
+    return counters
 
 
 def blkio(directory: str) -> dict[str, Any]:
-    """Return the block I/O counters, each from the first file that is not empty."""
-    found = {}
+    """Return ``blkio``: block I/O counters by member, each from its first file with content."""
+    counters = {}
     for member, files in _BLKIO:
         for file in files:
             if entries := _entries(text(directory, f"blkio.{file}")):
-                found[member] = entries
+                counters[member] = entries
                 break
-    return found
+    return counters
 
 
 def _entries(content: str) -> list[dict[str, Any]]:
-    """Parse lines like ``8:0 Read 4096`` or ``8:0 4096``; totals have no device and are skipped."""
-    found = []
+    """Parse a blkio file's lines, ``8:0 Read 4096`` or ``8:0 4096``; skip totals without device."""
+    entries = []
     for line in content.splitlines():
-        words = line.replace(":", " ").split()
-        if len(words) < 3 or not words[0].isdigit():
+        fields = line.replace(":", " ").split()
+        if len(fields) < 3 or not fields[0].isdigit():
             continue
-        entry: dict[str, Any] = without_zeros({"major": int(words[0]), "minor": int(words[1])})
-        if len(words) > 3:
-            entry["op"] = words[2]
-        found.append({**entry, **without_zeros({"value": int(words[-1])})})
-    return found
+        entry: dict[str, Any] = without_zeros({"major": int(fields[0]), "minor": int(fields[1])})
+        if len(fields) > 3:
+            entry["op"] = fields[2]
+        entries.append({**entry, **without_zeros({"value": int(fields[-1])})})
+    return entries
 
 
 def hugetlb(directory: str) -> dict[str, Any]:
-    """Return usage by page size; of reservations where the kernel counts them."""
-    found = {}
+    """Return ``hugetlb``: usage by page size, of reservations where the kernel counts them."""
+    counters = {}
     for size in page_sizes(directory, "usage_in_bytes"):
         prefix = f"hugetlb.{size}"
         if text(directory, f"{prefix}.rsvd.usage_in_bytes"):
@@ -140,5 +142,5 @@ def hugetlb(directory: str) -> dict[str, Any]:
             "usage": number(directory, f"{prefix}.usage_in_bytes"),
             "max": number(directory, f"{prefix}.max_usage_in_bytes"),
         }
-        found[size] = {**without_zeros(used), "failcnt": number(directory, f"{prefix}.failcnt")}
-    return found
+        counters[size] = {**without_zeros(used), "failcnt": number(directory, f"{prefix}.failcnt")}
+    return counters

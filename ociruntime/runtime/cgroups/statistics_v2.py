@@ -1,4 +1,6 @@
-"""Counters of cgroup v2, as members of runc's `events`, which are named after v1.
+"""Usage counters of cgroup v2 control files, as members of runc's `events --stats`.
+
+The members are named after v1.
 
 Source: Documentation/admin-guide/cgroup-v2; the conversions are runc's.  Times are nanoseconds,
 sizes bytes.
@@ -31,7 +33,7 @@ _IO = {
 
 
 def cpu(directory: str) -> dict[str, Any]:
-    """Return ``cpu``; v2 has no counters per CPU."""
+    """Return ``cpu``: usage and throttling in nanoseconds, PSI; v2 has no counters per CPU."""
     stat = keyed(directory, "cpu.stat")
     throttling = {
         "periods": stat.get("nr_periods", 0),
@@ -43,12 +45,15 @@ def cpu(directory: str) -> dict[str, Any]:
         "kernel": stat.get("system_usec", 0) * _MICROSECOND,
         "user": stat.get("user_usec", 0) * _MICROSECOND,
     }
-    found = {"usage": usage, "throttling": without_zeros(throttling)}
-    return {**found, **pressure(directory, "cpu")}
+    counters = {"usage": usage, "throttling": without_zeros(throttling)}
+    return {**counters, **pressure(directory, "cpu")}
 
 
 def memory(directory: str) -> dict[str, Any]:
-    """Return memory and swap; as on v1, swap includes memory, but v2 has no peak of both."""
+    """Return ``memory``: usage and limits of memory and swap, PSI, memory.stat as ``raw``.
+
+    As on v1, the member ``swap`` is memory and swap together; v2 has no peak of both.
+    """
     raw = keyed(directory, "memory.stat")
     usage, limit = number(directory, "memory.current"), number(directory, "memory.max")
     swap, swap_limit = 0, 0
@@ -58,7 +63,7 @@ def memory(directory: str) -> dict[str, Any]:
     both = min(swap_limit + limit, UNLIMITED)
     nothing = {"limit": 0, "failcnt": 0}
     peak = number(directory, "memory.peak")
-    found: dict[str, Any] = {
+    counters: dict[str, Any] = {
         **without_zeros({"cache": raw.get("file", 0)}),
         "usage": {"limit": limit, **without_zeros({"usage": usage, "max": peak}), "failcnt": 0},
         "swap": {"limit": both, **without_zeros({"usage": swap + usage}), "failcnt": 0},
@@ -66,50 +71,55 @@ def memory(directory: str) -> dict[str, Any]:
         "kernelTCP": nothing,
     }
     if raw:
-        found["raw"] = raw
-    return {**found, **pressure(directory, "memory")}
+        counters["raw"] = raw
+    return {**counters, **pressure(directory, "memory")}
 
 
 def blkio(directory: str) -> dict[str, Any]:
-    """Parse io.stat: a line ``8:0 rbytes=1 wbytes=2 rios=3 ...`` for each device."""
-    found: dict[str, Any] = {}
+    """Return ``blkio`` from io.stat, with a line ``8:0 rbytes=1 wbytes=2 ...`` per device."""
+    counters: dict[str, Any] = {}
     for line in text(directory, "io.stat").splitlines():
-        place: dict[str, Any] | None = None
+        device: dict[str, Any] | None = None
         for word in line.split():
             name, equals, value = word.partition("=")
             if not equals:
-                # Some kernels begin a line with further devices, of which they count nothing.
+                # Some kernels put several devices in one line; the counters are the last one's.
                 major, _, minor = word.partition(":")
                 known = major.isdigit() and minor.isdigit()
-                place = without_zeros({"major": int(major), "minor": int(minor)}) if known else None
-            elif place is not None and name in _IO and value.isdigit():
+                device = (
+                    without_zeros({"major": int(major), "minor": int(minor)}) if known else None
+                )
+            elif device is not None and name in _IO and value.isdigit():
                 member, operation = _IO[name]
-                entry = {**place, "op": operation, **without_zeros({"value": int(value)})}
-                found.setdefault(member, []).append(entry)
-    return {**found, **pressure(directory, "io")}
+                entry = {**device, "op": operation, **without_zeros({"value": int(value)})}
+                counters.setdefault(member, []).append(entry)
+    return {**counters, **pressure(directory, "io")}
 
 
 def hugetlb(directory: str) -> dict[str, Any]:
-    """Return usage by page size; of reservations where the kernel counts them."""
-    found = {}
+    """Return ``hugetlb``: usage by page size, of reservations where the kernel counts them."""
+    counters = {}
     for size in page_sizes(directory, "current"):
         prefix = f"hugetlb.{size}"
         if text(directory, f"{prefix}.rsvd.current"):
             prefix += ".rsvd"
         failed = keyed(directory, f"hugetlb.{size}.events").get("max", 0)
         used = without_zeros({"usage": number(directory, f"{prefix}.current")})
-        found[size] = {**used, "failcnt": failed}
-    return found
+        counters[size] = {**used, "failcnt": failed}
+    return counters
 
 
 def pressure(directory: str, kind: str) -> dict[str, Any]:
-    """Parse lines like ``some avg10=0.00 avg60=0.00 avg300=0.00 total=0`` into ``psi``."""
-    found = {}
+    """Return ``{"psi": ...}`` from ``KIND.pressure``, {} without the file (CONFIG_PSI).
+
+    The file has lines like ``some avg10=0.00 avg60=0.00 avg300=0.00 total=0``.
+    """
+    lines = {}
     for line in text(directory, f"{kind}.pressure").splitlines():
         name, *pairs = line.split()
         values: dict[str, float] = {}
         for pair in pairs:
             key, _, value = pair.partition("=")
             values[key] = int(value) if key == "total" else float(value)
-        found[name] = values
-    return {"psi": found} if found else {}
+        lines[name] = values
+    return {"psi": lines} if lines else {}

@@ -1,7 +1,7 @@
-"""A cgroup below the container's own, for a process that `exec` starts there.
+"""`exec --cgroup`: the child cgroup of the container in which `exec` starts a process.
 
-``--cgroup`` names it as runc does: ``PATH`` in every hierarchy, or ``CONTROLLER[,CONTROLLER]:PATH``
-in that of a controller, once for each.  A path begins at the container's cgroup.
+The option has runc's form: ``PATH`` for every hierarchy, or ``CONTROLLER[,CONTROLLER]:PATH`` for
+the hierarchy of a controller (may be repeated).  A path is relative to the container's cgroup.
 """
 
 from __future__ import annotations
@@ -15,29 +15,33 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def below(cgroup: Cgroup, wanted: Sequence[str]) -> Cgroup:
-    """Return the cgroup for the process, without checking that it exists.  Raises UsageError."""
-    paths = parse(wanted)
-    known = {"": True}
+def below(cgroup: Cgroup, options: Sequence[str]) -> Cgroup:
+    """Return the child of a container's cgroup that the values of ``exec --cgroup`` name.
+
+    Does not check that the cgroup exists.  Raises UsageError.
+    """
+    paths = parse(options)
+    controllers = {"": True}
     placements = []
     for each in cgroup.placements:
         hierarchy = each.hierarchy
         names = [*hierarchy.controllers] if hierarchy.version == 1 else []
         if hierarchy.name:
             names.append(f"name={hierarchy.name}")
-        known.update(dict.fromkeys(names, True))
+        controllers.update(dict.fromkeys(names, True))
         named = [paths[name] for name in names if name in paths]
         if any(path != named[0] for path in named):
             raise UsageError(
-                f"--cgroup: {','.join(names)} are one hierarchy and cannot take different paths"
+                f"--cgroup: the controllers {','.join(names)} share one cgroup v1 hierarchy and"
+                " cannot have different paths"
             )
         path = named[0] if named else paths.get("", "")
         placements.append(Placement(hierarchy, cgroup.path + path))
     for name in paths:
-        if name not in known:
+        if name not in controllers:
             raise UsageError(
                 f'--cgroup: no cgroup v1 hierarchy has the controller "{name}"',
-                "on cgroup v2 give a path alone",
+                "on cgroup v2, use --cgroup PATH without a controller",
             )
     if cgroup.unit:
         from ociruntime.runtime.cgroups.systemd_group import SystemdCgroup
@@ -47,20 +51,29 @@ def below(cgroup: Cgroup, wanted: Sequence[str]) -> Cgroup:
     return Cgroup(cgroup.path, placements)
 
 
-def parse(wanted: Sequence[str]) -> dict[str, str]:
-    """Return the paths by controller ("" for all); a path is "" or absolute.  Raises UsageError."""
+def parse(options: Sequence[str]) -> dict[str, str]:
+    """Parse the values of ``exec --cgroup``; return the paths by controller ("" for all).
+
+    A path is "" (the container's own cgroup) or begins with "/".  Raises UsageError.
+    """
     paths: dict[str, str] = {}
-    for text in wanted:
+    for text in options:
         head, colon, path = text.rpartition(":")
         if ":" in head:
-            raise UsageError(f"--cgroup {text}: has more than one colon")
-        if not colon and len(wanted) > 1:
-            raise UsageError(f"--cgroup {text}: lacks its controller", "CONTROLLER:PATH")
+            raise UsageError(
+                f'--cgroup "{text}": has more than one colon', "use PATH or CONTROLLER:PATH"
+            )
+        if not colon and len(options) > 1:
+            raise UsageError(
+                f'--cgroup "{text}": a repeated --cgroup needs a controller', "use CONTROLLER:PATH"
+            )
         for name in head.split(","):
             if colon and not name:
-                raise UsageError(f"--cgroup {text}: the controller is empty")
+                raise UsageError(
+                    f'--cgroup "{text}": the name of the controller is empty', "use CONTROLLER:PATH"
+                )
             if name in paths:
-                raise UsageError(f'--cgroup {text}: the controller "{name}" is given twice')
+                raise UsageError(f'--cgroup "{text}": the controller "{name}" is given twice')
             paths[name] = _clean(path, text)
     return paths
 
@@ -68,5 +81,8 @@ def parse(wanted: Sequence[str]) -> dict[str, str]:
 def _clean(path: str, text: str) -> str:
     parts = [part for part in path.split("/") if part not in ("", ".")]
     if ".." in parts or "\n" in path:
-        raise UsageError(f"--cgroup {text}: leads out of the container's cgroup")
+        raise UsageError(
+            f'--cgroup "{text}": the path must stay below the container\'s cgroup',
+            'remove ".." or the newline',
+        )
     return "".join(f"/{part}" for part in parts)

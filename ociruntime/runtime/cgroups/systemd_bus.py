@@ -1,9 +1,9 @@
 """A D-Bus connection to systemd, with the few calls that a container needs.
 
 Source: org.freedesktop.systemd1(5).  Units are created and stopped by jobs, whose end systemd
-reports with a signal; a reply to the call itself only says that the job is queued.
+reports with a signal; the reply to the call itself only says that the job is queued.
 
-Loaded only with the systemd driver, because of its library.
+Loaded only with the systemd driver, because it imports jeepney.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _MANAGER = DBusAddress("/org/freedesktop/systemd1", _NAME, f"{_NAME}.Manager")
 _PROPERTIES = DBusAddress("/org/freedesktop/systemd1", _NAME, "org.freedesktop.DBus.Properties")
 _MATCH = f"type='signal',sender='{_NAME}',interface='{_NAME}.Manager',member='JobRemoved'"
 _REPLY_SECONDS = 25.0
-# A host that starts a hundred containers at once keeps each of them waiting for some time.
+# Long, because on a host that starts a hundred containers at once each job is queued for a while.
 JOB_SECONDS = 30.0
 _NO_SYSTEMD = "use the cgroupfs driver: leave out --systemd-cgroup"
 
 
 class Refused(Exception):
-    """An error reply of systemd: ``name`` without the common prefix, and its ``text``."""
+    """An error reply of systemd: ``name`` without the D-Bus prefix (``UnitExists``), and a text."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(text or name)
@@ -52,10 +52,11 @@ class Refused(Exception):
 
 
 class SystemdManager:
-    """A connection to the systemd of the system, or to that of the user.
+    """A D-Bus connection to the system's systemd, or with ``user`` to the user's systemd.
 
-    All cgroups of its units are below the path ``control_group`` (empty for the system's, unless
-    it runs in a container); ``version`` is systemd's version as a number.
+    The cgroups of all its units are below the path ``control_group``: "" for the system's systemd,
+    unless that runs in a container.  ``version`` is systemd's version as a number.  The
+    constructor raises HostError.
     """
 
     def __init__(self, user: bool) -> None:
@@ -75,21 +76,22 @@ class SystemdManager:
                 self._ask(*greeting)
             group, version = self._ask(*(_call("Get", *each, at=_PROPERTIES) for each in get))
         except Refused as error:
-            raise self._failure(f"ask {self._whose} for the cgroup of its units", error) from None
+            action = f"read the properties ControlGroup and Version of {self._whose}"
+            raise self._failure(action, error) from None
         self.control_group: str = group[0][1].rstrip("/")
         self.version = _number(version[0][1])
 
     def start_transient(self, unit: str, properties: list[Property]) -> None:
-        """Create and start a unit; return when it is running.
+        """Create and start a transient unit; return when it is active.
 
         Raises Refused (``UnitExists``, or an invalid property) and HostError.
         """
-        listed = [(name, (signature, value)) for name, signature, value in properties]
-        call = _call("StartTransientUnit", "ssa(sv)a(sa(sv))", (unit, "fail", listed, []))
+        variants = [(name, (signature, value)) for name, signature, value in properties]
+        call = _call("StartTransientUnit", "ssa(sv)a(sa(sv))", (unit, "fail", variants, []))
         self._job(call, f"start the unit {unit}")
 
     def stop(self, unit: str) -> None:
-        """Stop a unit, wait for its end, and reset a failed one; a missing unit is not an error.
+        """Stop a unit, wait until it is inactive, reset its failed state; ignore a missing unit.
 
         Raises HostError.
         """
@@ -101,19 +103,19 @@ class SystemdManager:
         self.reset_failed(unit)
 
     def reset_failed(self, unit: str) -> None:
-        """Reset a failed unit, so that its name can be used again."""
+        """Reset a unit's failed state, which frees its name; ignore a missing unit."""
         try:
             self._ask(_call("ResetFailedUnit", "s", (unit,)))
         except Refused:
-            pass  # there is none
+            pass  # the unit does not exist
 
     def set_properties(self, unit: str, properties: list[Property]) -> None:
-        """Change a unit until the next boot.  Raises Refused, HostError."""
-        listed = [(name, (signature, value)) for name, signature, value in properties]
-        self._ask(_call("SetUnitProperties", "sba(sv)", (unit, True, listed)))
+        """Set properties of a unit, in force until the next boot.  Raises Refused, HostError."""
+        variants = [(name, (signature, value)) for name, signature, value in properties]
+        self._ask(_call("SetUnitProperties", "sba(sv)", (unit, True, variants)))
 
     def move(self, unit: str, below: str, pid: int) -> None:
-        """Move a process into a delegated unit's cgroup, or one below it, through systemd.
+        """Let systemd move process ``pid`` into a delegated unit's cgroup or its child ``below``.
 
         Raises HostError.
         """
@@ -123,7 +125,7 @@ class SystemdManager:
             raise self._failure(f"move process {pid} into the unit {unit}", error) from None
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the D-Bus connection."""
         self._socket.close()
 
     def _job(self, call: Message, action: str) -> None:
@@ -135,8 +137,10 @@ class SystemdManager:
             except TimeoutError:
                 raise HostError(
                     action,
-                    OSError(110, f"{self._whose} has not finished after {JOB_SECONDS:.0f} s"),
-                    f"see {self._systemctl} list-jobs",
+                    OSError(
+                        110, f"timed out: the job of {self._whose} took over {JOB_SECONDS:.0f} s"
+                    ),
+                    f"run {self._systemctl} list-jobs",
                 ) from None
             except OSError as error:
                 raise HostError(action, error) from None
@@ -149,11 +153,14 @@ class SystemdManager:
             if path == job:
                 break
         if result != "done":
-            ended = OSError(0, f"the job of {self._whose} ended as {result}")
-            raise HostError(action, ended, f"see {self._systemctl} status {unit}")
+            ended = OSError(0, f'the job of {self._whose} ended with the result "{result}"')
+            raise HostError(action, ended, f"run {self._systemctl} status {unit}")
 
     def _ask(self, *calls: Message) -> list[Any]:
-        """Send the calls at once, and wait for their replies.  Raises Refused, HostError."""
+        """Send method calls together; return the bodies of their replies.
+
+        Raises Refused, HostError.
+        """
         first = self._serial + 1
         data = b""
         for call in calls:
@@ -172,33 +179,33 @@ class SystemdManager:
                     self._signals.append(message)
         except OSError as error:
             raise HostError(f"call {self._whose} over D-Bus", error) from None
-        found = []
+        bodies = []
         for serial in range(first, first + len(calls)):
             reply = replies[serial]
             if reply.header.message_type is MessageType.error:
                 name = str(reply.header.fields.get(HeaderFields.error_name, ""))
                 raise Refused(name, str(reply.body[0]) if reply.body else "")
-            found.append(reply.body)
+            bodies.append(reply.body)
             sender = str(reply.header.fields.get(HeaderFields.sender, ""))
             self._sender = sender if sender.startswith(":") else ""
-        return found
+        return bodies
 
     def _receive(self, deadline: float) -> Message:
-        """Receive the next message.  Raises OSError, including TimeoutError."""
+        """Return the next D-Bus message.  Raises OSError, TimeoutError after ``deadline``."""
         while (message := self._parser.get_next_message()) is None:
             self._socket.settimeout(max(deadline - time.monotonic(), 0.001))
             data = self._socket.recv(65536)
             if not data:
-                raise ConnectionResetError(104, "it closed the connection")
+                raise ConnectionResetError(104, "the D-Bus peer closed the connection")
             self._parser.add_data(data)
         return message
 
     def _failure(self, action: str, error: Refused) -> HostError:
-        return HostError(action, OSError(0, f"{self._whose} says: {error}"))
+        return HostError(action, OSError(0, f"{self._whose} refused: {error}"))
 
 
 def runtime_directory(user: bool) -> str:
-    """Return systemd's runtime directory, which contains the files of transient units."""
+    """Return the runtime directory of systemd, or of the user's systemd; holds ``transient/``."""
     if not user:
         return "/run/systemd"
     directory = posix.environ.get(b"XDG_RUNTIME_DIR", b"").decode("utf-8", "surrogateescape")
@@ -215,7 +222,7 @@ def _call(
 
 
 def _number(version: str) -> int:
-    """Return the number in a version: 257 for ``257.13-1~deb13u1``; unknown forms count as new."""
+    """Return systemd's version as a number: 257 for ``257.13-1~deb13u1``; 9999 if malformed."""
     digits = ""
     for letter in version.lstrip("v"):
         if not letter.isdigit():
@@ -225,19 +232,19 @@ def _number(version: str) -> int:
 
 
 def addresses(user: bool) -> list[tuple[str, bool]]:
-    """Return (socket, True if it is systemd's own and not a bus), in the order to try."""
+    """Return (socket path, whether it is systemd's private socket, not a bus), in order to try."""
     if not user:
         bus = _bus_path(posix.environ.get(b"DBUS_SYSTEM_BUS_ADDRESS", b"")) or _SYSTEM_BUS
         return [(bus, False), (_SYSTEM_DIRECT, True)]
     runtime = runtime_directory(True)
-    found = [(f"{runtime.removesuffix('/systemd')}/bus", False), (f"{runtime}/private", True)]
+    sockets = [(f"{runtime.removesuffix('/systemd')}/bus", False), (f"{runtime}/private", True)]
     if bus := _bus_path(posix.environ.get(b"DBUS_SESSION_BUS_ADDRESS", b"")):
-        found = [(bus, False), *(each for each in found if each[0] != bus)]
-    return found
+        sockets = [(bus, False), *(each for each in sockets if each[0] != bus)]
+    return sockets
 
 
 def _bus_path(address: bytes) -> str:
-    """Return the socket of the first address like ``unix:path=/run/bus,guid=...``."""
+    """Return the socket path in a D-Bus address like ``unix:path=/run/bus,guid=...``, or ""."""
     from jeepney.bus import get_connectable_addresses
 
     try:
@@ -247,9 +254,9 @@ def _bus_path(address: bytes) -> str:
 
 
 def _connect(user: bool) -> tuple[socket.socket, bool]:
-    """Connect to the first socket that answers.  Raises HostError."""
+    """Connect to systemd; return (socket, whether it is the private one).  Raises HostError."""
     if not posix.access(BOOTED, posix.F_OK):
-        missing = OSError(0, "systemd is not running: there is no " + BOOTED)
+        missing = OSError(0, f"systemd is not running: {BOOTED} does not exist")
         raise HostError("create the cgroup through systemd", missing, _NO_SYSTEMD)
     failures: list[str] = []
     for path, direct in addresses(user):
@@ -266,17 +273,21 @@ def _connect(user: bool) -> tuple[socket.socket, bool]:
     refused = OSError(0, "; ".join(failures))
     if user:
         hint = "log in with a systemd session, or run `loginctl enable-linger USER` as root"
-        raise HostError("reach the user's systemd over D-Bus", refused, f"{hint}; {_NO_SYSTEMD}")
+        raise HostError(
+            "connect to the user's systemd over D-Bus", refused, f"{hint}; or {_NO_SYSTEMD}"
+        )
     raise HostError(
-        "reach systemd over D-Bus", refused, f"is the D-Bus service running? {_NO_SYSTEMD}"
+        "connect to systemd over D-Bus",
+        refused,
+        f"check that the D-Bus service is running, or {_NO_SYSTEMD}",
     )
 
 
 def _authenticate(connection: socket.socket) -> None:
-    """Authenticate by the credentials that the kernel gives the server (SASL EXTERNAL).
+    """Authenticate to a D-Bus server by the socket's peer credentials (SASL EXTERNAL).
 
-    A uid of a user namespace is meaningless outside of it.  So no uid is sent: the reply to the
-    server's question is empty.
+    No uid is sent: a uid of a user namespace means nothing to a server outside of it.  Raises
+    OSError.
     """
     connection.sendall(b"\0AUTH EXTERNAL\r\n")
     answer = connection.recv(4096)
@@ -284,7 +295,7 @@ def _authenticate(connection: socket.socket) -> None:
         connection.sendall(b"DATA\r\n")
         answer = connection.recv(4096)
     if not answer.startswith(b"OK "):
-        words = answer.decode("ascii", "replace").strip()
-        reply = f"authentication refused: {words}" if words else "connection lost"
+        response = answer.decode("ascii", "replace").strip()
+        reply = f"D-Bus authentication refused: {response}" if response else "D-Bus connection lost"
         raise PermissionError(13, reply)
     connection.sendall(b"BEGIN\r\n")

@@ -1,4 +1,4 @@
-"""A container's cgroup as a unit that systemd creates, changes and removes.
+"""The systemd driver: a container's cgroup as a unit that systemd creates, changes and removes.
 
 systemd creates the unit's directory in the unified hierarchy, in ``name=systemd``, and on v1 in
 those of the controllers that it knows; the others are created here.  A setting for which systemd
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
     from ociruntime.runtime.cgroups.systemd_bus import Refused, SystemdManager
     from ociruntime.runtime.cgroups.systemd_properties import Property
 
-_COLLECTED_SINCE = 236  # the version that knows CollectMode=
+_COLLECTED_SINCE = 236  # the first version of systemd with CollectMode=
 _UNKNOWN = -1
 
 
 class SystemdCgroup(Cgroup):
     """The cgroup of a systemd unit; ``user``: the unit belongs to the user's systemd instance.
 
-    ``subgroup`` is the child cgroup that holds the container, empty if the unit's own cgroup
-    does.
+    ``subgroup`` is the name of the unit's child cgroup that holds the container, "" if the
+    container is in the unit's own cgroup.
     """
 
-    __slots__ = ("_asked", "_manager", "_name", "_slice", "subgroup", "user")
+    __slots__ = ("_annotated", "_manager", "_name", "_slice", "subgroup", "user")
 
     def __init__(
         self, path: str, placements: list[Placement], unit: str, user: bool, subgroup: str
@@ -56,7 +56,7 @@ class SystemdCgroup(Cgroup):
         self.user = user
         self.subgroup = subgroup
         self._slice = ""
-        self._asked: dict[str, Property] = {}  # properties from annotations, by JSON path
+        self._annotated: dict[str, Property] = {}  # properties from annotations, by JSON path
         self._manager: SystemdManager | None = None  # from plan_unit() until it is made
 
     @classmethod
@@ -68,24 +68,31 @@ class SystemdCgroup(Cgroup):
         annotations: Mapping[str, str],
         user: bool,
     ) -> Self:
-        """Ask systemd where its units are; change nothing.  Raises ConfigError, HostError."""
+        """Return the cgroup of a new container's unit, without creating it.
+
+        Asks systemd for the cgroup of its units.  Raises ConfigError, HostError.
+        """
         unit = unit_of(cgroups_path, container_id, user)
         below = subgroup(annotations)
         if below and not unit.is_scope:
-            raise ConfigError(where(SUBGROUP), f"{unit.name} is a slice, which holds units only")
-        asked = unit_properties(annotations)
+            raise ConfigError(
+                where(SUBGROUP),
+                f'"{unit.name}" is a slice, which cannot have a subgroup',
+                f"remove the annotation, or name a scope in {CGROUPS_PATH}",
+            )
+        properties = unit_properties(annotations)
         manager = _connect(user)
         path = manager.control_group + unit.path + (f"/{below}" if below else "")
         placements = [Placement(each, path) for each in layout.hierarchies]
         planned = cls(path, placements, unit.name, user, below)
         planned._slice = unit.slice
-        planned._asked = asked
+        planned._annotated = properties
         planned._manager = manager
         return planned
 
     @classmethod
     def from_record(cls, record: dict[str, Any]) -> Self:
-        """Return the cgroup of a record; pure."""
+        """Return the cgroup that :meth:`record` has described; pure."""
         path = record["path"]
         placements = [Placement.from_record(each, path) for each in record["placements"]]
         return cls(path, placements, record["unit"], record["user"], record["subgroup"])
@@ -95,20 +102,20 @@ class SystemdCgroup(Cgroup):
         for each in self.placements:
             if each.existing == _UNKNOWN:
                 # Slices belong to systemd, including those that it creates for this unit.
-                there = posix.access(self._unit_directory(each), posix.F_OK)
-                ours = 0 if there else 2 if self.subgroup else 1
-                each.existing = len(each.directories) - ours
+                exists = posix.access(self._unit_directory(each), posix.F_OK)
+                owned = 0 if exists else 2 if self.subgroup else 1
+                each.existing = len(each.directories) - owned
         unit = {"unit": self._name, "user": self.user, "subgroup": self.subgroup}
         return {**super().record(), **unit}
 
     @property
     def unit(self) -> str:
-        """Return the unit's name."""
+        """Return the name of the container's systemd unit."""
         return self._name
 
     @property
     def born_inside(self) -> bool:
-        """Return False: systemd makes a scope around an existing process."""
+        """Return False, as CLONE_INTO_CGROUP is impossible: a scope needs an existing process."""
         return False
 
     def create(
@@ -117,16 +124,16 @@ class SystemdCgroup(Cgroup):
         where: str = "linux.resources",
         rootless: bool = False,
     ) -> None:
-        """Create the unit (a scope with the init) and the cgroups that systemd does not create.
+        """Create the unit (a scope around the init) and the cgroups that systemd does not create.
 
-        After an error, :meth:`remove` must still be called.  Raises ConfigError, HostError.
+        After an error, the caller must still call :meth:`remove`.  Raises ConfigError, HostError.
         """
         resources = resources or {}
-        found = self.settings(resources, where)
+        settings = self.settings(resources, where)
         devices = self._device_rules(resources, where)
         try:
-            self._start(found, devices)
-            self._build(found, devices, rootless)
+            self._start(settings, devices)
+            self._build(settings, devices, rootless)
         finally:
             self._disconnect()
         self._precedent = resources
@@ -134,7 +141,7 @@ class SystemdCgroup(Cgroup):
     def attach(
         self, pid: int, born_in_v2: bool = False, beside: int = 0, only_v2: bool = False
     ) -> None:
-        """Move a process into the cgroup; without privileges, ask the user's systemd to do it."""
+        """Move a process into the cgroup like ``Cgroup.attach``; if denied, through systemd."""
         inside = pid == self.first_pid and self._is_scope()
         try:
             super().attach(pid, born_in_v2 or inside, beside, only_v2)
@@ -144,12 +151,15 @@ class SystemdCgroup(Cgroup):
             self._move(pid)
 
     def inside(self, placements: list[Placement], path: str) -> Cgroup:
-        """Return the cgroup at ``path`` below the container's, for a process of ``exec``."""
+        """Return the child cgroup at ``path`` below the container's, for a process of ``exec``."""
         below = f"{self.subgroup}{path}".lstrip("/")
         return SystemdCgroup(self.path, placements, self._name, self.user, below)
 
     def tell(self, settings: Sequence[Setting]) -> None:
-        """Set the unit's properties, too: systemd would otherwise overwrite the settings later."""
+        """Set the unit's properties that match the settings about to be written.
+
+        Otherwise systemd would overwrite the control files later.  Raises ConfigError, HostError.
+        """
         from ociruntime.runtime.cgroups.systemd_bus import Refused
 
         manager = self._connected()
@@ -164,11 +174,14 @@ class SystemdCgroup(Cgroup):
             self._disconnect()
 
     def remove(self, kill: bool = False) -> None:
-        """Stop the unit, wait until it is gone, and remove cgroups that systemd does not manage."""
-        ours = any(each.made() for each in self.placements)
-        if ours and kill:
+        """Stop the unit, wait until it is inactive, and remove cgroups unknown to systemd.
+
+        ``kill``: kill the processes first.  Raises HostError.
+        """
+        owned = any(each.made() for each in self.placements)
+        if owned and kill:
             self.kill()
-        if ours and self._is_there():
+        if owned and self._is_there():
             try:
                 self._connected().stop(self._name)
             finally:
@@ -176,7 +189,10 @@ class SystemdCgroup(Cgroup):
         super().remove(kill)
 
     def _is_there(self) -> bool:
-        """Check for the unit's file, to spare a connection: a scope ends with its last process."""
+        """Return whether the unit's file or a cgroup exists.
+
+        Saves a D-Bus connection: a scope usually has ended with its last process.
+        """
         from ociruntime.runtime.cgroups.systemd_bus import runtime_directory
 
         known = f"{runtime_directory(self.user)}/transient/{self._name}"
@@ -195,17 +211,20 @@ class SystemdCgroup(Cgroup):
         return self._manager
 
     def _disconnect(self) -> None:
-        """Close the connection, which would fill up with unread signals of all units."""
+        """Close the D-Bus connection, which would otherwise fill up with unread signals."""
         if self._manager is not None:
             self._manager.close()
             self._manager = None
 
-    def _start(self, found: list[Setting], devices: DeviceRules) -> None:
-        """Start the unit; if a failed unit has the same name, reset that and retry."""
+    def _start(self, settings: list[Setting], devices: DeviceRules) -> None:
+        """Start the unit; if a failed unit has its name, reset that one and try again.
+
+        Raises ConfigError, HostError.
+        """
         from ociruntime.runtime.cgroups.systemd_bus import Refused
 
         manager = self._connected()
-        properties = self._properties(found, devices, manager.version)
+        properties = self._properties(settings, devices, manager.version)
         try:
             try:
                 manager.start_transient(self._name, properties)
@@ -215,12 +234,12 @@ class SystemdCgroup(Cgroup):
                 manager.reset_failed(self._name)
                 manager.start_transient(self._name, properties)
         except Refused as error:
-            raise self._explain(error, found, manager.version) from None
+            raise self._explain(error, settings, manager.version) from None
 
     def _properties(
-        self, found: list[Setting], devices: DeviceRules, version: int
+        self, settings: list[Setting], devices: DeviceRules, version: int
     ) -> list[Property]:
-        """Return the unit's properties; those of annotations take precedence."""
+        """Return the properties of the new unit; annotations override those derived from limits."""
         properties: list[Property] = [
             ("Description", "s", f"{PREFIX}: {self._name}"),
             ("DefaultDependencies", "b", False),
@@ -239,37 +258,41 @@ class SystemdCgroup(Cgroup):
         block = "IO" if self._of("blkio") is None else "BlockIO"
         for kind in ("CPU", "Memory", block, "Tasks"):
             properties.append((f"{kind}Accounting", "b", True))
-        properties += limits(found, version)
+        properties += limits(settings, version)
         properties += device_properties(devices.policy, _device_groups())
-        asked = self._asked.values()
-        names = [name for name, _, _ in asked]
-        return [*(each for each in properties if each[0] not in names), *asked]
+        annotated = self._annotated.values()
+        names = [name for name, _, _ in annotated]
+        return [*(each for each in properties if each[0] not in names), *annotated]
 
-    def _explain(self, error: Refused, found: list[Setting], version: int) -> Exception:
-        """Return the error for the setting that systemd's message is about, if that can be
-        determined."""
+    def _explain(self, error: Refused, settings: list[Setting], version: int) -> Exception:
+        """Return the ConfigError of the setting that systemd's error names, else a HostError."""
         if error.name == "UnitExists":
             for each in self.placements:
                 each.existing = len(each.directories)  # another container's: not to be removed
             return ConfigError(
                 CGROUPS_PATH,
-                f"the unit {self._name} exists already",
-                f"two containers cannot share a unit; systemctl status {self._name} shows it",
+                f'the systemd unit "{self._name}" already exists',
+                f"two containers cannot share a unit; see systemctl status {self._name}",
             )
         words = _words(error)
-        for path, (name, _, _) in self._asked.items():
+        for path, (name, _, _) in self._annotated.items():
             if name in words:
-                return ConfigError(path, f"systemd says: {error}")
-        if blamed := _blamed(error, found, version):
+                return ConfigError(path, f"systemd refused the property: {error}")
+        if blamed := _blamed(error, settings, version):
             return blamed
-        if error.name == "InvalidArgs" and len(self._asked) == 1:
+        if error.name == "InvalidArgs" and len(self._annotated) == 1:
             # A value of a wrong type is refused without the property's name.
-            return ConfigError(next(iter(self._asked)), f"systemd says: {error}")
-        hint = f"possibly it means {' or '.join(self._asked)}" if self._asked else ""
+            return ConfigError(
+                next(iter(self._annotated)), f"systemd refused the property: {error}"
+            )
+        hint = f"check {' and '.join(self._annotated)}" if self._annotated else ""
         return _refusal(f"start the unit {self._name}", error, hint)
 
     def _place(self, placement: Placement) -> None:
-        """Create the subgroup, and directories in v1 hierarchies that systemd does not manage."""
+        """Create the subgroup, or the directories in a v1 hierarchy that systemd does not manage.
+
+        Raises HostError.
+        """
         for directory in placement.directories:
             try:
                 posix.mkdir(directory, 0o755)
@@ -278,12 +301,12 @@ class SystemdCgroup(Cgroup):
             except OSError as error:
                 raise control_files.failure(f"create cgroup {directory}", error) from None
 
-    def _make(self, found: list[Setting], rootless: bool) -> None:
-        super()._make(found, rootless)
+    def _make(self, settings: list[Setting], rootless: bool) -> None:
+        super()._make(settings, rootless)
         unified = self._v2()
         if unified is None or not self.subgroup:
             return
-        # First of all: a cgroup with a process cannot enable controllers for its children.
+        # Before anything else: a cgroup with a process cannot enable controllers for its children.
         try:
             control_files.write(f"{unified.directory}/cgroup.procs", str(self.first_pid))
         except OSError as error:
@@ -304,16 +327,16 @@ def _words(error: Refused) -> list[str]:
 
 
 def _blamed(error: Refused, settings: Sequence[Setting], version: int) -> ConfigError | None:
-    """Return the error of the last setting whose property systemd's message names."""
+    """Return a ConfigError for the last setting whose property systemd's error names, or None."""
     words = _words(error)
     for setting in reversed(settings):
         if any(name in words for name, _, _ in limits([setting], version)):
-            return ConfigError(setting.where, f"systemd says: {error}")
+            return ConfigError(setting.where, f"systemd refused the property: {error}")
     return None
 
 
 def _refusal(action: str, error: Refused, hint: str = "") -> HostError:
-    return HostError(action, OSError(0, f"systemd says: {error}"), hint)
+    return HostError(action, OSError(0, f"systemd refused: {error}"), hint)
 
 
 def _connect(user: bool) -> SystemdManager:
@@ -321,7 +344,8 @@ def _connect(user: bool) -> SystemdManager:
         from ociruntime.runtime.cgroups.systemd_bus import SystemdManager
     except ModuleNotFoundError as error:
         missing = OSError(0, f"the Python package {error.name} is not installed")
-        raise HostError("call systemd", missing, f"pip install {error.name}") from None
+        hint = f"pip install {error.name}, or leave out --systemd-cgroup"
+        raise HostError("connect to systemd over D-Bus", missing, hint) from None
     return SystemdManager(user)
 
 

@@ -1,13 +1,13 @@
-"""Translation of limits into properties of a systemd unit.
+"""Translation of cgroup settings, device rules and annotations into systemd unit properties.
 
 systemd owns the control files of its units: after ``daemon-reload`` or ``set-property`` it
-writes them anew, from the properties it knows.  So every setting that has a property is set as one.
-All settings are then also written to the control files, as by the plain driver: some have no
-property, and properties round some values.  Source: org.freedesktop.systemd1(5),
+rewrites them from the unit's properties.  So every setting for which systemd has a property is set
+as a property.  All settings are then also written to the control files, as by the cgroupfs driver:
+some have no property, and properties round some values.  Source: org.freedesktop.systemd1(5),
 systemd.resource-control(5).
 
-A property is (name, D-Bus signature, value).  Pure; the two tables give, for a control file,
-the property, its conversion and the first version of systemd that knows it.
+A property is (name, D-Bus signature, value).  Pure; the tables give, for a control file,
+the property, its conversion and the first version of systemd that knows the property.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SUFFIXES = {"K": 10, "M": 20, "G": 30, "T": 40}
 
 
 def amount(text: str) -> int | None:
-    """Parse a number of a control file: ``max``, ``-1``, ``512M``; None if it is not one."""
+    """Parse a number as in control files (``max``, ``-1``, ``512M``); None if it is malformed."""
     text = text.strip()
     if text in ("max", "-1"):
         return INFINITY
@@ -47,67 +47,72 @@ def amount(text: str) -> int | None:
     return min(int(digits) << shift, INFINITY)
 
 
-def _plain(name: str, text: str, found: dict[str, Property]) -> None:
+def _plain(name: str, text: str, properties: dict[str, Property]) -> None:
     value = amount(text)
     if value is not None:
-        found[name] = (name, "t", value)
+        properties[name] = (name, "t", value)
 
 
-def _tasks(name: str, text: str, found: dict[str, Property]) -> None:
-    """Convert pids.max; systemd refuses 0, which has the same effect as 1 once the init runs."""
+def _tasks(name: str, text: str, properties: dict[str, Property]) -> None:
+    """Convert pids.max to TasksMax; 0, which systemd refuses, becomes 1.
+
+    Once the init runs, both forbid any fork.
+    """
     value = amount(text)
     if value is not None:
-        found[name] = (name, "t", max(value, 1))
+        properties[name] = (name, "t", max(value, 1))
 
 
-def _weight(name: str, text: str, found: dict[str, Property]) -> None:
-    """Convert weights: ``100``, ``default 100`` and ``8:0 100`` (for a device)."""
+def _weight(name: str, text: str, properties: dict[str, Property]) -> None:
+    """Convert the lines of io.weight or blkio.weight: ``100``, ``default 100``, ``8:0 100``."""
     for line in text.splitlines():
         head, _, tail = line.strip().rpartition(" ")
         if ":" in head:
-            _add_device(f"{name[:2]}DeviceWeight", head, tail, found)
+            _add_device(f"{name[:2]}DeviceWeight", head, tail, properties)
         else:
-            _plain(name, tail, found)
+            _plain(name, tail, properties)
 
 
-def _idle(name: str, text: str, found: dict[str, Property]) -> None:
+def _idle(name: str, text: str, properties: dict[str, Property]) -> None:
     if text.strip() == "1":
-        found[name] = (name, "t", 0)  # CPUWeight=idle
+        properties[name] = (name, "t", 0)  # CPUWeight=idle
 
 
-def _quota(name: str, text: str, found: dict[str, Property]) -> None:
-    """Convert cpu.max: ``quota``, ``quota period``, or ``- period`` to keep the quota."""
-    words = text.split()
-    if words:
-        _add_quota(name, amount(words[0]), amount(words[1]) if len(words) > 1 else None, found)
+def _quota(name: str, text: str, properties: dict[str, Property]) -> None:
+    """Convert cpu.max: ``QUOTA``, ``QUOTA PERIOD``, or ``- PERIOD`` to keep the quota."""
+    fields = text.split()
+    if fields:
+        _add_quota(
+            name, amount(fields[0]), amount(fields[1]) if len(fields) > 1 else None, properties
+        )
 
 
 def _add_quota(
-    name: str, quota: int | None, period: int | None, found: dict[str, Property]
+    name: str, quota: int | None, period: int | None, properties: dict[str, Property]
 ) -> None:
     if period:
-        found["CPUQuotaPeriodUSec"] = ("CPUQuotaPeriodUSec", "t", period)
-    period = found.get("CPUQuotaPeriodUSec", ("", "", _USUAL_PERIOD))[2]
+        properties["CPUQuotaPeriodUSec"] = ("CPUQuotaPeriodUSec", "t", period)
+    period = properties.get("CPUQuotaPeriodUSec", ("", "", _USUAL_PERIOD))[2]
     if quota == INFINITY:
-        found[name] = (name, "t", INFINITY)
+        properties[name] = (name, "t", INFINITY)
     elif quota:
-        # Rounded up: it must be enough for the cgroups below.
+        # Rounded up: a parent's quota must not be below that of its children.
         percent = -(-quota * _MILLION // (period * _ONE_PERCENT))
-        found[name] = (name, "t", percent * _ONE_PERCENT)
+        properties[name] = (name, "t", percent * _ONE_PERCENT)
 
 
-def _quota_v1(name: str, text: str, found: dict[str, Property]) -> None:
-    """Convert cpu.cfs_quota_us, which is written after the period."""
-    _add_quota(name, amount(text), None, found)
+def _quota_v1(name: str, text: str, properties: dict[str, Property]) -> None:
+    """Convert cpu.cfs_quota_us; the settings have the period before the quota."""
+    _add_quota(name, amount(text), None, properties)
 
 
-def _mask(name: str, text: str, found: dict[str, Property]) -> None:
-    """Convert a list like ``0-1,7`` to a bit mask in bytes, lowest first."""
+def _mask(name: str, text: str, properties: dict[str, Property]) -> None:
+    """Convert a CPU or node list like ``0-1,7`` to a little-endian bit mask."""
     try:
         bits = sum(1 << number for number in listed_numbers("", text))
     except ConfigError:
         return  # the kernel reports the error
-    found[name] = (name, "ay", bits.to_bytes((bits.bit_length() + 7) // 8, "little"))
+    properties[name] = (name, "ay", bits.to_bytes((bits.bit_length() + 7) // 8, "little"))
 
 
 _RATES = {
@@ -118,31 +123,31 @@ _RATES = {
 }
 
 
-def _io_max(name: str, text: str, found: dict[str, Property]) -> None:
+def _io_max(name: str, text: str, properties: dict[str, Property]) -> None:
     """Convert io.max: a line ``8:0 rbps=1048576 wiops=120`` for each device."""
     del name
     for line in text.splitlines():
         number, *pairs = line.split() or [""]
         for pair in pairs:
-            word, _, value = pair.partition("=")
-            if word in _RATES:
-                _add_device(_RATES[word], number, value, found)
+            key, _, value = pair.partition("=")
+            if key in _RATES:
+                _add_device(_RATES[key], number, value, properties)
 
 
-def _rate_v1(name: str, text: str, found: dict[str, Property]) -> None:
-    """Convert a rate like ``8:0 1048576``."""
+def _rate_v1(name: str, text: str, properties: dict[str, Property]) -> None:
+    """Convert a v1 throttling rate for a device, such as ``8:0 1048576``."""
     number, _, value = text.strip().partition(" ")
-    _add_device(name, number, value, found)
+    _add_device(name, number, value, properties)
 
 
-def _add_device(name: str, number: str, text: str, found: dict[str, Property]) -> None:
+def _add_device(name: str, number: str, text: str, properties: dict[str, Property]) -> None:
     value = amount(text)
     if value is not None:
-        # A link of udev to the device's node; systemd takes no numbers.
+        # udev's symbolic link to the device node: systemd accepts paths, no device numbers.
         entry = (f"/dev/block/{number}", value)
-        present = found.get(name, ("", "", []))[2]
-        others = [other for other in present if other[0] != entry[0]]
-        found[name] = (name, "a(st)", [*others, entry])
+        present = properties.get(name, ("", "", []))[2]
+        others = [device for device in present if device[0] != entry[0]]
+        properties[name] = (name, "a(st)", [*others, entry])
 
 
 if TYPE_CHECKING:
@@ -179,29 +184,29 @@ _PERIOD_SINCE = 242
 
 
 def limits(settings: Iterable[Setting], version: int) -> list[Property]:
-    """Return the properties of the settings that have one in this ``version`` of systemd.
+    """Return the unit properties of cgroup settings; skip those unknown to systemd ``version``.
 
-    Of two settings of the same property the later one wins, as in the files.
+    If two settings map to the same property, the later one wins, as in the control files.
     """
-    found: dict[str, Property] = {}
+    properties: dict[str, Property] = {}
     for setting in settings:
         for file, text in setting.files:
             name, convert, since = _TABLES[setting.version].get(file, ("", None, 0))
             if convert is not None:
                 if version >= since:
-                    convert(name, f"- {text}" if setting.keep_first else text, found)
+                    convert(name, f"- {text}" if setting.keep_first else text, properties)
                 break
     if version < _PERIOD_SINCE:
-        found.pop("CPUQuotaPeriodUSec", None)
-    return list(found.values())
+        properties.pop("CPUQuotaPeriodUSec", None)
+    return list(properties.values())
 
 
 def device_properties(policy: DevicePolicy, groups: str) -> list[Property]:
-    """Return DevicePolicy and DeviceAllow; ``groups`` is the content of /proc/devices.
+    """Return the properties DevicePolicy and DeviceAllow; ``groups`` is the text of /proc/devices.
 
     If the properties cannot express a rule (a single device denied, a minor number of every
-    major), the policy is ``auto``, which restricts nothing: the eBPF program or the v1 list,
-    which is written anyway, then decides.
+    major), the policy is ``auto``, which restricts nothing: then only our eBPF program or v1
+    list, which is always installed, restricts devices.
     """
     entries = None if policy.allow_rest else _device_entries(policy, groups)
     if entries is None:
@@ -214,36 +219,36 @@ def _device_entries(policy: DevicePolicy, groups: str) -> list[tuple[str, str]] 
         lines = lines_v1(policy)
     except ConfigError:
         return None  # only v1 lists cannot express it
-    found = []
+    entries = []
     names = _group_names(groups)
     for _, line, _ in lines[1:]:
         kind, number, access = line.split()
         major, _, minor = number.partition(":")
-        word = "char" if kind == "c" else "block"
+        node_type = "char" if kind == "c" else "block"
         if minor != "*" and major != "*":
-            name = f"/dev/{word}/{major}:{minor}"
+            name = f"/dev/{node_type}/{major}:{minor}"
         elif minor == "*":
             group = "*" if major == "*" else names.get((kind, major), "")
             if not group:
                 return None
-            name = f"{word}-{group}"
+            name = f"{node_type}-{group}"
         else:
             return None
-        found.append((name, access))
-    return found
+        entries.append((name, access))
+    return entries
 
 
 def _group_names(groups: str) -> dict[tuple[str, str], str]:
-    """Parse /proc/devices: ``("c", "136") -> "pts"``."""
-    found = {}
+    """Return the driver names in the text of /proc/devices: ``{("c", "136"): "pts"}``."""
+    names = {}
     kind = ""
     for line in groups.splitlines():
         if line.endswith("devices:"):
             kind = line[0].lower()
         elif line:
             major, _, name = line.strip().partition(" ")
-            found[kind, major] = name
-    return found
+            names[kind, major] = name
+    return names
 
 
 # Annotations of config.json for the systemd driver.
@@ -261,7 +266,10 @@ _MICROSECONDS = 1_000_000
 
 
 def unit_properties(annotations: Mapping[str, str]) -> dict[str, Property]:
-    """Map JSON paths of annotations to the properties that they set.  Raises ConfigError."""
+    """Return the properties set by org.systemd.property.* annotations, by JSON path.
+
+    Raises ConfigError.
+    """
     return {
         where(key): _property(key, key[len(PROPERTY) :], text)
         for key, text in annotations.items()
@@ -273,7 +281,11 @@ def _property(key: str, name: str, text: str) -> Property:
     if not (name.isascii() and name.isalnum() and len(name) > 2):
         raise ConfigError(where(key), f'"{name}" is not a valid systemd property name')
     if name in _RESERVED:
-        raise ConfigError(where(key), "is set by the runtime itself and cannot be given")
+        raise ConfigError(
+            where(key),
+            f'the systemd property "{name}" is reserved: the runtime sets it',
+            "remove it",
+        )
     try:
         text.encode()  # raises for lone surrogates, which D-Bus does not allow
         signature, value = parse(text)
@@ -283,7 +295,7 @@ def _property(key: str, name: str, text: str) -> Property:
         raise ConfigError(
             where(key),
             f'"{text}" {error}',
-            "it is read as GVariant text: 'text', true, 5, uint64 5, ['a', 'b']",
+            "use the GVariant text format: 'text', true, 5, uint64 5, ['a', 'b']",
         ) from None
     if not name.endswith("Sec") or name.endswith("USec"):
         return name, signature, value
@@ -293,10 +305,17 @@ def _property(key: str, name: str, text: str) -> Property:
 
 
 def subgroup(annotations: Mapping[str, str]) -> str:
-    """Return the name of the cgroup below the unit's, or "".  Raises ConfigError."""
+    """Return the unit's child cgroup that run.oci.systemd.subgroup names, or "".
+
+    Raises ConfigError.
+    """
     name = annotations.get(SUBGROUP, "")
     if name and (
         name in (".", "..") or "/" in name or "\0" in name or directory_name(name) != name
     ):
-        raise ConfigError(where(SUBGROUP), f'"{name}" cannot be the name of a cgroup')
+        raise ConfigError(
+            where(SUBGROUP),
+            f'"{name}" is not a valid cgroup name',
+            "use a name without /, unlike those of control files",
+        )
     return name

@@ -17,19 +17,19 @@ SYSTEM_SLICE = "system.slice"
 USER_SLICE = "user.slice"
 PREFIX = "ociruntime"  # of a scope without a name in linux.cgroupsPath
 
-_FORM = 'accepted is "SLICE:PREFIX:NAME", such as "machine.slice:ociruntime:web"'
+_FORM = 'use the form "SLICE:PREFIX:NAME", such as "machine.slice:ociruntime:web"'
 _LONGEST_NAME = 255
 _PUNCTUATION = ":-_.\\@"
-# A cgroup may not look like a control file, of which the first word is a controller
-# (systemd's cg_needs_escape).
+# A cgroup's name must not look like a control file's, whose first word is a controller; systemd
+# then prefixes it with an underscore (cg_needs_escape).
 _CONTROL_FILES = ("notify_on_release", "release_agent", "tasks")
 _CONTROLLERS = ("cpu", "cpuacct", "cpuset", "io", "blkio", "memory", "devices", "pids")
 
 
 class Unit:
-    """``name`` of the unit, ``slice`` that contains it, ``path`` below its manager's cgroup.
+    """A systemd unit: its ``name``, the ``slice`` that contains it, and the ``path`` of its cgroup.
 
-    ``path`` is absolute, with the slices above: ``/a.slice/a-b.slice/x-1.scope``.
+    ``path`` begins below systemd's own cgroup: ``/a.slice/a-b.slice/x-1.scope``.
     """
 
     __slots__ = ("name", "path", "slice")
@@ -41,12 +41,12 @@ class Unit:
 
     @property
     def is_scope(self) -> bool:
-        """Return whether the unit is a scope, which is made around a process, or a slice."""
+        """Return whether the unit is a scope, which is created around a process; False: a slice."""
         return self.name.endswith(SCOPE)
 
 
 def unit_of(cgroups_path: str | None, container_id: str, rootless: bool = False) -> Unit:
-    """Return the unit of a container.  Raises ConfigError."""
+    """Return the systemd unit of a container, from ``linux.cgroupsPath``.  Raises ConfigError."""
     usual = USER_SLICE if rootless else SYSTEM_SLICE
     if not cgroups_path:
         return Unit(f"{PREFIX}-{escape(container_id)}{SCOPE}", usual)
@@ -65,14 +65,16 @@ def unit_of(cgroups_path: str | None, container_id: str, rootless: bool = False)
         _check_slice(name, cgroups_path)
         if name == ROOT_SLICE:
             raise ConfigError(
-                CGROUPS_PATH, f'"{cgroups_path}" is the root slice', "name one below it"
+                CGROUPS_PATH,
+                f'"{cgroups_path}" is the root slice, which a container cannot use',
+                "name a slice below it",
             )
         above = name[: -len(SLICE)].rpartition("-")[0] or "-"
         if parent not in ("", above + SLICE):
             raise ConfigError(
                 CGROUPS_PATH,
-                f'"{cgroups_path}": {name} is in {above}{SLICE}, according to its name,'
-                f" not in {parent}",
+                f'"{cgroups_path}": "{name}" belongs to "{above}{SLICE}" by its name,'
+                f' not to "{parent}"',
             )
         return Unit(name, above + SLICE)
     unit = f"{prefix}-{name}{SCOPE}" if prefix else name + SCOPE
@@ -81,7 +83,10 @@ def unit_of(cgroups_path: str | None, container_id: str, rootless: bool = False)
 
 
 def slice_directories(name: str) -> list[str]:
-    """Return ``["a.slice", "a-b.slice"]`` for ``a-b.slice``; none for the root slice."""
+    """Return a slice's cgroup directories from the top: a.slice, a-b.slice for ``a-b.slice``.
+
+    The list is empty for the root slice.
+    """
     if name == ROOT_SLICE:
         return []
     words = name[: -len(SLICE)].split("-")
@@ -89,7 +94,7 @@ def slice_directories(name: str) -> list[str]:
 
 
 def directory_name(unit: str) -> str:
-    """Return the name of a unit's directory: the unit's, escaped if it could be a control file."""
+    """Return the name of a unit's cgroup: the unit's name, after _ if it is a control file's."""
     word, _, _ = unit.rpartition(".")
     marked = (
         unit.startswith(("_", ".", "cgroup.")) or unit in _CONTROL_FILES or word in _CONTROLLERS
@@ -98,7 +103,7 @@ def directory_name(unit: str) -> str:
 
 
 def escape(text: str) -> str:
-    r"""Escape invalid characters like systemd-escape(1): ``\x2b`` for ``+``."""
+    r"""Escape characters invalid in unit names like systemd-escape(1): ``\x2b`` for ``+``."""
     return "".join(
         letter if _is_valid(letter) else "".join(f"\\x{byte:02x}" for byte in letter.encode())
         for letter in text
@@ -114,11 +119,13 @@ def _check_name(name: str, cgroups_path: str) -> None:
         if not _is_valid(letter):
             raise ConfigError(
                 CGROUPS_PATH,
-                f'"{cgroups_path}" has {letter!r}, which no unit of systemd can have in its name',
-                "accepted are ASCII letters, digits and " + " ".join(_PUNCTUATION),
+                f'"{cgroups_path}" contains {letter!r}, which is invalid in a systemd unit name',
+                "use ASCII letters, digits and " + " ".join(_PUNCTUATION),
             )
     if len(name) > _LONGEST_NAME:
-        raise ConfigError(CGROUPS_PATH, f'"{name}" is longer than {_LONGEST_NAME} bytes')
+        raise ConfigError(
+            CGROUPS_PATH, f'the systemd unit name "{name}" is longer than {_LONGEST_NAME} bytes'
+        )
 
 
 def _check_slice(name: str, cgroups_path: str) -> None:
@@ -129,6 +136,6 @@ def _check_slice(name: str, cgroups_path: str) -> None:
     if not name.endswith(SLICE) or not all(words):
         raise ConfigError(
             CGROUPS_PATH,
-            f'"{cgroups_path}": "{name}" is not a systemd slice',
-            'such as "machine.slice", or "a-b.slice", which is in "a.slice"',
+            f'"{cgroups_path}": "{name}" is not a valid systemd slice name',
+            'use a name such as "machine.slice", or "a-b.slice", which is in "a.slice"',
         )

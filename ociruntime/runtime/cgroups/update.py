@@ -1,4 +1,4 @@
-"""Update of the limits of an existing container: all of them, or none."""
+"""`update`: change the limits of an existing container, all of them or none."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ if TYPE_CHECKING:
 
 
 class Update:
-    """An update, checked on construction (ConfigError, ContainerError) and then written.
+    """A change of a container's limits; ``write`` applies all of them or none, ``undo`` reverts.
 
-    Device rules are excluded: on v1, a list can only be replaced after it was emptied.
+    The constructor checks ``resources`` and raises ConfigError, ContainerError.  Device rules are
+    excluded: on v1, a list must be emptied before it is replaced.
     """
 
     def __init__(self, cgroup: Cgroup, resources: Mapping[str, Any], where: str) -> None:
         if resources and not cgroup.placements:
             raise ContainerError(
-                "the container has no cgroup of its own, and so no limits",
-                "it was created with --cgroup-manager disabled, or without a delegated cgroup",
+                "the container has no cgroup of its own, so its limits cannot be changed",
+                "create it with a delegated cgroup, and without --cgroup-manager disabled",
             )
         self._cgroup = cgroup
         self._found = cgroup.settings(resources, where)
         self._before: list[Setting] = []  # in the order of putting back
 
     def write(self) -> None:
-        """Write the limits; if one is refused, restore all previous values.
+        """Write all limits; if the kernel refuses one, restore all previous values.
 
-        Raises ConfigError (a limit below the usage, where that is to be checked) before
-        anything is written, and HostError.
+        Raises ConfigError before anything is written if checkBeforeUpdate is set and a limit is
+        below the usage, and HostError.
         """
         directories = self._cgroup.directories()
         for setting in self._found:
@@ -46,35 +47,35 @@ class Update:
         if not self._found:
             return
         for setting in self._found:
-            found = previous(setting, directories[setting.controller])
-            if found is not None:
-                self._before.insert(0, found)
+            previous_value = previous(setting, directories[setting.controller])
+            if previous_value is not None:
+                self._before.insert(0, previous_value)
         try:
             self._cgroup.tell(self._found)
             control_files.apply(self._found, directories)
         except RuntimeFailure as failure:
-            left = self.undo()
-            if left:
-                failure.message += f"; not restored: {', '.join(left)}"
+            errors = self.undo()
+            if errors:
+                failure.message += f"; not restored: {', '.join(errors)}"
             raise
 
     def undo(self) -> list[str]:
-        """Restore the previous values; return the kernel's errors for those that it refuses."""
-        left = []
-        back = self._before
-        if back:
+        """Restore the previous limits; return a message for each value that the kernel refuses."""
+        errors = []
+        previous_values = self._before
+        if previous_values:
             try:
-                self._cgroup.tell(back)
+                self._cgroup.tell(previous_values)
             except RuntimeFailure as failure:
-                left.append(failure.message)
-        for kind in {setting.coupled: None for setting in back}:
-            group = [setting for setting in back if setting.coupled == kind]
+                errors.append(failure.message)
+        for kind in {setting.coupled: None for setting in previous_values}:
+            group = [setting for setting in previous_values if setting.coupled == kind]
             for settings in [group] if kind else [[setting] for setting in group]:
                 try:
                     control_files.apply(settings, self._cgroup.directories())
                 except RuntimeFailure as failure:
-                    left.append(failure.message)
-        return left
+                    errors.append(failure.message)
+        return errors
 
 
 # The previous value of a control file, as a setting that restores it.
@@ -97,7 +98,10 @@ _BY_DEVICE = (
 
 
 def previous(setting: Setting, directory: str) -> Setting | None:
-    """Return the setting that restores the file; None if it is missing or cannot be read."""
+    """Return a setting that restores the control file's present value after ``setting``.
+
+    None if the file is missing or unreadable.
+    """
     for file, value in setting.files:
         path = f"{directory}/{file}"
         if not posix.access(path, posix.F_OK):
@@ -113,20 +117,20 @@ def previous(setting: Setting, directory: str) -> Setting | None:
 
 
 def restoring(file: str, content: str, value: str) -> str:
-    """Return what to write after ``value`` to restore ``content``; pure."""
+    """Return the text that restores a control file's ``content`` after writing ``value``; pure."""
     if file == "memory.oom_control":
         return content.split()[1]  # of "oom_kill_disable 0"
-    for beginning, away in _BY_DEVICE:
+    for beginning, reset_line in _BY_DEVICE:
         if file.startswith(beginning):
-            return _by_device(content, value, away)
+            return _by_device(content, value, reset_line)
     return content.strip()
 
 
-def _by_device(content: str, value: str, away: str) -> str:
+def _by_device(content: str, value: str, reset_line: str) -> str:
     present = {line.split()[0]: line for line in content.splitlines() if line.strip()}
     lines = []
     for line in value.splitlines():
         # A bare weight is the default for devices without one of their own.
         device = line.split()[0] if " " in line.strip() else "default"
-        lines.append(present.get(device) or away.format(device))
+        lines.append(present.get(device) or reset_line.format(device))
     return "\n".join(lines)

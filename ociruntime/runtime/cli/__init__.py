@@ -1,1 +1,1 @@
-"""The command line: each command with its options, help and examples."""
+"""The command line of ``ociruntime``: each command with its options, help and examples."""

@@ -1,4 +1,4 @@
-"""Commands about bundles and the runtime: `spec`, `plan`, `features`."""
+"""The commands `spec` (write a config.json), `plan` and `features`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ociruntime.runtime.spec.default_config import default_config
 
 
 def run_spec(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command
-    """Write config.json into the bundle, or another file."""
+    """Write a default config.json to the bundle, or to ``--file``; return 0."""
     config = default_config(arguments.flag("rootless"), os.geteuid(), os.getegid())
     text = dump(config, 4) + "\n"
     if file := caller_path(arguments, "file"):
@@ -36,15 +36,17 @@ def run_spec(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - a
 
 
 def write_file(path: str, text: str, how: int) -> None:
-    """Write a file: with O_EXCL it must not exist, with O_TRUNC it may.
+    """Write ``text`` to a file; ``how`` is O_EXCL (it must not exist) or O_TRUNC (overwrite it).
 
-    A new file is removed if writing fails.  Raises RuntimeFailure, HostError.
+    If writing fails, a new file is removed.  Raises RuntimeFailure, HostError.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY | how
     try:
         fd = os.open(path, flags, 0o666)
     except FileExistsError:
-        raise RuntimeFailure(f"{path} already exists", "remove it first") from None
+        raise RuntimeFailure(
+            f'create "{path}": file already exists', "remove it first, or use --file"
+        ) from None
     except OSError as error:
         raise HostError(f"create {path}", error) from None
     try:
@@ -58,7 +60,7 @@ def write_file(path: str, text: str, how: int) -> None:
 
 
 def run_plan(context: Context, arguments: Arguments) -> int:
-    """Print what `create` would do; change nothing."""
+    """Print the steps that `create` would take; change nothing."""
     take_bundle_argument(arguments)
     container_id = arguments.text("id", "plan")
     check_id(container_id)
@@ -70,7 +72,7 @@ def run_plan(context: Context, arguments: Arguments) -> int:
 
 
 def run_features(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command
-    """Print the features as JSON; print no warnings, as some readers merge both streams."""
+    """Print the features as JSON, but no warnings: some callers merge stdout and stderr."""
     return write(dump(features(arguments.text("criu")), 2) + "\n")
 
 

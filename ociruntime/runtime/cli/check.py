@@ -1,4 +1,4 @@
-"""`ociruntime check [BUNDLE]`: print the findings of the doctor."""
+"""`ociruntime check [BUNDLE]`: print what is wrong with this host or with a bundle."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NARROW, _WIDE = 60, 110
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Print the findings; return 0 if containers (or the bundle's container) can run."""
+    """Examine the host or a bundle and print the result; return 0 if containers can run, else 1."""
     json = arguments.text("format") == "json"
     take_bundle_argument(arguments)
     if not arguments.text("bundle"):
@@ -43,7 +43,7 @@ def run(context: Context, arguments: Arguments) -> int:
 
 
 def host_values(findings: Sequence[Finding]) -> dict[str, object]:
-    """Return the findings for JSON."""
+    """Return the document that `check --format json` prints about the host."""
     return {
         "canRun": can_run(findings),
         "findings": [
@@ -54,7 +54,7 @@ def host_values(findings: Sequence[Finding]) -> dict[str, object]:
 
 
 def bundle_values(bundle: str, faults: Sequence[Fault]) -> dict[str, object]:
-    """Return the faults for JSON."""
+    """Return the document that `check --format json` prints about a bundle."""
     listed = [
         {
             "state": "warning" if each.warning else "fault",
@@ -72,8 +72,9 @@ def bundle_values(bundle: str, faults: Sequence[Fault]) -> dict[str, object]:
 
 
 def host_text(findings: Sequence[Finding], width: int, paint: Paint) -> str:
-    """Return the findings as text: a block for each subject, with problems explained below their
-    line.
+    """Return the findings about the host as text: a line each, grouped by subject.
+
+    What a problem means and how to fix it follows below its line. ``width`` is in columns.
     """
     lines: list[str] = []
     subject = ""
@@ -98,7 +99,7 @@ def host_text(findings: Sequence[Finding], width: int, paint: Paint) -> str:
 
 
 def bundle_text(bundle: str, faults: Sequence[Fault], width: int, paint: Paint) -> str:
-    """Return the faults as text, worded like the errors of `create`, one paragraph each."""
+    """Return the faults of a bundle as text, a paragraph each, worded like errors of `create`."""
     lines: list[str] = []
     for each in faults:
         state = "warning" if each.warning else "fault"
@@ -118,7 +119,7 @@ def bundle_text(bundle: str, faults: Sequence[Fault], width: int, paint: Paint) 
 
 
 def _wrapped(head: str, text: str, width: int, indent: int) -> Iterator[str]:
-    """Yield ``text`` after ``head``, which takes ``indent`` columns, wrapped and indented."""
+    """Yield the lines of ``head`` + ``text``, wrapped to ``width`` and indented by ``indent``."""
     room = width - indent
     lines = textwrap.wrap(plain(text), room, break_on_hyphens=False, break_long_words=False)
     yield head + (lines[0] if lines else "")
@@ -127,19 +128,19 @@ def _wrapped(head: str, text: str, width: int, indent: int) -> Iterator[str]:
 
 
 def _paper() -> tuple[int, Paint]:
-    """Return the width, and colours for a terminal unless NO_COLOR is set (no-color.org)."""
+    """Return (width in columns, function that colours), without colours if NO_COLOR is set."""
     width = min(max(shutil.get_terminal_size((100, 0)).columns, _NARROW), _WIDE)
-    wanted = os.isatty(STDOUT) and not os.environ.get("NO_COLOR")
-    return width, coloured if wanted and os.environ.get("TERM") != "dumb" else uncoloured
+    may_colour = os.isatty(STDOUT) and not os.environ.get("NO_COLOR")
+    return width, coloured if may_colour and os.environ.get("TERM") != "dumb" else uncoloured
 
 
 def coloured(state: str, text: str) -> str:
-    """Return ``text`` in the colour of a state."""
+    """Return ``text`` with the terminal colour of ``state``, such as OK or MISSING."""
     return f"\x1b[{_COLOURS[state]}m{text}\x1b[0m"
 
 
 def uncoloured(state: str, text: str) -> str:  # noqa: ARG001  # as coloured()
-    """Return ``text`` unchanged."""
+    """Return ``text`` unchanged: the counterpart of ``coloured``."""
     return text
 
 

@@ -1,4 +1,4 @@
-"""`ociruntime checkpoint ID` and `ociruntime restore ID`."""
+"""The commands `checkpoint` and `restore`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ociruntime.runtime.lifecycle.checkpoint.criu_options import CriuOptions
 from ociruntime.runtime.lifecycle.checkpoint.restore import restore
 from ociruntime.runtime.lifecycle.context import Context, make_root
 
-# Passed to CRIU unchanged, under nearly the same names.
+# Options that set the field of criu_opts with the same name.
 SWITCHES = (
     *("tcp-established", "tcp-skip-in-flight", "tcp-close", "ext-unix-sk", "shell-job"),
     *("file-locks", "link-remap"),
@@ -25,7 +25,7 @@ PORTS = range(1, 65536)
 
 
 def checkpoint_options(arguments: Arguments) -> CriuOptions:
-    """Return the options; relative paths are resolved in the caller's working directory.
+    """Return the parsed options of `checkpoint` or `restore`, with absolute paths.
 
     Raises UsageError, HostError.
     """
@@ -35,7 +35,9 @@ def checkpoint_options(arguments: Arguments) -> CriuOptions:
     work_path = caller_path(arguments, "work-path").rstrip("/") or image_path
     for kind in arguments.list("empty-ns"):
         if kind != "network":
-            raise UsageError(f"--empty-ns {kind}: this namespace cannot be left empty", "network")
+            raise UsageError(
+                f"--empty-ns {kind}: not supported for this namespace", "use --empty-ns network"
+            )
     return CriuOptions(
         image_path,
         work_path,
@@ -57,24 +59,27 @@ def checkpoint_options(arguments: Arguments) -> CriuOptions:
 
 
 def _page_server(text: str) -> tuple[str, int] | None:
-    """Parse ``ADDRESS:PORT``; an IPv6 address may be in brackets."""
+    """Return (address, port) of ``ADDRESS:PORT``, None for ""; IPv6 may be in brackets.
+
+    Raises UsageError.
+    """
     if not text:
         return None
     address, _, port = text.rpartition(":")
     address = address.removeprefix("[").removesuffix("]")
     if not (address and port.isascii() and port.isdigit() and int(port) in PORTS):
-        raise UsageError(f"--page-server {text}: not an address with a port", "ADDRESS:PORT")
+        raise UsageError(f"--page-server {text}: invalid address", "use ADDRESS:PORT")
     return address, int(port)
 
 
 def run_checkpoint(context: Context, arguments: Arguments) -> int:
-    """Write the checkpoint."""
+    """Checkpoint a container; return 0."""
     checkpoint(context, arguments.positional[0], checkpoint_options(arguments))
     return 0
 
 
 def run_restore(context: Context, arguments: Arguments) -> int:
-    """Restore the container; return its program's exit status, or 0 with ``--detach``."""
+    """Restore a container; return its program's exit status, or 0 with ``--detach``."""
     detach = arguments.flag("detach")
     options = container_options(arguments, arguments.positional[0], detach=detach)
     make_root(context)

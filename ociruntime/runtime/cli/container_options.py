@@ -68,9 +68,10 @@ FOREGROUND_OPTIONS = (
 
 
 def container_options(arguments: Arguments, container_id: str, *, detach: bool) -> CreateOptions:
-    """Return the options; relative paths are resolved in the caller's working directory.
+    """Return the parsed options of a command that creates a container, with absolute paths.
 
-    ``--config`` is relative to the bundle, as with crun.  Raises UsageError, HostError.
+    ``--config`` is relative to the bundle, as with crun; other paths to the working directory.
+    Raises UsageError, HostError.
     """
     bundle = bundle_path(arguments)
     return CreateOptions(
@@ -90,12 +91,17 @@ def container_options(arguments: Arguments, container_id: str, *, detach: bool) 
 
 
 def open_timeline(context: Context, arguments: Arguments, command: str) -> None:
-    """Begin the timeline that ``--timeline`` requests.  Raises UsageError, HostError."""
+    """Start the timeline if ``--timeline`` is given, and open its file.
+
+    ``command`` is its title.  Raises UsageError, HostError.
+    """
     path = caller_path(arguments, "timeline")
     if not path:
         return
     if not path.endswith((".svg", ".json")):
-        raise UsageError(f"--timeline {path}: the name must end with .svg or .json")
+        raise UsageError(
+            f"--timeline {path}: unknown format", "use a file name that ends with .svg or .json"
+        )
     from ociruntime.runtime.lifecycle.timeline.timeline import Timeline
 
     context.timeline = Timeline(path, command)
@@ -105,17 +111,23 @@ def take_bundle_argument(arguments: Arguments) -> None:
     """Treat the argument of `plan` and `check` as ``--bundle``.  Raises UsageError."""
     if arguments.positional:
         if arguments.text("bundle") not in ("", arguments.positional[0]):
-            raise UsageError("the bundle is given twice", "as an argument or with --bundle")
+            raise UsageError(
+                f'BUNDLE "{arguments.positional[0]}": --bundle names another one',
+                "pass BUNDLE or --bundle, not both",
+            )
         arguments.texts["bundle"] = arguments.positional[0]
 
 
 def bundle_path(arguments: Arguments) -> str:
-    """Return the absolute path of ``--bundle``, by default the working directory."""
+    """Return the absolute path of ``--bundle``, by default the working directory.
+
+    Raises HostError if the working directory has been deleted.
+    """
     return caller_path(arguments, "bundle") or _working_directory()
 
 
 def descriptor_count(arguments: Arguments) -> int:
-    """Return the value of ``--preserve-fds``.  Raises UsageError."""
+    """Return the value of ``--preserve-fds``.  Raises UsageError if it is negative."""
     count = arguments.number("preserve-fds")
     if count < 0:
         raise UsageError(f"--preserve-fds {count}: must not be negative")
@@ -123,18 +135,18 @@ def descriptor_count(arguments: Arguments) -> int:
 
 
 def caller_path(arguments: Arguments, name: str) -> str:
-    """Return the path that an option names, resolved in the working directory; or ""."""
+    """Return the value of the option ``name`` as an absolute path, "" if it is not given."""
     path = arguments.text(name)
     return absolute(path) if path else ""
 
 
 def absolute(path: str) -> str:
-    """Return the path, resolved in the caller's working directory."""
+    """Return ``path`` made absolute with the caller's working directory.  Raises HostError."""
     return path if path.startswith("/") else _below(_working_directory(), path)
 
 
 def _below(directory: str, path: str) -> str:
-    # Leave ".." unresolved: after a symbolic link only the kernel knows where it leads.
+    # Keep "..": after a symbolic link, only the kernel knows where it leads.
     return path if not path or path.startswith("/") else f"{directory.rstrip('/')}/{path}"
 
 

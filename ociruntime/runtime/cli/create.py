@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Create the container."""
+    """Create a container; return 0."""
     open_timeline(context, arguments, "ociruntime create " + arguments.positional[0])
     options = container_options(arguments, arguments.positional[0], detach=True)
     make_root(context)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Delete the container."""
+    """Delete a container or, with ``--regex``, all whose ids match; return 0."""
     container_id, force = arguments.positional[0], arguments.flag("force")
     if not arguments.flag("regex"):
         delete(context, container_id, force)

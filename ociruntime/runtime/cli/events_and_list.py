@@ -15,7 +15,7 @@ from ociruntime.runtime.lifecycle.list import list_containers
 
 
 def run_events(context: Context, arguments: Arguments) -> int:
-    """Print one JSON object per line, until the container exits or the reader closes the pipe."""
+    """Print an event as JSON per line, until the container exits or the reader closes the pipe."""
     container_id = arguments.positional[0]
     seconds = interval(arguments.text("interval", "5s"), "interval")
     if arguments.flag("stats"):
@@ -34,10 +34,10 @@ _GAP = 3
 
 
 def run_list(context: Context, arguments: Arguments) -> int:
-    """Print the containers; ``--quiet`` wins over ``--format``, as with runc.
+    """Print all containers; ``--quiet`` overrides ``--format``, as with runc.
 
     Without containers the JSON is ``[]``, where runc prints ``null``: readers written in Go accept
-    either, all others expect a list.
+    both, others expect a list.
     """
     containers = list_containers(context)
     if arguments.flag("quiet"):
@@ -45,7 +45,7 @@ def run_list(context: Context, arguments: Arguments) -> int:
     if arguments.text("format") == "json":
         return write(dump(containers) + "\n")
     rows = [[plain(str(container.get(key, ""))) for key in _COLUMNS] for container in containers]
-    # The layout that scripts of runc expect.
+    # Scripts that parse runc's table expect this layout.
     return write(aligned([[key.upper() for key in _COLUMNS], *rows], _GAP, _NARROWEST))
 
 

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from ociruntime.commandline.parser import Arguments
     from ociruntime.runtime.lifecycle.context import Context
 
-# As in runc: 1 could be the program's own status.
+# As in runc: 1 could also be the status of the program.
 FAILED = 255
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Run the process; return the exit status of its program, or 0 with ``--detach``."""
+    """Run a process in a container; return its exit status, or 0 with ``--detach``."""
     try:
         return execute(context, _options(arguments))
     except RuntimeFailure as failure:

@@ -1,4 +1,4 @@
-"""The output of ``--help`` and ``--version``."""
+"""The text that ``ociruntime --help`` and ``--version`` print."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Run a first container from the root filesystem in ./rootfs:
 
 
 def help_of(command: Command | None) -> str:
-    """Return the help of a command, or of the program."""
+    """Return the help text of a command; None: of the program ``ociruntime``."""
     if command is None:
         return screens.general_help(PROGRAM, _EXAMPLE)
     argument = ID_FORMAT if command.synopsis.startswith("ID") else ""
@@ -36,8 +36,8 @@ def help_of(command: Command | None) -> str:
 def version_text() -> str:
     """Return the versions of the program, the specification and libseccomp, one per line.
 
-    docker wants a line that begins with ``commit:`` as well; releases are named by their
-    version alone, so that line repeats it.
+    Docker parses a line that begins with ``commit:``; it repeats the version, which identifies a
+    release.
     """
     from ociruntime.runtime.lifecycle.features import libseccomp_version
     from ociruntime.runtime.spec.state import SPEC_VERSION

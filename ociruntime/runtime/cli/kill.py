@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Send the signal."""
-    container_id, *words = arguments.positional
-    named = signal_number(words[0]) if words else None
+    """Send a signal to a container or, with ``--regex``, to all whose ids match; return 0."""
+    container_id, *signals = arguments.positional
+    named = signal_number(signals[0]) if signals else None
 
-    def send(found: str) -> None:
-        signal = _signal_of(context, found) if named is None else named
-        kill(context, found, signal, arguments.flag("all"))
+    def send(match: str) -> None:
+        signal = _signal_of(context, match) if named is None else named
+        kill(context, match, signal, arguments.flag("all"))
 
     if not arguments.flag("regex"):
         send(container_id)
@@ -32,13 +32,16 @@ def run(context: Context, arguments: Arguments) -> int:
 
 
 def _signal_of(context: Context, container_id: str) -> int:
-    """Return the stop signal that the image requests (CFG-ANN-08)."""
-    word = stop_signal(context, container_id)
+    """Return the stop signal in the container's annotations (CFG-ANN-08), by default SIGTERM.
+
+    Raises ConfigError if the annotation names no signal.
+    """
+    stop_signal_name = stop_signal(context, container_id)
     try:
-        return signal_number(word)
+        return signal_number(stop_signal_name)
     except UsageError as error:
         where = 'annotations["org.opencontainers.image.stopSignal"]'
-        hint = f"name it: `ociruntime kill {container_id} SIGNAL`"
+        hint = f"name the signal: `ociruntime kill {container_id} SIGNAL`"
         raise ConfigError(where, error.message, hint) from None
 
 

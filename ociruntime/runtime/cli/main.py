@@ -1,7 +1,7 @@
-"""Run the command line and return its exit status: the one place where errors are handled.
+"""Run a command of ``ociruntime`` and report its error: the only place that handles errors.
 
-Exit status: 0; 1 for any failure, 255 for one of ``exec``; 3 for an unknown command; 130 when
-interrupted; the program's own status for ``run`` and ``exec``.
+Exit status: 0 on success, 1 on failure (255 for ``exec``), 3 for an unknown command, 130 when
+interrupted; for ``run`` and ``exec``, the status of the container's program.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ OUT_OF_MEMORY = "out of memory (a limit of this process, its cgroup or the host 
 
 
 def main(argv: list[str]) -> int:
-    """Run the command ``argv`` (without the program's name). Raises nothing."""
+    """Run the command line ``argv`` (without the program's name); return the exit status.
+
+    Every exception is caught and reported as one line.
+    """
     _open_standard_descriptors()
     arguments = Arguments()
     try:
@@ -49,6 +52,7 @@ def main(argv: list[str]) -> int:
 
 
 def _run(argv: list[str], arguments: Arguments) -> int:
+    """Parse ``argv`` into ``arguments`` and run the command; return its exit status."""
     at = parse(argv, (GLOBAL_OPTIONS,), arguments, mixed=False)
     if arguments.flag("version"):
         return _print_version()
@@ -78,7 +82,10 @@ def _run(argv: list[str], arguments: Arguments) -> int:
 
 
 def _find(name: str) -> Command:
-    """Load the module of a command, and nothing else.  Raises UsageError."""
+    """Return the command with this name, loading only its module.
+
+    Raises UsageError for an unknown command.
+    """
     for modules in GROUPS.values():
         for module_name, names in modules.items():
             if name in names:
@@ -88,15 +95,16 @@ def _find(name: str) -> Command:
                 return next(command for command in commands if command.name == name)
     from ociruntime.commandline.suggestions import closest
 
-    known = [one for modules in GROUPS.values() for names in modules.values() for one in names]
-    close = closest(name, known)
-    hint = f"did you mean {close}?" if close else "ociruntime --help lists the commands"
+    groups = [names for modules in GROUPS.values() for names in modules.values()]
+    close = closest(name, [command_name for names in groups for command_name in names])
+    hint = f"did you mean {close}?" if close else "`ociruntime --help` lists the commands"
     failure = UsageError(f'unknown command "{name}"', hint)
     failure.exit_status = UNKNOWN_COMMAND
     raise failure
 
 
 def _check_count(command: Command, count: int) -> None:
+    """Raise UsageError unless the command accepts ``count`` arguments."""
     fewest, most = command.fewest, command.most
     if fewest <= count <= most:
         return
@@ -131,10 +139,11 @@ def _print_version() -> int:
 
 
 def _context(arguments: Arguments) -> Context:
+    """Return the context that the global options describe.  Raises UsageError, HostError."""
     from ociruntime.runtime.lifecycle.context import open_context
 
     if arguments.texts.get("root") == "":
-        raise UsageError("--root must not be empty")
+        raise UsageError('--root "": must not be empty', "name a directory")
     manager = arguments.text("cgroup-manager", "cgroupfs")
     return open_context(
         _log(arguments),
@@ -145,11 +154,12 @@ def _context(arguments: Arguments) -> Context:
 
 
 def _log(arguments: Arguments) -> Log:
+    """Return the log that the options describe, opened.  Raises UsageError."""
     target = arguments.text("log")
     for scheme in ("journald:", "syslog:"):
         if target.startswith(scheme):
             arguments.texts["log"] = ""
-            raise UsageError(f"--log {target}: {scheme[:-1]} is not supported", "name a file")
+            raise UsageError(f"--log {target}: {scheme[:-1]} is not supported", "log to a file")
     level = arguments.text("log-level")
     log = Log(
         target.removeprefix("file:"),
@@ -161,12 +171,13 @@ def _log(arguments: Arguments) -> Log:
         log.open()
     except (OSError, ValueError, RuntimeFailure) as error:
         arguments.texts["log"] = ""  # the error goes to standard error
-        why = reason(error) if isinstance(error, OSError) else str(error)
-        raise UsageError(f"--log {target}: {why}") from None
+        cause = reason(error) if isinstance(error, OSError) else str(error)
+        raise UsageError(f"--log {target}: {cause}", "name a file that you may write to") from None
     return log
 
 
 def _report(message: str, arguments: Arguments) -> None:
+    """Write an error to standard error and, if --log can be opened, to the log file."""
     try:
         log = _log(arguments)
     except UsageError:
@@ -175,7 +186,7 @@ def _report(message: str, arguments: Arguments) -> None:
 
 
 def _internal_error(error: Exception) -> InternalError:
-    """Describe the error and its location in one line, as needed for a bug report."""
+    """Return the error to report for an unexpected exception: its text and place in one line."""
     place = ""
     frame = error.__traceback__
     while frame is not None:
@@ -183,12 +194,12 @@ def _internal_error(error: Exception) -> InternalError:
         place = f" at {file.rpartition('/ociruntime/')[2]}:{frame.tb_lineno}"
         frame = frame.tb_next
     text = " ".join(str(error).split())
-    what = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return InternalError(f"internal error{place}: {what}", "use --debug for a traceback")
+    cause = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return InternalError(f"internal error{place}: {cause}", "use --debug for a traceback")
 
 
 def _show_traceback(error: BaseException, arguments: Arguments) -> None:
-    """Print the traceback on standard error only: the log is parsed by programs."""
+    """Print the traceback with ``--debug``, on standard error only: programs parse the log."""
     if not arguments.flag("debug"):
         return
     from ociruntime.commandline.output import show_traceback
@@ -200,10 +211,10 @@ def _show_traceback(error: BaseException, arguments: Arguments) -> None:
 
 
 def _open_standard_descriptors() -> None:
-    """Open /dev/null for each of 0, 1 and 2 that is closed.
+    """Open /dev/null as each of the descriptors 0, 1 and 2 that is closed.
 
-    Otherwise the next file opened would get the number, and receive output meant for a terminal.
-    The container, too, must have all three.
+    Otherwise the next file opened would get that number, and receive output meant for a terminal.
+    The container must have all three, too.
     """
     for fd in (0, 1, 2):
         try:

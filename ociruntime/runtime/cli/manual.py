@@ -1,6 +1,6 @@
-"""Text of the manual pages and completions of ``ociruntime`` beyond its commands.
+"""Texts for the manual pages and shell completions of ``ociruntime``, besides its commands.
 
-Loaded only to build them.
+Only the tools that build these load this module.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ DESCRIPTION = (
     "begins with the JSON path of the setting in config.json that caused it, if there is one."
 )
 
-# (prefix of commands, argument, description): for the page of each command that has it.
+# (prefix of command names, argument, description), for the pages of commands with that argument.
 ARGUMENTS = (("", "ID", ID_FORMAT),)
 
-# There ID is a new name: nothing to complete.
+# Commands whose ID is a new name, which cannot be completed.
 NEW_CONTAINER = ("create", "run", "restore")
 
-# Kind -> the command that lists such objects, in the first column of its output.
+# Kind of object -> the command that lists their names in its first column.
 LISTED = {"container": "list -q"}
 
-# Placeholder of an option's value or an argument in the help -> its completion: one of these kinds,
-# or directory, file, signal.
+# Placeholder of a value or argument in the help -> how to complete it: a key of LISTED, directory,
+# file or signal.
 COMPLETED_BY = {
     "BUNDLE": "directory",
     "DIR": "directory",

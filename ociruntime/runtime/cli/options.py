@@ -1,4 +1,4 @@
-"""The global options of ``ociruntime``, and the modules of its commands."""
+"""The global options of ``ociruntime``, and the table of modules with its commands."""
 
 from __future__ import annotations
 
@@ -72,7 +72,8 @@ GLOBAL_OPTIONS = (
     Option("usage", short="?"),
 )
 
-# Title in the help -> module -> its commands.  Each of a container's life has its own module.
+# Title in the help -> module -> its commands.  Commands that engines call have modules of their
+# own.
 GROUPS: Groups = {
     "lifecycle": {
         "create": ("create",),

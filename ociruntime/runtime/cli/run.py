@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Run the container; return the exit status of its program, or 0 with ``--detach``."""
+    """Run a container; return the exit status of its program, or 0 with ``--detach``."""
     detach = arguments.flag("detach")
     open_timeline(context, arguments, "ociruntime run " + arguments.positional[0])
     options = container_options(arguments, arguments.positional[0], detach=detach)

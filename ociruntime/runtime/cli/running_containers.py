@@ -1,4 +1,4 @@
-"""Commands on running containers: `ps`, `pause`, `resume`, `update`, `mounts`."""
+"""The commands on running containers: `ps`, `pause`, `resume`, `update`, `mounts`."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ociruntime.runtime.spec.load_config import LARGEST, read
 
 
 def run_ps(context: Context, arguments: Arguments) -> int:
-    """Print the processes, or with ``--format json`` an array of their PIDs."""
-    container_id, *words = arguments.positional
+    """Print a container's processes as ps(1) does, or their PIDs as a JSON array."""
+    container_id, *ps_arguments = arguments.positional
     if arguments.text("format") == "json":
         return write(dump(process_ids(context, container_id)) + "\n")
-    # Escape names and arguments, which the processes choose: ps does not escape U+202E, for
-    # instance.
-    return write_lines(process_table(context, container_id, words))
+    # Processes choose their names and arguments: write_lines escapes control characters that ps
+    # leaves, such as U+202E.
+    return write_lines(process_table(context, container_id, ps_arguments))
 
 
 def run_pause(context: Context, arguments: Arguments) -> int:
@@ -40,7 +40,7 @@ def run_resume(context: Context, arguments: Arguments) -> int:
     return 0
 
 
-# Option -> member of linux.resources; a text is a size.
+# Option -> its member of linux.resources.
 _MEMBERS = {
     "blkio-weight": ("blockIO", "weight"),
     "cpu-burst": ("cpu", "burst"),
@@ -57,15 +57,17 @@ _MEMBERS = {
     "memory-swap": ("memory", "swap"),
     "pids-limit": ("pids", "limit"),
 }
-_WORDS = ("cpuset-cpus", "cpuset-mems")
+_LISTS = ("cpuset-cpus", "cpuset-mems")  # passed as text; other texts are sizes
 _IGNORED = ("kernel-memory", "kernel-memory-tcp")
 
 
 def run_update(context: Context, arguments: Arguments) -> int:
-    """Set the limits; ``--resources`` overrides the options for single limits."""
+    """Change a container's limits; with ``--resources``, ignore the options for single limits."""
     for name in _IGNORED:
         if name in arguments.texts:
-            context.log.warning(f"--{name} is ignored: the kernel no longer limits kernel memory")
+            context.log.warning(
+                f"--{name} is ignored: kernels no longer support a limit of kernel memory"
+            )
     document = _document(arguments) if arguments.text("resources") else _from_flags(arguments)
     try:
         update(
@@ -83,6 +85,7 @@ def run_update(context: Context, arguments: Arguments) -> int:
 
 
 def _document(arguments: Arguments) -> object:
+    """Return the JSON document that ``--resources`` names.  Raises ConfigError, HostError."""
     if arguments.text("resources") == "-":
         return parse(_standard_input(), "standard input")
     path = caller_path(arguments, "resources")
@@ -90,24 +93,29 @@ def _document(arguments: Arguments) -> object:
 
 
 def _standard_input() -> bytes:
+    """Return all of standard input.  Raises UsageError if it is too large, HostError."""
     pieces = []
     try:
         while piece := posix.read(0, 1 << 20):
             pieces.append(piece)
             if len(pieces) > LARGEST >> 10:
-                raise UsageError(f"standard input is larger than {LARGEST >> 20} MiB")
+                raise UsageError(
+                    f"--resources -: standard input is larger than {LARGEST >> 20} MiB",
+                    "pass a LinuxResources object",
+                )
     except OSError as error:
         raise HostError("read standard input", error) from None
     return b"".join(pieces)
 
 
 def _from_flags(arguments: Arguments) -> dict[str, dict[str, int | str]]:
+    """Return a LinuxResources object with the limits of the options.  Raises UsageError."""
     resources: dict[str, dict[str, int | str]] = {}
     for flag, (section, member) in _MEMBERS.items():
         value: int | str
         if flag in arguments.numbers:
             value = arguments.number(flag)
-        elif flag in _WORDS:
+        elif flag in _LISTS:
             value = arguments.text(flag)
         elif arguments.text(flag):
             value = byte_count(arguments.text(flag), flag)
@@ -118,7 +126,7 @@ def _from_flags(arguments: Arguments) -> dict[str, dict[str, int | str]]:
 
 
 def _name_the_flag(failure: RuntimeFailure) -> None:
-    """Name the flag in a message that begins with the JSON path of the flag's setting."""
+    """Replace the JSON path at the beginning of an error message by the option that set it."""
     for flag, (section, member) in _MEMBERS.items():
         path = f"{WHERE}.{section}.{member}"
         if failure.message.startswith(f"{path}: "):
@@ -126,11 +134,11 @@ def _name_the_flag(failure: RuntimeFailure) -> None:
 
 
 def run_mounts(context: Context, arguments: Arguments) -> int:
-    """Add a mount to a running container, or remove one."""
+    """Add mounts to a running container, or remove mounts from it; return 0."""
     action, container_id, file = arguments.positional
     if action not in ("add", "remove"):
-        raise UsageError(f'mounts: unknown action "{action}"', "add or remove")
-    # Rare, and slow to load: the other commands are in the snapshot of the warm interpreter.
+        raise UsageError(f'mounts: unknown action "{action}"', "use add or remove")
+    # Import it here: the command is rare, and this module is part of the snapshot.
     from ociruntime.runtime.lifecycle.mounts_add_remove import change_mounts
 
     change_mounts(context, container_id, absolute(file), remove=action == "remove")

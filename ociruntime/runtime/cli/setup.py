@@ -1,4 +1,4 @@
-"""``ociruntime setup ENGINE``: tell podman, Docker, containerd or CRI-O of this runtime."""
+"""``ociruntime setup ENGINE``: configure podman, Docker, containerd or CRI-O for this runtime."""
 
 from __future__ import annotations
 
@@ -13,16 +13,21 @@ from ociruntime.runtime.engines.configuration import NAME
 from ociruntime.runtime.engines.setup import Request, set_up, undo
 from ociruntime.runtime.lifecycle.context import Context
 
-_FILE_MODES = 0o022  # umask: engines of other users read these files
+_FILE_MODES = 0o022  # umask: the engines of other users read these files
 
 
 def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command
-    """Write or remove an engine's file; print what was done."""
+    """Write or remove our file in the engine's configuration; print what was done.
+
+    Raises RuntimeFailure if the user must add lines to a file that ociruntime did not create.
+    """
     (engine,) = arguments.positional
     os.umask(_FILE_MODES)
     if arguments.flag("undo"):
         if arguments.flag("default") or arguments.flag("reload"):
-            raise UsageError("setup: --undo takes no other option")
+            raise UsageError(
+                "setup --undo: cannot be combined with other options", "omit --default and --reload"
+            )
         return write_lines(undo(engine).lines)
     outcome = set_up(
         Request(engine, own_launcher(NAME), arguments.flag("default"), arguments.flag("reload"))
@@ -31,8 +36,8 @@ def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as eve
     if outcome.missing:
         write(f"add these lines to {outcome.file}:\n\n{outcome.missing}\n")
         raise RuntimeFailure(
-            f"set up {engine}: {outcome.file}: not created by ociruntime, left unchanged",
-            "add the lines that are printed above",
+            f'set up {engine}: write "{outcome.file}": the file was not created by ociruntime',
+            "add the lines printed above to it yourself",
         )
     if outcome.failure:
         raise RuntimeFailure(f"set up {engine}: {outcome.failure}")

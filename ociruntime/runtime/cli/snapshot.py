@@ -16,23 +16,23 @@ VERBS = ("status", "make", "refresh", "remove")
 
 
 def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command
-    """Show, make, refresh or remove snapshots, of all programs or of those that are named.
+    """Show, make, refresh or remove the snapshots of the named programs, by default of all.
 
-    `status` exits with 1 unless each is used.
+    Return 0; for `status`, 1 if a snapshot is not usable.
     """
     verb, *programs = arguments.positional
     if verb not in VERBS:
-        accepted = "status, make, refresh or remove"
-        raise UsageError(f'snapshot: unknown action "{verb}"', accepted)
+        hint = "use status, make, refresh or remove"
+        raise UsageError(f'snapshot: unknown action "{verb}"', hint)
     for program in programs:
         if program not in PROGRAMS:
-            raise UsageError(f'unknown program "{program}" of snapshot', ", ".join(PROGRAMS))
+            raise UsageError(f'snapshot: unknown program "{program}"', f"use {', '.join(PROGRAMS)}")
     if not snapshot.location(os.environb, os.geteuid()):
         raise UsageError(
             "snapshot: XDG_RUNTIME_DIR is not set", "set it to a directory that you own"
         )
     if verb in ("make", "refresh"):
-        os.chdir("/")  # in the background it must not keep a mount of the caller's busy
+        os.chdir("/")  # a background process must not keep the caller's mounts busy
     statuses, failures = [], []
     for program in programs or PROGRAMS:
         path = snapshot.location(os.environb, os.geteuid(), program)
@@ -46,13 +46,14 @@ def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as eve
 
 
 def _one(verb: str, path: str) -> int:
+    """Apply ``verb`` to the snapshot at ``path`` and print the result; return the exit status."""
     if verb == "make":
         return write(f"{path}: {snapshot.make(path)} bytes\n")
     if verb == "refresh":
         made = snapshot.refresh(path)
-        return write(f"{path}: {'made' if made else 'left as it is'}\n")
+        return write(f"{path}: {'made' if made else 'unchanged'}\n")
     if verb == "remove":
-        return write(f"{path}: {'removed' if snapshot.remove(path) else 'there was none'}\n")
+        return write(f"{path}: {'removed' if snapshot.remove(path) else 'not found'}\n")
     try:
         size = snapshot.inspect(path)
     except snapshot.Unusable as reason:

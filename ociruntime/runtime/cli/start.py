@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Start the container."""
+    """Start the program of a created container; return 0."""
     start(context, arguments.positional[0], arguments.number("failure-fd", -1))
     return 0
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Print the state as JSON; print no warnings, as callers merge both streams."""
+    """Print a container's state as JSON, but no warnings: some callers merge stdout and stderr."""
     return write(dump(state(context, arguments.positional[0]), 2) + "\n")
 
 

@@ -1,1 +1,1 @@
-"""Start the C executor, communicate with it, and format its failures."""
+"""The runtime's side of the executor: start it, answer its messages, format its failures."""

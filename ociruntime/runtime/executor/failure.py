@@ -1,7 +1,7 @@
-"""Format the executor's failures as messages.
+"""Format the executor's FAILURE messages as errors for the user.
 
-A failure is (operation, system call, errno, argument, the kernel's text); the message names the
-setting in config.json first, then the attempted action, the kernel's error, and a remedy.
+A failure consists of operation, system call, errno, argument and the kernel's text. The error names
+the setting in config.json first, then the attempted action, the kernel's error, and a remedy.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ociruntime.runtime.plan.plan import Operation, field, operation_name
 
 E2BIG = 7
 
-# (operation or system call, errno) -> what to do.
+# (operation or system call, errno) -> the probable cause, and what to do.
 HINTS: dict[tuple[str, int], str] = {
     ("fsopen", ENODEV): "the kernel does not know this filesystem type",
     ("open_tree", ENOSYS): "the kernel is older than 5.12, or a seccomp filter forbids its mount"
@@ -46,33 +46,39 @@ HINTS: dict[tuple[str, int], str] = {
     ("mount_setattr", EPERM): "a user namespace cannot clear these flags of a host mount: ro,"
     " nosuid, nodev, noexec",
     ("fsconfig", ENAMETOOLONG): "in a shared mount namespace an option has at most 255 bytes",
-    ("mount", ENAMETOOLONG): "the kernel takes at most 4095 bytes of options in all",
-    ("mount", EBUSY): "the filesystem is mounted already in a way that cannot be shared",
-    ("mount", ENOTDIR): "a part of the destination is not a directory",
+    ("mount", ENAMETOOLONG): "the kernel accepts at most 4095 bytes of mount options",
+    ("mount", EBUSY): "the filesystem is already mounted with incompatible options",
+    ("mount", ENOTDIR): "a component of the destination is not a directory",
     ("mount", ELOOP): "the destination is or contains a symbolic link, which is not followed",
-    ("mount_setattr id map", EINVAL): "the filesystem, or one below it with ridmap, does not take"
-    " id maps on this kernel, or has one already",
-    ("mount_setattr id map", EPERM): "mapping ids needs CAP_SYS_ADMIN in the user namespace that"
-    " the filesystem was mounted in, and no id map on it already",
+    (
+        "mount_setattr id map",
+        EINVAL,
+    ): "the filesystem, or one below it with ridmap, does not support"
+    " id-mapped mounts on this kernel, or is id-mapped already",
+    ("mount_setattr id map", EPERM): "an id-mapped mount needs CAP_SYS_ADMIN in the user namespace"
+    " of the filesystem, and the mount must not be id-mapped already",
     ("mount_setattr id map", ENOSYS): "the kernel is older than 5.12, or a seccomp filter forbids"
     " mount_setattr",
     ("id_map", ENOSPC): "a limit is reached: /proc/sys/user/max_user_namespaces",
     ("id_map", EPERM): "mapping ids needs CAP_SETUID and CAP_SETGID on the host",
-    ("unmount", EINVAL): "nothing is mounted there, or the kernel keeps it in place because it came"
-    " from another user namespace",
-    ("unmount", ELOOP): "symbolic links are followed only to what `mounts add` has mounted",
-    ("restrict", ELOOP): "a symbolic link is where the mount point was",
+    ("unmount", EINVAL): "nothing is mounted there, or the mount is locked because it came from"
+    " another user namespace",
+    ("unmount", ELOOP): "symbolic links are followed only to mounts that `mounts add` has made",
+    ("restrict", ELOOP): "the mount point has been replaced by a symbolic link",
     ("bind", EISDIR): "source and destination must both be directories or both be files",
     ("bind", ENOTDIR): "source and destination must both be directories or both be files",
     ("bind", ELOOP): "the destination contains a symbolic link, which is not followed",
     ("recorded_root", EPERM): "without a mount namespace of the container's own, only root of the"
     ' host can mount: add {"type": "mount"} to linux.namespaces',
-    ("root", EINVAL): "the root filesystem holds mounts that a user namespace may not copy",
+    ("root", EINVAL): "the root filesystem contains mounts that a user namespace may not copy",
     ("verify", ESTALE): "the mount found is not the one that was created: another"
     " process is replacing a part of the path",
-    ("pivot_root", EINVAL): "a root in an initramfs needs --no-pivot",
-    ("device", EEXIST): "the root filesystem holds another file there",
-    ("device", EPERM): "making device nodes needs CAP_MKNOD; a user namespace cannot",
+    ("pivot_root", EINVAL): "if the root filesystem is in an initramfs, pass --no-pivot",
+    ("device", EEXIST): "the root filesystem contains another file at this path",
+    (
+        "device",
+        EPERM,
+    ): "making device nodes needs CAP_MKNOD, which has no effect in a user namespace",
     ("rlimit", EPERM): "raising a hard limit needs CAP_SYS_RESOURCE on the host",
     ("rlimit", EINVAL): "the soft limit must not be above the hard one",
     ("setgroups", EPERM): "process.user.additionalGids cannot be set where setgroups(2) is denied"
@@ -85,23 +91,26 @@ HINTS: dict[tuple[str, int], str] = {
     ("join_namespace", EINVAL): "the file is a namespace of another type",
     ("join_namespace", EPERM): "joining needs CAP_SYS_ADMIN in the namespace's user namespace",
     ("join_process", EPERM): "joining a container needs the privileges of the user who created it",
-    ("affinity", EINVAL): "none of these CPUs exists and is in the container's cpuset",
+    ("affinity", EINVAL): "none of these CPUs is online and in the container's cpuset",
     ("clone_process", EAGAIN): "a limit is reached: linux.resources.pids or a process limit",
     ("unshare", ENOSPC): "a limit is reached: /proc/sys/user/max_*_namespaces",
     ("unshare", EPERM): "the host does not allow it: /proc/sys/user, or a security module",
-    ("seccomp", EINVAL): "the kernel refuses the filter or one of linux.seccomp.flags",
-    ("seccomp", EBUSY): "a filter around us has an agent already, and there can be only one",
-    ("scheduler", EPERM): "this policy needs CAP_SYS_NICE, and a real-time one run time in its"
-    " cgroup on v1 (linux.resources.cpu.realtimeRuntime)",
+    ("seccomp", EINVAL): "the kernel rejects the filter or one of linux.seccomp.flags",
+    (
+        "seccomp",
+        EBUSY,
+    ): "a seccomp filter of the caller has a listener already, and only one is possible",
+    ("scheduler", EPERM): "this policy needs CAP_SYS_NICE and, if it is real-time, on cgroup v1 a"
+    " runtime in the cgroup (linux.resources.cpu.realtimeRuntime)",
     ("scheduler", EINVAL): "the kernel rejects this combination of policy and values",
     (
         "memory_policy",
         EINVAL,
-    ): "none of the nodes exists and is allowed, or the kernel does not know the mode",
+    ): "none of the nodes is online and allowed, or the kernel does not know the mode",
     ("hostname", EINVAL): "a host name has at most 64 bytes",
     ("domainname", EINVAL): "a domain name has at most 64 bytes",
     ("write_proc", ENOENT): "the kernel has no such file",
-    ("chdir", EACCES): "the user may not enter it",
+    ("chdir", EACCES): "the user may not enter this directory",
     ("home", ENOMEM): "linux.resources.memory.limit may be too low",
 }
 
@@ -117,25 +126,26 @@ MOUNT_PERMISSIONS = {
 
 
 def failure(operation: Operation | None, message: Message) -> RuntimeFailure:
-    """Return the error for a FAILURE message; ``operation`` is the one that failed.
+    """Return the error for a FAILURE message; ``operation`` is the failed one, None if unknown.
 
-    An operation of `start` no longer has its values: only its code and its JSON path were recorded,
-    and the message contains the rest.
+    Operations of `start` have only a code and a JSON path, as recorded in state.json: the message
+    contains everything else.
     """
     reason = _strerror(message.error)
     if (message.call, message.argument) == ("read", "plan"):
-        text = f"the executor could not read its plan: {reason}"
+        text = f"read the plan in the executor: {reason}"
         return StepError(text, errno=message.error)
     if operation is None:
         on = f" {message.argument}" if message.argument else ""
-        text = f"the executor could not begin: {message.call}{on}: {reason}"
+        text = f"start the executor: {message.call}{on}: {reason}"
         return StepError(text, errno=message.error)
     name = operation_name(operation)
-    speak = SPEAKERS.get(name)
-    return (speak(operation, message) if speak else None) or _step(operation, name, message)
+    formatter = FORMATTERS.get(name)
+    return (formatter(operation, message) if formatter else None) or _step(operation, name, message)
 
 
 def _step(operation: Operation, name: str, message: Message) -> StepError:
+    """Return the error for an operation without a formatter of its own."""
     text = f"{describe(operation)}: {_kernel(message)}"
     if operation.where:
         text = f"{operation.where}: {text}"
@@ -144,10 +154,11 @@ def _step(operation: Operation, name: str, message: Message) -> StepError:
 
 
 def _kernel(message: Message) -> str:
-    said = _strerror(message.error)
+    """Return the errno's text, with what the kernel wrote to the mount context, if anything."""
+    error = _strerror(message.error)
     # "e tmpfs: Unknown parameter 'roo'": the first letter is the severity.
-    words = [line[2:].strip() for line in message.detail.splitlines() if line[1:2] == " "]
-    return f"{said} ({'; '.join(words)})" if words else said
+    details = [line[2:].strip() for line in message.detail.splitlines() if line[1:2] == " "]
+    return f"{error} ({'; '.join(details)})" if details else error
 
 
 def _strerror(errno: int) -> str:
@@ -156,6 +167,7 @@ def _strerror(errno: int) -> str:
 
 
 def _mount(operation: Operation, message: Message) -> StepError | None:
+    """Return the error of ``mount`` with a hint for its filesystem type, None if there is none."""
     fstype = str(field(operation, "fstype"))
     hint = ""
     if message.error == EPERM:
@@ -181,7 +193,7 @@ def _write_proc(operation: Operation, message: Message) -> StepError | None:
     if message.error != EACCES or field(operation, "path") != "self/oom_score_adj":
         return None
     text = f"{operation.where}: {describe(operation)}: {_kernel(message)}"
-    hint = "to lower it below the caller's takes CAP_SYS_RESOURCE on the host; to raise it, nothing"
+    hint = "lowering it below the caller's value needs CAP_SYS_RESOURCE on the host"
     return StepError(text, hint, EACCES)
 
 
@@ -196,7 +208,7 @@ def _find(operation: Operation, message: Message) -> StepError:
         )
     hints = {
         ENOENT: "process.args[0] does not exist in the container",
-        EACCES: "process.args[0] must be a file that the user may execute: mode x, no noexec mount",
+        EACCES: "process.args[0] must be a file that the user may execute, not on a noexec mount",
         EISDIR: "process.args[0] must be a program",
         ENOTDIR: "a component of process.args[0] is not a directory",
     }
@@ -206,8 +218,8 @@ def _find(operation: Operation, message: Message) -> StepError:
 
 def _exec(_: Operation, message: Message) -> StepError:
     hints = {
-        ENOENT: "the interpreter in the first line of the script, or the program's dynamic"
-        " loader, is not in the container",
+        ENOENT: "the interpreter in the script's first line, or the program's dynamic loader, does"
+        " not exist in the container",
         ENOEXEC: "neither a program for this machine's architecture nor a script that begins"
         ' with "#!"',
         E2BIG: "process.args and process.env together are too long",
@@ -230,24 +242,24 @@ def _hook(operation: Operation, message: Message) -> RuntimeFailure:
         text = f'{operation.where}: "{path}" {ending(message.error)}'
     else:
         return StepError(f"{operation.where}: {message.call}: {_strerror(message.error)}")
-    said = message.detail.strip()
-    return HookError(f"{text}; its output: {said}" if said else text)
+    output = message.detail.strip()
+    return HookError(f"{text}; its output: {output}" if output else text)
 
 
 def _seccomp(operation: Operation, message: Message) -> StepError:
-    text = f"{operation.where}: load the filter: {_strerror(message.error)}"
+    text = f"{operation.where}: load the seccomp filter: {_strerror(message.error)}"
     hint = HINTS.get(("seccomp", message.error), "")
     return StepError(text, hint, message.error)
 
 
 def ending(status: int) -> str:
-    """Describe a wait status."""
+    """Return a wait status in words: ``exited with status N`` or ``was killed by signal N``."""
     if os.WIFSIGNALED(status):
         return f"was killed by signal {os.WTERMSIG(status)}"
     return f"exited with status {os.WEXITSTATUS(status)}"
 
 
-SPEAKERS: dict[str, Callable[[Operation, Message], RuntimeFailure | None]] = {
+FORMATTERS: dict[str, Callable[[Operation, Message], RuntimeFailure | None]] = {
     "mount": _mount,
     "bind": _bind,
     "find_executable": _find,

@@ -80,11 +80,12 @@ GO_FILES = 32  # must match csrc/executor/executor.h
 
 
 class Message:
-    """One message of the executor; the last three are empty except for a failure.
+    """One message of the executor.
 
     ``value`` is the stage or the operation's index; ``error`` an errno (a wait status for a
-    hook); ``fd`` a received descriptor or -1; ``sender`` the pid of the sender, from the
-    kernel (0: not reported, or not visible in our pid namespace).
+    hook); ``call``, ``argument`` and ``detail`` describe a failure, else they are "". ``fd`` is a
+    received descriptor or -1; ``sender`` the sender's pid, as the kernel reports it (0: not
+    reported, or not visible in our pid namespace).
     """
 
     __slots__ = ("argument", "call", "detail", "error", "fd", "kind", "pid", "sender", "value")
@@ -103,16 +104,16 @@ def _text(field: bytes) -> str:
 
 
 def receive(channel: socket) -> Message | None:
-    """Return the next message, or None at the end of file.  Raises HostError.
+    """Wait for the executor's next message and return it, None at end of file.  Raises HostError.
 
-    A message that is too short for the protocol, which only another process would send, has kind 0.
+    A message that is too short for the protocol has kind 0; only a foreign process sends one.
     """
     try:
         data, ancillary, _, _ = channel.recvmsg(LONG.size, ANCILLARY_SPACE, MSG_CMSG_CLOEXEC)
     except ConnectionResetError:
         return None
     except OSError as error:
-        raise HostError("receive from the executor", error) from None
+        raise HostError("receive a message from the executor", error) from None
     if not data and not ancillary:
         return None
     fds: list[int] = []
@@ -124,18 +125,18 @@ def receive(channel: socket) -> Message | None:
             fds += [fd for (fd,) in NUMBER.iter_unpack(content)]
     if len(data) < SHORT.size:
         data = bytes(SHORT.size)
-    kept = fds[:1] if SHORT.unpack_from(data)[0] in WITH_DESCRIPTOR else []
-    for fd in fds[len(kept) :]:
+    accepted = fds[:1] if SHORT.unpack_from(data)[0] in WITH_DESCRIPTOR else []
+    for fd in fds[len(accepted) :]:
         posix.close(fd)  # a process that has taken over the channel may send any descriptor
-    return Message(data, kept[0] if kept else -1, sender)
+    return Message(data, accepted[0] if accepted else -1, sender)
 
 
 def go(channel: socket, files: Sequence[int] = ()) -> bool:
-    """Let the executor continue; return False if it has exited.  Raises HostError.
+    """Send GO: let the executor continue; return False if it has exited.  Raises HostError.
 
-    ``files``: descriptors of the ``tasks`` of v1 cgroups, which it enters by itself; at most
-    ``GO_FILES``. The message contains their number, because the kernel silently drops descriptors
-    beyond the receiver's limit.
+    ``files``: descriptors of ``tasks`` of v1 cgroups, which the executor then enters by itself;
+    at most ``GO_FILES``. The message contains their number, because the kernel silently drops
+    descriptors beyond the receiver's limit.
     """
     message = SHORT.pack(MESSAGE_GO, len(files), 0, 0)
     if not files:
@@ -145,7 +146,7 @@ def go(channel: socket, files: Sequence[int] = ()) -> bool:
 
 
 def skip(channel: socket) -> bool:
-    """Let the executor skip the presented mount; return False if it has exited.
+    """Send SKIP: the executor leaves the presented mount alone; return False if it has exited.
 
     Raises HostError.
     """
@@ -155,20 +156,20 @@ def skip(channel: socket) -> bool:
 def _send(
     channel: socket, message: bytes, ancillary: Iterable[tuple[int, int, bytes]] = ()
 ) -> bool:
-    """Send a message; return False if the executor has exited.
+    """Send a message; return False if the executor has exited.  Raises HostError.
 
-    Any other failure is an error: the executor would wait for the message, and we for its next one.
+    Other failures must not be ignored: the executor would wait for this message forever.
     """
     try:
         channel.sendmsg([message], ancillary, MSG_NOSIGNAL)
     except (BrokenPipeError, ConnectionResetError):
         return False
     except OSError as error:
-        raise HostError("send to the executor", error) from None
+        raise HostError("send a message to the executor", error) from None
     return True
 
 
-# The messages that an executor may still send: each one of its plan, once and in order.
+# The messages that an executor may still send: those of its plan, each once, in order.
 #
 # In a shared pid namespace another container's process may trace the process that holds the
 # channel, and take a descriptor of the channel from it. Messages from such a process must not
@@ -178,7 +179,7 @@ def _send(
 CODES = {name: code for code, (name, _, _) in enumerate(ops.OPERATIONS, 1)}
 SYNC, WAIT_START = CODES["sync"], CODES["wait_start"]
 CLONE_PROCESS = CODES["clone_process"]
-# The operation -> the message that it sends once.
+# Operation -> the message that it sends, once.
 SENDERS = {
     CODES["clone_init"]: ops.MESSAGE_INIT_PID,
     CLONE_PROCESS: ops.MESSAGE_INIT_PID,
@@ -198,7 +199,7 @@ NAMES = {
 
 
 class Expected:
-    """The messages still expected from the executor of a plan."""
+    """The messages that the executor of a plan has yet to send; rejects all others."""
 
     __slots__ = ("_others", "_stages")
 
@@ -210,7 +211,7 @@ class Expected:
         self._others = [SENDERS[code] for code in codes[:end] if code in SENDERS]
 
     def take(self, message: Message) -> None:
-        """Accept a message.  Raises StepError if it is not expected, or not the next one."""
+        """Accept a message.  Raises StepError if the plan does not send it now."""
         if message.kind == ops.MESSAGE_FAILURE:
             return  # the executor sends nothing after it
         if message.kind == ops.MESSAGE_STAGE:
@@ -224,17 +225,17 @@ class Expected:
 
 
 def unexpected(message: Message) -> StepError:
-    """Return the error for a message that the executor would not have sent."""
+    """Return the error for a message that the executor cannot have sent."""
     name = NAMES.get(message.kind, str(message.kind))
     number = message.pid if message.kind == ops.MESSAGE_INIT_PID else message.value
     return StepError(
-        f"receive from the executor: unexpected message: {name} {number}",
+        f"receive a message from the executor: unexpected message: {name} {number}",
         "a process in the pid namespace that the container joins may have sent it",
     )
 
 
 def check_listener(message: Message) -> None:
-    """Raise StepError unless the message brings the listener of a seccomp filter."""
+    """Raise StepError unless the message's descriptor is a seccomp notification listener."""
     try:
         link = posix.readlink(f"/proc/self/fd/{message.fd}")
     except OSError:

@@ -1,4 +1,4 @@
-"""Start the executor: descriptors, one clone3(2), one execveat(2)."""
+"""Start the executor (one clone3(2) and execveat(2)), and kill and reap it."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ OWN_STREAMS = (0, 1, 2)
 
 
 class Executor:
-    """A started executor: ``channel`` is the connection to it.
+    """A started executor; ``channel`` is the socket connected to it.
 
-    ``pid`` and ``pidfd`` are those of the process that becomes the container's init (of its parent
-    until INIT_PID names another).
+    ``pid`` and ``pidfd`` identify the process that becomes the container's program; until the
+    message INIT_PID, they identify its parent.
     """
 
     __slots__ = ("_replaced", "channel", "pid", "pidfd", "plan")
@@ -52,16 +52,16 @@ class Executor:
         self.channel = channel
 
     def became(self, message: Message) -> None:
-        """Switch to the process that INIT_PID names, which the started one has forked.
+        """Set ``pid`` and ``pidfd`` to the process that INIT_PID names, a fork of the present one.
 
-        Raises StepError if another process sent the message, and HostError if the process is not
-        our child. A process that traces the init can send any message, but the kernel identifies
-        the sender: the parent that exits (clone_process), which is not in the tracer's pid
-        namespace, or the named process itself (clone_init).
+        Raises StepError if the message has the wrong sender, and HostError if the named process is
+        not our child. A process that traces the init can send any message, but the kernel reports
+        the true sender. It must be the parent, which exits (clone_process) and is not in the
+        tracer's pid namespace, or the named process itself (clone_init).
         """
         pid = message.pid
-        parent_tells = any(each.code == CLONE_PROCESS for each in self.plan.operations)
-        if self._replaced or message.sender != (self.pid if parent_tells else pid):
+        parent_reports = any(each.code == CLONE_PROCESS for each in self.plan.operations)
+        if self._replaced or message.sender != (self.pid if parent_reports else pid):
             raise unexpected(message)
         try:
             posix.waitid(posix.P_PID, pid, posix.WEXITED | posix.WNOHANG | posix.WNOWAIT)
@@ -73,10 +73,10 @@ class Executor:
         self.pid, self.pidfd, self._replaced = pid, pidfd, True
 
     def reap(self) -> None:
-        """Wait for the process's exit; it is our child.
+        """Reap the process ``pid``, our child; wait up to REAP_MILLISECONDS for its exit.
 
-        A process in its pid namespace that traces it can hide its exit from us: then the process
-        that adopts our children has to reap it.
+        A process that traces it can hide its exit from us; the process that adopts our children
+        then reaps it.
         """
         try:
             if posix.waitpid(self.pid, posix.WNOHANG)[0] == 0:
@@ -85,18 +85,18 @@ class Executor:
                 poller.poll(REAP_MILLISECONDS)
                 posix.waitpid(self.pid, posix.WNOHANG)
         except OSError:
-            pass  # reaped before
+            pass  # already reaped
 
     def discard(self) -> None:
-        """Kill the process, and one that it has forked unknown to us; close the descriptors.
+        """Kill and reap the process and a fork of it that is not reported yet; close descriptors.
 
-        It is reaped last: until then its pid is not reused, so no other process can send INIT_PID
-        in its name.
+        The process is reaped last: until then its pid cannot be reused by a process that sends a
+        forged INIT_PID.
         """
         self._end()
         if self.channel.fileno() >= 0:
-            self.channel.shutdown(SHUT_RD)  # nothing can be sent any more
-            while (message := self._left_unread()) is not None:
+            self.channel.shutdown(SHUT_RD)  # no process can send any more
+            while (message := self._next_queued()) is not None:
                 if message.fd >= 0:
                     posix.close(message.fd)
                 if message.kind != MESSAGE_INIT_PID:
@@ -109,31 +109,32 @@ class Executor:
         self.reap()
         self.close()
 
-    def _left_unread(self) -> Message | None:
+    def _next_queued(self) -> Message | None:
+        """Return the next message that was sent before the shutdown; None if there is none."""
         try:
-            # If it exits without reading our GO, the kernel reports ECONNRESET once, and only then
-            # delivers its queued messages.
+            # If the executor exits without reading our GO, the kernel reports ECONNRESET once
+            # before it delivers the queued messages.
             return receive(self.channel) or receive(self.channel)
         except HostError:
-            return None  # the first error is the one to raise
+            return None  # the caller raises the error that led here
 
     def _end(self) -> None:
-        """Kill the process and wait until it has exited; it is not reaped."""
+        """Kill the process and wait up to REAP_MILLISECONDS for its exit, without reaping it."""
         try:
             _signal.pidfd_send_signal(self.pidfd, _signal.SIGKILL)
         except OSError:
-            return  # reaped before
+            return  # already reaped
         poller = poll()
         poller.register(self.pidfd, POLLIN)
         poller.poll(REAP_MILLISECONDS)
 
     def close(self) -> None:
-        """Close the descriptors."""
+        """Close ``channel`` and ``pidfd``."""
         self.channel.close()
         posix.close(self.pidfd)
 
     def kill(self) -> None:
-        """Kill the process and wait for its exit."""
+        """Kill and reap the process; the descriptors remain open."""
         self._end()
         self.reap()
 
@@ -145,11 +146,12 @@ def spawn(
     times_fd: int = -1,
     streams: tuple[int, int, int] = OWN_STREAMS,
 ) -> Executor:
-    """Start the executor on ``plan``, in the v2 cgroup ``cgroup_fd`` (-1: where we are).
+    """Start an executor that carries out ``plan``; return it.  Raises HostError.
 
-    ``init_fd`` is the start gate of a new init, or a pidfd of the init to join; ``streams`` become
-    its descriptors 0, 1 and 2.  In the file ``times_fd`` (-1: none), it records when it began
-    (nanoseconds of CLOCK_REALTIME), and when each operation began.  Raises HostError.
+    ``init_fd`` is the start gate of a new init, or a pidfd of the init to join; ``cgroup_fd`` is
+    the v2 cgroup to start in (-1: our own); ``streams`` become descriptors 0, 1 and 2.  In the
+    memory file ``times_fd`` (-1: none), the executor records when it and each operation began
+    (nanoseconds of CLOCK_REALTIME).
     """
     executor_fd = sealed_program(PROGRAM)
     try:
@@ -187,7 +189,8 @@ def _start(plan: Plan, settings: dict[str, object]) -> Executor:
 
 
 def _pair() -> tuple[_socket.socket, _socket.socket]:
-    """Return (our end, the executor's end); on ours the kernel reports each message's sender."""
+    """Return a connected socket pair (our end, the executor's end).  Raises HostError."""
+    # On our end, SO_PASSCRED makes the kernel report the sender of each message.
     try:
         ours, theirs = _socket.socketpair(
             _socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC
@@ -199,31 +202,32 @@ def _pair() -> tuple[_socket.socket, _socket.socket]:
 
 
 REFUSALS: dict[int, str] = {
-    1: 'new namespaces need root, or {"type": "user"} in linux.namespaces with mappings of ids:'
-    " ociruntime spec --rootless writes such a configuration",
+    1: 'new namespaces need root, or {"type": "user"} in linux.namespaces with id mappings:'
+    " `ociruntime spec --rootless` writes such a config.json",
     11: "a limit on processes is reached: pids.max of the cgroup, or RLIMIT_NPROC",
     16: "the cgroup cannot take processes: it has controllers enabled for its children",
     22: "the kernel does not support one of the namespaces in linux.namespaces",
     28: "a limit on namespaces is reached: /proc/sys/user/max_*_namespaces",
-    38: "the kernel is older than 5.7, or a seccomp filter around us forbids clone3",
+    38: "the kernel is older than 5.7, or a seccomp filter of the caller forbids clone3",
 }
 
 
 def _refused(errno: int, call: str) -> HostError:
+    """Return the error for a system call that failed before the executor ran."""
     error = OSError(errno, posix.strerror(errno))
     return HostError(f"start the container's init: {call}", error, REFUSALS.get(errno, ""))
 
 
 def plan_file(plan: bytes) -> int:
-    """Return the descriptor of a memory file that holds ``plan``.  Raises HostError."""
+    """Return the descriptor of a memory file that contains ``plan``.  Raises HostError."""
     try:
         fd = posix.memfd_create("plan", MFD_CLOEXEC)
         try:
             if posix.write(fd, plan) != len(plan):
-                raise InternalError("the plan was written incompletely")
+                raise InternalError("write the plan to a memory file: written incompletely")
         except BaseException:
             posix.close(fd)
             raise
     except OSError as error:
-        raise HostError("write the plan to memory", error) from None
+        raise HostError("write the plan to a memory file", error) from None
     return fd

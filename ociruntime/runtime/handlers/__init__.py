@@ -1,1 +1,1 @@
-"""Handlers: translate a configuration whose program the kernel cannot execute."""
+"""Handlers rewrite a config.json whose program the kernel cannot execute, such as WebAssembly."""

@@ -22,7 +22,7 @@ NATIVE = "native"
 
 
 def handler_name(annotations: Mapping[str, str]) -> tuple[str, str]:
-    """Return (name of the handler, the annotation that selects it); ``native`` by default."""
+    """Return (handler name, annotation that selects it); (``native``, "") by default."""
     if HANDLER in annotations:
         return annotations[HANDLER] or NATIVE, HANDLER
     if annotations.get(WASM_VARIANT) == "compat":
@@ -31,9 +31,9 @@ def handler_name(annotations: Mapping[str, str]) -> tuple[str, str]:
 
 
 def handled(config: Config, rootfs: str) -> Config:
-    """Return ``config`` with the changes of its handler, checked again.
+    """Return ``config`` as rewritten by the handler that its annotations select, checked again.
 
-    The config of a native program is returned unchanged.  Raises ConfigError.
+    Without a handler or a process, ``config`` is returned unchanged.  Raises ConfigError.
     """
     name, annotation = handler_name(config.get("annotations") or {})
     if name == NATIVE or not config.get("process"):
@@ -46,6 +46,10 @@ def handled(config: Config, rootfs: str) -> Config:
 
 
 def _load(name: str, annotation: str) -> Handler:
+    """Return the handler function ``name``, built in or from an entry point.
+
+    Raises ConfigError, which names ``annotation``.
+    """
     if name == "wasm":
         return handle
     from importlib.metadata import entry_points
@@ -53,10 +57,10 @@ def _load(name: str, annotation: str) -> Handler:
     installed = entry_points(group=GROUP)
     for entry in installed.select(name=name):
         try:
-            found: Handler = entry.load()
+            handler: Handler = entry.load()
         except Exception as error:
-            message = f'the handler "{name}" ({entry.value}) cannot be loaded: {error}'
+            message = f'load the handler "{name}" ({entry.value}): {error}'
             raise ConfigError(where(annotation), message) from error
-        return found
+        return handler
     known = ", ".join(sorted({NATIVE, "wasm", *installed.names}))
     raise ConfigError(where(annotation), f'unknown handler "{name}"', f"available: {known}")

@@ -1,4 +1,4 @@
-"""Run WebAssembly modules (WASI) with a program of the host, mounted read-only in the container."""
+"""Run WebAssembly modules (WASI) with a host program, mounted read-only in the container."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ociruntime.base.host_programs import find_program
 if TYPE_CHECKING:
     from ociruntime.runtime.spec.config_types import Config, Mount
 
-# Below /dev, mostly a tmpfs of the container's: nothing is left in the root filesystem.
+# /dev is usually a tmpfs of the container, so no mount point is left in the root filesystem.
 INSIDE = "/dev/.wasm-runtime"
 WHERE = "process.args[0]"
 
 
 def _wasmtime(env: list[str], args: list[str]) -> list[str]:
-    # Its cache of compiled modules would be a directory in the container.
+    # Without cache=n, wasmtime would write compiled modules to a directory in the container.
     return ["run", "-C", "cache=n", "--dir=/", *(f"--env={entry}" for entry in env), *args]
 
 
@@ -32,7 +32,8 @@ def _iwasm(env: list[str], args: list[str]) -> list[str]:
     return ["--dir=/", *(f"--env={entry}" for entry in env), *args]
 
 
-# The first one found is taken; its command line grants the module the container's whole root.
+# Name -> its arguments; the first one installed is used. They give the module access to the
+# container's whole root filesystem.
 RUNTIMES: tuple[tuple[str, Callable[[list[str], list[str]], list[str]]], ...] = (
     ("wasmtime", _wasmtime),
     ("wasmedge", _wasmedge),
@@ -41,20 +42,23 @@ RUNTIMES: tuple[tuple[str, Callable[[list[str], list[str]], list[str]]], ...] = 
 
 
 def handle(config: Config, rootfs: str) -> Config:
-    """Return ``config`` with ``process.args`` run by a WebAssembly runtime.  Raises ConfigError."""
+    """Return ``config`` with a WebAssembly runtime that runs ``process.args``.
+
+    Raises ConfigError if args[0] is no module, or no WebAssembly runtime is installed.
+    """
     del rootfs
     process = config["process"]
     args = process["args"]
     if not args[0].endswith((".wasm", ".wat")):
         raise ConfigError(
-            WHERE, f'"{args[0]}" is not a WebAssembly module', "NAME.wasm or NAME.wat"
+            WHERE, f'"{args[0]}" is not a WebAssembly module', "name a file *.wasm or *.wat"
         )
     program, command = _find()
-    mounts, words = show(program, INSIDE, WHERE)
+    mounts, argv = show(program, INSIDE, WHERE)
     return {
         **config,
         "mounts": [*(config.get("mounts") or ()), *mounts],
-        "process": {**process, "args": [*words, *command(process.get("env") or [], args)]},
+        "process": {**process, "args": [*argv, *command(process.get("env") or [], args)]},
     }
 
 
@@ -63,13 +67,12 @@ def _find() -> tuple[str, Callable[[list[str], list[str]], list[str]]]:
         if path := find_program(name):
             return os.path.realpath(path), command
     names = ", ".join(name for name, _ in RUNTIMES)
-    message = f"none of {names} is installed to run the WebAssembly module"
-    raise ConfigError(WHERE, message, "install one of them")
+    message = f"run the WebAssembly module: no WebAssembly runtime found ({names})"
+    raise ConfigError(WHERE, message, "install one of these programs on the host")
 
 
-# A program of the host, with its loader and libraries, shown read-only in a container.
-#
-# Nothing of it is taken out of the container: its own files need not fit, nor be trusted to.
+# Show a program of the host, with its loader and libraries, read-only in a container. No file of
+# the container is used for this: its files may not fit, and are not trusted.
 
 PT_INTERP = 3
 
@@ -81,14 +84,14 @@ def show(program: str, directory: str, where: str) -> tuple[list[Mount], list[st
     """
     name = os.path.basename(program)
     shown = {name: program}
-    words = [f"{directory}/{name}"]
+    argv = [f"{directory}/{name}"]
     loader = _loader(program, where)
     if loader:
         shown["loader"] = loader
         for library, path in _libraries(loader, program, where):
             shown[f"lib/{library}"] = path
-        words = [f"{directory}/loader", "--library-path", f"{directory}/lib", *words]
-    return [_mount(path, f"{directory}/{place}") for place, path in shown.items()], words
+        argv = [f"{directory}/loader", "--library-path", f"{directory}/lib", *argv]
+    return [_mount(path, f"{directory}/{place}") for place, path in shown.items()], argv
 
 
 def _mount(source: str, destination: str) -> Mount:
@@ -102,7 +105,7 @@ def _loader(path: str, where: str) -> str:
         with open(path, "rb") as file:
             head = file.read(64)
             if head[:5] != b"\x7fELF\x02":
-                raise ConfigError(where, f"{path} is not a 64-bit program")
+                raise ConfigError(where, f'read the program "{path}": not a 64-bit ELF program')
             (offset,) = struct.unpack_from("=Q", head, 32)
             size, count = struct.unpack_from("=HH", head, 54)
             for index in range(count):
@@ -113,21 +116,28 @@ def _loader(path: str, where: str) -> str:
                     file.seek(start)
                     return os.fsdecode(file.read(length).rstrip(b"\0"))
     except (OSError, struct.error, ValueError) as error:
-        said = reason(error) if isinstance(error, OSError) else str(error)
-        raise ConfigError(where, f"cannot read the program {path}: {said}") from None
+        cause = reason(error) if isinstance(error, OSError) else str(error)
+        raise ConfigError(where, f'read the program "{path}": {cause}') from None
     return ""
 
 
 def _libraries(loader: str, program: str, where: str) -> list[tuple[str, str]]:
-    """Return (name, path) of each library, as the loader finds it (ldd(1), glibc and musl)."""
+    """Return (name, path) of each library of ``program``, as its loader lists them (ldd(1)).
+
+    Works with glibc and musl.  Raises ConfigError.
+    """
     try:
         done = subprocess.run(
             [loader, "--list", program], capture_output=True, text=True, check=False, env={}
         )
     except OSError as error:
-        raise ConfigError(where, f"cannot run {loader} for {program}: {reason(error)}") from None
+        raise ConfigError(
+            where, f'list the libraries of "{program}": run {loader}: {reason(error)}'
+        ) from None
     if done.returncode:
-        said = " ".join((done.stderr or done.stdout).split())
-        raise ConfigError(where, f"{program} cannot be started on this host: {said}")
+        cause = " ".join((done.stderr or done.stdout).split())
+        raise ConfigError(where, f'list the libraries of "{program}": {cause}')
     pairs = [line.split() for line in done.stdout.splitlines()]
-    return [(words[0], words[2]) for words in pairs if len(words) > 2 and words[1] == "=>"]
+    return [
+        (columns[0], columns[2]) for columns in pairs if len(columns) > 2 and columns[1] == "=>"
+    ]

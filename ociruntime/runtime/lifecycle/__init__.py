@@ -1,1 +1,1 @@
-"""The lifecycle: one file per verb, with the order of its steps and their rollback."""
+"""The lifecycle of containers: one file per command, with the order and rollback of its steps."""

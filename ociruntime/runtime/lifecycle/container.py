@@ -1,8 +1,8 @@
 """A container, as described by its state directory and the kernel.
 
 ``state.json`` holds only facts fixed at creation. Changing facts are never stored: /proc shows
-whether the container's init is alive, the start gate whether it still waits for `start`, the cgroup
-whether it is frozen.
+whether the container's init is alive, the start gate shows whether it still waits for `start`, and
+the cgroup shows whether it is frozen.
 """
 
 from __future__ import annotations
@@ -48,18 +48,17 @@ class Container:
 
     @property
     def pid(self) -> int:
-        """Return the init's pid, alive or not."""
+        """Return the pid that the container's init has, or had before it exited."""
         return int(self.facts["pid"])
 
     @property
     def started(self) -> int:
-        """Return the init's start time, which distinguishes it from a process that reuses its
-        pid."""
+        """Return the init's start time in clock ticks since boot, to detect a reused pid."""
         return int(self.facts["processStart"])
 
     @property
     def annotations(self) -> dict[str, str]:
-        """Return the annotations of the configuration."""
+        """Return the annotations of the container's config.json."""
         annotations: dict[str, str] = self.facts["annotations"]
         return annotations
 
@@ -78,7 +77,7 @@ class Container:
         return RUNNING
 
     def _frozen(self) -> bool:
-        """Read the freezer from the file recorded at creation, which is cheaper than a Cgroup."""
+        """Return true if the cgroup is frozen, as the freezer file in ``facts`` says."""
         path = self.facts["freezer"]
         if not path:
             return False
@@ -88,33 +87,36 @@ class Container:
             return False
 
     def enter_bundle(self) -> None:
-        """Change to the bundle, where hooks run; if it has been removed, hooks still run."""
+        """Change the working directory to the bundle, for hooks; ignore a removed bundle."""
         try:
             posix.chdir(self.facts["bundle"])
         except OSError:
             pass
 
     def config(self) -> Config:
-        """Return the configuration that the container was created with."""
+        """Return the config.json that the container was created with.  Raises HostError."""
         config: Any = _read_document(f"{self.directory}/{CONFIG}")
         return config  # type: ignore[no-any-return]
 
     def seccomp_agent(self) -> SeccompAgent | None:
-        """Connect to the container's seccomp agent; None without one.  Raises HostError."""
-        found = self.facts["seccompAgent"]
-        if not found:
+        """Connect to the container's seccomp agent, if it has one.  Raises HostError."""
+        agent = self.facts["seccompAgent"]
+        if not agent:
             return None
         from ociruntime.runtime.host.seccomp_agent import SeccompAgent
 
-        return SeccompAgent(*found)
+        return SeccompAgent(*agent)
 
     def cgroup(self) -> Cgroup:
-        """Return the container's directories in the cgroup trees."""
+        """Return the container's cgroup, one directory per hierarchy.  Raises HostError."""
         return recorded_cgroup(self.directory)
 
 
 def freezer_file(hierarchies: tuple[tuple[str, str], ...]) -> str:
-    """Return the freezer file of the container; empty if it has no freezer."""
+    """Return the path of the file that freezes a cgroup; "" if it has no freezer controller.
+
+    ``hierarchies`` are (mount option, directory) of each hierarchy; the option of cgroup v2 is "".
+    """
     unified = ""
     for option, directory in hierarchies:
         if "freezer" in option.split(","):
@@ -125,12 +127,12 @@ def freezer_file(hierarchies: tuple[tuple[str, str], ...]) -> str:
 
 
 def write_facts(directory: str, facts: dict[str, Any]) -> None:
-    """Write state.json.  Raises HostError."""
+    """Write ``facts`` to a new state.json in the state directory.  Raises HostError."""
     _write(directory, STATE, dump(facts).encode("utf-8", "surrogateescape"))
 
 
 def write_cgroup(directory: str, cgroup: Cgroup) -> None:
-    """Record the cgroups before they are created.  Raises HostError."""
+    """Write cgroup.json, before the cgroups are created.  Raises HostError."""
     data = dump(cgroup.record()).encode()
     try:
         replace_file(f"{directory}/{CGROUP}", data)
@@ -139,7 +141,10 @@ def write_cgroup(directory: str, cgroup: Cgroup) -> None:
 
 
 def write_config(directory: str, config: bytes) -> None:
-    """Keep the configuration as it was at creation (RT-LIFE-04).  Raises HostError."""
+    """Copy config.json to the state directory (RT-LIFE-04: later edits have no effect).
+
+    Raises HostError.
+    """
     _write(directory, CONFIG, config)
 
 
@@ -151,7 +156,7 @@ def _write(directory: str, name: str, data: bytes) -> None:
 
 
 def recorded_cgroup(directory: str) -> Cgroup:
-    """Return the Cgroup recorded in a state directory.  Raises HostError."""
+    """Return the cgroup recorded in cgroup.json of a state directory.  Raises HostError."""
     record: Any = _read_document(f"{directory}/{CGROUP}")
     if "unit" in record:
         from ociruntime.runtime.cgroups.systemd_group import SystemdCgroup
@@ -169,10 +174,14 @@ def load(root: str, container_id: str) -> Container:
         facts: Any = _read_document(f"{directory}/{STATE}")
     except HostError as error:
         if error.errno == 2:
-            raise NoSuchContainer(container_id) from None  # it vanished while we looked
+            raise NoSuchContainer(container_id) from None  # deleted since find_directory
         raise
     if not isinstance(facts, dict) or facts.get("version") != 1:
-        raise ContainerError(f"{directory}/{STATE} was written by another version of ociruntime")
+        raise ContainerError(
+            f'read the state of container "{container_id}": {directory}/{STATE} was written by'
+            " another version of ociruntime",
+            "use that version, or remove the directory once the container's processes have exited",
+        )
     return Container(container_id, directory, facts)
 
 
@@ -184,9 +193,9 @@ def _read_document(path: str) -> object:
 
 
 def lock(root: str, container_id: str, seconds: float = LOCK_SECONDS) -> tuple[Container, Lock]:
-    """Return the container and its exclusive lock; wait for the lock up to ``seconds``.
+    """Return the container with this id and its exclusive lock; wait up to ``seconds`` for it.
 
-    Raises NoSuchContainer, ContainerError, HostError.
+    Raises NoSuchContainer, HostError, and ContainerError if another command keeps the lock.
     """
     held = Lock.acquire(find_directory(root, container_id), seconds)
     if held is None:
@@ -199,7 +208,7 @@ def lock(root: str, container_id: str, seconds: float = LOCK_SECONDS) -> tuple[C
 
 
 def document(container: Container, status: str) -> dict[str, Any]:
-    """Return the specification's state (runtime.md#state), with the pid on the host."""
+    """Return the state (runtime.md#state) for hooks and agents, with the pid on the host."""
     return state_document(
         SPEC_VERSION,
         container.id,
@@ -211,10 +220,9 @@ def document(container: Container, status: str) -> dict[str, Any]:
 
 
 def describe(facts: dict[str, Any], status: str, pid: int, owner: str) -> dict[str, Any]:
-    """Return the output of `state` and `list`: the specification's members, and runc's additions in
-    runc's order.
+    """Return the document that `state` prints, with runc's additional members, in runc's order.
 
-    ``facts`` are those of state.json, ``owner`` the name of the state directory's user.
+    ``facts`` is the content of state.json; ``owner`` the name of the state directory's owner.
     """
     described = {
         "ociVersion": SPEC_VERSION,
@@ -239,7 +247,7 @@ def owner_of(directory: str) -> tuple[int, str]:
     try:
         uid = posix.stat(directory).st_uid
     except OSError as error:
-        raise HostError(f"look at {directory}", error) from None
+        raise HostError(f"stat {directory}", error) from None
     if uid == 0:
         return uid, "root"  # saves reading /etc/passwd in each call
     from pwd import getpwuid

@@ -1,15 +1,15 @@
-"""Check a container's id."""
+"""The grammar of container ids."""
 
 from __future__ import annotations
 
 from ociruntime.base.errors import UsageError
 
 CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_+-.")
-LONGEST = 240  # a file name has 255 bytes, and ours prefix it
+LONGEST = 240  # a file name has at most 255 bytes, and state directories prefix the id
 
 
 def check_id(container_id: str) -> None:
-    """Check a container's id; raises UsageError.
+    """Raise UsageError unless ``container_id`` is a valid container id.
 
     The grammar is runc's, except that a leading dot (reserved for the state root's own files) and
     a leading dash (an option) are refused.
@@ -23,5 +23,5 @@ def check_id(container_id: str) -> None:
     ):
         raise UsageError(
             f'invalid container ID format: "{container_id}"',
-            f"letters, digits and _+-. up to {LONGEST}, not beginning with . or -",
+            f"use 1 to {LONGEST} letters, digits and _+-. not beginning with . or -",
         )

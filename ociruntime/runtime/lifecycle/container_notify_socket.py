@@ -1,4 +1,4 @@
-"""NOTIFY_SOCKET: the container gets a socket of its own, which `start` and `run` relay."""
+"""sd_notify(3): the container gets a socket of its own, which `start` and `run` relay."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ INSIDE = "/run/notify"
 
 
 def with_socket(config: Config, state_directory: str) -> Config:
-    """Return ``config`` with a mount of the socket's directory, and NOTIFY_SOCKET set.
+    """Return a copy of ``config`` that mounts the notify socket's directory and sets NOTIFY_SOCKET.
 
-    Return it unchanged if it has no process or no mount namespace.
+    Return ``config`` unchanged if it has no process or no mount namespace.
     """
     process = config.get("process")
     namespaces = (config.get("linux") or {}).get("namespaces") or ()
@@ -32,7 +32,7 @@ def with_socket(config: Config, state_directory: str) -> Config:
         "source": f"{state_directory}/{DIRECTORY}",
         "options": ["bind", "ro", "nosuid", "nodev", "noexec"],
     }
-    # The later of two entries with one name counts.
+    # Of two entries with the same name, the later one takes effect.
     env = [*(process.get("env") or ()), f"NOTIFY_SOCKET={INSIDE}/{NAME}"]
     return {
         **config,
@@ -42,9 +42,10 @@ def with_socket(config: Config, state_directory: str) -> Config:
 
 
 def open_relay(container: Container, main_pid: int) -> NotifyRelay | None:
-    """Open the relay, if the container has a socket and the caller wants notifications.
+    """Open the relay from the container's notify socket to the one in our NOTIFY_SOCKET.
 
-    Raises UsageError, HostError.
+    Return None if NOTIFY_SOCKET is not set. ``main_pid`` is sent as MAINPID. Raises UsageError,
+    HostError.
     """
     notify_socket = posix.environ.get(VARIABLE, b"")
     if not notify_socket:
@@ -53,7 +54,7 @@ def open_relay(container: Container, main_pid: int) -> NotifyRelay | None:
 
 
 def await_ready(container: Container, relay: NotifyRelay) -> None:
-    """Wait until the container is ready or has exited.  Raises HostError."""
+    """Relay notifications until the container sends READY=1 or has exited.  Raises HostError."""
     pidfd = open_process(container.pid, container.started)
     try:
         relay.wait_ready(pidfd)

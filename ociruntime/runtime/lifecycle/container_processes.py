@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 
 
 def members(container: Container) -> list[int]:
-    """Return the pids (in our pid namespace) in ascending order, including nested cgroups.
+    """Return the pids of all processes of a container, in ascending order, as the host sees them.
 
-    Without a cgroup of its own, these are the init, its descendants and, if the container has its
-    own pid namespace, all processes in it.  Raises HostError.
+    These are the members of its cgroup and of the cgroups below. For a container without a cgroup
+    of its own: its init, the init's descendants and, if the container has its own pid namespace,
+    all processes in that.  Raises HostError.
     """
     cgroup = container.cgroup()
     if any(each.is_ours() for each in cgroup.placements):
@@ -31,15 +32,16 @@ def members(container: Container) -> list[int]:
 
 
 def signal_members(container: Container, signal: int) -> None:
-    """Send a signal to each of :func:`members`.  Raises HostError."""
+    """Send ``signal`` to each process of the container.  Raises HostError."""
     signal_listed(lambda: members(container), signal)
 
 
 def signal_listed(listing: Callable[[], Iterable[int]], signal: int) -> None:
-    """Send a signal once to each process that is listed now, if it has not exited meanwhile.
+    """Send ``signal`` once to each process whose pid ``listing()`` returns.
 
-    Each is pinned by a pidfd before it is looked up again: a pid that has been reused is not
-    signalled.  As many at a time as there are free descriptors.  Raises HostError.
+    Each process is pinned by a pidfd and listed again before it is signalled, so a pid that was
+    reused meanwhile gets no signal.  The processes are handled in batches, as large as the limit
+    on open files permits.  Raises HostError.
     """
     waiting = list(listing())
     while waiting:
@@ -54,32 +56,32 @@ def signal_listed(listing: Callable[[], Iterable[int]], signal: int) -> None:
 
 
 def _hold(pids: list[int]) -> tuple[dict[int, int], list[int]]:
-    """Return pidfds of the processes, and those left out because descriptors ran out.
+    """Open a pidfd of each process; return (pid -> pidfd, pids left when descriptors ran out).
 
     Raises HostError.
     """
     held: dict[int, int] = {}
-    for place, pid in enumerate(pids):
+    for index, pid in enumerate(pids):
         try:
             fd = open_process(pid, start_time(pid))
         except HostError as error:
-            enough = len(held) // 2 if error.errno in (EMFILE, ENFILE) else 0
-            spare = list(held)[enough:]  # the listing needs a few descriptors as well
+            held_count = len(held) // 2 if error.errno in (EMFILE, ENFILE) else 0
+            spare = list(held)[held_count:]  # the listing needs a few descriptors as well
             for each in spare:
                 posix.close(held.pop(each))
             if not held:
                 raise
-            return held, pids[place:] + spare
+            return held, pids[index:] + spare
         if fd >= 0:
             held[pid] = fd
     return held, []
 
 
 def descendants(pid: int, *, with_namespace: bool) -> list[int]:
-    """Return ``pid`` and its descendants in ascending order, without zombies.
+    """Return the pids of process ``pid`` and its descendants in ascending order, without zombies.
 
-    ``with_namespace``: include processes in its pid namespace, which `exec` has started, and their
-    descendants.
+    With ``with_namespace``, all processes in the pid namespace of ``pid`` and their descendants are
+    included: `exec` starts processes there that do not descend from the init.
     """
     children: dict[int, list[int]] = {}
     pending = [pid]
@@ -91,21 +93,22 @@ def descendants(pid: int, *, with_namespace: bool) -> list[int]:
             except HostError as error:
                 if error.errno not in (EPERM, EACCES):
                     raise
-                continue  # another user's, and /proc is mounted with hidepid
+                continue  # another user's process, and /proc is mounted with hidepid
             if not ended:
                 children.setdefault(parent, []).append(int(name))
                 if namespace and _namespace(int(name)) == namespace:
                     pending.append(int(name))
-    found: set[int] = set()
+    family: set[int] = set()
     while pending:
         each = pending.pop()
-        if each not in found:
-            found.add(each)
+        if each not in family:
+            family.add(each)
             pending += children.get(each, [])
-    return sorted(found)
+    return sorted(family)
 
 
 def _namespace(pid: int) -> str:
+    """Return the name of a process's pid namespace, as ``pid:[4026531836]``; "" if unreadable."""
     try:
         return posix.readlink(f"/proc/{pid}/ns/pid")
     except OSError:

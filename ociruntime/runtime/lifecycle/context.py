@@ -1,9 +1,9 @@
-"""The parsed options of the command line, and the state root.
+"""The parsed options of a command (``CreateOptions``, ``Context``), and the choice of state root.
 
 The default state root follows runc's rule (its libcontainer/userns, man runc(8)):
-``/run/ociruntime`` for real root, ``$XDG_RUNTIME_DIR/ociruntime`` for other users. A caller such as
-podman passes no ``--root`` at all, so every command must derive the same directory from the same
-two facts.
+``/run/ociruntime`` for real root, ``$XDG_RUNTIME_DIR/ociruntime`` for other users. Callers such as
+podman pass no ``--root``, so every command must derive the same directory from the user and the
+environment.
 """
 
 from __future__ import annotations
@@ -86,13 +86,13 @@ class CreateOptions:
 
 
 class Context:
-    """The context of every verb: ``root`` (absolute state directory) and ``log``.
+    """The settings that all commands share: ``root`` (absolute path of the state root), ``log`` ...
 
-    ``root_given`` is true unless the root is the default one; ``cgroup_manager`` is ``cgroupfs``,
-    ``systemd`` or ``disabled``; ``rootless``: continue without cgroups that this user may not make;
-    ``user_manager``: use the user's systemd for units. ``alone``: this process runs a single
-    command. Otherwise it belongs to another program, whose signal handlers, children and settings
-    from a service manager must not be changed.
+    ``root_given`` is true if the user has chosen the root. ``cgroup_manager`` is ``cgroupfs``,
+    ``systemd`` or ``disabled``. ``rootless``: continue without cgroups that this user may not
+    create. ``user_manager``: use the user's systemd for units. ``alone``: this process runs one
+    command; otherwise it is another program (``api.py``), whose signal handlers, children and
+    service manager settings must not be changed.
     """
 
     __slots__ = (
@@ -128,14 +128,14 @@ class Context:
         self._begun = monotonic()
 
     def mark(self, phase: str) -> None:
-        """Mark the beginning of a phase, in the timeline and for ``--debug``."""
+        """Record that the phase with this name begins, in the timeline and the debug log."""
         if self.log.debugging:
             self.log.debug(f"phase: {phase} (after {(monotonic() - self._begun) * 1000:.1f} ms)")
         if self.timeline is not None:
             self.timeline.mark(phase)
 
     def times_of(self, plan: Plan) -> int:
-        """Return the memory file for the executor's times; -1 if none was requested."""
+        """Return a memory file for the executor's times; -1 without --timeline and --debug."""
         if self.timeline is None and self.log.debugging:
             from ociruntime.runtime.lifecycle.timeline.timeline import Timeline
 
@@ -143,7 +143,7 @@ class Context:
         return -1 if self.timeline is None else self.timeline.follow(plan)
 
     def save_times(self) -> None:
-        """Write the timeline and, with ``--debug``, the operations carried out since last time."""
+        """Write the timeline file and, with ``--debug``, log the operations since the last call."""
         if self.timeline is None:
             return
         if self.log.debugging:
@@ -159,9 +159,10 @@ def open_context(
     rootless: str = "auto",
     alone: bool = True,
 ) -> Context:
-    """Return the context of one call, from the options and the environment; creates nothing.
+    """Return the context of one command, from its options and the environment; create nothing.
 
-    ``root`` "" is the default one; ``rootless`` is ``true``, ``false`` or ``auto``.
+    ``root`` "" selects the default; ``rootless`` is ``true``, ``false`` or ``auto``.  Raises
+    UsageError, HostError.
     """
     environ, euid = posix.environ, posix.geteuid()
     user = is_rootless(environ, euid)
@@ -176,15 +177,17 @@ def open_context(
     )
 
 
-def state_root(given: str, environ: Mapping[bytes, bytes], euid: int) -> str:
-    """Return the absolute state root: ``given``, or the default for this user.
+def state_root(root_option: str, environ: Mapping[bytes, bytes], euid: int) -> str:
+    """Return the absolute state root: ``root_option``, or the default of user ``euid`` if it is "".
 
     Raises UsageError for ``/``: a container called ``bin`` would be ``/bin``.
     """
-    if given:
-        root = absolute_path(given)
+    if root_option:
+        root = absolute_path(root_option)
         if root == "/":
-            raise UsageError("--root must not be /")
+            raise UsageError(
+                "--root /: the state root must not be /", "name a directory of its own"
+            )
         return root
     directory = environ.get(b"XDG_RUNTIME_DIR", b"")
     if directory and is_rootless(environ, euid):
@@ -193,7 +196,7 @@ def state_root(given: str, environ: Mapping[bytes, bytes], euid: int) -> str:
 
 
 def is_rootless(environ: Mapping[bytes, bytes], euid: int) -> bool:
-    """Return True for users other than root, and for root of a user namespace made by a user."""
+    """Return true for a user other than root, and for root in a user namespace of another user."""
     if euid != 0:
         return True
     return environ.get(b"USER") != b"root" and in_user_namespace()
@@ -216,7 +219,7 @@ def absolute_path(path: str) -> str:
 def make_root(context: Context) -> None:
     """Create the state root, mode 0700, if it is missing.
 
-    Raises HostError, also if it is not ours alone (trusted_directories.py).
+    Raises HostError, also if another user could write to it (trusted_directories.py).
     """
     hint = "" if context.root_given else "set XDG_RUNTIME_DIR or pass --root"
     try:

@@ -1,4 +1,4 @@
-"""`create`: set up a container, without starting its program; `create_steps.py` has the steps."""
+"""`create`: set up a container without starting its program (steps: `create_steps.py`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def create(context: Context, options: CreateOptions) -> None:
-    """Create the container; when this returns, its init waits for `start`.
+    """Create a container, whose init then waits for `start`.
 
     Raises UsageError, ConfigError, ContainerExists, HostError, StepError, HookError; after an
     error, nothing is left behind.
@@ -28,7 +28,10 @@ def create(context: Context, options: CreateOptions) -> None:
 
 
 def begin(context: Context, options: CreateOptions) -> Creation:
-    """Create the container and keep its lock, for a caller that starts it at once."""
+    """Create a container and keep its lock; the caller must release ``lock`` of the result.
+
+    Raises the errors of ``create``.
+    """
     check_id(options.id)
     if context.alone:
         end_on_signals()
@@ -38,7 +41,7 @@ def begin(context: Context, options: CreateOptions) -> Creation:
     if options.console_socket:
         from ociruntime.base.stream_socket import connect
 
-        # Before anything is made: a socket that is not there is then no half-made container.
+        # Connect before anything is created: there is nothing to undo if the socket is missing.
         console = connect(options.console_socket, "console socket")
     receiver = None
     pidfd_socket = options.pidfd_socket

@@ -1,8 +1,8 @@
-"""The steps of ``create`` (``--pid-file``, console, hooks, cgroup ...), one method per step.
+"""The steps of ``create`` (cgroup, hooks, console, pid file ...), one method per step.
 
-Every change to the host is pushed on the undo stack, or recorded in the state directory before it
-is made. So an error leaves nothing behind, and stale state of a killed command is removed by the
-next one for this id.
+Each change to the host is pushed on the undo stack, or recorded in the state directory before it is
+made. So an error leaves nothing behind, and the next command for the same id removes the stale
+state of a killed one.
 """
 
 from __future__ import annotations
@@ -59,8 +59,10 @@ RECORDED_ROOT = CODES["recorded_root"]
 
 
 class Creation:
-    """The creation of one container; ``run`` carries it out and sets ``executor``, ``directory``,
-    the held ``lock`` and, with a terminal, the descriptor ``master``.
+    """The creation of one container: call ``run`` once.
+
+    ``run`` sets ``executor``, ``directory`` (the state directory), ``lock`` (held) and ``master``
+    (the descriptor of a terminal that no console socket receives, else -1).
     """
 
     __slots__ = (
@@ -93,10 +95,10 @@ class Creation:
         self._options = options
         self._prepared = prepared
         self._console = console  # connection to the receiver of the terminal
-        self._pidfd_receiver = pidfd_receiver  # and to the receiver of a pidfd of the init
+        self._pidfd_receiver = pidfd_receiver  # connection to the receiver of the init's pidfd
         self._rollback = Rollback(context.log)
         self._removal: Removal | None = None  # the cgroups to remove, from cgroup.json
-        self._records_root = False  # it is mounted where the host sees it
+        self._records_root = False  # the root is mounted in the host's mount namespace
         self._published: dict[str, Any] = {}  # the facts in state.json
         self._hooked = False  # if set, a failure runs the poststop hooks
         self.id = options.id
@@ -111,11 +113,11 @@ class Creation:
         return self.executor.pid
 
     def container(self) -> Container:
-        """Return the created container, without reading its files."""
+        """Return the created container, from the facts written to state.json."""
         return Container(self.id, self.directory, self._published)
 
     def run(self) -> None:
-        """Run all steps, or undo them and raise the error of the failed one."""
+        """Run all steps; if one fails, undo the completed ones and raise its error."""
         try:
             self._begin()
             self._start()
@@ -141,7 +143,7 @@ class Creation:
         self._rollback.push(self.lock.release)
         self._rollback.push(lambda: remove_directory(self.directory))
         write_cgroup(self.directory, prepared.cgroup)
-        if not prepared.cgroup.unit:  # the fast path cannot stop one
+        if not prepared.cgroup.unit:  # the fast path cannot stop a systemd unit
             self._removal = removal(prepared.cgroup)
         self._rollback.push(lambda: prepared.cgroup.remove(kill=True))
         if prepared.notified:
@@ -180,6 +182,7 @@ class Creation:
             self._make_cgroup()
 
     def _make_cgroup(self) -> None:
+        """Create the container's cgroup with its limits, or its systemd unit."""
         self._context.mark("create the cgroup")
         prepared = self._prepared
         cgroup = prepared.cgroup
@@ -196,12 +199,12 @@ class Creation:
             if owner != NOBODY_ELSE:
                 cgroup.hand_over(owner)
         if cgroup.adopted:
-            # It existed, but was empty: from here on, its members belong to this container.
+            # The cgroup existed and was empty: from here on, its members belong to this container.
             write_cgroup(self.directory, cgroup)
             self._removal = None  # the fast path cannot undo this
 
     def _converse(self) -> None:
-        """Answer the executor until it is ready (runtime/executor/protocol.py)."""
+        """Answer the executor's messages until it is ready, then publish the container."""
         # In a joined pid namespace the parent's message (INIT_PID) may arrive after its child's.
         forks = any(each.code == CLONE_PROCESS for each in self._prepared.plan.operations)
         expected = Expected(self._prepared.plan.operations)
@@ -225,12 +228,14 @@ class Creation:
                 return
 
     def _failed(self, message: Message) -> RuntimeFailure:
+        """Return the error for the executor's FAILURE message."""
         from ociruntime.runtime.lifecycle.failed_operation import failed_step
 
         operations = self.executor.plan.operations
         return failed_step(self._context, self._options, operations, message)
 
     def _answer(self, message: Message) -> None:
+        """Do what the executor's message requests, and let it continue."""
         if message.kind == ops.MESSAGE_INIT_PID:
             self.executor.became(message)
         elif message.kind == ops.MESSAGE_CONSOLE:
@@ -247,6 +252,7 @@ class Creation:
                 go(self.executor.channel)  # if it has exited, the next receive reports that
 
     def _write_maps(self) -> None:
+        """Write the user namespace's uid_map and gid_map."""
         from ociruntime.runtime.host.idmap import write_maps
 
         linux = self._prepared.config.get("linux") or {}
@@ -255,12 +261,14 @@ class Creation:
         )
 
     def _move_devices(self) -> None:
+        """Move linux.netDevices to the container's network namespace."""
         from ociruntime.runtime.lifecycle.network_device_moves import move_into
 
         config, log = self._prepared.config, self._context.log
         move_into(config, self.executor.pid, self.directory, self._rollback, log)
 
     def _enter_cgroup(self) -> None:
+        """Move the executor into the cgroup and resctrl groups; apply the limits."""
         prepared = self._prepared
         cgroup = prepared.cgroup
         cgroup.first_pid = self.pid
@@ -276,6 +284,7 @@ class Creation:
         self._hooked = bool(prepared.hooks("createContainer"))
 
     def _run_hooks(self) -> None:
+        """Run the prestart and createRuntime hooks."""
         from ociruntime.runtime.host.hooks import run_host_hooks
 
         self._hooked = True
@@ -284,6 +293,7 @@ class Creation:
             run_host_hooks(kind, self._prepared.hooks(kind), state, *self._hook_settings())
 
     def _take_console(self, master: int) -> None:
+        """Send the terminal to the console socket; without one, keep it in ``master``."""
         if self._console is None:
             self.master = master
             return
@@ -292,6 +302,7 @@ class Creation:
         send_terminal(self._console, master)
 
     def _record_root(self, message: Message) -> None:
+        """Record the root mount that the executor is about to attach in the host's namespace."""
         from ociruntime.runtime.lifecycle.root_mount import record
 
         try:
@@ -300,14 +311,17 @@ class Creation:
             posix.close(message.fd)
 
     def _commit(self) -> None:
-        """Publish the container; only then may its init outlive this process."""
+        """Publish the container, then send GO: from then on its init outlives this process."""
         self._publish(self.executor.pidfd)
         if not go(self.executor.channel):
             raise self._vanished()
         self.executor.channel.close()
 
     def _publish(self, pidfd: int) -> None:
-        """Write the records and rename the directory: from then on the container exists."""
+        """Write state.json and the pid file, then rename the directory: the container exists.
+
+        ``pidfd`` is a descriptor of the container's init.
+        """
         self._context.mark("record the container")
         if self._records_root:
             from ociruntime.runtime.lifecycle.root_mount import record_contents
@@ -333,7 +347,7 @@ class Creation:
         self._rollback.push(lambda: remove_file(path))
 
     def _facts(self) -> dict[str, Any]:
-        """Return the fixed facts, with the keys that ``Container`` reads."""
+        """Return the content of state.json: the facts that never change."""
         prepared, pid = self._prepared, self.pid
         hooks = {kind: prepared.hooks(kind) for kind in ("poststart", "poststop")}
         return {
@@ -347,7 +361,7 @@ class Creation:
             "annotations": prepared.annotations,
             "freezer": freezer_file(prepared.cgroup.hierarchies()),
             "ownPidNamespace": prepared.own_pid_namespace,
-            "hooks": {kind: found for kind, found in hooks.items() if found},
+            "hooks": {kind: listed for kind, listed in hooks.items() if listed},
             "newKeyring": not self._options.no_new_keyring,
             "notified": prepared.notified,
             "seccompAgent": prepared.agent,
@@ -355,6 +369,7 @@ class Creation:
         }
 
     def _state(self, status: str, pid: int) -> str:
+        """Return the state document that hooks get, as JSON."""
         prepared = self._prepared
         return dump(
             state_document(
@@ -368,23 +383,23 @@ class Creation:
             limit = (self._prepared.resources.get("memory") or {}).get("limit")
             if limit is None:
                 return StepError(
-                    "the container's init was OOM-killed",
+                    "create the container: its init was OOM-killed",
                     "it has no memory limit itself: a parent cgroup or the host is out of memory",
                 )
             return StepError(
-                f"linux.resources.memory.limit: {limit} is not enough to start"
-                " the container: its init was killed",
-                "a static program needs about 1 MiB",
+                f"linux.resources.memory.limit: {limit} bytes are too few to create the container:"
+                " its init was OOM-killed",
+                "raise the limit: a static program needs about 1 MiB",
             )
         hint = ""
         if self._prepared.cgroup.unit and self._prepared.resources.get("memory"):
             # When its last process exits, the scope is removed, and with it the kernel's OOM
             # counter.
-            hint = "is linux.resources.memory enough? a static program needs about 1 MiB"
-        return StepError("the container's init was killed before it was ready", hint)
+            hint = "linux.resources.memory.limit may be too low: a static program needs about 1 MiB"
+        return StepError("create the container: its init was killed before it was ready", hint)
 
     def _after_failure(self) -> None:
-        """Run the poststop hooks, as runtime.md#lifecycle requires after a failed create."""
+        """Run the poststop hooks after a failed create, as runtime.md#lifecycle requires."""
         hooks = self._prepared.hooks("poststop")
         if self._hooked and hooks:
             from ociruntime.runtime.host.hooks import run_poststop_hooks
@@ -394,6 +409,7 @@ class Creation:
                 self._context.log.warning(warning)
 
     def _hook_settings(self) -> tuple[Any, tuple[str, str], bool]:
+        """Return the further arguments of ``run_host_hooks``: debug log, output files, alone."""
         from ociruntime.runtime.spec.annotations import hook_outputs
 
         context = self._context
@@ -402,18 +418,18 @@ class Creation:
 
 STAGES = {
     ops.STAGE_MAPS: (Creation._write_maps, "write the id maps"),
-    ops.STAGE_CGROUP: (Creation._enter_cgroup, "put it into its cgroup, set limits"),
+    ops.STAGE_CGROUP: (Creation._enter_cgroup, "move the init into its cgroup, set limits"),
     ops.STAGE_NETWORK: (Creation._move_devices, "move network devices"),
     ops.STAGE_HOOKS: (Creation._run_hooks, "run prestart and createRuntime hooks"),
 }
 
 
 def clear_recorded(directory: str, log: Log) -> None:
-    """Undo the changes that a killed ``create`` has recorded in its directory.
+    """Undo the changes that a killed ``create`` has recorded in its state directory.
 
-    The processes exit by themselves: the executor when its creator's socket closes.  The directory
-    of a killed ``delete`` is ignored: everything was undone before it got that name, and what is
-    recorded there may belong to a new container of that id by now.
+    No process needs to be killed: the executor exits when its creator's socket closes.  The
+    directory of a killed ``delete`` is ignored: everything was undone before it got that name, and
+    the recorded objects may belong to a new container with the same id by now.
     """
     if CREATING not in directory:
         return
@@ -431,7 +447,10 @@ def clear_recorded(directory: str, log: Log) -> None:
 
 
 def clear_root(directory: str, log: Log) -> None:
-    """Unmount a root that the host's mount namespace shows.  Raises HostError, StepError."""
+    """Unmount the root of a container without a mount namespace, if one is recorded.
+
+    Raises HostError, StepError.
+    """
     if exists(f"{directory}/{ROOT_MOUNT}"):
         from ociruntime.runtime.lifecycle.root_mount import clear
 
@@ -439,7 +458,7 @@ def clear_root(directory: str, log: Log) -> None:
 
 
 def start_steps(operations: list[Operation]) -> list[list[Any]]:
-    """Return [index, code, JSON path] of each step left for `start`; empty without a process."""
+    """Return [index, code, JSON path] of each operation left for `start`; [] without a process."""
     codes = [operation.code for operation in operations]
     first = codes.index(WAIT_START) + 1
     return [

@@ -1,4 +1,4 @@
-"""`delete`: remove a container and what `create` made; usual cases: `csrc/fast_path/delete.c`."""
+"""`delete`: remove a container and all its state; fast path: `csrc/fast_path/delete.c`."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ if TYPE_CHECKING:
     from ociruntime.runtime.lifecycle.container import Container
     from ociruntime.runtime.lifecycle.context import Context
 
-TRACED_SECONDS = 1.0  # before the init's tracers are killed, too
-KILL_SECONDS = 10.0
-BUSY_SECONDS = 1.0  # how long a forced deletion waits for a running command
+TRACED_SECONDS = 1.0  # to wait before the container's other processes are killed as well
+KILL_SECONDS = 10.0  # to wait for the init's exit after SIGKILL
+BUSY_SECONDS = 1.0  # for a forced deletion to wait for another command's lock
 
 
 def delete(context: Context, container_id: str, force: bool) -> None:
-    """Delete a stopped container, or one that was never started; with ``force`` any.
+    """Delete a container that has stopped or was never started; with ``force`` in any state.
 
-    Raises UsageError, NoSuchContainer (not with ``force``), ContainerError, HostError.
+    With ``force``, an unknown id is not an error.  Raises UsageError, NoSuchContainer,
+    ContainerError, HostError.
     """
     check_id(container_id)
     clear_interrupted(context, container_id)
@@ -44,7 +45,7 @@ def delete(context: Context, container_id: str, force: bool) -> None:
         status = container.status()
         if status not in (STOPPED, CREATED) and not force:
             raise ContainerError(
-                f"cannot delete container {container_id} that is not stopped: {status}",
+                f'cannot delete container "{container_id}" that is not stopped: {status}',
                 "stop it first, or pass --force",
             )
         destroy(context, container)
@@ -53,10 +54,10 @@ def delete(context: Context, container_id: str, force: bool) -> None:
 
 
 def _lock(context: Context, container_id: str, force: bool) -> tuple[Container, Lock]:
-    """Lock the container; with ``force``, kill its init if another command keeps holding the lock.
+    """Return the container and its lock; with ``force``, kill the init of a locked container.
 
-    This ends a ``start`` that waits for a hook, or for a process that another container's process
-    has stopped.
+    That ends a ``start`` that holds the lock while it waits for a hook, or for an init that another
+    process has stopped with ptrace(2).
     """
     if force:
         try:
@@ -68,9 +69,9 @@ def _lock(context: Context, container_id: str, force: bool) -> tuple[Container, 
 
 
 def destroy(context: Context, container: Container) -> None:
-    """Kill and remove the container in any state; then run the poststop hooks.
+    """Kill and remove a locked container in any state, then run its poststop hooks.
 
-    Needs the lock. Raises HostError if something cannot be undone; the call can be repeated.
+    Raises HostError if a part cannot be removed; the call can then be repeated.
     """
     _end(container)
     container.cgroup().remove(kill=True)
@@ -97,7 +98,7 @@ def destroy(context: Context, container: Container) -> None:
 
 
 def _end(container: Container) -> None:
-    """Kill the init and wait until it is dead."""
+    """Kill the container's init and wait for its exit.  Raises HostError after KILL_SECONDS."""
     pidfd = open_process(container.pid, container.started)
     if pidfd < 0:
         return
@@ -110,22 +111,21 @@ def _end(container: Container) -> None:
             container.cgroup().kill()
         if not await_end(pidfd, KILL_SECONDS):
             raise HostError(
-                f"wait for process {container.pid} of container {container.id}",
+                f'kill process {container.pid} of container "{container.id}"',
                 OSError(110, "timed out"),
-                "it does not exit after SIGKILL: it is stuck in the kernel (D state)",
+                "it is stuck in the kernel (D state) and does not exit after SIGKILL",
             )
     finally:
         posix.close(pidfd)
 
 
 def clear_interrupted(context: Context, container_id: str) -> None:
-    """Remove the stale state of a killed ``create`` or ``delete`` of this id.
+    """Remove the stale state that a killed ``create`` or ``delete`` of this id has left.
 
-    A new container with that id may exist already.
-
-    Raises HostError, or ContainerExists while such a command is still running.
+    A new container with the same id may exist already; it is not touched. Raises HostError, and
+    ContainerExists if that ``create`` or ``delete`` is still running.
     """
     for path in stale_directories(context.root, container_id):
         from ociruntime.runtime.lifecycle.create_steps import clear_recorded
 
-        clear_stale(path, container_id, lambda found: clear_recorded(found, context.log))
+        clear_stale(path, container_id, lambda stale: clear_recorded(stale, context.log))

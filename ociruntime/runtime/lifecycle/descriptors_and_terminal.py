@@ -1,4 +1,4 @@
-"""Check the options of a call (not the configuration), before anything is created."""
+"""Check the descriptors to pass to a container and its terminal, before anything is created."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def take_descriptors(request: Request, alone: bool) -> None:
-    """Determine the descriptors to pass on: systemd's sockets, then ``preserve_fds``.
+    """Set in ``request`` which descriptors the container gets: systemd's sockets, ``preserve_fds``.
 
-    The sockets are passed on only if this process was started with them for a container
-    (``alone``); all must be open.  Of ``preserve_fds``, open ones are passed on, as with runc and
-    crun. All must be the caller's: an inherited descriptor never has the close-on-exec flag, while
-    those opened by the interpreter and by us always have it. Raises UsageError.
+    The sockets are passed on only if ``alone``, and must all be open.  Closed descriptors among
+    ``preserve_fds`` are skipped, as with runc and crun.  A descriptor that the caller has passed
+    never has the close-on-exec flag; those that the interpreter and we open always have it.
+    Raises UsageError, HostError.
     """
     sockets = 0
     if alone and b"LISTEN_FDS" in posix.environ:
@@ -31,13 +31,14 @@ def take_descriptors(request: Request, alone: bool) -> None:
             if not _is_inherited(fd):
                 raise UsageError(
                     f"LISTEN_FDS={sockets}: descriptor {fd} is not open",
-                    f"descriptors 3 to {2 + sockets} are to be passed on",
+                    f"open descriptors 3 to {2 + sockets}, or unset LISTEN_FDS",
                 )
     if request.preserve_fds:
         occupy_closed(request.preserve_fds, sockets)
 
 
 def _is_inherited(fd: int) -> bool:
+    """Return true if ``fd`` is open and was inherited (not close-on-exec)."""
     try:
         return not fcntl(fd, F_GETFD) & FD_CLOEXEC
     except OSError:
@@ -45,10 +46,10 @@ def _is_inherited(fd: int) -> bool:
 
 
 def occupy_closed(count: int, sockets: int) -> None:
-    """Open placeholders for closed descriptors of those to pass on, so that ours are not passed on.
+    """Open /dev/null at each closed descriptor from 3 to ``3 + sockets + count - 1``.
 
-    The descriptors are ``sockets`` from 3 on, then ``count`` further ones.  The placeholders are
-    closed when the executor is executed.  Raises HostError.
+    These descriptors are passed to the container: a file that we open later must not get one of the
+    numbers.  The placeholders are closed when the executor is executed.  Raises HostError.
     """
     end = 3 + sockets + count
     try:
@@ -62,7 +63,10 @@ def occupy_closed(count: int, sockets: int) -> None:
 
 
 def check_terminal(process: Process | None, console_socket: str, detach: bool) -> None:
-    """Check that a terminal has a receiver. Raises ConfigError, UsageError."""
+    """Check that process.terminal, --console-socket and --detach fit together.
+
+    Raises ConfigError, UsageError, and HostError if a foreground command has no terminal.
+    """
     terminal = bool(process and process.get("terminal"))
     if terminal and detach and not console_socket:
         raise ConfigError(
@@ -73,7 +77,7 @@ def check_terminal(process: Process | None, console_socket: str, detach: bool) -
     if terminal and not detach:
         from ociruntime.base.terminal import find_terminal
 
-        find_terminal()  # refuses where there is none, before anything is made
+        find_terminal()  # raises if there is none, before anything is created
     if console_socket and not (terminal and detach):
         raise UsageError(
             "cannot use console socket if ociruntime will not detach or allocate tty",
@@ -82,15 +86,15 @@ def check_terminal(process: Process | None, console_socket: str, detach: bool) -
 
 
 def activated(environ: Mapping[bytes, bytes], pid: int) -> tuple[int, str]:
-    """Return the number of sockets from descriptor 3 on, and LISTEN_FDNAMES.
+    """Return (number of sockets from descriptor 3 on, LISTEN_FDNAMES), as systemd has passed them.
 
-    None if LISTEN_PID is not ``pid``: they were meant for another process, whose environment was
-    only inherited. Raises UsageError.
+    Return (0, "") if LISTEN_PID is not ``pid``: the variables were inherited from another process.
+    Raises UsageError if LISTEN_FDS is invalid.
     """
     if environ.get(b"LISTEN_PID", b"").strip() != str(pid).encode():
         return 0, ""
     count = environ.get(b"LISTEN_FDS", b"")
     if not count.isdigit():
-        raise UsageError(f"LISTEN_FDS={count.decode(errors='replace')}: not a number")
+        raise UsageError(f"LISTEN_FDS={count.decode(errors='replace')}: must be a number")
     names = environ.get(b"LISTEN_FDNAMES", b"")
     return int(count), names.decode("utf-8", "surrogateescape")

@@ -27,21 +27,25 @@ if TYPE_CHECKING:
     Emit = Callable[[dict[str, Any]], bool]
 
 LONGEST_WAIT = 3600.0  # seconds; poll(2) takes no more than 24 days
-# cgroup v1 reports the memory shortage before it kills and counts: time to wait for the count.
+# cgroup v1 notifies before the kernel kills and counts: poll the counter for so long, so often.
 LOOK_SECONDS = 5.0
 LOOK_PAUSE = 0.02
 
 
 def stats(context: Context, container_id: str) -> dict[str, Any]:
-    """Return one event of type ``stats``.  Raises NoSuchContainer, NotRunning, ContainerError."""
+    """Return an event of type ``stats``: the resource usage of a running container.
+
+    Raises UsageError, NoSuchContainer, NotRunning, ContainerError, HostError.
+    """
     container = _running(context, container_id)
     return _stats(container, _cgroup(container))
 
 
 def follow(context: Context, container_id: str, interval: float, emit: Emit) -> None:
-    """Call ``emit`` with events until the container exits: ``stats`` at intervals, and ``oom``.
+    """Call ``emit`` with each event until the container exits or ``emit`` returns false.
 
-    ``interval`` is in seconds.  Raises the errors of :func:`stats`, and HostError.
+    An event of type ``stats`` is emitted every ``interval`` seconds, one of type ``oom`` for each
+    OOM-killed process.  Raises the errors of :func:`stats`, and HostError.
     """
     container = _running(context, container_id)
     cgroup = _cgroup(container)
@@ -75,13 +79,13 @@ def _watch(
     oom = {"type": "oom", "id": container.id}
     seen = _kills(memory)
     due = time.monotonic() + interval
-    looking = 0.0  # until when, after a notice
+    poll_until = 0.0  # monotonic time until which to poll the counter, after a notification
     while True:
-        pause = LOOK_PAUSE if time.monotonic() < looking else LONGEST_WAIT
-        left = min(max(due - time.monotonic(), 0), pause)
-        ready = {fd for fd, _ in poller.poll(int(left * 1000) + 1)}
+        pause = LOOK_PAUSE if time.monotonic() < poll_until else LONGEST_WAIT
+        timeout = min(max(due - time.monotonic(), 0), pause)
+        ready = {fd for fd, _ in poller.poll(int(timeout * 1000) + 1)}
         if notice is not None and notice.fd in ready:
-            looking = time.monotonic() + LOOK_SECONDS
+            poll_until = time.monotonic() + LOOK_SECONDS
             if not notice.acknowledge():
                 poller.unregister(notice.fd)
         now = _kills(memory)
@@ -98,6 +102,7 @@ def _watch(
 
 
 def _kills(memory: Placement | None) -> int:
+    """Return how many processes of the cgroup have been OOM-killed so far."""
     return oom_kills(memory.directory, memory.hierarchy.version) if memory else 0
 
 
@@ -106,6 +111,7 @@ def _stats(container: Container, cgroup: Cgroup) -> dict[str, Any]:
 
 
 def _running(context: Context, container_id: str) -> Container:
+    """Return the container with this id.  Raises NotRunning if its init has exited."""
     check_id(container_id)
     container = load(context.root, container_id)
     if not container.alive():
@@ -117,7 +123,7 @@ def _cgroup(container: Container) -> Cgroup:
     cgroup = container.cgroup()
     if not cgroup.placements:
         raise ContainerError(
-            f'container "{container.id}" has no cgroup of its own, and so no statistics',
+            f'read statistics of container "{container.id}": it has no cgroup of its own',
             "it was created with --cgroup-manager disabled, or without a delegated cgroup",
         )
     return cgroup

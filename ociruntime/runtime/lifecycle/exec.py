@@ -1,4 +1,4 @@
-"""`exec`: run a further process (user, capabilities, environment) in a container.
+"""`exec`: run an additional process in a container, with options for user, environment etc.
 
 ``exec_steps.py`` starts the process.
 """
@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
 
 def execute(context: Context, options: ExecOptions) -> int:
-    """Run the program; return its exit status (128+n if signal n killed it), or 0 with ``detach``.
+    """Run a program in a container; return its exit status (128+n if signal n killed it).
 
-    With ``detach``, return once the program is executed.  Raises the errors of ``begin``.
+    With ``detach``, return 0 once the program is executed.  Raises the errors of ``begin``.
     """
     if options.detach:
         begin(context, options)
@@ -62,20 +62,20 @@ def execute(context: Context, options: ExecOptions) -> int:
 
 
 def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None = None) -> Execution:
-    """Start the process's program, and notify the caller (pid file, pidfd socket).
+    """Start a program in a container; write its pid file, and send its pidfd to ``pidfd_socket``.
 
-    ``caught``: signals that are forwarded to the program, once it runs. The container is not
-    locked: its init is pinned by a pidfd instead, and its exit is detected at every step. Raises
+    ``caught``: signals to forward to the program once it runs. The container is not locked; a pidfd
+    pins its init instead, and each step detects the init's exit. Raises
     UsageError, ConfigError, NoSuchContainer, ContainerError, StepError, HostError; after an error,
     nothing is left behind.
     """
     check_id(options.id)
     if not options.process_file and not options.args:
-        raise UsageError("exec args cannot be empty", "name a program, or --process FILE")
+        raise UsageError("exec args cannot be empty", "pass COMMAND or --process FILE")
     if options.process_file and options.args:
-        raise UsageError("--process and a command cannot be combined")
+        raise UsageError("exec: --process and COMMAND cannot be combined", "pass only one of them")
     if options.preserve_fds:
-        # Before anything is opened here; _compile looks at the sockets once more.
+        # Before this process opens any file; _compile counts the sockets again.
         occupy_closed(options.preserve_fds, _sockets() if context.alone else 0)
     container = load(context.root, options.id)
     status = _check_status(container, options.ignore_paused)
@@ -102,7 +102,7 @@ def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None =
         execution = Execution(
             container, cgroup, console, not options.cgroups, options.streams, caught
         )
-        # A frozen cgroup would stop the process before its affinity is set, and block us with it.
+        # In a frozen cgroup, the process would stop before its affinity is set, and we would wait.
         born = status != PAUSED and not (process.get("execCPUAffinity") or {}).get("initial")
         execution.run(plan, init_fd, born)
     finally:
@@ -112,12 +112,14 @@ def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None =
 
 
 def _sockets() -> int:
+    """Return how many sockets systemd has passed to this process (LISTEN_FDS)."""
     if b"LISTEN_FDS" not in posix.environ:
         return 0
     return activated(posix.environ, posix.getpid())[0]
 
 
 def _check_status(container: Container, ignore_paused: bool) -> str:
+    """Return the container's status.  Raises ContainerError if it is stopped or paused."""
     status = container.status()
     if status == STOPPED:
         raise ContainerError(
@@ -131,6 +133,7 @@ def _check_status(container: Container, ignore_paused: bool) -> str:
 
 
 def _console(path: str) -> socket | None:
+    """Connect to the console socket at ``path``; None for ""."""
     if not path:
         return None
     from ociruntime.base.stream_socket import connect
@@ -184,7 +187,7 @@ def _compile(
 
 
 def _tell(options: ExecOptions, executor: Executor, pidfd_receiver: socket | None) -> None:
-    """Notify the caller that the program runs."""
+    """Send the pidfd and write the pid file; on an error, kill the process.  Raises HostError."""
     try:
         if pidfd_receiver is not None:
             from ociruntime.runtime.host.console_and_pidfd_sockets import EXEC, send_pidfd
@@ -205,9 +208,10 @@ def _tell(options: ExecOptions, executor: Executor, pidfd_receiver: socket | Non
 class ExecOptions:
     """The options of `exec`.
 
-    ``process_file``, ``console_socket``, ``pidfd_socket`` and ``pid_file`` are absolute paths, ""
-    if not given.  ``user`` is UID or UID:GID; if it, ``cwd``, ``apparmor`` or ``process_label`` is
-    "", the container's value is used.  ``streams`` become descriptors 0, 1 and 2 of the process.
+    ``process_file``, ``console_socket``, ``pidfd_socket`` and ``pid_file`` are absolute paths, or
+    "".  ``user`` is UID or UID:GID.  For ``user``, ``cwd``, ``apparmor`` and ``process_label``, ""
+    selects the value of the container's own process.  ``streams`` become
+    descriptors 0, 1 and 2 of the process.
     """
 
     __slots__ = (
@@ -299,7 +303,10 @@ LARGEST_ID = 0xFFFFFFFF - 1  # the next number means "none" to the kernel
 
 
 def process_of(config: Config, options: ExecOptions, warnings: list[str]) -> Process:
-    """Return the whole process object, checked.  Raises UsageError, ConfigError."""
+    """Return the process object to run, checked; append to ``warnings``.
+
+    Raises UsageError, ConfigError.
+    """
     own = config.get("process")
     if options.process_file:
         process = _from_file(options.process_file)
@@ -315,6 +322,7 @@ def process_of(config: Config, options: ExecOptions, warnings: list[str]) -> Pro
 
 
 def _from_file(path: str) -> Process:
+    """Return the process object in the file of --process.  Raises ConfigError."""
     from ociruntime.base.json_text import parse
     from ociruntime.runtime.spec import shape
     from ociruntime.runtime.spec.check_shape import check
@@ -329,6 +337,7 @@ def _from_file(path: str) -> Process:
 
 
 def _from_options(own: Process | None, options: ExecOptions) -> Process:
+    """Return the container's own process with the changes of the options.  Raises UsageError."""
     process: Any = dict(own or {"cwd": "/", "user": {"uid": 0, "gid": 0}})
     process["args"] = options.args
     process["terminal"] = options.tty
@@ -336,7 +345,7 @@ def _from_options(own: Process | None, options: ExecOptions) -> Process:
     process["user"] = _user(process["user"], options)
     if options.cwd:
         if not options.cwd.startswith("/"):
-            raise UsageError(f"--cwd {options.cwd}: must be an absolute path of the container")
+            raise UsageError(f'--cwd "{options.cwd}": must be an absolute path in the container')
         process["cwd"] = options.cwd
     if options.no_new_privs:
         process["noNewPrivileges"] = True
@@ -365,16 +374,22 @@ def _user(own: Any, options: ExecOptions) -> Any:  # noqa: ANN401  # a part of a
     return user
 
 
-def _number(text: str, what: str) -> int:
-    """Parse digits only: other runtimes took names, signs or blanks for 0."""
+def _number(text: str, option: str) -> int:
+    """Parse a uid or gid, digits only: other runtimes have read names, signs or blanks as 0.
+
+    ``option`` begins the error message.  Raises UsageError.
+    """
     if not (text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= LARGEST_ID):
-        raise UsageError(f"{what} is not a number from 0 to {LARGEST_ID}", "--user UID[:GID]")
+        raise UsageError(
+            f"{option} must be a number from 0 to {LARGEST_ID}", "use UID[:GID], not names"
+        )
     return int(text)
 
 
 def _with_capabilities(own: Any, added: list[str]) -> Any:  # noqa: ANN401  # as _user
-    """Add capabilities like runc: never inheritable (CVE-2022-29162), so ambient only if
-    inheritable already.  An unknown one is left out with a warning, as in config.json.
+    """Return the capability sets ``own`` with the capabilities ``added``, as runc adds them.
+
+    They never become inheritable (CVE-2022-29162), and ambient only if inheritable already.
     """
     sets = {kind: list(names) for kind, names in own.items()}
     for kind in ("bounding", "effective", "permitted"):

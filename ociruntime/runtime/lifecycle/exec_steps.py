@@ -1,4 +1,4 @@
-"""Start a further process in a container, and run the protocol with its executor.
+"""Start an additional process in a container, and run the protocol with its executor.
 
     exec                            executor (then the program)
       | ---- clone3, execveat ------->  |
@@ -11,7 +11,7 @@
       | <--- EXEC --------------------  |
       | <--- end of file -------------  |  execve closed the descriptor
 
-INIT_PID is sent by the parent while the child continues, so it may arrive later.
+The parent sends INIT_PID while its child continues, so it may arrive after the child's messages.
 """
 
 from __future__ import annotations
@@ -53,8 +53,10 @@ ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
 
 
 class Execution:
-    """The start of one process; ``run`` leaves ``executor`` and, for a terminal without another
-    receiver, the descriptor ``master``.
+    """The start of one process of `exec`: call ``run`` once.
+
+    ``run`` sets ``executor``, and ``master`` to the descriptor of a terminal that no console socket
+    receives (else -1).
     """
 
     __slots__ = (
@@ -81,11 +83,11 @@ class Execution:
         streams: tuple[int, int, int],
         caught: CaughtSignals | None,
     ) -> None:
-        """Prepare the start; raises HostError if the container's seccomp agent does not listen."""
+        """Prepare the start.  Raises HostError if the container's seccomp agent does not listen."""
         self._container = container
         self._agent = container.seccomp_agent()
         self._listener = -1
-        self._forks = False  # the pid is that of a parent, which exits soon
+        self._forks = False  # executor.pid is the parent, which exits once it has forked
         self._cgroup = cgroup
         self._console = console  # connection to the receiver of the terminal
         # If the container's cgroup accepts no processes any more, use that of its init.
@@ -97,10 +99,10 @@ class Execution:
         self.executor: Executor
 
     def run(self, plan: Plan, init_fd: int, born: bool) -> None:
-        """Start the program; ``born``: clone the process into its v2 cgroup, if it has one.
+        """Start the program that ``plan`` executes; return when it runs.
 
-        ``init_fd`` is a pidfd of the container's init.  Raises the error of the failing step;
-        nothing is left behind then.
+        ``init_fd`` is a pidfd of the container's init. ``born``: clone the process into its v2
+        cgroup, if it has one, instead of moving it.  An error kills the process.
         """
         self._forks = any(each.code == CLONE_PROCESS for each in plan.operations)
         self.executor = self._spawn(plan, init_fd, born)
@@ -122,8 +124,8 @@ class Execution:
                 self._born = True
                 return executor
             except HostError as error:
-                # A process that cannot be born there may still be moved there, or next to it
-                # (attach).
+                # If the kernel refuses to clone into the cgroup, moving the process there or to
+                # the init's cgroup may still be possible (attach).
                 if error.errno != errno.EACCES and (error.errno != errno.EBUSY or not self._beside):
                     raise
             finally:
@@ -158,13 +160,15 @@ class Execution:
             if self._listener >= 0 and not self._forks:
                 self._tell_agent()
                 go(self.executor.channel)
-        # Another process may have sent the announcement: without INIT_PID the program's pid is not
-        # known.
+        # Without INIT_PID the program's pid is not known: another process may have sent EXEC.
         if not announced or self._forks:
             raise self._vanished()
 
     def _receive(self, announced: bool) -> Message | None:
-        """Receive a message; until the program is announced, signals raise KeyboardInterrupt."""
+        """Receive a message; return None once the program runs or the executor has exited.
+
+        Raises KeyboardInterrupt for a signal that arrives before the message EXEC.
+        """
         caught = self._caught
         channel = self.executor.channel
         if caught is not None and not announced:
@@ -180,10 +184,10 @@ class Execution:
         return receive(channel)
 
     def _is_heard(self, channel: socket) -> bool:
-        """Wait for an execve(2) failure message, or for end of file, which means success.
+        """Wait until ``channel`` is readable: a FAILURE message, or end of file after execve(2).
 
-        A process that has traced this one may hold a duplicate of its end of the channel and
-        delay end of file: then the timeout or the process's exit counts instead.
+        Return False on timeout, or if the process has exited.  A process that has traced this one
+        may hold a duplicate of its end of the channel, and end of file then never arrives.
         """
         poller = poll()
         poller.register(channel.fileno(), POLLIN)
@@ -191,7 +195,7 @@ class Execution:
         return channel.fileno() in [fd for fd, _ in poller.poll(EXEC_MILLISECONDS)]
 
     def _tell_agent(self) -> None:
-        """Give the seccomp agent the filter's listener, before the program's first system call."""
+        """Send the seccomp listener to the agent, before the program's first system call."""
         try:
             if self._agent is not None:
                 state = document(self._container, RUNNING)
@@ -201,6 +205,7 @@ class Execution:
             self._listener = -1
 
     def _failed(self, message: Message) -> RuntimeFailure:
+        """Return the error for the executor's FAILURE message."""
         from ociruntime.runtime.executor.failure import failure
 
         if not self._container.alive():
@@ -211,10 +216,12 @@ class Execution:
         return failure(operations[message.value] if known else None, message)
 
     def _vanished(self) -> RuntimeFailure:
+        """Return the error for an executor that exited without a message."""
         if not self._container.alive():
             return NotRunning(self._container.id)
         return StepError(
-            "the process was killed before it became the program",
+            f'exec in container "{self._container.id}": the process was killed before it executed'
+            " the program",
             "linux.resources.memory.limit may be too low",
         )
 
@@ -227,7 +234,7 @@ class Execution:
         send_terminal(self._console, master)
 
     def _abandon(self) -> None:
-        """Kill the executor, including a child that it has forked without reporting it."""
+        """Kill the executor, and a child that it has forked but not reported."""
         self.executor.discard()
         if self.master >= 0:
             posix.close(self.master)

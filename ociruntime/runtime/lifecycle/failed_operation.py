@@ -1,4 +1,4 @@
-"""The error of a failed operation, with the preceding operations under ``--debug``."""
+"""Describe a failed operation: the error and, for ``--debug``, the operations before it."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 def failed_step(
     context: Context, options: CreateOptions, operations: list[Operation], message: Message
 ) -> RuntimeFailure:
-    """Return the error that the message reports."""
+    """Return the error for the executor's FAILURE message; with ``--debug``, log the context."""
     known = message.value < len(operations)
-    found = failure(operations[message.value] if known else None, message)
+    error = failure(operations[message.value] if known else None, message)
     if message.call in ("unshare", "clone3"):
-        found.hint = obstacle(message.error) or found.hint
+        error.hint = obstacle(message.error) or error.hint
     if known and context.log.debugging:
         for line in way_there(operations, message, context.root, options):
             context.log.debug(line)
-    return found
+    return error
 
 
 def way_there(
     operations: list[Operation], message: Message, root: str, options: CreateOptions
 ) -> list[str]:
-    """Describe the failed operation, the preceding ones, and the command that shows the plan."""
+    """Return debug lines: the preceding operations, the failed one, and commands to examine it."""
     at = message.value
     first = max(at - SHOWN_BEFORE, 0)
     before = operation_lines(operations[first:at], first + 1)
@@ -40,22 +40,22 @@ def way_there(
     on = f" on {message.argument}" if message.argument else ""
     lines += [
         f"failed: {' '.join(failed.split())}",
-        f"that is step {at + 1} of {len(operations)}, its system call {message.call}{on}",
+        f"operation {at + 1} of {len(operations)}, system call {message.call}{on}",
     ]
-    words = ["--bundle", options.bundle]
+    argv = ["--bundle", options.bundle]
     if options.config:
-        words += ["--config", options.config]
-    bundle = " ".join(map(quoted, words))
+        argv += ["--config", options.config]
+    bundle = " ".join(map(quoted, argv))
     again = f"ociruntime --root {quoted(root)} --debug create {bundle} {quoted(options.id)}"
     return [
         *lines,
-        f"all steps: ociruntime plan {bundle}",
-        f"again, with every system call in the file trace: strace -f -o trace {again}",
+        f"show all operations: ociruntime plan {bundle}",
+        f"run again, with all system calls in the file trace: strace -f -o trace {again}",
     ]
 
 
 def quoted(word: str) -> str:
-    """Quote a word for the shell."""
+    """Return ``word`` quoted for the shell, if it needs quoting."""
     if word and SAFE.issuperset(word):
         return word
     return "'" + word.replace("'", "'\\''") + "'"

@@ -38,7 +38,7 @@ FIRST_LINE = "ociruntime-entry 1"
 
 
 class Removal:
-    """The cgroup directories that `delete` has to remove: ``own``, then ``parents`` in order."""
+    """The cgroup directories that `delete` removes: first ``own``, then ``parents``, in order."""
 
     __slots__ = ("own", "parents")
 
@@ -48,7 +48,7 @@ class Removal:
 
 
 def removal(cgroup: Cgroup) -> Removal:
-    """Return the directories that `delete` has to remove, as recorded in cgroup.json."""
+    """Return the directories of ``cgroup`` that `create` makes and `delete` has to remove."""
     made = [directories for each in cgroup.placements if (directories := each.made())]
     return Removal(
         [directories[-1] for directories in made],
@@ -59,19 +59,20 @@ def removal(cgroup: Cgroup) -> Removal:
 def write_entry(
     directory: str, facts: dict[str, Any], cgroups: Removal | None, uid: int, owner: str
 ) -> None:
-    """Write the file; without ``cgroups`` the native `delete` does nothing.
+    """Write the file ``entry`` for the fast path to the state directory.
 
-    ``uid`` and its name ``owner`` are the state directory's.  Raises HostError.
+    ``facts`` is the content of state.json. ``cgroups`` None leaves `delete` to Python. ``uid`` and
+    ``owner`` are the id and the name of the state directory's owner.  Raises HostError.
     """
-    text = entry_text(facts, cgroups, uid, owner)
+    content = entry_text(facts, cgroups, uid, owner)
     try:
-        write_new(f"{directory}/{NAME}", text.encode("utf-8", "surrogateescape"))
+        write_new(f"{directory}/{NAME}", content.encode("utf-8", "surrogateescape"))
     except OSError as error:
         raise HostError(f"write {directory}/{NAME}", error) from None
 
 
 def entry_text(facts: dict[str, Any], cgroups: Removal | None, uid: int, owner: str) -> str:
-    """Return the file's content; pure.  ``facts`` are those of state.json."""
+    """Return the content of ``entry``, "" if it cannot be expressed; arguments: ``write_entry``."""
     hooks = facts["hooks"]
     unusual = hooks.get("poststart") or facts["seccompAgent"] or facts["notified"]
     may_start = facts["startSteps"] and not unusual
@@ -90,14 +91,14 @@ def entry_text(facts: dict[str, Any], cgroups: Removal | None, uid: int, owner: 
         lines += [f"cgroup {own}" for own in cgroups.own]
         lines += [f"parent {parent}" for parent in cgroups.parents]
     if any("\n" in line for line in lines):
-        return ""  # a mount point may have any name; Python can read it elsewhere
+        return ""  # a line break in a path: Python, which reads state.json, runs the commands
     return "\n".join([*lines, "", _state_text(facts, owner)])
 
 
 def _state_text(facts: dict[str, Any], owner: str) -> str:
     """Return the output of `state`, with NUL in place of the pid and of the status.
 
-    An id has no quotes, so the first matches are the members themselves.
+    An id contains no quotes, so the first matches are the members ``pid`` and ``status``.
     """
     text = dump(describe(facts, "", 0, owner), 2) + "\n"
     head, _, rest = text.partition('"pid": 0')

@@ -1,4 +1,4 @@
-"""The Features Structure (runtime-spec features.md, features-linux.md).
+"""`features`: the Features Structure (runtime-spec features.md, features-linux.md).
 
 Engines depend on it: containerd refuses user namespaces without ``mountExtensions.idmap``, docker
 requires ``rro``. So each list comes from the table that the code itself uses, and unsupported
@@ -34,7 +34,10 @@ ALLOW = "SCMP_ACT_ALLOW"
 
 
 def features(criu: str = "") -> dict[str, object]:
-    """Return the structure, its keys in the specification's order; ``criu`` is that of --criu."""
+    """Return the Features Structure, its members in the specification's order.
+
+    ``criu`` is the value of ``--criu``, "" for the installed one.
+    """
     return {
         "ociVersionMin": OLDEST_SPEC_VERSION,
         "ociVersionMax": SPEC_VERSION,
@@ -99,13 +102,14 @@ def _with(**settings: list[str]) -> dict[str, object]:
 
 
 def _with_rule(action: str) -> dict[str, object]:
-    # A rule with the default's action would be skipped.
+    """Return a profile with one rule of the given action."""
+    # libseccomp skips a rule whose action is the default one.
     default = ALLOW if action != ALLOW else "SCMP_ACT_ERRNO"
     return {"defaultAction": default, "syscalls": [{"names": ["getpid"], "action": action}]}
 
 
 def _takes(profile: Any) -> bool:  # noqa: ANN401 - a linux.seccomp object
-
+    """Return true if libseccomp can compile the profile."""
     try:
         compile_filter(profile)
     except ConfigError:
@@ -124,9 +128,9 @@ def libseccomp_version() -> str:
 
 
 def _annotations(criu: str) -> dict[str, str]:
-    # The name that podman and cri-o query, whatever the runtime is.
-    works = "true" if _can_checkpoint(criu) else "false"
-    annotations = {"org.opencontainers.runc.checkpoint.enabled": works}
+    # Podman and CRI-O query this name, also of other runtimes than runc.
+    enabled = "true" if _can_checkpoint(criu) else "false"
+    annotations = {"org.opencontainers.runc.checkpoint.enabled": enabled}
     version = libseccomp_version()
     if version:
         annotations["io.github.seccomp.libseccomp.version"] = version

@@ -1,4 +1,4 @@
-"""``linux.intelRdt``: create groups, and record them for removal."""
+"""``linux.intelRdt``: create a container's resctrl groups, and record them for their removal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ NAME = "rdt.json"
 
 
 def prepare_rdt(rdt: IntelRdt, container_id: str) -> Placement:
-    """Return the steps to take; change nothing.  Raises ConfigError, HostError."""
+    """Return which resctrl groups to create and what to write to them; change nothing.
+
+    Raises ConfigError, HostError.
+    """
     mount = resctrl.mountpoint()
     path = group_path(rdt, container_id, mount)
     there, schemata, monitoring = resctrl.look(mount, path)
@@ -28,7 +31,9 @@ def prepare_rdt(rdt: IntelRdt, container_id: str) -> Placement:
 
 
 def enter(placement: Placement, pid: int, directory: str, rollback: Rollback) -> None:
-    """Create the groups, recording them first, and move the process into them.
+    """Record and create the resctrl groups of ``placement``, and move process ``pid`` into them.
+
+    ``directory`` is the state directory; ``rollback`` removes the groups.
 
     Raises HostError, RuntimeFailure.
     """
@@ -48,27 +53,35 @@ def enter(placement: Placement, pid: int, directory: str, rollback: Rollback) ->
 
 
 def follow(directory: str, pid: int) -> None:
-    """Move a further process into the groups of a container.  Raises RuntimeFailure."""
+    """Move a process of `exec` into the container's resctrl groups.
+
+    ``directory`` is the container's state directory.  Raises HostError, RuntimeFailure.
+    """
     mount = resctrl.mountpoint()
     for file in _record(directory)["tasks"]:
         resctrl.write("linux.intelRdt", file, str(pid), mount)
 
 
 def change(config: Config, container_id: str, l3_cache: str, bandwidth: str) -> None:
-    """Change the lines of the container's group; if one is refused, restore the old ones.
+    """Change the schemata of a container's resctrl group; after an error, restore the old ones.
+
+    ``l3_cache`` and ``bandwidth`` are schemata lines, "" to leave them unchanged.
 
     Raises UsageError, ConfigError, HostError, RuntimeFailure.
     """
     rdt = (config.get("linux") or {}).get("intelRdt")
     if not rdt:
         flag = "--l3-cache-schema" if l3_cache else "--mem-bw-schema"
-        raise UsageError(f"{flag}: the container has no resctrl group", "see linux.intelRdt")
+        raise UsageError(
+            f'{flag}: container "{container_id}" has no resctrl group',
+            "create it with linux.intelRdt in config.json",
+        )
     mount = resctrl.mountpoint()
     path = group_path(rdt, container_id, mount)
     _, before, _ = resctrl.look(mount, path)
-    found = lines({"l3CacheSchema": l3_cache, "memBwSchema": bandwidth})
+    schemata = lines({"l3CacheSchema": l3_cache, "memBwSchema": bandwidth})
     try:
-        for where, line in found:
+        for where, line in schemata:
             resctrl.write(where, f"{path}/schemata", line, mount)
     except RuntimeFailure:
         for line in before.splitlines():
@@ -77,14 +90,18 @@ def change(config: Config, container_id: str, l3_cache: str, bandwidth: str) -> 
 
 
 def leave(directory: str) -> None:
-    """Remove the groups of the container with that state directory. Raises HostError."""
+    """Remove the resctrl groups that belong to a container alone.
+
+    ``directory`` is its state directory.  Raises HostError.
+    """
     resctrl.remove(_record(directory)["own"])
 
 
 def clear(directory: str) -> None:
-    """Remove the groups that a killed ``create`` has made.  Raises HostError.
+    """Remove the resctrl groups that a killed ``create`` recorded in its state directory.
 
-    A group named by closID may belong to another container by now.
+    A group named by closID is removed only if empty: another container may use it by now.  Raises
+    HostError.
     """
     record = _record(directory)
     resctrl.remove(record["own"])

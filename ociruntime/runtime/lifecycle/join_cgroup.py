@@ -3,8 +3,8 @@
 On v1, moving a process into a cgroup waits for an RCU grace period of 9 ms or more, unless a thread
 moves only itself. So the executor, which has one thread, gets descriptors of the ``tasks`` files
 and writes "0" to them. It is cloned into the v2 cgroup (CLONE_INTO_CGROUP), which does not wait
-either. For units of systemd, and for more hierarchies than fit into one message, the executor's
-pid is written instead.
+either. In systemd units, and with more hierarchies than fit into one message, this process writes
+the executor's pid instead.
 """
 
 from __future__ import annotations
@@ -24,15 +24,16 @@ ENTER = "enter cgroup"  # the call of a failure in run_sync (csrc/executor/ops_n
 
 
 def attach(cgroup: Cgroup, pid: int, born_in_v2: bool, beside: int = 0) -> None:
-    """Move the executor ``pid`` into its cgroups, except those that it enters by itself.
+    """Move the executor ``pid`` into ``cgroup``, except the v1 hierarchies that it enters itself.
 
-    ``beside`` is passed to ``Cgroup.attach``. Raises HostError.
+    ``born_in_v2``: the executor was cloned into the v2 cgroup. ``beside``: a process whose v2
+    cgroup is used instead if this one accepts no processes (0: none). Raises HostError.
     """
     cgroup.attach(pid, born_in_v2, beside, only_v2=_enters_by_itself(cgroup))
 
 
 def let_in(channel: socket, cgroup: Cgroup) -> None:
-    """Let the executor continue and enter cgroups by itself.  Raises HostError."""
+    """Send GO to the executor, with descriptors of the v1 cgroups to enter.  Raises HostError."""
     entrances = cgroup.open_v1_entrances() if _enters_by_itself(cgroup) else []
     try:
         go(channel, entrances)  # if it has exited, the next receive reports that
@@ -42,11 +43,12 @@ def let_in(channel: socket, cgroup: Cgroup) -> None:
 
 
 def _enters_by_itself(cgroup: Cgroup) -> bool:
+    """Return true if the executor moves itself into the v1 cgroups."""
     return not cgroup.unit and len(cgroup.placements) <= GO_FILES
 
 
 def refuse_entry(cgroup: Cgroup, pid: int, message: Message) -> None:
-    """Raise HostError if ``message`` says that the executor ``pid`` could not enter a v1 cgroup."""
+    """Raise HostError if ``message`` reports that the executor ``pid`` failed to enter a cgroup."""
     if message.call == ENTER:
         error = OSError(message.error, posix.strerror(message.error))
         raise cgroup.entry_failure(pid, int(message.argument), error)

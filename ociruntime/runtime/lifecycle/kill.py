@@ -1,4 +1,4 @@
-"""`kill`: send a signal to the init; the usual cases are in `csrc/fast_path/kill.c`."""
+"""`kill`: send a signal to a container's init; fast path: `csrc/fast_path/kill.c`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def stop_signal(context: Context, container_id: str) -> str:
-    """Return the stop signal that the container's annotations name; SIGTERM by default.
+    """Return the name or number of the container's stop signal, from its annotations or SIGTERM.
 
     Raises UsageError, NoSuchContainer, HostError.
     """
@@ -24,7 +24,7 @@ def stop_signal(context: Context, container_id: str) -> str:
 
 
 def kill(context: Context, container_id: str, signal: int, all: bool) -> None:
-    """Send ``signal`` to the init or, with ``all``, to every process.
+    """Send ``signal`` to a container's init or, with ``all``, to every process of the container.
 
     With ``all``, a stopped container is not an error.
 
@@ -38,7 +38,7 @@ def kill(context: Context, container_id: str, signal: int, all: bool) -> None:
     if not signal_process(container.pid, container.started, signal):
         if signal != SIGKILL or container.facts["ownPidNamespace"]:
             raise NotRunning(container_id)
-        # The init has exited, but nothing has killed the other processes.
+        # The init has exited; in a shared pid namespace its other processes may still run.
         cgroup = container.cgroup()
         if not cgroup.processes():
             raise NotRunning(container_id)
@@ -49,8 +49,10 @@ def kill(context: Context, container_id: str, signal: int, all: bool) -> None:
 
 
 def _make_sure(container: Container) -> None:
-    """Complete a SIGKILL: in a shared pid namespace the other processes must be killed too; on v1 a
-    frozen process must be thawed before it can die.
+    """Complete a SIGKILL of the init, so that all processes of the container die.
+
+    In a shared pid namespace the other processes must be killed too; on cgroup v1 a frozen process
+    must be thawed before it can die.
     """
     if not container.facts["ownPidNamespace"]:
         container.cgroup().kill()
@@ -59,12 +61,13 @@ def _make_sure(container: Container) -> None:
 
 
 def _thaw(path: str) -> None:
+    """Thaw a v1 cgroup, given its file freezer.state, if it is frozen."""
     from ociruntime.base.files import read_file
 
     try:
         frozen = read_file(path).strip() != b"THAWED"
     except OSError:
-        return  # gone with its last process
+        return  # the cgroup was removed with its last process
     if frozen:
         from ociruntime.runtime.cgroups.freezer import thaw
 
@@ -73,7 +76,7 @@ def _thaw(path: str) -> None:
 
 def _signal_all(container: Container, signal: int) -> None:
     if signal == SIGKILL:
-        container.cgroup().kill()  # also processes that fork faster than a list is read
+        container.cgroup().kill()  # also kills processes that fork faster than we can list them
     from ociruntime.runtime.lifecycle.container_processes import signal_members
 
     signal_members(container, signal)

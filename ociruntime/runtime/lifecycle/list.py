@@ -1,4 +1,4 @@
-"""`list`: show all containers in a state root."""
+"""`list`: return the state of all containers in a state root."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def list_containers(context: Context) -> list[dict[str, Any]]:
     """Return the state of each container, sorted by id.
 
-    A container that vanishes meanwhile is left out; a damaged one is reported in the log.
+    A container that is deleted meanwhile is left out; a damaged one is reported in the log.
     Raises HostError if ``--root`` names a directory that does not exist.
     """
     try:

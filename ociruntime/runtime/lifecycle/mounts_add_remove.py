@@ -48,9 +48,10 @@ Recognise = Callable[[Operation, MountId, list[ShownMount]], bool]
 
 
 def change_mounts(context: Context, container_id: str, path: str, *, remove: bool) -> None:
-    """Mount all entries of the file or none; or unmount its destinations, the last first.
+    """Add the mounts listed in file ``path`` to a container, or unmount them with ``remove``.
 
-    The file holds an array like ``mounts`` of config.json.  Raises UsageError, ConfigError,
+    The file holds a JSON array like ``mounts`` of config.json. All of its mounts are added, or
+    none; ``remove`` unmounts the last entry first.  Raises UsageError, ConfigError,
     NoSuchContainer, NotRunning, StepError, HostError.
     """
     check_id(container_id)
@@ -84,23 +85,23 @@ def _add(context: Context, container: Container, mounts: list[Mount]) -> None:
 
     def record(operation: Operation, found: MountId, shown: list[ShownMount]) -> bool:
         new.append((AddedMount(str(field(operation, "target")), found), operation.where))
-        kept = [*still_mounted(before, shown), *(added for added, _ in new)]
-        write_added(container.directory, kept)
+        present = [*still_mounted(before, shown), *(added for added, _ in new)]
+        write_added(container.directory, present)
         return True
 
     def undo() -> list[str]:
-        left = []
+        failures = []
         for added, where in reversed(new):
             undoing = compile_undoing(added.destination, where, facts, request, place)
-            left += _undo(container, undoing, added)
-        return left
+            failures += _undo(container, undoing, added)
+        return failures
 
     try:
         carry_out(plan, container.pid, container.started, record)
     except RuntimeFailure as error:
-        left = undo()
-        if left:
-            raise StepError(f"{error} (not undone: {'; '.join(left)})") from None
+        failures = undo()
+        if failures:
+            raise StepError(f"{error} (not undone: {'; '.join(failures)})") from None
         raise _reason(container, error) from None
     except BaseException:
         undo()
@@ -108,7 +109,7 @@ def _add(context: Context, container: Container, mounts: list[Mount]) -> None:
 
 
 def _undo(container: Container, plan: Plan, added: AddedMount) -> list[str]:
-    """Unmount an added mount; return why that failed, "" if it did not."""
+    """Unmount a mount that `mounts add` made; return [error message], or [] on success."""
 
     def is_ours(operation: Operation, found: MountId, shown: list[ShownMount]) -> bool:
         if not still_mounted([added], shown):
@@ -134,9 +135,9 @@ def _remove(container: Container, mounts: list[Mount]) -> None:
 
     def is_meant(operation: Operation, found: MountId, shown: list[ShownMount]) -> bool:
         target = str(field(operation, "target"))
-        left = still_mounted(read_added(container.directory), shown)
+        present = still_mounted(read_added(container.directory), shown)
         mounts = {mount.id: mount for mount in shown}
-        check_removal(target, operation.where, found, left, mounts)
+        check_removal(target, operation.where, found, present, mounts)
         removed.append(found)
         return True
 
@@ -152,17 +153,19 @@ def _remove(container: Container, mounts: list[Mount]) -> None:
 
 
 def _forget(container: Container, mount: MountId) -> None:
+    """Remove a mount from mounts.json."""
     added = read_added(container.directory)
-    kept = [each for each in added if not each.id.is_same(mount)]
-    if len(kept) != len(added):
-        write_added(container.directory, kept)
+    remaining = [each for each in added if not each.id.is_same(mount)]
+    if len(remaining) != len(added):
+        write_added(container.directory, remaining)
 
 
 def _place(container: Container) -> Place:
+    """Return the namespaces to enter.  Raises StepError if the container uses the host's mounts."""
     apart = namespaces_apart(container.pid)
     if not apart & CLONE_NEWNS:
         raise StepError(
-            f'"{container.id}" has no mount namespace of its own',
+            f'change mounts: container "{container.id}" has no mount namespace of its own',
             "its mounts are the host's, and changing them would change the host",
         )
     return Place(container.pid, apart)
@@ -174,11 +177,11 @@ def _request(container: Container) -> Request:
 
 
 def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
-    """Run an executor in the process's mount namespace to change mounts there, then end it.
+    """Run an executor that carries out ``plan`` in the mount namespace of process ``pid``.
 
-    ``recognise`` is called with each mount before it is attached, changed or unmounted, and with
-    the namespace's mountinfo; it returns False to leave the mount unchanged.  Raises its errors,
-    StepError, HostError, NotRunning.
+    ``started`` is the process's start time. Before the executor attaches, changes or unmounts a
+    mount, it calls ``recognise`` with the operation, the mount's id and the namespace's mountinfo;
+    False skips that mount.  Raises StepError, HostError, NotRunning, and what ``recognise`` raises.
     """
     init_fd = open_process(pid, started)
     if init_fd < 0:
@@ -198,7 +201,7 @@ def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
         executor.channel.close()
         os.close(executor.pidfd)
     if message is None:
-        raise StepError("change mounts: the executor was killed")
+        raise StepError("change mounts: the executor was killed before it had finished")
     if message.kind == MESSAGE_FAILURE:
         known = message.value < len(plan.operations)
         raise failure(plan.operations[message.value] if known else None, message)
@@ -207,11 +210,12 @@ def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
 
 
 def _recognised(plan: Plan, executor: int, message: Message, recognise: Recognise) -> bool:
+    """Return what ``recognise`` decides on the mount that the executor presents in ``message``."""
     try:
         found = mount_id(message.fd)
     finally:
         os.close(message.fd)
-    # The executor's own: a process of the container may have another root.
+    # The executor's mountinfo: a process of the container may have another root directory.
     path = f"/proc/{executor}/mountinfo"
     try:
         text = read_file(path).decode("utf-8", "surrogateescape")
@@ -221,7 +225,7 @@ def _recognised(plan: Plan, executor: int, message: Message, recognise: Recognis
 
 
 def _reason(container: Container, error: RuntimeFailure) -> RuntimeFailure:
-    """Return the error, or NotRunning if the container has exited meanwhile."""
+    """Return ``error``, or NotRunning if the container's init has exited meanwhile."""
     return error if container.alive() else NotRunning(container.id)
 
 
@@ -238,7 +242,7 @@ FILE = "mounts.json"
 
 
 class AddedMount:
-    """One line of the record; ``destination`` is the caller's, normalised."""
+    """A mount that `mounts add` made: its normalised destination and the kernel's mount id."""
 
     __slots__ = ("destination", "id")
 
@@ -248,7 +252,10 @@ class AddedMount:
 
 
 def read_added(directory: str) -> list[AddedMount]:
-    """Return the record, oldest mount first; [] if it does not exist.  Raises HostError."""
+    """Return the mounts recorded in mounts.json, oldest first; [] without the file.
+
+    ``directory`` is the container's state directory.  Raises HostError.
+    """
     path = f"{directory}/{FILE}"
     try:
         document: Any = parse(read_file(path), path)
@@ -260,7 +267,7 @@ def read_added(directory: str) -> list[AddedMount]:
 
 
 def write_added(directory: str, added: Iterable[AddedMount]) -> None:
-    """Replace the record.  Raises HostError."""
+    """Replace mounts.json in the state directory ``directory``.  Raises HostError."""
     path = f"{directory}/{FILE}"
     lines = [[each.destination, each.id.number, each.id.unique] for each in added]
     try:
@@ -270,7 +277,7 @@ def write_added(directory: str, added: Iterable[AddedMount]) -> None:
 
 
 def still_mounted(added: Iterable[AddedMount], mounts: Iterable[ShownMount]) -> list[AddedMount]:
-    """Return the recorded mounts that a mountinfo shows."""
+    """Return those of the recorded mounts ``added`` whose ids are in the mountinfo ``mounts``."""
     numbers = {mount.id for mount in mounts}
     return [each for each in added if each.id.number in numbers]
 
@@ -282,25 +289,26 @@ def check_removal(
     added: Iterable[AddedMount],
     mounts: Mapping[int, ShownMount],
 ) -> None:
-    """Raise StepError unless the mount found at ``target`` is the one to be removed.
+    """Raise StepError unless ``found``, the mount that ``target`` leads to, may be unmounted.
 
-    ``mounts`` is the namespace's mountinfo by id.  If `mounts add` has mounted something at
-    ``target``, only that mount is accepted; otherwise ``target`` must be a mount point itself.
+    ``where`` is the JSON path for the message, ``added`` the record of `mounts add`, ``mounts`` the
+    namespace's mountinfo by id.  If `mounts add` has mounted something at ``target``, only that
+    mount is accepted; otherwise ``target`` must be a mount point itself.
     """
-    what = f'{where}: unmount "{target}"'
+    action = f'{where}: unmount "{target}"'
     shown = mounts.get(found.number)
     if shown is None:
-        raise StepError(f"{what}: nothing is mounted there")
+        raise StepError(f"{action}: nothing is mounted there")
     ours = [each for each in added if each.destination == target]
     if not ours:
         if shown.target != target:
-            raise StepError(f"{what}: nothing is mounted there")
+            raise StepError(f"{action}: nothing is mounted there")
         return
     if any(each.id.is_same(found) for each in ours):
         return
-    places = [mounts[each.id.number].target for each in ours if each.id.number in mounts]
+    targets = [mounts[each.id.number].target for each in ours if each.id.number in mounts]
     raise StepError(
-        f'{what}: the mount there is not the one that was added, but the one at "{shown.target}"',
-        "a process in the container has moved the added mount; it is at "
-        + " and ".join(f'"{place}"' for place in places),
+        f'{action}: the path leads to another mount, at "{shown.target}"',
+        "a process in the container has moved the added mount to "
+        + " and ".join(f'"{each}"' for each in targets),
     )

@@ -1,7 +1,7 @@
-"""``linux.netDevices``: move devices, and record them for a rollback.
+"""``linux.netDevices``: move network devices into a container, and record them for a rollback.
 
-After a container's end, the kernel decides where its hardware devices go: devices are moved back
-only if the creation fails (LNX-NETDEV-08 and -09).
+When a container ends, the kernel moves its hardware devices back to the host. The runtime itself
+moves devices back only if the creation fails (LNX-NETDEV-08 and -09).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 NAME = "network.json"
 # Do not block if the path is a FIFO or a terminal.
 OPEN_NAMESPACE = posix.O_RDONLY | posix.O_NONBLOCK | posix.O_NOCTTY | posix.O_CLOEXEC
-PERMISSION_HINT = "it takes CAP_SYS_ADMIN over that namespace"
+PERMISSION_HINT = "entering it needs CAP_SYS_ADMIN in the user namespace that owns it"
 
 
 def check(config: Config) -> None:
-    """Refuse impossible moves before anything is changed.
+    """Check, before anything is changed, that each device of linux.netDevices can be moved.
 
-    Raises ConfigError, HostError.
+    Raises ConfigError if one cannot, HostError.
     """
     path = _joined(config)
     if not path:
@@ -54,8 +54,9 @@ def check(config: Config) -> None:
 
 
 def move_into(config: Config, pid: int, directory: str, rollback: Rollback, log: Log) -> None:
-    """Move the devices to the network namespace of process ``pid``; ``rollback`` moves them back.
+    """Move the devices of linux.netDevices to the network namespace of process ``pid``.
 
+    The moves are recorded in the state directory, and ``rollback`` reverts them.
     Raises ConfigError, HostError.
     """
     try:
@@ -79,7 +80,10 @@ def move_into(config: Config, pid: int, directory: str, rollback: Rollback, log:
 
 
 def clear(directory: str, log: Log) -> None:
-    """Move back the devices of a killed ``create``.  Raises HostError."""
+    """Move back the devices that a killed ``create`` recorded in its state directory.
+
+    Raises HostError.
+    """
     file = f"{directory}/{NAME}"
     try:
         document: Any = parse(read_file(file), file)
@@ -101,7 +105,10 @@ def clear(directory: str, log: Log) -> None:
 
 
 def _bring_all_back(devices: list[Device], own: NetworkNamespace, source: NetworkNamespace) -> None:
-    """Move devices back and restore their settings.  Raises RuntimeFailure if any are lost."""
+    """Move devices from ``source`` back to ``own``, and restore their names and addresses.
+
+    Raises RuntimeFailure if any cannot be moved back.
+    """
     lost = bring_back(devices, own, source)
     if lost:
         raise RuntimeFailure("; ".join(lost))
@@ -113,7 +120,7 @@ def _warn(log: Log, warnings: list[str]) -> None:
 
 
 def _joined(config: Config) -> str:
-    """Return the path of the network namespace to join, "" for a new one."""
+    """Return the path of the network namespace that ``config`` joins, "" if it makes a new one."""
     for namespace in config["linux"]["namespaces"]:
         if namespace["type"] == "network":
             return namespace.get("path") or ""
@@ -121,12 +128,12 @@ def _joined(config: Config) -> str:
 
 
 def _identity(path: str) -> list[int]:
-    """Return the namespace's identity; empty if there is none at that path."""
+    """Return [device, inode] of the namespace file at ``path``, [] if it does not exist."""
     try:
-        found = posix.stat(path)
+        status = posix.stat(path)
     except OSError:
         return []
-    return [found.st_dev, found.st_ino]
+    return [status.st_dev, status.st_ino]
 
 
 def _enter(namespace: int) -> NetworkNamespace:

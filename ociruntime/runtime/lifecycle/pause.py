@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def pause(context: Context, container_id: str) -> None:
-    """Freeze every process, and wait until they are frozen; if one cannot be, thaw all.
+    """Freeze all processes of a container, and wait until they are; if one cannot be, thaw all.
 
     Raises UsageError, NoSuchContainer, NotRunning, ContainerError, HostError.
     """
@@ -25,7 +25,7 @@ def pause(context: Context, container_id: str) -> None:
 
 
 def resume(context: Context, container_id: str) -> None:
-    """Thaw every process.  Raises the errors of :func:`pause`."""
+    """Thaw all processes of a container.  Raises the errors of :func:`pause`."""
     _change(context, container_id, freeze=False)
 
 
@@ -54,7 +54,7 @@ def _apply(container: Container, *, freeze: bool) -> None:
     try:
         cgroup.freeze()
     except HostError:
-        # It may have died under our hands: a cgroup without processes never freezes on v2.
+        # The container may have exited meanwhile: on v2, a cgroup without processes never freezes.
         if not container.alive():
             cgroup.thaw()
             raise NotRunning(container.id) from None

@@ -9,13 +9,13 @@ from ociruntime.runtime.plan.cgroup_mounts import NOBODY_ELSE, cgroup_owner
 from ociruntime.runtime.plan.explain import explain, plan_document
 from ociruntime.runtime.plan.plan import Plan
 
-HostSteps = list[tuple[str, str]]  # as runtime/lifecycle/plan.py gives them
+HostSteps = list[tuple[str, str]]  # (JSON path or "", text), in order
 
 
 def plan(context: Context, options: CreateOptions) -> tuple[list[tuple[str, str]], Plan]:
-    """Return the host's steps as (JSON path or "", text) in order, and the executor's plan.
+    """Return the steps of `create` on the host as (JSON path or "", text), and the executor's plan.
 
-    Raises the same errors as ``create`` for a bad bundle.
+    Raises the errors of ``prepare``.
     """
     prepared = prepare(context, options)
     return host_part(context, options, prepared), prepared.plan
@@ -24,7 +24,7 @@ def plan(context: Context, options: CreateOptions) -> tuple[list[tuple[str, str]
 def host_part(
     context: Context, options: CreateOptions, prepared: Preparation
 ) -> list[tuple[str, str]]:
-    """Return the steps outside the container; hooks run at the executor's syncs."""
+    """Return the steps of `create` outside the container as (JSON path or "", text), in order."""
     steps = [("", f"make {context.root}/.creating-{options.id}, locked")]
     unit = prepared.cgroup.unit
     for directory in prepared.cgroup.paths.values():
@@ -58,10 +58,10 @@ _WIDTH = 73
 
 
 def plan_text(host: HostSteps, plan: Plan) -> str:
-    """Return the plan as text: one step per line, followed by the JSON path of its setting."""
+    """Return the plan as text: a line per step, with the JSON path of its setting as a remark."""
     lines = ["on the host"]
-    for where, words in host:
-        lines.append(f"     {words:<{_WIDTH}}  # {where}" if where else f"     {words}")
+    for where, step in host:
+        lines.append(f"     {step:<{_WIDTH}}  # {where}" if where else f"     {step}")
     lines += ["", "in the container"]
     return "".join([f"{plain(line)}\n" for line in lines]) + explain(plan)
 
@@ -70,5 +70,5 @@ def plan_values(host: HostSteps, plan: Plan) -> dict[str, object]:
     """Return the plan for JSON: ``host`` (steps and their settings) and the members of
     ``plan_document``.
     """
-    steps = [{"step": words, "where": where} if where else {"step": words} for where, words in host]
+    steps = [{"step": step, "where": where} if where else {"step": step} for where, step in host]
     return {"host": steps, **plan_document(plan)}

@@ -1,4 +1,4 @@
-"""All decisions about a container, made before anything is changed."""
+"""Prepare `create`: read the bundle, choose the cgroup and compile the plan; change nothing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 class Preparation:
-    """The bundle, the choice of its cgroup, and the plan; nothing on the host has changed yet."""
+    """What `create` needs to begin: the bundle, the cgroup to create, and the executor's plan."""
 
     __slots__ = ("agent", "bundle", "cgroup", "layout", "notified", "plan", "rdt", "resources")
 
@@ -47,36 +47,36 @@ class Preparation:
         self.cgroup = cgroup
         self.plan = plan
         self.agent = agent  # the seccomp agent: listenerPath and listenerMetadata
-        self.notified = False  # whether the container gets a socket for sd_notify(3)
-        self.rdt: Placement | None = None  # groups of resctrl, if linux.intelRdt asks for any
+        self.notified = False  # true: the container gets a socket for sd_notify(3)
+        self.rdt: Placement | None = None  # resctrl groups, if linux.intelRdt is set
         # linux.resources, empty where config.json has none; one object from create to apply.
         self.resources: Any = (bundle.config.get("linux") or {}).get("resources") or {}
 
     @property
     def config(self) -> Config:
-        """Return the bundle's configuration."""
+        """Return the bundle's config.json, checked."""
         return self.bundle.config
 
     @property
     def annotations(self) -> dict[str, str]:
-        """Return the annotations of the configuration."""
+        """Return the annotations of config.json, {} if it has none."""
         return self.config.get("annotations") or {}
 
     @property
     def network_devices(self) -> bool:
-        """Return true if there are network devices to move."""
+        """Return true if linux.netDevices lists devices to move."""
         return bool((self.config.get("linux") or {}).get("netDevices"))
 
     @property
     def own_pid_namespace(self) -> bool:
-        """Return whether all other processes exit with the init: its pid namespace is new."""
+        """Return true if the pid namespace is new: all processes in it die with the init."""
         namespaces = (self.config.get("linux") or {}).get("namespaces") or []
         return any(entry["type"] == "pid" and not entry.get("path") for entry in namespaces)
 
     def hooks(self, kind: str) -> list[Hook]:
-        """Return the hooks of one kind."""
-        found: Any = (self.config.get("hooks") or {}).get(kind) or []
-        return list(found)
+        """Return the hooks of one kind, such as ``prestart``; [] if there are none."""
+        hooks: Any = (self.config.get("hooks") or {}).get(kind) or []
+        return list(hooks)
 
 
 def prepare(context: Context, options: CreateOptions, filters: str = "") -> Preparation:
@@ -101,8 +101,8 @@ def prepare(context: Context, options: CreateOptions, filters: str = "") -> Prep
 def decide(
     context: Context, options: CreateOptions, bundle: Bundle, filters: str = ""
 ) -> Preparation:
-    """Derive all decisions from the configuration and the host; raises the same errors."""
-    context.mark("find its cgroup")
+    """Prepare a bundle that is already loaded.  Raises the errors of ``prepare``."""
+    context.mark("choose the cgroup")
     _check_joined(bundle.config)
     if bundle.config.get("annotations"):
         from ociruntime.runtime.spec.annotations import hook_outputs
@@ -111,10 +111,10 @@ def decide(
     layout = detect()
     linux = bundle.config.get("linux") or {}
     cgroup = plan_cgroup(context, layout, bundle.config, options.id)
-    context.mark("look at the host")
+    context.mark("gather facts about the host")
     labels = _wants_labels(bundle.config)
     facts = gather(layout.mode, cgroup.visible(), labels, in_user_namespace())
-    context.mark("compile the filter" if "seccomp" in linux else "what is asked for")
+    context.mark("compile the seccomp filter" if "seccomp" in linux else "read the options")
     request = _request(context, options, bundle, filters)
     config = native = _with_handler(bundle)
     if context.alone and b"NOTIFY_SOCKET" in posix.environ:
@@ -151,8 +151,9 @@ def _with_handler(bundle: Bundle) -> Config:
 
 
 def plan_cgroup(context: Context, layout: Layout, config: Config, container_id: str) -> Cgroup:
-    """Choose the container's cgroup, with the requested cgroup manager. Raises ConfigError,
-    HostError.
+    """Return the cgroup to create for a container, by the rules of ``--cgroup-manager``.
+
+    Raises ConfigError, HostError.
     """
     linux = config.get("linux") or {}
     path = linux.get("cgroupsPath")
@@ -176,6 +177,7 @@ def plan_cgroup(context: Context, layout: Layout, config: Config, container_id: 
 
 
 def _check_joined(config: Config) -> None:
+    """Raise ConfigError if a setting would change a namespace that the container joins by path."""
     namespaces = (config.get("linux") or {}).get("namespaces") or ()
     if any(namespace.get("path") for namespace in namespaces):
         from ociruntime.runtime.host.namespaces import check_settings
@@ -184,7 +186,7 @@ def _check_joined(config: Config) -> None:
 
 
 def _list_problems(log: Log, options: CreateOptions, first: ConfigError) -> None:
-    """Log the other violations of the config's shape, before the error of the command."""
+    """Log all schema violations of config.json but ``first``, which the command raises itself."""
     from ociruntime.base.json_text import parse
     from ociruntime.runtime.spec import shape
     from ociruntime.runtime.spec.check_shape import problems
@@ -194,7 +196,7 @@ def _list_problems(log: Log, options: CreateOptions, first: ConfigError) -> None
     try:
         document = parse(read(file), file)
     except ConfigError:
-        return  # it is the error of the command
+        return  # the command itself reports that the file cannot be read
     for problem in problems(document, "object", shape.CONFIG):
         if str(problem) != str(first):
             log.debug(str(problem))
@@ -241,6 +243,7 @@ def _request(context: Context, options: CreateOptions, bundle: Bundle, filters: 
 
 
 def _check_known_calls(profile: Seccomp, annotations: dict[str, str]) -> None:
+    """Raise ConfigError for unknown system calls if the annotations require known ones only."""
     from ociruntime.runtime.spec.annotations import KNOWN_CALLS_ONLY
 
     if annotations.get(KNOWN_CALLS_ONLY, "0") == "0":
@@ -250,7 +253,12 @@ def _check_known_calls(profile: Seccomp, annotations: dict[str, str]) -> None:
     unknown: list[str] = []
     compile_filter(profile, unknown.append)
     if unknown:
-        raise ConfigError("linux.seccomp.syscalls", f"unknown system call {', '.join(unknown)}")
+        listed = ", ".join(f'"{name}"' for name in unknown)
+        raise ConfigError(
+            "linux.seccomp.syscalls",
+            f"unknown system call {listed}",
+            f"remove it, or the annotation {KNOWN_CALLS_ONLY}",
+        )
 
 
 def _wants_labels(config: Config) -> bool:

@@ -1,4 +1,4 @@
-"""`ps`: the processes of a container, as pids or as lines of ps(1)."""
+"""`ps`: list a container's processes, as pids or as the lines of the host's ps(1)."""
 
 from __future__ import annotations
 
@@ -20,34 +20,34 @@ if TYPE_CHECKING:
 else:
     import _signal
 
-# Engines call with an empty environment.
 _PID = "PID"
 
 
 def process_ids(context: Context, container_id: str) -> list[int]:
-    """Return the pids in ascending order, [] if it has stopped.
+    """Return the pids of a container's processes in ascending order, [] if it has stopped.
 
-    Raises NoSuchContainer, HostError.
+    Raises UsageError, NoSuchContainer, HostError.
     """
     check_id(container_id)
     return members(load(context.root, container_id))
 
 
 def process_table(context: Context, container_id: str, arguments: Sequence[str]) -> list[str]:
-    """Return the output of the host's ps(1) with ``arguments`` (default ``-ef``) for these
-    processes.
+    """Return the lines that the host's ps(1) prints for a container's processes, with its heading.
 
-    Raises NoSuchContainer, HostError, RuntimeFailure (ps fails, or shows no pids).
+    ``arguments`` are those of ps, by default ``-ef``.  Raises UsageError, NoSuchContainer,
+    HostError, and RuntimeFailure if ps fails or prints no PID column.
     """
-    # List the processes before running ps, which could start some itself.
+    # List the processes before ps runs: ps itself may start some.
     pids = process_ids(context, container_id)
     return select(_run_ps(list(arguments) or ["-ef"]), pids)
 
 
 def select(table: str, pids: Collection[int]) -> list[str]:
-    """Return the heading of a table of ps(1), and the lines whose PID is one of ``pids``.
+    """Return the heading of ``table``, the output of ps(1), and its lines for ``pids``.
 
-    Lines with ``-`` as PID are threads of the process above. Raises RuntimeFailure.
+    Lines with ``-`` as PID are threads of the process above.  Raises RuntimeFailure if the heading
+    has no PID column.
     """
     # splitlines() would also split at U+2028, which a process may have in its name.
     heading, *lines = table.removesuffix("\n").split("\n")
@@ -57,18 +57,18 @@ def select(table: str, pids: Collection[int]) -> list[str]:
             "couldn't find PID field in ps output", "use a ps format with a PID column"
         )
     column = columns.index(_PID)
-    wanted = {str(pid) for pid in pids}
-    chosen = [heading]
-    taken = False
+    pid_texts = {str(pid) for pid in pids}
+    selected = [heading]
+    is_member = False
     for line in lines:
         fields = line.split()
         if len(fields) <= column:
             continue
         if fields[column] != "-":
-            taken = fields[column] in wanted
-        if taken:
-            chosen.append(line)
-    return chosen
+            is_member = fields[column] in pid_texts
+        if is_member:
+            selected.append(line)
+    return selected
 
 
 def _run_ps(arguments: list[str]) -> str:
@@ -83,8 +83,8 @@ def _run_ps(arguments: list[str]) -> str:
     try:
         status = _spawn_and_wait([program, *arguments], out, problems)
         if status != 0:
-            words = _content(problems).decode(errors="replace").split("\n")[0].strip()
-            raise RuntimeFailure(f"ps {' '.join(arguments)}: {words or f'status {status}'}")
+            cause = _content(problems).decode(errors="replace").split("\n")[0].strip()
+            raise RuntimeFailure(f"ps {' '.join(arguments)}: {cause or f'status {status}'}")
         return _content(out).decode("utf-8", "surrogateescape")
     finally:
         posix.close(out)
@@ -92,15 +92,17 @@ def _run_ps(arguments: list[str]) -> str:
 
 
 def _spawn_and_wait(argv: list[str], stdout: int, stderr: int) -> int:
-    """Run a program with these streams; return its exit status, -N for signal N."""
-    # Duplicate them to higher numbers first: with closed standard streams the files may be 0, 1 or
-    # 2.
+    """Run ``argv`` with output to two descriptors; return its exit status, -N for signal N.
+
+    Raises HostError.
+    """
+    # Duplicate the descriptors to 3 and up: if our standard streams are closed, they may be 0 to 2.
     above = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (stdout, stderr)]
     streams = [
         (posix.POSIX_SPAWN_DUP2, fd, number) for number, fd in zip((1, 2), above, strict=True)
     ]
     try:
-        ignored = (_signal.SIGPIPE, _signal.SIGXFSZ)  # by the interpreter
+        ignored = (_signal.SIGPIPE, _signal.SIGXFSZ)  # the interpreter ignores these
         pid = posix.posix_spawn(
             argv[0], argv, posix.environ, file_actions=streams, setsigdef=ignored
         )

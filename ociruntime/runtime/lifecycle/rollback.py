@@ -1,6 +1,7 @@
-"""The undo stack of a running command: reverts completed steps, the last one first.
+"""The undo stack of a running command: revert its completed steps, the last one first.
 
-After a killed ``create`` the next command cleans up: ``delete.clear_interrupted``."""
+A killed command cannot do so; the next one for the same id does (``delete.clear_interrupted``).
+"""
 
 from __future__ import annotations
 
@@ -23,22 +24,22 @@ class Rollback:
         self._log = log
 
     def push(self, step: Callable[[], object]) -> None:
-        """Push the function that undoes a change."""
+        """Push a function that undoes a change and may raise RuntimeFailure or OSError."""
         self._steps.append(step)
 
     def undo(self, failure: BaseException) -> None:
-        """Undo everything, last first; a step that fails does not stop the others.
+        """Call all undo functions, the last one first, even if some of them fail.
 
-        ``failure`` is the reason, which gets a note for each step that could not be undone.
+        Each failure is logged as a warning, and noted on ``failure``, the command's error.
         """
         while self._steps:
             step = self._steps.pop()
             try:
                 step()
             except (RuntimeFailure, OSError) as error:
-                left = f"while cleaning up: {error}"
-                failure.add_note(left)
-                self._log.warning(left)
+                note = f"while cleaning up: {error}"
+                failure.add_note(note)
+                self._log.warning(note)
 
     def keep(self) -> None:
         """Drop all undo functions: the work is complete."""

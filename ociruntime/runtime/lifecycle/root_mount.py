@@ -1,4 +1,4 @@
-"""The root of a container that shares the host's mount namespace: recorded, and unmounted again.
+"""Record and unmount the root of a container that shares the host's mount namespace.
 
 Everything that such a container mounts is inside one mount of its root filesystem on itself. That
 mount is private, so nothing in it propagates, and one lazy unmount removes it all, however the
@@ -7,10 +7,10 @@ container has renamed its directories, what it has mounted over them, and what i
 ``root-mount.json`` in the state directory identifies the mount. It is written before the mount is
 attached; once the container is complete, it also has the ids of all mounts inside.
 
-A mount that the host has made inside later is the host's: it is copied before the root is unmounted
-and attached to the same directory afterwards. Only a container that was allowed to mount may have
-made it itself; then it goes with the root, because whoever removes the root filesystem next would
-descend into whatever is bound there.
+A mount that appears inside later was made by the host, unless the container may mount. The host's
+mount is copied before the root is unmounted, and attached to the same directory afterwards. A mount
+that the container may have made is unmounted with the root: a later removal of the root filesystem
+would otherwise descend into the bound directory.
 """
 
 from __future__ import annotations
@@ -46,12 +46,13 @@ ATTEMPTS = 20
 
 @dataclass
 class RootMount:
-    """The record.
+    """The content of root-mount.json.
 
-    ``number`` and ``unique`` are the mount's id, ``boot`` and ``namespace`` where it is valid;
-    ``device`` and ``source`` what is mounted, as in mountinfo; ``pid`` and ``started`` the process
-    that attaches it. ``inside`` are the ids of the mounts in it, None until it is complete;
-    ``may_mount`` is False if no process of the container can have made others.
+    ``number`` and ``unique`` are the mount's id, valid in boot ``boot`` and mount namespace
+    ``namespace``. ``device`` and ``source`` are the mounted directory, as in mountinfo.
+    ``pid`` and ``started`` are the process that attaches it. ``inside`` are the ids of the
+    mounts below it, None until the container is complete. ``may_mount`` is False if no process of
+    the container can have mounted anything.
     """
 
     rootfs: str
@@ -68,14 +69,14 @@ class RootMount:
 
     @property
     def id(self) -> MountId:
-        """Return the id of the mount."""
+        """Return the kernel's id of the root mount."""
         return MountId(self.number, self.unique)
 
 
 def record(directory: str, fd: int, rootfs: str, pid: int) -> None:
-    """Write the record of the detached mount ``fd``, which the process ``pid`` will attach.
+    """Record in the state directory the detached mount ``fd``, which process ``pid`` will attach.
 
-    Raises StepError if it is not the root filesystem, HostError.
+    Raises StepError if ``fd`` is not a mount of ``rootfs``, HostError.
     """
     found = mount_id(fd)
     shown = {mount.id: mount for mount in _mountinfo("self")}
@@ -89,7 +90,7 @@ def record(directory: str, fd: int, rootfs: str, pid: int) -> None:
     finally:
         os.close(place)
     if found.number in shown or not same:
-        raise StepError(f"mount {rootfs}: the executor has presented another mount")
+        raise StepError(f'mount "{rootfs}": the executor has presented another mount')
     write(
         directory,
         RootMount(
@@ -108,10 +109,10 @@ def record(directory: str, fd: int, rootfs: str, pid: int) -> None:
 
 
 def _check_alone(directory: str, rootfs: str) -> None:
-    """Raise StepError if another container's root is mounted there, above or below.
+    """Raise StepError if another container's root is mounted at, above or below ``rootfs``.
 
-    Unmounting the one would tear the other apart. Of two that are created at the same time, each
-    finds the other's record.
+    Unmounting one root would unmount parts of the other. Two containers created at the same time
+    both see each other's record.
     """
     state_root, _, own = directory.rpartition("/")
     for name in os.listdir(state_root):
@@ -126,46 +127,49 @@ def _check_alone(directory: str, rootfs: str) -> None:
             continue
         if other.boot == _boot() and (other.inside is None or _is_mounted(other)):
             raise StepError(
-                f"mount {rootfs}: the root of container {name.removeprefix(CREATING)} is mounted at"
-                f" {other.rootfs}",
+                f'mount "{rootfs}": the root of container "{name.removeprefix(CREATING)}" is'
+                f' mounted at "{other.rootfs}"',
                 'give the containers a mount namespace: add {"type": "mount"} to linux.namespaces',
             )
 
 
-def _is_mounted(kept: RootMount) -> bool:
-    joins = _namespace("self") != kept.namespace
-    return not joins and _is_there(kept, _mountinfo("self"), joins=False)
+def _is_mounted(root_mount: RootMount) -> bool:
+    joins = _namespace("self") != root_mount.namespace
+    return not joins and _is_there(root_mount, _mountinfo("self"), joins=False)
 
 
 def _source(below: ShownMount, rootfs: str) -> str:
-    """Return the directory within the file system, as mountinfo will show it."""
+    """Return the path of ``rootfs`` within its file system, as mountinfo will show it."""
     inside = os.path.relpath(rootfs, below.target)
     return below.root if inside == "." else f"{below.root.rstrip('/')}/{inside}"
 
 
 def record_contents(directory: str, config: Config) -> None:
-    """Add the mounts inside, now that the container is complete.  Raises HostError."""
-    kept = read(directory)
+    """Add the ids of the mounts in the root to the record of a complete container.
+
+    Raises HostError.
+    """
+    root_mount = read(directory)
     process = config.get("process")
     bounding = ((process and process.get("capabilities")) or {}).get("bounding") or []
     namespaces = (config.get("linux") or {}).get("namespaces") or []
     in_user_namespace = any(each["type"] == "user" for each in namespaces)
-    kept.inside = [mount.id for mount in _inside(kept.number, _mountinfo("self"))]
-    kept.may_mount = "CAP_SYS_ADMIN" in bounding and not in_user_namespace
-    write(directory, kept)
+    root_mount.inside = [mount.id for mount in _inside(root_mount.number, _mountinfo("self"))]
+    root_mount.may_mount = "CAP_SYS_ADMIN" in bounding and not in_user_namespace
+    write(directory, root_mount)
 
 
-def write(directory: str, kept: RootMount) -> None:
-    """Replace the record.  Raises HostError."""
+def write(directory: str, root_mount: RootMount) -> None:
+    """Replace root-mount.json in a state directory.  Raises HostError."""
     path = f"{directory}/{ROOT_MOUNT}"
     try:
-        replace_file(path, dump(asdict(kept)).encode("utf-8", "surrogateescape"))
+        replace_file(path, dump(asdict(root_mount)).encode("utf-8", "surrogateescape"))
     except OSError as error:
         raise HostError(f"write {path}", error) from None
 
 
 def read(directory: str) -> RootMount:
-    """Return the record.  Raises HostError."""
+    """Return the content of root-mount.json in a state directory.  Raises HostError."""
     path = f"{directory}/{ROOT_MOUNT}"
     try:
         document: Any = parse(read_file(path), path)
@@ -175,79 +179,92 @@ def read(directory: str) -> RootMount:
 
 
 def clear(directory: str, log: Log) -> None:
-    """Unmount the root with all that is in it; can be repeated.
+    """Unmount the root recorded in a state directory, with all mounts in it; can be repeated.
 
-    Raises HostError; StepError if something covers it that is neither the container's nor inside.
+    Raises HostError, and StepError if a mount that is not the container's covers the root.
     """
-    kept = read(directory)
-    if kept.boot != _boot():
+    root_mount = read(directory)
+    if root_mount.boot != _boot():
         return
-    if kept.inside is None:
-        _end_creator(kept)
-    process = _process_in(kept.namespace)
+    if root_mount.inside is None:
+        _end_creator(root_mount)
+    process = _process_in(root_mount.namespace)
     if process is None:
-        return  # no process is left in that mount namespace, and with it no mount
+        return  # the mount namespace has no process any more, so its mounts are gone
     for _ in range(ATTEMPTS):
-        # Again, because something may have been mounted over it in the last moment.
-        if not _unmount_once(kept, *process, log):
+        # Retry: another mount may have been made over the root meanwhile.
+        if not _unmount_once(root_mount, *process, log):
             return
-    raise StepError(f"unmount {kept.rootfs}: other mounts keep covering it", "delete it again")
+    raise StepError(
+        f'unmount "{root_mount.rootfs}": other mounts keep covering it',
+        "delete the container again",
+    )
 
 
-def _unmount_once(kept: RootMount, pid: int, started: int, log: Log) -> bool:
-    """Unmount the root if it is there; return whether it was."""
+def _unmount_once(root_mount: RootMount, pid: int, started: int, log: Log) -> bool:
+    """Unmount the recorded root; return False if it is not mounted any more."""
     shown = _mountinfo(str(pid))
-    if not _is_there(kept, shown, joins=pid != os.getpid()):
+    if not _is_there(root_mount, shown, joins=pid != os.getpid()):
         return False
-    foreign = _foreign(kept, shown)
-    if foreign and kept.may_mount:
+    foreign = _foreign(root_mount, shown)
+    if foreign and root_mount.may_mount:
         places = ", ".join(mount.target for mount in foreign)
-        log.warning(f"unmount {kept.rootfs}: mounts made in it later go with it: {places}")
+        log.warning(
+            f'unmount "{root_mount.rootfs}": mounts made in it later are unmounted too: {places}'
+        )
         foreign = []
-    _unmount(kept, pid, started, shown, foreign, log)
+    _unmount(root_mount, pid, started, shown, foreign, log)
     return True
 
 
-def _end_creator(kept: RootMount) -> None:
-    """Kill the executor of a killed ``create``: it may be about to attach the mount."""
-    pidfd = open_process(kept.pid, kept.started)
+def _end_creator(root_mount: RootMount) -> None:
+    """Kill the executor that a killed ``create`` left, which may be about to attach the mount.
+
+    Raises HostError if the executor does not exit.
+    """
+    pidfd = open_process(root_mount.pid, root_mount.started)
     if pidfd < 0:
         return
     try:
-        send_signal(pidfd, SIGKILL, kept.pid)
+        send_signal(pidfd, SIGKILL, root_mount.pid)
         if not await_end(pidfd, KILL_SECONDS):
-            raise HostError(f"wait for process {kept.pid}", OSError(errno.ETIMEDOUT, "timed out"))
+            raise HostError(
+                f"wait for process {root_mount.pid}", OSError(errno.ETIMEDOUT, "timed out")
+            )
     finally:
         os.close(pidfd)
 
 
 def _unmount(
-    kept: RootMount,
+    root_mount: RootMount,
     pid: int,
     started: int,
     shown: list[ShownMount],
     foreign: list[ShownMount],
     log: Log,
 ) -> None:
-    root = next(mount for mount in shown if mount.id == kept.number)
+    root = next(mount for mount in shown if mount.id == root_mount.number)
     depth = sum(mount.target == root.target for mount in shown)
     prefix = len(root.target.rstrip("/"))
     places = [(mount.target, mount.target[prefix:] or "/") for mount in foreign]
     joins = pid != os.getpid()
-    plan = compile_uncovering(root.target, depth, places, gather("", ()), _request(kept), joins)
+    plan = compile_uncovering(
+        root.target, depth, places, gather("", ()), _request(root_mount), joins
+    )
     unmounted = False
 
     def recognise(operation: Operation, found: MountId, now: list[ShownMount]) -> bool:
         nonlocal unmounted
         if operation_name(operation) != "unmount" or unmounted:
             return False
-        if found.is_same(kept.id):
+        if found.is_same(root_mount.id):
             unmounted = True
             return True
-        if any(mount.id == found.number for mount in _inside(kept.number, now)):
+        if any(mount.id == found.number for mount in _inside(root_mount.number, now)):
             return True
         raise StepError(
-            f"unmount {root.target}: another mount covers it", "unmount that and delete it again"
+            f'unmount "{root.target}": another mount covers it',
+            "unmount that one and delete the container again",
         )
 
     try:
@@ -255,54 +272,59 @@ def _unmount(
     except RuntimeFailure as error:
         if not unmounted:
             raise
-        log.warning(f"keep the host's mounts in {kept.rootfs}: {error}")
+        log.warning(f'keep the host\'s mounts in "{root_mount.rootfs}": {error}')
     if not unmounted:
-        raise StepError(f"unmount {root.target}: the mount was moved meanwhile", "delete it again")
+        raise StepError(
+            f'unmount "{root.target}": the mount was moved meanwhile', "delete the container again"
+        )
 
 
-def _request(kept: RootMount) -> Request:
-    return Request(id="", bundle="/", rootfs=kept.rootfs)
+def _request(root_mount: RootMount) -> Request:
+    return Request(id="", bundle="/", rootfs=root_mount.rootfs)
 
 
-def _is_there(kept: RootMount, shown: list[ShownMount], *, joins: bool) -> bool:
-    """Return whether the recorded mount exists, not another one that got its number."""
-    root = next((mount for mount in shown if mount.id == kept.number), None)
+def _is_there(root_mount: RootMount, shown: list[ShownMount], *, joins: bool) -> bool:
+    """Return true if mountinfo ``shown`` has the recorded mount, not another with its reused id.
+
+    ``joins``: ``shown`` is from another mount namespace than ours.
+    """
+    root = next((mount for mount in shown if mount.id == root_mount.number), None)
     if root is None:
         return False
-    if kept.unique and not joins:
+    if root_mount.unique and not joins:
         from ociruntime._shim import lib
 
-        number = lib.oci_mount_number(kept.unique)
+        number = lib.oci_mount_number(root_mount.unique)
         if number >= 0 or number == -errno.ENOENT:
-            return bool(number == kept.number)
-    return (root.device, root.root) == (kept.device, kept.source)
+            return bool(number == root_mount.number)
+    return (root.device, root.root) == (root_mount.device, root_mount.source)
 
 
 def _inside(number: int, shown: list[ShownMount]) -> list[ShownMount]:
-    """Return the mounts below the one with that number."""
+    """Return all mounts of mountinfo ``shown`` that are below the mount with id ``number``."""
     members = {number}
-    found: list[ShownMount] = []
-    rest = [mount for mount in shown if mount.id != number]
+    below: list[ShownMount] = []
+    remaining = [mount for mount in shown if mount.id != number]
     while True:
-        more = [mount for mount in rest if mount.parent in members]
+        more = [mount for mount in remaining if mount.parent in members]
         if not more:
-            return found
-        found += more
+            return below
+        below += more
         members |= {mount.id for mount in more}
-        rest = [mount for mount in rest if mount.id not in members]
+        remaining = [mount for mount in remaining if mount.id not in members]
 
 
-def _foreign(kept: RootMount, shown: list[ShownMount]) -> list[ShownMount]:
-    """Return the outermost mounts that were made inside since the container is complete."""
-    if kept.inside is None:
+def _foreign(root_mount: RootMount, shown: list[ShownMount]) -> list[ShownMount]:
+    """Return the mounts made in the root after the container was complete, the outermost only."""
+    if root_mount.inside is None:
         return []
-    ours = {kept.number, *kept.inside}
-    inside = _inside(kept.number, shown)
+    ours = {root_mount.number, *root_mount.inside}
+    inside = _inside(root_mount.number, shown)
     return [mount for mount in inside if mount.id not in ours and mount.parent in ours]
 
 
 def _process_in(namespace: int) -> tuple[int, int] | None:
-    """Return a process in that mount namespace and its start time, ourselves if possible."""
+    """Return (pid, start time) of a process in a mount namespace, preferably our own, or None."""
     if _namespace("self") == namespace:
         return os.getpid(), start_time(os.getpid())
     for name in ["1", *filter(str.isdecimal, os.listdir("/proc"))]:

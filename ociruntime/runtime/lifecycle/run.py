@@ -20,9 +20,10 @@ if TYPE_CHECKING:
 
 
 def run(context: Context, options: CreateOptions) -> int:
-    """Run a container; return the exit status (128+n if signal n ended it), or 0 with ``detach``.
+    """Create and start a container; return its init's exit status (128+n for signal n).
 
-    Raises the errors of ``create`` and ``start``; after an error, nothing is left behind.
+    With ``detach``, return 0 once the program runs; otherwise wait for its exit and delete the
+    container.  Raises the errors of ``create`` and ``start``; an error leaves nothing behind.
     """
     if options.detach:
         creation = begin(context, options)
@@ -40,7 +41,7 @@ def run(context: Context, options: CreateOptions) -> int:
 
 
 def _start(context: Context, container: Container, main_pid: int) -> NotifyRelay | None:
-    """Start the new container; delete it if that fails."""
+    """Start the new container, and return its notify relay; if that fails, delete the container."""
     try:
         return start_locked(context, container, main_pid)
     except BaseException:
@@ -81,17 +82,17 @@ def _run_attached(context: Context, options: CreateOptions) -> int:
             try:
                 delete_after_end(context, options.id)
             except RuntimeFailure as error:
-                left = f"{options.id} has ended, but was not deleted"
-                error.hint = f"{error.hint}; {left}" if error.hint else left
+                hint = f'container "{options.id}" has stopped, but was not deleted'
+                error.hint = f"{error.hint}; {hint}" if error.hint else hint
                 raise
 
 
 def delete_after_end(context: Context, container_id: str) -> None:
-    """Delete a container that has exited, if it still exists.  Raises HostError."""
+    """Delete a stopped container, unless another command has already.  Raises HostError."""
     try:
         container, held = lock(context.root, container_id)
     except NoSuchContainer:
-        return  # another command was faster
+        return  # another command has deleted it
     try:
         destroy(context, container)
     finally:

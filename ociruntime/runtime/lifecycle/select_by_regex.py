@@ -19,15 +19,16 @@ from ociruntime.runtime.lifecycle.context import Context
 
 
 def for_each_match(context: Context, pattern: str, act: Callable[[str], None]) -> None:
-    """Call ``act`` with each id that ``pattern`` matches; no match is not an error.
+    """Call ``act`` with the id of each container that the regular expression ``pattern`` matches.
 
-    Containers that have exited or vanished meanwhile are skipped; after other failures the loop
-    continues, and ContainerError reports all of them at the end. Raises UsageError, HostError.
+    No match is not an error. Containers that have exited or been deleted meanwhile are skipped. Any
+    other failure does not stop the loop; ContainerError reports all failures at the end. Raises
+    UsageError for an invalid pattern, HostError.
     """
     try:
         compiled = re.compile(pattern)
     except (re.error, RecursionError) as error:
-        raise UsageError(f'"{pattern}" is not a regular expression: {error}') from None
+        raise UsageError(f'--regex "{pattern}": invalid regular expression: {error}') from None
     failures = []
     for container_id in _ids(context):
         if compiled.search(container_id):
@@ -42,6 +43,7 @@ def for_each_match(context: Context, pattern: str, act: Callable[[str], None]) -
 
 
 def _ids(context: Context) -> list[str]:
+    """Return the ids of all containers, [] if the state root does not exist."""
     try:
         return container_ids(context.root)
     except HostError as error:

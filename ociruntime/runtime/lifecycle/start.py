@@ -1,4 +1,4 @@
-"""`start`: let the container execute its program; usual cases: `csrc/fast_path/start.c`."""
+"""`start`: make a created container execute its program; fast path: csrc/fast_path/start.c."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ REFUSALS = {
 
 
 def start(context: Context, container_id: str, failure_fd: int = -1) -> None:
-    """Start the program, and wait until it runs and the poststart hooks have finished.
+    """Start the container's program; return when it runs and the poststart hooks have finished.
 
-    With NOTIFY_SOCKET in the environment, also wait until the program reports READY=1 or exits.
+    With NOTIFY_SOCKET in the environment, also wait until the program sends READY=1 or exits.
 
-    ``failure_fd``: the native `start` (csrc/fast_path/start.c) has failed, and the file holds the
-    container's message.  Raises UsageError, NoSuchContainer, ContainerError,
-    StepError, HookError, HostError.
+    ``failure_fd``: a file with the FAILURE message that the fast path (csrc/fast_path/start.c) has
+    received from the executor; this call reports it.  Raises UsageError,
+    NoSuchContainer, ContainerError, StepError, HookError, HostError.
     """
     check_id(container_id)
     container, held = lock(context.root, container_id)
@@ -57,17 +57,18 @@ def start(context: Context, container_id: str, failure_fd: int = -1) -> None:
 
 
 def start_locked(context: Context, container: Container, main_pid: int) -> NotifyRelay | None:
-    """Start the program, for a caller that holds the lock and runs the returned relay.
+    """Start the program of a container that the caller has locked; return the notify relay to run.
 
-    ``main_pid`` is the process that a service manager should watch.
+    Return None if there is nothing to relay. ``main_pid`` is the process that a service manager
+    should watch (MAINPID). Raises the errors of ``start``.
     """
     status = container.status()
     if status != CREATED:
         raise ContainerError(f'{REFUSALS[status]}: "{container.id}"')
     if not container.facts["startSteps"]:
         raise ContainerError(
-            f'cannot start "{container.id}": its config.json has no process',
-            "the process property must be set",
+            f'cannot start container "{container.id}": its config.json has no process',
+            "set process in config.json and create the container again",
         )
     notifying = None
     if container.facts["notified"] and context.alone:
@@ -82,16 +83,16 @@ def start_locked(context: Context, container: Container, main_pid: int) -> Notif
         remove_gate(container.directory)
     except OSError as error:
         raise HostError(f"remove the start gate in {container.directory}", error) from None
-    context.mark("let go")
+    context.mark("finish the start")
     _run_poststart(context, container)
     return notifying
 
 
 def _open_gate(container: Container) -> Message | None:
-    """Send GO and wait for the exec; return the failure message if it failed.
+    """Send GO and wait for the exec; return the FAILURE message, None if the program runs.
 
-    Raises StepError if the process exits without a message, HostError if the seccomp agent cannot
-    be reached; if it does not listen, the container stays as it was.
+    Raises StepError if the init exits without a message, HostError if the seccomp agent does not
+    listen; the container then remains created.
     """
     agent = container.seccomp_agent()
     connection = connect_gate(container.directory)
@@ -100,7 +101,7 @@ def _open_gate(container: Container) -> Message | None:
     try:
         return _converse(container, agent, connection)
     finally:
-        connection.close()  # after an error the executor takes it as the end
+        connection.close()  # after an error, the executor exits at end of file
 
 
 def _converse(
@@ -120,11 +121,11 @@ def _converse(
 def _await_exec(
     container: Container, agent: SeccompAgent | None, connection: socket, pidfd: int
 ) -> Message | None:
-    """Wait for the exec; otherwise like ``_open_gate``.
+    """Wait for the exec, after GO; return the FAILURE message, None if the program runs.
 
-    End of file may never arrive: another process that has traced the init may keep a duplicate of
-    its end of the connection. So the process's exit counts as the end, and so does a timeout of
-    some seconds after the announcement (csrc/fast_path/start.c).
+    End of file may never arrive: a process that has traced the init may hold a duplicate of the
+    init's end of the connection. So the init's exit counts as end of file, and so does a timeout
+    after the message EXEC (csrc/fast_path/start.c does the same). Raises StepError, HostError.
     """
     message = _next(connection, pidfd, None)
     if message is not None and message.kind == MESSAGE_LISTENER and agent is not None:
@@ -141,7 +142,7 @@ def _await_exec(
 
 
 def _next(connection: socket, pidfd: int, milliseconds: int | None) -> Message | None:
-    """Wait for a message; return None if the connection or process ends, or on timeout.
+    """Wait for a message; return None at end of file, when the init exits, or on timeout.
 
     Raises HostError.
     """
@@ -156,16 +157,20 @@ def _next(connection: socket, pidfd: int, milliseconds: int | None) -> Message |
 
 
 def _already_dead(container: Container) -> StepError:
+    """Return the error for an init that exited before `start` reached it (runc's wording)."""
     return StepError(f'container process is already dead: "{container.id}"')
 
 
 def _hand_on(container: Container, agent: SeccompAgent, message: Message) -> None:
-    """Send the filter's listener to the seccomp agent, before the program's first system call."""
+    """Send the seccomp listener to the agent, before the program's first system call.
+
+    Raises StepError if the message brings no listener, HostError if the agent cannot be reached.
+    """
     from ociruntime.runtime.executor.protocol import check_listener
 
     try:
         check_listener(message)
-        # A-81: not running yet, though `create` is over.
+        # A-81: the program does not run yet, although `create` has returned.
         agent.hand_on(message.fd, container.pid, document(container, "creating"))
     finally:
         if message.fd >= 0:
@@ -173,6 +178,7 @@ def _hand_on(container: Container, agent: SeccompAgent, message: Message) -> Non
 
 
 def _ended_silently(container: Container) -> StepError:
+    """Return the error for an init that exited without a message; wait until it is dead."""
     # A dying process closes its files before it is a zombie; a caller that queries the state after
     # this error must not see a running container.
     pidfd = open_process(container.pid, container.started)
@@ -180,27 +186,28 @@ def _ended_silently(container: Container) -> StepError:
         await_end(pidfd, END_SECONDS)
         posix.close(pidfd)
     return StepError(
-        f'the init of "{container.id}" was killed before it became the program',
+        f'start container "{container.id}": its init was killed before it executed the program',
         "linux.resources.memory.limit may be too low",
     )
 
 
 def _report_from_file(context: Context, container: Container, fd: int) -> NoReturn:
-    """Raise the error for the message in the file; an empty one means an exit without a message."""
+    """Raise the error for the message in file ``fd``; an empty file means none was sent."""
     from ociruntime.runtime.executor.protocol import LONG, SHORT, Message
 
     try:
         data = posix.read(fd, LONG.size)
         posix.close(fd)
     except OSError as error:
-        raise HostError(f"read descriptor {fd}", error) from None
+        raise HostError(f"read --failure-fd {fd}", error) from None
     if len(data) < SHORT.size:
         raise _ended_silently(container)
     _report(context, container, Message(data))
 
 
 def _report(context: Context, container: Container, message: Message) -> NoReturn:
-    """Raise the error for a failure; a failed hook also deletes the container (RT-LIFE-12)."""
+    """Raise the error for a FAILURE message; after a failed hook, delete the container."""
+    # RT-LIFE-12
     from ociruntime.base.errors import HookError
     from ociruntime.runtime.executor.failure import failure
     from ociruntime.runtime.executor.protocol import unexpected
@@ -218,6 +225,7 @@ def _report(context: Context, container: Container, message: Message) -> NoRetur
 
 
 def _run_poststart(context: Context, container: Container) -> None:
+    """Run the poststart hooks; if one fails, delete the container and raise its error."""
     hooks = container.facts["hooks"].get("poststart")
     if not hooks:
         return

@@ -1,4 +1,4 @@
-"""`state`: show properties and current status; usual cases: `csrc/fast_path/state.c`."""
+"""`state`: show a container's properties and status; fast path: `csrc/fast_path/state.c`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def state(context: Context, container_id: str) -> dict[str, Any]:
-    """Return the state document (runtime.md#query-state) with runc's members, in runc's order.
+    """Return the container's state (runtime.md#query-state) with runc's members, in runc's order.
 
     Raises UsageError, NoSuchContainer, HostError.
     """
@@ -23,7 +23,7 @@ def state(context: Context, container_id: str) -> dict[str, Any]:
 
 
 def describe_container(container: Container) -> dict[str, Any]:
-    """Return the current state document."""
+    """Return the state document of a loaded container.  Raises HostError."""
     status = container.status()
     pid = 0 if status == STOPPED else container.pid
     return describe(container.facts, status, pid, owner_of(container.directory)[1])

@@ -1,4 +1,4 @@
-"""Standard streams of a process, given as for subprocess."""
+"""Standard streams of a container's process, specified as for subprocess (``api.py``)."""
 
 from __future__ import annotations
 
@@ -23,15 +23,18 @@ Stream = int | HasDescriptor | None
 
 
 def with_streams(
-    given: tuple[Stream, Stream, Stream], act: Callable[[tuple[int, int, int]], Result]
+    streams: tuple[Stream, Stream, Stream], act: Callable[[tuple[int, int, int]], Result]
 ) -> Result:
-    """Call ``act`` with the three descriptors.  Raises UsageError if one is not open."""
-    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC) if DEVNULL in given else -1
+    """Call ``act`` with descriptors for stdin, stdout and stderr; return its result.
+
+    Raises UsageError if one of them is not open.
+    """
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC) if DEVNULL in streams else -1
     try:
         stdin, stdout, stderr = (
             _descriptor(name, own, stream, null)
             for own, (name, stream) in enumerate(
-                zip(("stdin", "stdout", "stderr"), given, strict=True)
+                zip(("stdin", "stdout", "stderr"), streams, strict=True)
             )
         )
         return act((stdin, stdout, stderr))
@@ -41,6 +44,10 @@ def with_streams(
 
 
 def _descriptor(name: str, own: int, stream: Stream, null: int) -> int:
+    """Return the descriptor of ``stream``: ``own`` for None, ``null`` for DEVNULL.
+
+    Raises UsageError if it or ``own`` is not open.
+    """
     if stream is None:
         fd = own
     elif isinstance(stream, int):

@@ -28,9 +28,10 @@ RESOURCES = "resources.json"  # in the state directory: the limits since the las
 def update(
     context: Context, container_id: str, document: object, l3_cache: str = "", bandwidth: str = ""
 ) -> None:
-    """Apply the limits in ``document`` (a LinuxResources object) and the lines for Intel RDT.
+    """Apply the limits in ``document`` (a LinuxResources object) and schemata of Intel RDT.
 
-    After an error, the limits are unchanged.  Device rules in ``document`` are ignored.
+    ``l3_cache`` and ``bandwidth`` are schemata lines, "" to leave them unchanged.  After an error,
+    all limits are unchanged.  Device rules in ``document`` are ignored.
 
     Raises UsageError, ConfigError with a path below ``resources``, NoSuchContainer, NotRunning,
     ContainerError, HostError.
@@ -49,27 +50,30 @@ def update(
             _write_schemata(container, l3_cache, bandwidth)
             _store(container, after)
         except BaseException:
-            for left in limits.undo():
-                context.log.warning(f"roll back the update: {left}")
+            for failure in limits.undo():
+                context.log.warning(
+                    f'roll back the update of container "{container_id}": {failure}'
+                )
             raise
     finally:
         held.release()
 
 
 def resources_of(container: Container) -> dict[str, Any]:
-    """Return the current ``linux.resources``.  Raises HostError."""
+    """Return a container's ``linux.resources`` after all updates so far.  Raises HostError."""
     path = f"{container.directory}/{RESOURCES}"
     if not exists(path):
         linux: dict[str, Any] = dict(container.config().get("linux") or {})
         return linux.get("resources") or {}
     try:
-        found: Any = parse(read_file(path), path)
+        current: Any = parse(read_file(path), path)
     except OSError as error:
         raise HostError(f"read {path}", error) from None
-    return found  # type: ignore[no-any-return]
+    return current  # type: ignore[no-any-return]
 
 
 def _checked(document: object) -> dict[str, Any]:
+    """Return the limits that ``document`` changes, checked.  Raises ConfigError."""
     check(document, "object", shape.RESOURCES, WHERE)
     resources: Any = document
     change = asked(resources)
@@ -92,9 +96,8 @@ def _store(container: Container, resources: dict[str, Any]) -> None:
         raise HostError(f"write {path}", error) from None
 
 
-# Combine an update with a container's present limits; pure.
-#
-# The present limits are those of the configuration and of all updates since.
+# Combine an update with a container's present limits, those of config.json and all updates since;
+# pure.
 
 # Engines, written in Go, send all members; these values mean "not set".
 _NOTHING: dict[str, dict[str, tuple[object, ...]]] = {
@@ -111,25 +114,26 @@ _NOTHING: dict[str, dict[str, tuple[object, ...]]] = {
 
 
 def asked(document: Resources) -> Resources:
-    """Return ``document`` without device rules, which `update` never changes, and without limits
-    that set nothing.
+    """Return ``document`` without members that change nothing, and without device rules.
+
+    Values such as 0 mean "unchanged": engines written in Go send all members.
     """
-    found: Resources = {}
+    effective: Resources = {}
     for section, value in document.items():
         if section == "devices":
             continue
         if not isinstance(value, dict):
-            found[section] = value
+            effective[section] = value
             continue
         nothing = _NOTHING.get(section, {})
-        wanted = {name: each for name, each in value.items() if each not in nothing.get(name, ())}
-        if wanted:
-            found[section] = wanted
-    return found
+        members = {name: each for name, each in value.items() if each not in nothing.get(name, ())}
+        if members:
+            effective[section] = members
+    return effective
 
 
 def merged(present: Resources, change: Resources) -> Resources:
-    """Return the resources after the change, whose members replace the present ones."""
+    """Return ``present`` with the members of ``change`` in place of its own."""
     after = dict(present)
     for section, value in change.items():
         if isinstance(value, dict):
@@ -143,10 +147,10 @@ def merged(present: Resources, change: Resources) -> Resources:
 
 
 def to_write(change: Resources, after: Resources) -> Resources:
-    """Return the change, and the members of ``after`` that must be written with it.
+    """Return the limits to write: ``change``, and the members of ``after`` that it depends on.
 
-    The swap limit includes memory, so neither limit works without the other; and the usage must be
-    checked if the configuration requires that (LNX-MEM-06).
+    The swap limit includes memory, so a change of one is written with the other; and with
+    ``checkBeforeUpdate`` if that is set (LNX-MEM-06).
     """
     memory = change.get("memory") or {}
     if not ("limit" in memory or "swap" in memory):

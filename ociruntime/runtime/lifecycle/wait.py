@@ -11,8 +11,9 @@ from ociruntime.runtime.lifecycle.context import Context
 
 
 def wait(context: Context, container_id: str, seconds: float | None = None) -> int | None:
-    """Return the exit status (128+n if signal n killed it), None if only another process can get
-    it.
+    """Wait for a container's init to exit; return its exit status (128+n if signal n killed it).
+
+    Return None if the init is not a child of this process, which then cannot get the status.
 
     Raises UsageError, NoSuchContainer, HostError, and TimeoutError after ``seconds``.
     """
@@ -27,8 +28,11 @@ def wait(context: Context, container_id: str, seconds: float | None = None) -> i
         os.close(pidfd)
 
 
-def status_of(pidfd: int, what: str, seconds: float | None) -> int | None:
-    """Wait like ``wait``, for an open pidfd; ``what`` appears in the error message."""
+def status_of(pidfd: int, name: str, seconds: float | None) -> int | None:
+    """Wait for the exit of the child ``pidfd``; return its exit status as ``wait`` does.
+
+    Raises TimeoutError, which calls the process ``name``, after ``seconds`` (None: never).
+    """
     if not await_end(pidfd, seconds):
-        raise TimeoutError(f"{what} still runs after {seconds} s")
+        raise TimeoutError(f"wait for {name}: timed out after {seconds} s")
     return end_status(pidfd)

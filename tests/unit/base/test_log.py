@@ -118,7 +118,7 @@ def test_unusable_file_does_not_swallow_the_message(
     Log(f"{tmp_path}/none/log").error("the reason")
     err = capfd.readouterr().err
     assert "the reason\n" in err
-    assert "open the log" in err
+    assert "open log file" in err
     Log("nul\0byte").error("the reason")
     assert "the reason\n" in capfd.readouterr().err
 

@@ -71,8 +71,8 @@ def test_nothing_is_made_where_others_may_write(tmp_path: Path) -> None:
         make_directory(f"{tmp_path}/a/b", 0o700, "store")
     assert str(caught.value) == (
         f'use the store "{tmp_path}/a/b": "{tmp_path}" is world-writable without the'
-        " sticky bit (0777) (only root and the user who runs this may own it, and no one else may"
-        " write to it)"
+        " sticky bit (0777) (it must belong to root or to the user who runs this, and nobody else"
+        " may write to it)"
     )
     assert not list(tmp_path.iterdir())
     tmp_path.chmod(0o1777)

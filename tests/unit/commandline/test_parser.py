@@ -146,13 +146,13 @@ def test_joined_values(argv: tuple[str, ...], value: str) -> None:
 
 def test_errors_for_users() -> None:
     for argv, message in (
-        (["--bundle"], "--bundle requires a value (DIR)"),
+        (["--bundle"], "--bundle requires a value (--bundle DIR)"),
         (["--force=maybe"], '--force: invalid value "maybe" (true or false)'),
         (["--preserve-fds", "two"], '--preserve-fds: invalid value "two" (a decimal number)'),
         (["--tail", "-1"], "--tail: must be 0 or more, not -1"),
         (["--format=xml"], '--format: invalid value "xml" (table or json)'),
         (["--bogus"], "unknown option --bogus (--help lists the options)"),
-        (["-tb"], "-b (--bundle) requires a value (DIR)"),
+        (["-tb"], "-b (--bundle) requires a value (--bundle DIR)"),
         (["-tx"], "unknown option -x in -tx (--help lists the options)"),
         (["--b=/b"], "unknown option --b (--help lists the options)"),
         (["--bun=/b"], "unknown option --bun (did you mean --bundle?)"),

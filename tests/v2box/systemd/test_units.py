@@ -265,7 +265,7 @@ def test_a_failing_hook(container: MakeContainer, bundle: MakeBundle) -> None:
 
 def test_a_unit_in_use(container: MakeContainer, bundle: MakeBundle) -> None:
     one = container(named(bundle())).started()
-    container(named(bundle())).create().failed("linux.cgroupsPath: ", unit(), "exists already")
+    container(named(bundle())).create().failed("linux.cgroupsPath: ", unit(), "already exists")
     assert one.status == "running"
     assert systemd.properties(unit(), "ActiveState") == {"ActiveState": "active"}
 

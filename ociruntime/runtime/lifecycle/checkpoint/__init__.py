@@ -1,1 +1,1 @@
-"""Checkpoint and restore of containers, by CRIU."""
+"""`checkpoint` and `restore`: save containers to files and restore them, with CRIU."""

@@ -39,9 +39,9 @@ FEATURES = {
 
 
 def checkpoint(context: Context, container_id: str, options: CriuOptions) -> None:
-    """Write the images; then delete the container, unless ``leave_running`` or ``pre_dump`` is set.
+    """Write a container's processes to images with CRIU, then delete the container.
 
-    After an error the container keeps running.
+    With ``leave_running`` or ``pre_dump``, and after an error, the container keeps running.
 
     Raises UsageError, NoSuchContainer, ContainerError, CriuError, HostError.
     """
@@ -63,6 +63,7 @@ def checkpoint(context: Context, container_id: str, options: CriuOptions) -> Non
 
 
 def _check(container: Container) -> None:
+    """Raise ContainerError if the container is in a state that CRIU cannot save."""
     status = container.status()
     if status not in (RUNNING, PAUSED):
         raise ContainerError(
@@ -90,17 +91,18 @@ def _check_parent(options: CriuOptions) -> None:
         return
     if parent.startswith("/"):
         raise UsageError(
-            f"--parent-path {parent}: must be relative to --image-path",
+            f'--parent-path "{parent}": must be relative to --image-path',
             "so that the images can be moved together",
         )
     if not os.path.isdir(f"{options.image_path}/{parent}"):
-        raise UsageError(f"--parent-path {parent}: directory not found in --image-path")
+        raise UsageError(f'--parent-path "{parent}": directory not found in "{options.image_path}"')
 
 
 def _check_features(program: str, options: CriuOptions) -> None:
-    asked = {"mem_track": options.pre_dump, "lazy_pages": options.lazy_pages}
-    for feature, wanted in asked.items():
-        if not wanted:
+    """Raise CriuError if the kernel lacks a feature that an option requires."""
+    required = {"mem_track": options.pre_dump, "lazy_pages": options.lazy_pages}
+    for feature, is_required in required.items():
+        if not is_required:
             continue
         session = Session(program)
         try:
@@ -111,10 +113,11 @@ def _check_features(program: str, options: CriuOptions) -> None:
             session.close()
         if not (answer.get("features") or {}).get(feature):
             option, why = FEATURES[feature]
-            raise CriuError(f"{option} cannot be used here: criu: {why}")
+            raise CriuError(f"{option}: not supported on this host: criu: {why}")
 
 
 def _dump(program: str, container: Container, options: CriuOptions) -> None:
+    """Have CRIU write the images, then write ociruntime.json.  Raises CriuError, HostError."""
     config = container.config()
     record, external = _record(container, config)
     images = open_directory(options.image_path)
@@ -140,8 +143,8 @@ def _dump(program: str, container: Container, options: CriuOptions) -> None:
         os.close(images)
         os.close(work)
     if not answer.get("success"):
-        what = f'checkpoint container "{container.id}"'
-        raise failure(what, answer, f"{options.work_path}/{DUMP_LOG}")
+        action = f'checkpoint container "{container.id}"'
+        raise failure(action, answer, f"{options.work_path}/{DUMP_LOG}")
     if not options.pre_dump:
         record.write(options.image_path)
 
@@ -152,7 +155,7 @@ def _ignore(stage: str, pid: int, fd: int) -> None:  # noqa: ARG001 - every stag
 
 
 def open_directory(directory: str) -> int:
-    """Open a directory; raises HostError."""
+    """Return a descriptor of a directory.  Raises HostError."""
     try:
         return os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
@@ -160,15 +163,15 @@ def open_directory(directory: str) -> int:
 
 
 def _record(container: Container, config: Config) -> tuple[ImageRecord, list[str]]:
-    """Return the record that a restore needs, and CRIU's ``external``."""
+    """Return the content of ociruntime.json, and the keys for ``external`` of criu_opts."""
     pid = container.pid
     try:
-        theirs = parse_mountinfo(_text(f"/proc/{pid}/mountinfo"))
+        container_mounts = parse_mountinfo(_text(f"/proc/{pid}/mountinfo"))
         devices = {mount.device for mount in parse_mountinfo(_text("/proc/self/mountinfo"))}
         own_cgroups = os.readlink(f"/proc/{pid}/ns/cgroup") != os.readlink("/proc/self/ns/cgroup")
     except OSError as error:
         raise HostError(f"read the mounts of process {pid}", error) from None
-    targets = from_host(theirs, devices, own_cgroups)
+    targets = from_host(container_mounts, devices, own_cgroups)
     names = name_mounts(targets, pid, container.facts["bundle"], config)
     keys = {f"m{index}": target for index, target in enumerate(targets)}
     streams = stream_keys(pid)
@@ -179,15 +182,15 @@ def _record(container: Container, config: Config) -> tuple[ImageRecord, list[str
         if kind in joined:
             inode = os.stat(f"/proc/{pid}/ns/{NAMESPACE_FILES[kind]}").st_ino
             external.append(f"{name}[{inode}]:{label}")
-    options = {mount.target: mount.options for mount in theirs}
+    options = {mount.target: mount.options for mount in container_mounts}
     mounts = {key: [names[target], target, options[target]] for key, target in keys.items()}
     return ImageRecord(mounts, streams, sorted(joined)), external
 
 
 def joined_namespaces(config: Config) -> dict[str, str]:
-    """Return type -> path of the namespaces that the container has joined.
+    """Return type -> path of the namespaces that a container joins by path.
 
-    Raises ContainerError for a type that CRIU cannot join, and for mounts on the host.
+    Raises ContainerError for a joined mount namespace, and for mounts in the host's.
     """
     joined = {}
     namespaces = (config.get("linux") or {}).get("namespaces") or []
@@ -214,15 +217,18 @@ def _text(path: str) -> str:
     return read_file(path).decode("utf-8", "surrogateescape")
 
 
-def failure(what: str, answer: dict[str, Any], log: str) -> CriuError:
-    """Return the error for a failed request, with the relevant part of the log."""
+def failure(action: str, answer: dict[str, Any], log: str) -> CriuError:
+    """Return the error for a request that CRIU failed, with the reason from its log file.
+
+    ``action`` begins the message, ``answer`` is CRIU's response, ``log`` the path of the log.
+    """
     try:
-        said = summary(_text(log))
+        cause = summary(_text(log))
     except OSError:
-        said = ""
-    said = said or answer.get("cr_errmsg") or ""
-    if not said:
-        said = (
-            os.strerror(answer["cr_errno"]) if answer.get("cr_errno") else "criu does not say why"
+        cause = ""
+    cause = cause or answer.get("cr_errmsg") or ""
+    if not cause:
+        cause = (
+            os.strerror(answer["cr_errno"]) if answer.get("cr_errno") else "criu gives no reason"
         )
-    return CriuError(f"{what}: criu: {said}", f"its log is {log}")
+    return CriuError(f"{action}: criu: {cause}", f"see its log {log}")

@@ -1,4 +1,4 @@
-"""Options of `checkpoint` and `restore`, and their form for CRIU (criu_opts of rpc.proto)."""
+"""The options of `checkpoint` and `restore`, and their translation to criu_opts (rpc.proto)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ DUMP_LOG = "dump.log"
 RESTORE_LOG = "restore.log"
 LOG_LEVEL = 4
 
-# Namespaces that CRIU takes over by a descriptor; the others of a path are joined by it.
+# Type of namespace -> CRIU's name for it, and the key of its descriptor; CRIU joins the others by
+# path.
 BY_DESCRIPTOR = {"network": ("net", "extRootNetNS"), "pid": ("pid", "extRootPidNS")}
 BY_NAME = {"ipc": "ipc", "uts": "uts", "time": "time", "user": "user"}
 
@@ -21,9 +22,9 @@ BY_NAME = {"ipc": "ipc", "uts": "uts", "time": "time", "user": "user"}
 class CriuOptions:
     """The options of a checkpoint or restore.
 
-    ``image_path`` and ``work_path`` (for logs) are absolute.  ``parent_path`` is relative to the
-    image path, "" for none.  ``switches`` has the fields of criu_opts that command-line options
-    set directly.  ``page_server`` is (address, port) or None; ``status_fd`` is -1 if not given.
+    ``image_path`` and ``work_path`` (for logs) are absolute directories.  ``parent_path`` is
+    relative to ``image_path``, or "".  ``switches`` maps boolean fields of criu_opts to their
+    values.  ``page_server`` is (address, port) or None; ``status_fd`` a descriptor or -1.
     """
 
     __slots__ = (
@@ -84,28 +85,28 @@ class CriuOptions:
 
 
 def common_options(options: CriuOptions, annotations: Mapping[str, str]) -> dict[str, Any]:
-    """Return the options common to a dump and a restore. Raises ConfigError."""
-    found: dict[str, Any] = {
+    """Return the criu_opts that a dump and a restore have in common.  Raises ConfigError."""
+    fields: dict[str, Any] = {
         "log_level": LOG_LEVEL,
         "notify_scripts": True,
         "evasive_devices": True,
         "orphan_pts_master": True,
         "manage_cgroups": True,
-        **{name: True for name, given in options.switches.items() if given},
+        **{name: True for name, enabled in options.switches.items() if enabled},
     }
     if options.manage_cgroups_mode:
-        found["manage_cgroups_mode"] = CGROUP_MODES[options.manage_cgroups_mode]
+        fields["manage_cgroups_mode"] = CGROUP_MODES[options.manage_cgroups_mode]
     if options.network_lock:
-        found["network_lock"] = NETWORK_LOCKS[options.network_lock]
+        fields["network_lock"] = NETWORK_LOCKS[options.network_lock]
     if options.empty_network:
-        found["empty_ns"] = CLONE_NEWNET
+        fields["empty_ns"] = CLONE_NEWNET
     if options.auto_dedup:
-        found["auto_dedup"] = True
+        fields["auto_dedup"] = True
     if options.lazy_pages:
-        found["lazy_pages"] = True
+        fields["lazy_pages"] = True
     if CRIU_OPTIONS in annotations:
-        found["config_file"] = host_path(annotations, CRIU_OPTIONS)
-    return found
+        fields["config_file"] = host_path(annotations, CRIU_OPTIONS)
+    return fields
 
 
 def dump_options(
@@ -117,10 +118,12 @@ def dump_options(
     freezer: str,
     external: list[str],
 ) -> dict[str, Any]:
-    """Return the options of DUMP and PRE_DUMP; ``freezer`` is the container's cgroup with one, or
-    "".
+    """Return the criu_opts of a DUMP or PRE_DUMP request.
+
+    ``pid`` is the container's init, ``root`` its root filesystem, ``freezer`` its cgroup directory
+    with a freezer or "", ``external`` the keys of objects from the host.  Raises ConfigError.
     """
-    found = common_options(options, annotations) | {
+    fields = common_options(options, annotations) | {
         "pid": pid,
         "root": root,
         "log_file": DUMP_LOG,
@@ -128,16 +131,16 @@ def dump_options(
         "external": external,
     }
     if freezer:
-        found["freeze_cgroup"] = freezer
+        fields["freeze_cgroup"] = freezer
     if options.pre_dump:
-        found["track_mem"] = True
+        fields["track_mem"] = True
     if options.parent_path:
-        found["parent_img"] = options.parent_path
+        fields["parent_img"] = options.parent_path
     if options.page_server:
-        found["ps"] = {"address": options.page_server[0], "port": options.page_server[1]}
+        fields["ps"] = {"address": options.page_server[0], "port": options.page_server[1]}
     if options.status_fd >= 0:
-        found["status_fd"] = options.status_fd
-    return found
+        fields["status_fd"] = options.status_fd
+    return fields
 
 
 def restore_options(
@@ -150,31 +153,33 @@ def restore_options(
     inherited: list[dict[str, Any]],
     joined: list[dict[str, str]],
 ) -> dict[str, Any]:
-    """Return the options of RESTORE: ``cgroups`` are cgroup_root, ``inherited`` inherit_fd,
-    ``joined`` join_namespace.
+    """Return the criu_opts of a RESTORE request.
+
+    ``cgroups``, ``inherited`` and ``joined`` are lists of the messages cgroup_root, inherit_fd and
+    join_namespace of rpc.proto.  Raises ConfigError.
     """
-    found = common_options(options, annotations) | {
+    fields = common_options(options, annotations) | {
         "root": root,
         "log_file": RESTORE_LOG,
-        "rst_sibling": True,  # a child of ours, as any container of `run`
+        "rst_sibling": True,  # the init becomes our child, as with `run`
         "external": external,
         "cg_root": cgroups,
         "inherit_fd": inherited,
         "join_ns": joined,
     }
     if options.lsm_profile:
-        found["lsm_profile"] = options.lsm_profile
+        fields["lsm_profile"] = options.lsm_profile
     if options.lsm_mount_context:
-        found["lsm_mount_context"] = options.lsm_mount_context
-    return found
+        fields["lsm_mount_context"] = options.lsm_mount_context
+    return fields
 
 
 def cgroup_roots(text: str) -> list[dict[str, str]]:
-    """Return cgroup_root of each hierarchy, from /proc/PID/cgroup of a process in the cgroup."""
+    """Return a cgroup_root message per hierarchy; ``text`` is a member's /proc/PID/cgroup."""
     roots = []
     for line in text.splitlines():
-        _, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
+        _, _, entry = line.partition(":")
+        controllers, _, path = entry.partition(":")
         roots.append({"ctrl": controllers, "path": path} if controllers else {"path": path})
-    # One without a controller is meant for all: the more special ones have to come later.
+    # CRIU applies the entry without a controller to all hierarchies: the specific ones must follow.
     return sorted(roots, key=lambda root: "ctrl" in root)

@@ -1,10 +1,10 @@
 """Mounts of a container that come from the host, which CRIU identifies by keys.
 
-A checkpoint has a key for each, with its name in config.json. A restore looks up the name in the
-configuration of the new container, which alone decides where host files come from. The keys are
-numbers and contain no paths: a name chosen by an image or a process inside must not be parsed as an
-option. The kernel's inode numbers confirm that a mount is the one that config.json means, because a
-process inside can swap the directories above two mounts.
+A checkpoint stores a key for each such mount, with the mount's name in config.json. A restore looks
+the name up in the new container's config.json, which alone decides where host files come from. The
+keys are numbers, not paths: CRIU must not parse a name chosen by an image or a process inside as an
+option. Inode numbers confirm that a mount is the one in config.json, because a process inside can
+swap the directories above two mounts.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ if TYPE_CHECKING:
 Identity = tuple[int, int]  # st_dev, st_ino
 
 
-# CRIU mounts these anew wherever they are: their content depends on namespaces alone.
+# CRIU mounts these filesystem types again by itself: their content depends on namespaces alone.
 OF_THE_KERNEL = ("proc", "sysfs", "mqueue", "cgroup2")
 NULL = "/dev/null"
 
 
 def from_host(mounts: list[Mount], host_devices: set[str], cgroup_namespace: bool) -> list[str]:
-    """Return the targets of the mounts that CRIU cannot recreate; pure.
+    """Return the targets of the mounts that come from the host, so CRIU cannot recreate them; pure.
 
-    Their file system is mounted on the host as well, unless they show a part of the container's own
-    root.
+    These are ``mounts`` of a device in ``host_devices`` (also mounted on the host), except parts of
+    the container's own root and, with ``cgroup_namespace``, cgroup mounts.
     """
     top = next((mount for mount in mounts if mount.target == "/"), None)
     own = {mount.device for mount in mounts if mount.fstype in OF_THE_KERNEL and mount.root == "/"}
-    found = []
+    targets = []
     for mount in mounts:
         if mount is top or mount.device not in host_devices or mount.device in own:
             continue
@@ -48,13 +48,17 @@ def from_host(mounts: list[Mount], host_devices: set[str], cgroup_namespace: boo
             continue
         if top is not None and mount.device == top.device and is_below(mount.root, top.root):
             continue
-        if mount.target not in found:
-            found.append(mount.target)
-    return found
+        if mount.target not in targets:
+            targets.append(mount.target)
+    return targets
 
 
 def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> dict[str, str]:
-    """Map targets to their names in config.json.  Raises ContainerError if one has none."""
+    """Return target -> name in config.json of mounts of process ``pid``.
+
+    The name is a destination in ``mounts``, a masked path or a device.  Raises ContainerError if a
+    mount has no name.
+    """
     binds = bind_sources(bundle, config)
     others = masked_paths(config) | device_paths(config)
     cgroups = [
@@ -67,24 +71,24 @@ def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> di
     for target in targets:
         if "]" in target or not target.isprintable():
             raise ContainerError(
-                f"cannot checkpoint a mount at {target!a}: CRIU does not accept that name"
+                f"cannot checkpoint the mount at {target!a}: CRIU does not accept that name"
             )
         inside = find_mount(pid, target)
         same = [where for where, source in binds if inside and identity(source) == inside[1]]
         if target in same or target in others:
             names[target] = target
         elif same:
-            names[target] = same[0]  # the destination leads over a symbolic link
+            names[target] = same[0]  # the destination contains a symbolic link
         else:
             raise ContainerError(
-                f"cannot checkpoint the mount at {target}: no mount of config.json is this one",
+                f'cannot checkpoint the mount at "{target}": no mount of config.json matches it',
                 "it was made later, or its source has been replaced since",
             )
     return names
 
 
 def bind_sources(bundle: str, config: Config) -> list[tuple[str, str]]:
-    """Return (destination, source) of each bind mount, as paths."""
+    """Return (destination, absolute source) of each bind mount in ``config``."""
     return [
         (clean(mount["destination"]), bind_path(bundle, mount.get("source") or ""))
         for mount in config.get("mounts") or []
@@ -93,12 +97,12 @@ def bind_sources(bundle: str, config: Config) -> list[tuple[str, str]]:
 
 
 def masked_paths(config: Config) -> set[str]:
-    """Return the container's masked paths."""
+    """Return linux.maskedPaths, as clean absolute paths."""
     return {clean(path) for path in (config.get("linux") or {}).get("maskedPaths") or []}
 
 
 def device_paths(config: Config) -> set[str]:
-    """Return the container's paths of device nodes; bound ones have the same path on the host."""
+    """Return the paths of the container's device nodes, the default ones included."""
     devices = (config.get("linux") or {}).get("devices") or []
     return {*DEFAULT_DEVICES, *(clean(device["path"]) for device in devices)}
 
@@ -106,7 +110,7 @@ def device_paths(config: Config) -> set[str]:
 def find_source(
     name: str, bundle: str, config: Config, cgroups: tuple[tuple[str, str], ...]
 ) -> str:
-    """Look up a checkpoint's mount ``name`` in the new configuration; return its host path.
+    """Return the host path for a checkpoint's mount ``name``, as the new config.json defines it.
 
     ``cgroups`` are the directories that a mount of type cgroup shows, from ``Cgroup.visible``.
     Raises ContainerError if config.json has no such mount or device.
@@ -132,10 +136,10 @@ def find_source(
 
 
 def find_mount(pid: int, target: str) -> tuple[int, Identity] | None:
-    """Return the mount id and the file at a mount point of a process; None if there is none.
+    """Return (mount id, file identity) of path ``target`` in the root of process ``pid``, or None.
 
-    Symbolic links are refused, because they would lead out of the process's root: paths in
-    mountinfo have none, unless a process has created one since.
+    Symbolic links are not followed, because they could lead out of the process's root. Paths from
+    mountinfo contain none, unless a process has created one since.
     """
     try:
         fd = os.open(f"/proc/{pid}/root", os.O_PATH | os.O_CLOEXEC)
@@ -144,8 +148,8 @@ def find_mount(pid: int, target: str) -> tuple[int, Identity] | None:
                 inner = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
                 os.close(fd)
                 fd = inner
-            found = os.fstat(fd)
-            return mount_id(fd).number, (found.st_dev, found.st_ino)
+            status = os.fstat(fd)
+            return mount_id(fd).number, (status.st_dev, status.st_ino)
         finally:
             os.close(fd)
     except OSError:
@@ -153,12 +157,12 @@ def find_mount(pid: int, target: str) -> tuple[int, Identity] | None:
 
 
 def identity(path: str) -> Identity | None:
-    """Return the kernel's identity of a file; None if it does not exist."""
+    """Return (device, inode) of the file at ``path``; None if it cannot be accessed."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 # Find the flags that the mounts of a restored container lack.
@@ -173,9 +177,10 @@ ALL_RESTRICTIONS = 15
 
 
 def shown_at(pid: int, mounts: Sequence[Mount]) -> dict[str, Identity | None]:
-    """Return the mount at each target of a process's mounts; None for one that is not visible.
+    """Return target -> identity of the file there, for the mounts of process ``pid``.
 
-    Raises StepError if a target leads elsewhere, though no later mount covers it.
+    The identity is None for a target that does not exist.  Raises StepError if a target leads to
+    another mount, although no later mount covers it.
     """
     shown: dict[str, Identity | None] = {}
     for index, mount in enumerate(mounts):
@@ -194,50 +199,50 @@ def wanted_flags(
     sources: Mapping[str, Identity | None],
     nodes: Set[Identity],
 ) -> dict[str, int]:
-    """Return target -> MOUNT_ATTR_* flags that the mount there must have.
+    """Return target -> MOUNT_ATTR_* flags that the restored mount there must have.
 
     ``recorded`` are the mounts of an ImageRecord; ``shown`` maps each target to the file there,
     ``sources`` the destination of each bind mount of config.json to its source.  ``nodes`` are the
     host's own device nodes, with which CRIU covers masked paths and devices: unless config.json
     binds one, they must not be changed through the mount.
     """
-    asked = {}
+    configured = {}
     for index, mount in enumerate(config.get("mounts") or []):
         if is_bind(mount) is not None:
             options = parse_mount_options(mount.get("options") or (), f"mounts[{index}]")
             flags = (options.set | options.set_recursive) & ALL_RESTRICTIONS
-            asked[clean(mount["destination"])] = flags
+            configured[clean(mount["destination"])] = flags
     names: dict[str, str] = {}
     wanted: dict[str, int] = {}
-    for name, target, had in recorded:
+    for name, target, mount_options in recorded:
         names[target] = name
-        wanted[target] = _flags(had, RESTRICTIONS) | asked.get(name, 0)
-    for target, what in shown.items():
-        if what is None or target == "/":  # config.json does not list the root
+        wanted[target] = _flags(mount_options, RESTRICTIONS) | configured.get(name, 0)
+    for target, file in shown.items():
+        if file is None or target == "/":  # config.json does not list the root
             continue
-        same = [where for where, source in sources.items() if source == what]
-        if what in nodes and not same:
+        same = [where for where, source in sources.items() if source == file]
+        if file in nodes and not same:
             wanted[target] = wanted.get(target, 0) | RESTRICTIONS["ro"]
-        for one in (target, names.get(target)):
-            if one in same:
-                same = [one]
+        for destination in (target, names.get(target)):
+            if destination in same:
+                same = [destination]
         for where in same:
-            wanted[target] = wanted.get(target, 0) | asked.get(where, 0)
+            wanted[target] = wanted.get(target, 0) | configured.get(where, 0)
     return wanted
 
 
 def unmet(mounts: list[Mount], wanted: dict[str, int]) -> dict[str, int]:
-    """Map targets to the MOUNT_ATTR_* that the mounts there lack."""
-    found: dict[str, int] = {}
+    """Return target -> MOUNT_ATTR_* flags that are required but missing in ``mounts``."""
+    missing: dict[str, int] = {}
     for mount in mounts:
         lacks = wanted.get(mount.target, 0) & ~_flags(mount.options, RESTRICTIONS)
         if lacks:
-            found[mount.target] = found.get(mount.target, 0) | lacks
-    return found
+            missing[mount.target] = missing.get(mount.target, 0) | lacks
+    return missing
 
 
 def check_restricted(target: str, number: int, mounts: Iterable[Mount]) -> None:
-    """Raise StepError unless the mount with this id is one that mountinfo shows at ``target``.
+    """Raise StepError unless mount id ``number`` is at ``target`` according to ``mounts``.
 
     A path can lead elsewhere: another mount covers it, or a directory on the way is shared with a
     container that replaces it.
@@ -245,7 +250,7 @@ def check_restricted(target: str, number: int, mounts: Iterable[Mount]) -> None:
     if all(mount.id != number for mount in mounts if mount.target == target):
         raise StepError(
             f'restrict the restored mount at "{target}": the path leads to another mount',
-            "a mount of the checkpoint is covered by another, or something exchanges a directory",
+            "another mount covers it, or another container replaces a directory on its path",
         )
 
 

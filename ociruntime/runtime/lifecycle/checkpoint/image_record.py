@@ -1,4 +1,4 @@
-"""The file ``ociruntime.json`` beside CRIU's images: further data for a restore.
+"""The file ``ociruntime.json`` beside CRIU's images: what `restore` needs besides them.
 
     version        1
     mounts         key -> the mount's name in config.json (external_mounts.py), its target, and
@@ -37,7 +37,7 @@ class ImageRecord:
         self.namespaces = namespaces
 
     def write(self, directory: str) -> None:
-        """Write the record; raises HostError."""
+        """Write ociruntime.json to the image directory.  Raises HostError."""
         document = {
             "version": VERSION,
             "mounts": self.mounts,
@@ -51,30 +51,40 @@ class ImageRecord:
 
 
 def read_record(directory: str) -> ImageRecord:
-    """Read the record; raises ContainerError if it is malformed, HostError if it is missing."""
+    """Return the content of ociruntime.json in an image directory.
+
+    Raises ContainerError if it is malformed, HostError if it cannot be read.
+    """
     path = f"{directory}/{NAME}"
     try:
-        found: Any = parse(read_file(path), path)
+        document: Any = parse(read_file(path), path)
     except OSError as error:
         hint = "is --image-path the directory of a checkpoint that ociruntime has made?"
         raise HostError(f"read {path}", error, hint) from None
-    if not (isinstance(found, dict) and found.get("version") == VERSION):
-        raise ContainerError(f"{path} was written by another version of ociruntime")
-    mounts, streams = found.get("mounts"), found.get("streams")
-    namespaces = found.get("namespaces")
+    if not (isinstance(document, dict) and document.get("version") == VERSION):
+        raise ContainerError(
+            f"read {path}: the file was written by another version of ociruntime",
+            "restore the checkpoint with the version that made it",
+        )
+    mounts, streams = document.get("mounts"), document.get("streams")
+    namespaces = document.get("namespaces")
     if not (
         isinstance(mounts, dict)
         and all(_is_key(key) and _is_texts(m) and len(m) == 3 for key, m in mounts.items())
         and _is_texts(streams)
         and _is_texts(namespaces)
     ):
-        raise ContainerError(f"{path} is not in the format that ociruntime writes")
+        raise ContainerError(
+            f"read {path}: the file is malformed", "make the checkpoint again; nothing may edit it"
+        )
     return ImageRecord(mounts, streams, namespaces)
 
 
 def stream_keys(pid: int) -> list[str]:
-    """Return the keys of a process's streams 0, 1 and 2: pipes, or files outside of its own mounts.
-    Raises HostError.
+    """Return CRIU's keys of a process's descriptors 0, 1 and 2.
+
+    A key is ``pipe:[INODE]`` or ``file[MOUNT:INODE]``; it is "" for a file in the process's own
+    mounts, and for a closed descriptor.  Raises HostError.
     """
     try:
         mounts = read_file(f"/proc/{pid}/mountinfo").decode("utf-8", "surrogateescape")

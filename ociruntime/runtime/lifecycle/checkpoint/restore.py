@@ -22,9 +22,9 @@ from ociruntime.runtime.lifecycle.run import delete_after_end
 
 
 def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
-    """Restore a container; return its init's exit status, or 0 with ``detach``.
+    """Restore a container from CRIU images; return its init's exit status, or 0 with ``detach``.
 
-    The processes come from CRIU's images, everything else from config.json.  Raises UsageError,
+    The images define the processes, config.json everything else.  Raises UsageError,
     ConfigError, ContainerExists, ContainerError, CriuError, HookError, HostError; after an error,
     nothing is left behind.
     """
@@ -33,15 +33,15 @@ def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
     context.log.debug(f"criu: {program}")
     end_on_signals()
     if not os.path.isdir(criu.image_path):
-        raise ContainerError(f"--image-path {criu.image_path}: directory not found")
-    check_directory(criu.image_path, "checkpoint")  # its images become processes
+        raise ContainerError(f'--image-path "{criu.image_path}": directory not found')
+    check_directory(criu.image_path, "checkpoint")  # its images become privileged processes
     make_directory(criu.work_path)
     record = read_record(criu.image_path)
     prepared = prepare(context, options)
     if prepared.rdt or prepared.network_devices:
-        # Both apply to an init that does not exist yet.
+        # Both act on the init before it runs, which CRIU creates by itself.
         where = "linux.intelRdt" if prepared.rdt else "linux.netDevices"
-        raise ConfigError(where, "cannot be given to a container that is restored")
+        raise ConfigError(where, "not supported with `restore`", "remove it from config.json")
     check_terminal(prepared.config.get("process"), options.console_socket, options.detach)
     console = None
     if options.console_socket:
@@ -59,7 +59,7 @@ def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
 
 
 def _wait(context: Context, restoration: Restoration, options: CreateOptions) -> int:
-
+    """Wait in the foreground for the init's exit, then delete the container; return the status."""
     restoration.lock.release()
     pidfd = restoration.pidfd
     try:

@@ -7,8 +7,8 @@
       |                     with config.json
       v answer              the pid of the init, which is our child
 
-criu runs in the container's cgroup, so that the processes it creates are there, too, in every mode
-of ``--manage-cgroups-mode``.
+criu runs in the container's cgroup, so that all processes it creates start there, in every mode of
+ ``--manage-cgroups-mode``.
 """
 
 from __future__ import annotations
@@ -69,10 +69,10 @@ FIRST_FREE = 10  # our standard streams are duplicated to 10 and up: criu has it
 
 
 class Restoration(Creation):
-    """The restoration of one container: call ``describe``, then ``run``.
+    """The restoration of one container by CRIU: call ``describe``, then ``run``.
 
-    Sets ``pidfd`` in addition to the attributes of ``Creation`` and, for a container in the
-    foreground, ``signals``.
+    ``run`` sets the attributes of ``Creation``, ``pidfd`` (of the restored init) and, for a
+    container in the foreground, ``signals`` (caught, to be forwarded).
     """
 
     __slots__ = (
@@ -96,7 +96,7 @@ class Restoration(Creation):
     def describe(
         self, program: str, criu: CriuOptions, record: ImageRecord, *, foreground: bool
     ) -> None:
-        """Set the images to restore, and the CRIU program to use."""
+        """Set CRIU's path, options and images; ``foreground``: catch signals to forward."""
         self._foreground = foreground
         self.signals: CaughtSignals | None = None
         self._program = program
@@ -110,7 +110,7 @@ class Restoration(Creation):
 
     @property
     def pid(self) -> int:
-        """Return the pid of the container's init; before it exists, criu's."""
+        """Return the pid of the container's init or, before the init exists, of criu."""
         return self._first or self._session.pid
 
     def _start(self) -> None:
@@ -119,7 +119,7 @@ class Restoration(Creation):
         self._make_mount_points()
         try:
             self._open_inherited()
-            # criu makes mounts in its directories, so they have to be of its mount namespace.
+            # criu mounts in these directories, so they must be opened in its mount namespace.
             with private_root(prepared.bundle.rootfs):
                 self._images = open_directory(self._criu.image_path)
                 self._work = open_directory(self._criu.work_path)
@@ -139,7 +139,7 @@ class Restoration(Creation):
         cgroup.apply(prepared.resources)
 
     def _make_mount_points(self) -> None:
-        """Create missing mount points in the root itself; in other mounts, they already exist."""
+        """Create missing mount points in the root filesystem (in other mounts, they exist)."""
         mounts = self._prepared.config.get("mounts") or []
         targets = [clean(mount["destination"]) for mount in mounts]
         bundle = self._prepared.bundle
@@ -151,7 +151,10 @@ class Restoration(Creation):
             make_mount_point(bundle.rootfs, target, is_file=is_file)
 
     def _open_inherited(self) -> None:
-        """Open the streams that the container inherited, and the namespaces that it joined."""
+        """Open descriptors for criu: streams of the checkpointed init, and namespaces to join.
+
+        Raises ContainerError if config.json joins other types of namespaces than the checkpoint.
+        """
         for fd, key in enumerate(self._record.streams[:3]):
             if key and key not in [each["key"] for each in self._inherited]:
                 self._inherit(key, fcntl(fd, F_DUPFD_CLOEXEC, FIRST_FREE))
@@ -159,9 +162,9 @@ class Restoration(Creation):
         if sorted(joined) != self._record.namespaces:
             had = ", ".join(self._record.namespaces) or "none"
             raise ContainerError(
-                f"linux.namespaces: {', '.join(joined) or 'none'} with a path, and the container"
-                f" that was checkpointed had {had}",
-                "a restored container joins the kinds that it had joined",
+                f"linux.namespaces: namespaces with a path: {', '.join(joined) or 'none'}; the"
+                f" checkpointed container had: {had}",
+                "give a path to the same types of namespaces as at the checkpoint",
             )
         for kind, (_, label) in BY_DESCRIPTOR.items():
             if kind in joined:
@@ -174,7 +177,7 @@ class Restoration(Creation):
         self._inherited.append({"key": key, "fd": fd})
 
     def _converse(self) -> None:
-        """Send the request and answer its stages; after an error, nothing is left behind."""
+        """Send the RESTORE request to criu, handle its stages, and publish the container."""
         options = {
             "images_dir_fd": self._images,
             "work_dir_fd": self._work,
@@ -182,8 +185,8 @@ class Restoration(Creation):
         }
         answer = self._session.request({"type": RESTORE, "opts": options}, self._stage)
         if not answer.get("success"):
-            what = f'restore container "{self.id}"'
-            raise failure(what, answer, f"{self._criu.work_path}/{RESTORE_LOG}")
+            action = f'restore container "{self.id}"'
+            raise failure(action, answer, f"{self._criu.work_path}/{RESTORE_LOG}")
         self._first = (answer.get("restore") or {}).get("pid", 0)
         self._session.close()
         os.close(self._images)
@@ -196,6 +199,7 @@ class Restoration(Creation):
         self._publish(self.pidfd)
 
     def _options_of_criu(self) -> dict[str, Any]:
+        """Return the criu_opts of the request, except its directories."""
         prepared, record = self._prepared, self._record
         cgroups = prepared.cgroup.visible()
         external = [
@@ -219,6 +223,7 @@ class Restoration(Creation):
         )
 
     def _stage(self, stage: str, pid: int, fd: int) -> None:
+        """Handle a stage that criu reports (see the module's docstring); criu waits meanwhile."""
         if stage == "orphan-pts-master":
             self._take_console(fd)
             return
@@ -228,8 +233,8 @@ class Restoration(Creation):
             self._first = pid
             self._run_hooks()
         elif stage == "pre-resume":
-            # The last check before they run. criu does not ask at this point: they are killed at
-            # once.
+            # The last check before the processes run. criu ignores our answer at this stage, so
+            # if the check fails, we kill them ourselves.
             try:
                 self._restrict_mounts()
                 self._check_privileges()
@@ -242,20 +247,21 @@ class Restoration(Creation):
                 raise
 
     def _catch_signals(self) -> None:
-        """Catch signals: each one from now on is forwarded to the container."""
+        """Catch signals from now on, to forward them to a container in the foreground."""
         if self._foreground:
             self.signals = CaughtSignals()
 
     def _restrict_mounts(self) -> None:
-        """Restore mount flags: of several mounts with the same source, CRIU restores only the first
-        one's.
+        """Set the mount flags that CRIU has not restored.
+
+        Of several mounts with the same source, CRIU restores only the flags of the first.
         """
         config, bundle = self._prepared.config, self._prepared.bundle.path
         text = read_file(f"/proc/{self._first}/mountinfo").decode("utf-8", "surrogateescape")
         mounts = parse_mountinfo(text)
         shown = shown_at(self._first, mounts)
         sources = {where: identity(source) for where, source in bind_sources(bundle, config)}
-        nodes = {one for one in map(identity, device_paths(config)) if one is not None}
+        nodes = {node for node in map(identity, device_paths(config)) if node is not None}
         wanted = wanted_flags(self._record.mounts.values(), config, shown, sources, nodes)
         lacking = unmet(mounts, wanted)
         if not lacking:
@@ -265,31 +271,33 @@ class Restoration(Creation):
             check_restricted(str(field(operation, "target")), found.number, now)
             return True
 
-        # The container's processes stand still, but others may share one of its directories.
+        # The container's processes are stopped, but another one may share a directory with it.
         request = Request(id=self.id, bundle=bundle, rootfs="")
         plan = compile_restricting(lacking, gather("", ()), request)
         carry_out(plan, self._first, start_time(self._first), is_restored)
 
     def _check_privileges(self) -> None:
+        """Raise ContainerError if a restored process has privileges that config.json denies."""
         for pid in self._restored():
             try:
                 if not self._is_of_this_user_namespace(pid):
                     continue  # its privileges are limited to a user namespace of its own
                 statuses = thread_statuses(pid)
             except OSError:
-                continue  # a helper of criu that has ended since
+                continue  # a helper process of criu that has exited
             for status in statuses:
-                found = excess(status, self._prepared.config)
-                if found:
+                extra = excess(status, self._prepared.config)
+                if extra:
                     raise ContainerError(
                         f'restore container "{self.id}": the checkpoint has more privileges than'
-                        f" config.json gives: {found}"
+                        f" config.json gives: {extra}"
                     )
 
     def _restored(self) -> set[int]:
-        """Return the pids of all restored processes: the images choose their cgroups.
+        """Return the pids of all restored processes.
 
-        They are the descendants of the init. Its pid namespace may contain other processes.
+        These are the init's descendants, because the images may put processes into other cgroups,
+        and the members of the container's cgroup.
         """
         pids = descendants(self._first, with_namespace=False) if self._first else []
         return {*pids, *self._prepared.cgroup.processes()} - {self._session.pid}
@@ -300,9 +308,8 @@ class Restoration(Creation):
         )
 
 
-# Creation of mount points in a root file system.
-#
-# No symbolic link is followed: a target behind one must already exist.
+# Create mount points in a root filesystem, without following symbolic links: a target behind one
+# must already exist.
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -311,36 +318,36 @@ def make_mount_point(root: str, target: str, *, is_file: bool) -> None:
     """Create ``target``, a clean absolute path in ``root``, if missing.  Raises HostError."""
     *parents, name = target.strip("/").split("/")
     try:
-        place = os.open(root, DIRECTORY & ~os.O_NOFOLLOW)
+        directory = os.open(root, DIRECTORY & ~os.O_NOFOLLOW)
         try:
             for parent in parents:
-                _make_directory(place, parent)
-                inner = os.open(parent, DIRECTORY, dir_fd=place)
-                os.close(place)
-                place = inner
+                _make_directory(directory, parent)
+                inner = os.open(parent, DIRECTORY, dir_fd=directory)
+                os.close(directory)
+                directory = inner
             if is_file:
-                _make_file(place, name)
+                _make_file(directory, name)
             else:
-                _make_directory(place, name)
+                _make_directory(directory, name)
         finally:
-            os.close(place)
+            os.close(directory)
     except NotADirectoryError:
-        return  # a symbolic link on the way
+        return  # a component of the path is a symbolic link
     except OSError as error:
         raise HostError(f"make the mount point {root}{target}", error) from None
 
 
-def _make_directory(place: int, name: str) -> None:
+def _make_directory(directory: int, name: str) -> None:
     try:
-        os.mkdir(name, 0o755, dir_fd=place)
+        os.mkdir(name, 0o755, dir_fd=directory)
     except FileExistsError:
         pass
 
 
-def _make_file(place: int, name: str) -> None:
+def _make_file(directory: int, name: str) -> None:
     try:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        os.close(os.open(name, flags, 0o644, dir_fd=place))
+        os.close(os.open(name, flags, 0o644, dir_fd=directory))
     except FileExistsError:
         pass
 
@@ -350,8 +357,8 @@ def _make_file(place: int, name: str) -> None:
 # CRIU restores the privileges of the dump; the images may be old, or from another user. config.json
 # decides, as in `create`.
 
-# Field of status -> the sets that allow it: an exec may grant what the bounding set has, unless
-# no_new_privs is set.
+# Field of /proc/PID/status -> the capability sets of config.json that may contain its bits. Unless
+# no_new_privs is set, an exec may grant everything in the bounding set.
 SETS: dict[str, tuple[str, ...]] = {
     "CapBnd": ("bounding",),
     "CapPrm": ("bounding", "permitted"),
@@ -362,8 +369,9 @@ FILTERED = "2"  # SECCOMP_MODE_FILTER
 
 
 def excess(status: str, config: Config) -> str:
-    """Describe a process's excess privileges, from its /proc/PID/status; "" if there are none.
-    Pure.
+    """Return a text that names privileges beyond config.json, "" if there are none; pure.
+
+    ``status`` is the content of the process's /proc/PID/status.
     """
     facts = dict(line.split(":\t", 1) for line in status.split("\n") if ":\t" in line)
     process = config.get("process")
@@ -381,19 +389,22 @@ def excess(status: str, config: Config) -> str:
             names = [name for name, bit in BITS.items() if bit & extra]
             return f"process.capabilities.{kinds[-1]} has no {', '.join(names)}"
     if fixed and facts.get("NoNewPrivs") == "0":
-        return "process.noNewPrivileges is true and it can gain privileges"
+        return "process.noNewPrivileges is true, but no_new_privs is not set"
     if (config.get("linux") or {}).get("seccomp") and facts.get("Seccomp") != FILTERED:
-        return "linux.seccomp is set and it has no filter"
+        return "linux.seccomp is set, but the process has no filter"
     return ""
 
 
 def thread_statuses(pid: int) -> list[str]:
-    """Return the status of each thread, to which privileges belong.  Raises OSError."""
-    found = []
+    """Return /proc/PID/task/TID/status of each thread: each has its own privileges.
+
+    Raises OSError.
+    """
+    statuses = []
     for name in os.listdir(f"/proc/{pid}/task"):
         try:
             text = read_file(f"/proc/{pid}/task/{name}/status")
         except (FileNotFoundError, ProcessLookupError):
-            continue  # it has ended since
-        found.append(text.decode("utf-8", "surrogateescape"))
-    return found
+            continue  # the thread has exited
+        statuses.append(text.decode("utf-8", "surrogateescape"))
+    return statuses

@@ -1,4 +1,4 @@
-"""``--timeline`` and ``--debug``: when each phase of a command and operation of its plan began.
+"""Record when each phase of a command and each operation began (``--timeline``, ``--debug``).
 
 The runtime marks its phases; the executor writes its times to a memfd, which needs no messages.
 Both use CLOCK_REALTIME, the only clock that time namespaces do not shift. The start time of the
@@ -21,13 +21,16 @@ MFD_CLOEXEC = 1
 
 
 class Timeline:
-    """The recorded times; each ``save`` rewrites the file with all times so far.
+    """The times of one command, and the file of ``--timeline`` that ``save`` writes.
 
-    ``path`` "" means no file.
+    ``path`` "" means no file: times for ``--debug`` only.
     """
 
     def __init__(self, path: str, command: str) -> None:
-        """Open the file at once, before anything is created.  Raises HostError."""
+        """Start recording, and open the file: errors must appear before anything is created.
+
+        Raises HostError.
+        """
         now = time_ns()
         self.command = command
         self.phases: list[tuple[str, int]] = [
@@ -48,11 +51,14 @@ class Timeline:
             raise HostError(f"open the timeline {path}", error) from None
 
     def mark(self, phase: str) -> None:
-        """End the current phase and begin this one."""
+        """End the current phase, and begin one with the name ``phase``."""
         self.phases.append((phase, time_ns()))
 
     def follow(self, plan: Plan) -> int:
-        """Return a memfd for the times of this plan's operations.  Raises HostError."""
+        """Return a memory file for the executor to record when each operation of ``plan`` begins.
+
+        Raises HostError.
+        """
         self.mark("start the executor")
         self.operations = plan.operations
         self._shown = 0
@@ -66,37 +72,40 @@ class Timeline:
         return self._times_fd
 
     def times(self) -> list[int]:
-        """Return the time of the executor's start, then of each operation's; 0 if not reached."""
+        """Return when the executor and each operation began (ns since the epoch; 0: not yet)."""
         if self._times_fd < 0:
             return []
         return array("Q", os.pread(self._times_fd, 8 * (len(self.operations) + 1), 0)).tolist()
 
     def carried_out(self) -> list[str]:
-        """Return a line for each operation begun since the last call, with its duration."""
+        """Return a log line with the duration of each operation begun since the previous call."""
         now = time_ns()
         times = self.times()
         lines = operation_lines(self.operations)
         begun = [(index, start) for index, start in enumerate(times) if index and start]
         ends = [start for _, start in begun[1:]] + [now]
-        found = [
+        finished = [
             f"operation {' '.join(lines[index - 1].split())} ({(end - start) / 1e6:.2f} ms)"
             for (index, start), end in zip(begun, ends, strict=True)
         ]
-        new = found[self._shown :]
-        self._shown = len(found)
-        return new
+        unreported = finished[self._shown :]
+        self._shown = len(finished)
+        return unreported
 
     def save(self) -> None:
-        """Write the file anew.  Raises HostError."""
+        """Rewrite the file with all times so far: SVG if its name ends so, else JSON for Perfetto.
+
+        Raises HostError.
+        """
         if not self._path:
             return
         now = time_ns()  # before the time of the imports below
 
-        found = spans(self.phases, now, self.operations, self.times())
+        recorded = spans(self.phases, now, self.operations, self.times())
         if self._path.endswith(".svg"):
-            text = svg(self.command, found)
+            text = svg(self.command, recorded)
         else:
-            text = trace_events(self.command, found)
+            text = trace_events(self.command, recorded)
         try:
             os.ftruncate(self._file, 0)
             os.lseek(self._file, 0, 0)  # SEEK_SET

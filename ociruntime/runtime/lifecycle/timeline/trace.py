@@ -1,4 +1,4 @@
-"""A timeline as spans: convert marks and times for drawing (pure)."""
+"""Convert a timeline to spans, and these to a trace (JSON) or a picture (SVG); pure."""
 
 from __future__ import annotations
 
@@ -36,8 +36,12 @@ KINDS: dict[str, str] = {
 
 
 class Span(NamedTuple):
-    """``start`` and ``end`` in nanoseconds from the timeline's begin; ``number`` is an
-    operation's place in the plan from 1, else 0; ``where`` its JSON path."""
+    """One bar of a timeline: a phase of the runtime or an operation of the executor.
+
+    ``start`` and ``end`` are nanoseconds since the timeline's beginning. An operation's
+    ``number`` is its place in the plan from 1 (0 for a phase), ``where`` the JSON path of
+    its setting.
+    """
 
     lane: str
     kind: str
@@ -55,10 +59,11 @@ def spans(
     operations: Sequence[Operation],
     times: Sequence[int],
 ) -> list[Span]:
-    """Return spans of the runtime's phases and the executor's operations; each ends at the next.
+    """Return a span for each phase of the runtime, then for each operation of the executor.
 
-    What the executor had not begun by ``now`` is left out.  A clock that was set meanwhile
-    must not let anything end before it begins.
+    A span ends where the next one begins, the last one at ``now``; ``times`` are as from
+    ``Timeline.times``.  Operations that have not begun are left out.  No span ends before it
+    begins, even if the clock was set back meanwhile.
     """
     first = phases[0][1]
     found = [
@@ -79,7 +84,7 @@ def spans(
 
 
 def _ends(begun: Sequence[tuple[T, int]], now: int) -> list[tuple[tuple[T, int], int]]:
-    """Add the end of each span; in order, even if the clock was set back."""
+    """Return ((name, start), end) of each span; starts never decrease, even if the clock did."""
     ordered: list[tuple[T, int]] = []
     for name, start in begun:
         ordered.append((name, max(start, ordered[-1][1]) if ordered else start))
@@ -93,7 +98,7 @@ LANES = {RUNTIME: 1, EXECUTOR: 2}
 
 
 def trace_events(command: str, spans: Sequence[Span]) -> str:
-    """Return a trace (Perfetto) with one event per span, in microseconds; a lane is a thread."""
+    """Return a trace for Perfetto (JSON): an event per span, with a thread for each lane."""
     events: list[dict[str, object]] = [
         {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": command}}
     ]
@@ -118,12 +123,12 @@ def trace_events(command: str, spans: Sequence[Span]) -> str:
 
 
 WIDTH, MARGIN = 1240, 28
-LEFT, RIGHT = 470, 1140  # of the scales of the lines; behind them is room for a duration
+LEFT, RIGHT = 470, 1140  # where the scales begin and end; durations follow on the right
 ROW, BAR = 19, 11
 # A timeline as an SVG picture without scripts, for any browser.
 #
-# At the top, everything on one scale, with a lane for the runtime and one for the executor; below,
-# a line for each phase and each operation, the executor's on a scale of their own.
+# At the top an overview on one scale, with a lane for the runtime and one for the executor. Below
+# a line per phase and per operation; the operations have a scale of their own.
 
 LANE = 30
 LETTER = 6.3  # about the width of one at 11 px
@@ -146,7 +151,7 @@ text { font-family: "Inter", "Segoe UI", "DejaVu Sans", sans-serif; font-size: 1
 
 
 def svg(command: str, spans: Sequence[Span]) -> str:
-    """Return the SVG document for at least one span."""
+    """Return the timeline of ``command`` as an SVG document; ``spans`` must not be empty."""
     whole = (0, max(each.end for each in spans))
     lanes = [[each for each in spans if each.lane == lane] for lane in (RUNTIME, EXECUTOR)]
     drawing = Drawing()
@@ -168,12 +173,12 @@ def svg(command: str, spans: Sequence[Span]) -> str:
 
 
 def extent(spans: Sequence[Span]) -> tuple[int, int]:
-    """Return the time from the first begin to the last end."""
+    """Return (first start, last end) of spans in nanoseconds, (0, 0) without spans."""
     return (spans[0].start, max(each.end for each in spans)) if spans else (0, 0)
 
 
 def duration(nanoseconds: int) -> str:
-    """Format a duration: ``640 ns``, ``12 µs``, ``3.4 ms``, ``1.25 s``."""
+    """Format a duration: ``0.6 µs``, ``12 µs``, ``3.40 ms``, ``1.25 s``."""
     if nanoseconds < 10_000:
         return f"{nanoseconds / 1000:.1f} µs"
     if nanoseconds < 1_000_000:
@@ -184,7 +189,7 @@ def duration(nanoseconds: int) -> str:
 
 
 def ticks(length: int, most: int = 10) -> list[int]:
-    """Return round times for an axis, at most so many: 1, 2 or 5 times a power of ten."""
+    """Return times (ns) for an axis's grid lines, at most ``most`` steps of 1, 2 or 5 * 10**n."""
     step = 1000
     while length / step > most:
         step = step * 5 // 2 if str(step)[0] == "2" else step * 2
@@ -192,7 +197,7 @@ def ticks(length: int, most: int = 10) -> list[int]:
 
 
 class Drawing:
-    """SVG elements, added from the top down; ``y`` is the position of the next one."""
+    """An SVG picture being drawn: elements are added from the top down, the next at ``y``."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -217,16 +222,16 @@ class Drawing:
         )
 
     def legend(self) -> None:
-        x = WIDTH - MARGIN - sum(24 + LETTER * len(words) for _, words in COLOURS.values())
-        for colour, words in COLOURS.values():
+        x = WIDTH - MARGIN - sum(24 + LETTER * len(meaning) for _, meaning in COLOURS.values())
+        for colour, meaning in COLOURS.values():
             self.parts.append(
                 f'<rect x="{x:.1f}" y="31" width="10" height="10" rx="2" fill="{colour}"/>'
             )
-            self.text(x + 14, 40, words, "soft")
-            x += 24 + LETTER * len(words)
+            self.text(x + 14, 40, meaning, "soft")
+            x += 24 + LETTER * len(meaning)
 
     def scale(self, span: tuple[int, int], left: int, right: int, height: int) -> None:
-        """Add grid lines with times over the next ``height`` pixels."""
+        """Add an axis with times, and its grid lines over the next ``height`` pixels."""
         length = max(span[1] - span[0], 1)
         for tick in ticks(length):
             x = left + (right - left) * tick / length
@@ -249,10 +254,12 @@ class Drawing:
             self.y += LANE
         self.y += 26
 
-    def section(self, name: str, words: str, spans: Sequence[Span], scale: tuple[int, int]) -> None:
-        """Add one row per span."""
+    def section(
+        self, name: str, remark: str, spans: Sequence[Span], scale: tuple[int, int]
+    ) -> None:
+        """Add a heading, a scale, and a row per span."""
         self.text(MARGIN, self.y + 11, name, "head")
-        self.text(MARGIN + 70, self.y + 11, words, "soft")
+        self.text(MARGIN + 70, self.y + 11, remark, "soft")
         self.scale(scale, LEFT, RIGHT, len(spans) * ROW)
         each_pixel = (RIGHT - LEFT) / max(scale[1] - scale[0], 1)
         for span in spans:
@@ -276,14 +283,14 @@ class Drawing:
         return "\n".join([head, f"<style>{STYLE}</style>", ground, *self.parts, "</svg>"]) + "\n"
 
 
-def plain(words: str) -> str:
-    """Return text for XML, which allows no control characters."""
-    if not words.isprintable():
-        words = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in words)
-    return escape(words)
+def plain(text: str) -> str:
+    """Escape text for XML, with control characters replaced: XML does not allow them."""
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
+    return escape(text)
 
 
 def label(span: Span) -> str:
-    """Return name and arguments, cut to the width."""
-    words = f"{span.name.replace('_', ' ')}  {span.arguments}".rstrip()
-    return words if len(words) <= LABEL else words[: LABEL - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    """Return the label of a span's row: its name and arguments, cut to LABEL characters."""
+    text = f"{span.name.replace('_', ' ')}  {span.arguments}".rstrip()
+    return text if len(text) <= LABEL else text[: LABEL - 1] + "\N{HORIZONTAL ELLIPSIS}"

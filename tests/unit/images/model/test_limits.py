@@ -30,7 +30,7 @@ def test_what_others_write_counts(disk: SimpleNamespace) -> None:
     disk.f_bfree = 150 * MIB // BLOCK  # of which a hundredth of the whole is to stay
     budget.take_bytes(40 * MIB)
     disk.f_bfree = 110 * MIB // BLOCK
-    with pytest.raises(ImageError, match=r"more than the \d+ bytes that are free .*\"reserve\""):
+    with pytest.raises(ImageError, match=r"more bytes than the \d+ that are free .*\"reserve\""):
         budget.take_bytes(10 * MIB)
 
 

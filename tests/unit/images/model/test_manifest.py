@@ -37,7 +37,7 @@ def test_docker_and_oci_mean_the_same() -> None:
         (b"{}", "manifest: unsupported schemaVersion None"),
         (manifest(schemaVersion=1), "schemaVersion 1"),
         (b" " * (5 << 20), "too large"),
-        (manifest(mediaType=images.OCI_INDEX), "manifest is an index"),
+        (manifest(mediaType=images.OCI_INDEX), "manifest is an image index"),
         (manifest(mediaType="text/plain"), 'manifest: unsupported mediaType "text/plain"'),
         (manifest(config=None), "config: must be a descriptor"),
         (manifest(config={"mediaType": "x", "digest": "../../x", "size": 1}), "invalid digest"),

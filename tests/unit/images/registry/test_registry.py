@@ -127,7 +127,7 @@ def test_identity_tokens_go_nowhere_else(registry: Registry, http: HttpClient) -
 def test_without_credentials(http: HttpClient) -> None:
     with Registry(basic=("me", "secret")) as guarded:
         place = f"http://{guarded.host}/v2/web/manifests/v1"
-        words = rf"GET {place}: 401 unauthorized .put .* for {guarded.host} into auth\.json"
+        words = rf"GET {place}: 401 unauthorized .log in to {guarded.host}, or add .*auth\.json"
         with pytest.raises(RegistryError, match=words):
             Client(guarded.host, "web", http).manifest("v1")
         refused = Client(guarded.host, "web", http, Credential("me", "guess"))

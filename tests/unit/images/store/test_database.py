@@ -27,7 +27,9 @@ def test_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     backup = sqlite3.connect(f"{path}.version-{newest}")
     assert backup.execute("SELECT * FROM images").fetchall() == [("a", 1.0, 2.0, "")]
     backup.close()
-    with pytest.raises(ImageError, match=f"unsupported version {newest + 1}, newer than {newest}"):
+    with pytest.raises(
+        ImageError, match=f"unsupported schema version {newest + 1}, newer than {newest}"
+    ):
         database.open_database(path)
 
 

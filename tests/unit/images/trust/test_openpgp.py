@@ -72,7 +72,7 @@ def test_another_gpgv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "gpgv").write_text(f"#!/bin/sh\necho '{good}' >&2\n")
     (tmp_path / "gpgv").chmod(0o755)
     assert verify(b"x", b"y", []) == ("34", b"y")
-    with pytest.raises(ImageError, match="it contains no signed content"):
+    with pytest.raises(ImageError, match="the file contains no signed content"):
         verify(b"x", None, [])
 
 
@@ -81,7 +81,7 @@ def test_a_signature_that_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(openpgp, "find_program", lambda name: f"{tmp_path}/{name}")
     (tmp_path / "gpgv").write_text("#!/bin/sh\nexec cat /dev/zero\n")
     (tmp_path / "gpgv").chmod(0o755)
-    with pytest.raises(ImageError, match="its signed content is larger than 4194304"):
+    with pytest.raises(ImageError, match="the signed content is larger than 4194304"):
         verify(b"x", None, [])
 
 

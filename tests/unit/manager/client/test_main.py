@@ -61,7 +61,7 @@ def test_help_of_a_group_names_its_commands(capfd: Capture) -> None:
 
 def test_unknown_words(capfd: Capture) -> None:
     assert 'unknown command "sotp" (did you mean stop?)' in failing(["sotp"], capfd)
-    assert '"pod" needs a command (ls rm stop)' in failing(["pod"], capfd)
+    assert '"pod" needs a command (use one of ls rm stop)' in failing(["pod"], capfd)
     line = failing(["run", "--nmae=x", "y"], capfd, 125)
     assert "unknown option --nmae (did you mean --name?)" in line
     assert "unknown option --version (--help lists the options)" in failing(["--version"], capfd)
@@ -81,8 +81,11 @@ def test_options_of_docker_are_never_abbreviations_of_others(capfd: Capture) -> 
 @pytest.mark.parametrize(
     ("argv", "words"),
     [
-        (["stop"], '"stop": wrong number of arguments (ocictl stop CONTAINER...)'),
-        (["rename", "a"], '"rename": wrong number of arguments (ocictl rename CONTAINER NAME)'),
+        (["stop"], '"stop": wrong number of arguments (usage: ocictl stop CONTAINER...)'),
+        (
+            ["rename", "a"],
+            '"rename": wrong number of arguments (usage: ocictl rename CONTAINER NAME)',
+        ),
         (["stop", "-t", "-1", "web"], "--time: must be 0 or more, not -1"),
         (["kill", "-s", "0", "web"], "--signal: 0 is not a signal"),
         (["kill", "-s", "TREM", "web"], 'unknown signal "TREM" (did you mean SIGTERM?)'),

@@ -11,7 +11,8 @@ import pytest
 
 from ociruntime.base.errors import ManagerError
 from ociruntime.manager.containers.settings import Settings
-from ociruntime.manager.containers.shared_services import ImageFacts, SharedServices
+from ociruntime.manager.containers.shared_services import SharedServices
+from ociruntime.manager.containers.stored_image import ImageFacts
 
 
 class Programs:
@@ -49,7 +50,7 @@ class Programs:
 def test_only_images_that_are_not_stored_are_queued_behind_downloads(
     tmp_path: Path, spec: dict[str, Any], calls: list[tuple[str, str]]
 ) -> None:
-    services = SharedServices(Settings(str(tmp_path)), list)
+    services = SharedServices(Settings(str(tmp_path), str(tmp_path / "pods")), list)
     programs = Programs("stored")
     services.programs = cast("Any", programs)
     image = spec.get("image") or "dir:/r"
@@ -58,7 +59,7 @@ def test_only_images_that_are_not_stored_are_queued_behind_downloads(
 
 
 def test_an_image_that_must_not_be_fetched(tmp_path: Path) -> None:
-    services = SharedServices(Settings(str(tmp_path)), list)
+    services = SharedServices(Settings(str(tmp_path), str(tmp_path / "pods")), list)
     programs = Programs()
     services.programs = cast("Any", programs)
     with pytest.raises(ManagerError, match="not in the store"):

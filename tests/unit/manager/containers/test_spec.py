@@ -65,7 +65,7 @@ def test_null_is_as_good_as_nothing() -> None:
 
 
 WRONG: tuple[tuple[dict[str, Any], str], ...] = (
-    ({"nmae": "x"}, "nmae: unknown member (name, image,"),
+    ({"nmae": "x"}, "nmae: unknown member (known members: name, image,"),
     ({"image": None}, "image: either image or rootfs is required"),
     ({"rootfs": "/srv"}, "image: either image or rootfs is required"),
     ({"image": None, "rootfs": "/srv", "command": [], "entrypoint": None}, "command: required"),

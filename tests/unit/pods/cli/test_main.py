@@ -65,7 +65,7 @@ def test_beginnings_of_commands(capfd: Capture) -> None:
     assert main(["ver"]) == 0
     assert capfd.readouterr().out.startswith("ocipod: ")
     line = failing(["st"], capfd)
-    assert '"st" is ambiguous' in line
+    assert 'command "st" is ambiguous' in line
     assert "status stop" in line
     assert '"app st" is ambiguous' not in line
 
@@ -77,7 +77,7 @@ def test_hidden_commands_have_no_beginning(capfd: Capture) -> None:
 def test_number_of_arguments(capfd: Capture) -> None:
     line = failing(["version", "more"], capfd)
     assert '"version": wrong number of arguments' in line
-    assert "(ocipod version)" in line
+    assert "(usage: ocipod version)" in line
 
 
 def test_unknown_check_to_leave_out(capfd: Capture) -> None:
@@ -129,3 +129,8 @@ def test_how_errors_end(
     assert (out, err) == ("", f"ocipod: {text}\n")
     assert main(["--debug", "version"]) == status
     assert "Traceback" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("value", ["1", "1:x", "5:4", ":"])
+def test_limits_of_descriptors_that_cannot_be_set(value: str, capfd: Capture) -> None:
+    assert f'--nofile: "{value}": ' in failing([f"--nofile={value}", "version"], capfd)

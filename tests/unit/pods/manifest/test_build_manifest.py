@@ -180,7 +180,7 @@ def test_the_terminal_is_for_one_app() -> None:
         ("--port=80-tcp:\N{SUPERSCRIPT ONE} i", [], "invalid value"),
         ("--port=80-tcp:zz:1 i", [], "invalid IP address"),
         ("--port=80-tcp:1 --port=81-tcp:127.0.0.1:1 i", [], "tcp port 1 of the host"),
-        ("--volume=a i", [], '--volume a: kind: unknown value "" (host, empty)'),
+        ("--volume=a i", [], '--volume a: kind: unknown value "" (use one of host, empty)'),
         ("--volume=a,kind=host i", [], "source: required"),
         ("--volume=a,kind=empty,mode=9 i", [], "must be octal"),
         ("--volume=a,kind=empty,source=/x i", [], "source: unknown member"),

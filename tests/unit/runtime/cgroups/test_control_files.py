@@ -69,7 +69,7 @@ def test_writes_the_first_file_that_exists(cgroup: Path) -> None:
 
 
 def test_no_such_file(cgroup: Path) -> None:
-    with pytest.raises(ConfigError, match=r"no control file a\.max or b\.max") as caught:
+    with pytest.raises(ConfigError, match=r'no cgroup control file "a\.max or b\.max"') as caught:
         apply(cgroup, setting(("a.max", "1"), ("b.max", "2")))
     assert caught.value.where == "linux.resources.x"
 
@@ -151,16 +151,16 @@ def test_other_refusals_are_final(
 @pytest.mark.parametrize(
     ("file", "number", "words"),
     [
-        ("memory.limit_in_bytes", errno.EBUSY, "the cgroup uses 4096 bytes already"),
-        ("memory.memsw.limit_in_bytes", errno.EINVAL, "less than memory"),
+        ("memory.limit_in_bytes", errno.EBUSY, "the cgroup uses 4096 bytes"),
+        ("memory.memsw.limit_in_bytes", errno.EINVAL, "below the memory limit"),
         ("memory.kmem.limit_in_bytes", errno.EOPNOTSUPP, "no longer limits kernel memory"),
         ("cpuset.cpus", errno.EINVAL, "the parent cgroup offers cpus 0-3"),
         ("cpuset.cpus", errno.EACCES, "the parent cgroup offers cpus 0-3"),
-        ("cpu.cfs_quota_us", errno.EINVAL, "quota 1000 us and up"),
-        ("cpu.max", errno.EINVAL, "quota 1000 us and up"),
-        ("cpu.rt_runtime_us", errno.EINVAL, "first be given to the parent"),
-        ("pids.max", errno.EACCES, "may not change that cgroup"),
-        ("io.max", errno.ENODEV, "no device or interface of that name"),
+        ("cpu.cfs_quota_us", errno.EINVAL, "quota at least 1000 us"),
+        ("cpu.max", errno.EINVAL, "quota at least 1000 us"),
+        ("cpu.rt_runtime_us", errno.EINVAL, "fit into that of the parent"),
+        ("pids.max", errno.EACCES, "no permission to change this cgroup"),
+        ("io.max", errno.ENODEV, "no device or network interface of that name"),
         ("pids.max", errno.ENOSPC, "no space left on device$"),
     ],
 )
@@ -185,7 +185,9 @@ def test_a_refusal_in_words(
 
 def test_a_limit_below_the_usage(cgroup: Path) -> None:
     fill(cgroup, usage="100\n", limit="")
-    with pytest.raises(ConfigError, match="99 is below the current usage of 100 bytes"):
+    with pytest.raises(
+        ConfigError, match="99 bytes is below the current memory usage of 100 bytes"
+    ):
         apply(cgroup, setting(("limit", "99"), floor="usage"))
     assert (cgroup / "limit").read_text() == ""
     apply(cgroup, setting(("limit", "100"), floor="usage"))

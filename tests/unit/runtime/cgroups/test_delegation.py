@@ -154,11 +154,13 @@ def test_device_rules(
     if not refused:
         reach(unified, devices=[rule])
         return
-    with pytest.raises(ConfigError, match=r"linux\.resources\.devices\[0\]: only the host's root"):
+    with pytest.raises(
+        ConfigError, match=r"linux\.resources\.devices\[0\]: a rootless container cannot deny"
+    ):
         reach(unified, devices=[rule])
 
 
 def test_the_words(unified: Layout, tmp_path: Path, allow: Allow) -> None:
     with pytest.raises(ConfigError) as caught:
         reach(unified, pids={"limit": 5})
-    assert f"this user may not write to {tmp_path}" in str(caught.value)
+    assert f"the user has no permission to write to {tmp_path}" in str(caught.value)

@@ -165,7 +165,9 @@ def test_removal_names_who_is_left(layout: Layout, tmp_path: Path, impatient: No
     cgroup = Cgroup.plan(layout, None, "c1")
     cgroup.create(None)
     (tmp_path / "pids" / "c1" / "cgroup.procs").write_text("12\n7\n0\n")
-    with pytest.raises(HostError, match=r"pids/c1: .*busy \(processes left: 7, 12\)") as caught:
+    with pytest.raises(
+        HostError, match=r"pids/c1: .*busy \(processes still running: 7, 12\)"
+    ) as caught:
         cgroup.remove()
     assert "systemd" not in str(caught.value)
     (tmp_path / "pids" / "c1" / "cgroup.procs").unlink()

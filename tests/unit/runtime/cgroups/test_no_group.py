@@ -61,6 +61,6 @@ def test_nothing_is_made(resources: dict[str, Any] | None) -> None:
     ],
 )
 def test_limits_are_refused(resources: dict[str, Any], capability: str, where: str) -> None:
-    with pytest.raises(ConfigError, match="cannot be honoured without a cgroup") as caught:
+    with pytest.raises(ConfigError, match="needs a cgroup") as caught:
         NoCgroup.plan_none(V1, config(resources, capability))
     assert caught.value.where == where

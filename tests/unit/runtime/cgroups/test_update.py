@@ -106,7 +106,7 @@ def test_what_cannot_be_put_back_is_told(cgroup: Told, monkeypatch: pytest.Monke
 
 def test_usage_is_looked_at_first(cgroup: Told) -> None:
     memory = {"limit": 2000, "checkBeforeUpdate": True}
-    with pytest.raises(ConfigError, match="below the current usage of 2048"):
+    with pytest.raises(ConfigError, match="below the current memory usage of 2048"):
         Update(cgroup, {"pids": {"limit": 7}, "memory": memory}, "r").write()
     assert content(cgroup) == BEFORE
     assert cgroup.heard == []

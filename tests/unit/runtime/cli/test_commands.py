@@ -122,7 +122,7 @@ def test_plan_prints_what_the_runtime_has_compiled(
         {"operation": "umask", "mask": 0o22, "where": "process.user.umask"}
     ]
     assert main([*argv, "-b", "/b", "/c"]) == 1
-    assert "the bundle is given twice" in capfd.readouterr().err
+    assert "--bundle names another one" in capfd.readouterr().err
     assert main([*argv, "--id", "a/b"]) == 1
     assert "invalid container ID" in capfd.readouterr().err
     assert not (tmp_path / "none").exists()
@@ -223,7 +223,7 @@ def test_spec_writes_a_file_once(tmp_path: Path, capfd: pytest.CaptureFixture[st
     assert config["process"]["args"]
     path.write_text("mine")
     assert main(["spec", "--bundle", str(tmp_path)]) == 1
-    assert f"{path} already exists (remove it first)" in capfd.readouterr().err
+    assert f'create \\"{path}\\": file already exists' in capfd.readouterr().err
     assert path.read_text() == "mine"
 
 

@@ -53,7 +53,7 @@ def test_its_result_is_checked(package: None) -> None:
 
 
 def test_what_cannot_be_loaded_is_named(package: None) -> None:
-    with pytest.raises(ConfigError, match=r"handler_of_a_test:nothing\) cannot be loaded"):
+    with pytest.raises(ConfigError, match=r"load the handler .*handler_of_a_test:nothing\): "):
         handled(asking("missing"), "/root")
     with pytest.raises(ConfigError, match="available: mine, missing, native, spoiling, wasm"):
         handled(asking("other"), "/root")

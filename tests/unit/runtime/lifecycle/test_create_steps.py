@@ -15,7 +15,7 @@ from ociruntime.runtime.lifecycle.create_steps import Creation
 @pytest.mark.parametrize(
     ("resources", "words"),
     [
-        ({"memory": {"limit": 4096}}, "linux.resources.memory.limit: 4096 is not enough"),
+        ({"memory": {"limit": 4096}}, "linux.resources.memory.limit: 4096 bytes are too few"),
         ({"memory": {"swap": 4096}}, "init was OOM-killed (it has no memory limit itself"),
         ({}, "init was OOM-killed (it has no memory limit itself"),
     ],

@@ -25,7 +25,7 @@ def test_an_announcement_before_the_pid_is_no_success() -> None:
     execution.executor = SimpleNamespace(
         channel=ours, pidfd=pidfd, plan=SimpleNamespace(operations=operations)
     )
-    execution._container = SimpleNamespace(alive=lambda: True)
+    execution._container = SimpleNamespace(alive=lambda: True, id="c")
     execution._caught = None
     execution._listener = -1
     execution._forks = True

@@ -28,8 +28,8 @@ def test_way_there() -> None:
         "done: 4 hostname n3 # x[3]",
         "failed: 5 hostname n4 # x[4]",
     ]
-    assert lines[4] == "that is step 5 of 6, its system call sethostname on n4"
-    assert lines[5] == "all steps: ociruntime plan --bundle '/a bundle' --config /c.json"
+    assert lines[4] == "operation 5 of 6, system call sethostname on n4"
+    assert lines[5] == "show all operations: ociruntime plan --bundle '/a bundle' --config /c.json"
     assert lines[6].endswith(
         "strace -f -o trace ociruntime --root /run/x --debug create"
         " --bundle '/a bundle' --config /c.json one"

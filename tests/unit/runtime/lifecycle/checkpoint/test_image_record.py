@@ -25,7 +25,7 @@ def test_written_and_read(tmp_path: Path) -> None:
 def test_of_another_form(tmp_path: Path, mounts: str) -> None:
     text = f'{{"version": 1, "streams": [], "namespaces": [], "mounts": {mounts}}}'
     (tmp_path / NAME).write_text(text)
-    with pytest.raises(ContainerError, match="is not in the format that ociruntime writes"):
+    with pytest.raises(ContainerError, match="the file is malformed"):
         read_record(str(tmp_path))
 
 

@@ -1,0 +1,67 @@
+"""Which images the daemon finds in the store without a process of its own."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from ociruntime.images.store.store import Store
+from ociruntime.images.unpack.tree_store import TreeStore
+from ociruntime.manager.containers.settings import Settings
+from ociruntime.manager.containers.stored_image import ImageFacts, find_ready
+from tests.support import images
+
+NAME = "docker.io/library/box:latest"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """Settings below a directory whose policy accepts every image."""
+    return Settings(
+        directory=str(tmp_path / "data"),
+        system_config=str(tmp_path / "system"),
+        local_config=str(tmp_path / "local"),
+    )
+
+
+def put(settings: Settings, *, unpacked: bool = True) -> str:
+    """Store an image that declares a volume; return its id."""
+    built = images.build([images.pack({"a": "b"})], config={"Volumes": {"/data": {}}})
+    with Store(settings.directory) as store:
+        image = images.import_image(
+            store, built.manifest, lambda blob: io.BytesIO(built.blobs[blob.digest])
+        )
+        store.set_name(image.id, NAME)
+        if unpacked:
+            TreeStore(settings.directory).render(store.find(image.id))
+    return image.id
+
+
+@pytest.mark.parametrize("name", ["box", NAME, "box:latest"])
+def test_a_stored_image(settings: Settings, name: str) -> None:
+    facts = ImageFacts(put(settings), ["/data"])
+    assert find_ready(settings, {"image": name}, frozenset()) == facts
+
+
+def test_ocipod_unpacks_it_first(settings: Settings) -> None:
+    put(settings, unpacked=False)
+    assert find_ready(settings, {"image": "box"}, frozenset()) is None
+
+
+@pytest.mark.parametrize("spec", [{"image": "other"}, {"image": "box", "platform": "linux/s390x"}])
+def test_ocipod_says_what_is_wrong(settings: Settings, spec: dict[str, str]) -> None:
+    put(settings)
+    assert find_ready(settings, spec, frozenset()) is None
+
+
+def test_an_image_that_must_be_signed(settings: Settings, tmp_path: Path) -> None:
+    """The policy holds here as in ocipod: an unsigned image is not used."""
+    put(settings)
+    (tmp_path / "local").mkdir()
+    policy = {"default": {"signedBy": {"openpgp": True}}}
+    (tmp_path / "local/policy.json").write_text(json.dumps(policy))
+    assert find_ready(settings, {"image": "box"}, frozenset()) is None
+    assert find_ready(settings, {"image": "box"}, frozenset({"image"})) is not None
