@@ -227,7 +227,11 @@ def document_module(schema: Schema) -> str:
 
 def summary(name: str) -> str:
     """A class's docstring: where the specification speaks of it is plain from the name."""
-    return "config.json as a whole." if name == "Config" else f"{name} of config.json."
+    return (
+        "Type of the whole config.json."
+        if name == "Config"
+        else f"Type of a {name} object in config.json."
+    )
 
 
 def main() -> int:

@@ -10,25 +10,25 @@
 #define STAGE_HOOKS 0x3u /* mounts are done; the host runs prestart and createRuntime */
 #define STAGE_READY 0x4u /* the container is set up; the host writes the state */
 #define STAGE_NETWORK 0x5u /* the host moves network devices into the namespace */
-#define STAGE_DONE 0x6u /* further mounts are made; the host ends the executor */
+#define STAGE_DONE 0x6u /* the plan is finished; the host ends the executor */
 #define MESSAGE_GO 0x1u /* host: continue */
 #define MESSAGE_STAGE 0x2u /* executor: a stage is reached */
 #define MESSAGE_INIT_PID 0x3u /* executor: the init process exists */
-#define MESSAGE_CONSOLE 0x4u /* executor: the terminal's master is attached */
+#define MESSAGE_CONSOLE 0x4u /* executor: has the terminal's master as a descriptor */
 #define MESSAGE_EXEC 0x5u /* executor: the next system call is execve */
 #define MESSAGE_FAILURE 0x6u /* executor: an operation failed */
-#define MESSAGE_LISTENER 0x7u /* executor: the filter's listener is attached */
-#define MESSAGE_MOUNT 0x8u /* executor: the mount of this operation is attached */
+#define MESSAGE_LISTENER 0x7u /* executor: has the filter's listener as a descriptor */
+#define MESSAGE_MOUNT 0x8u /* executor: has this operation's mount as a descriptor */
 #define MESSAGE_SKIP 0x9u /* host: continue without this operation */
 #define NO_SLOT 0xffffffffu /* no slot */
 #define SLOTS 0x100u /* number of slots */
 #define MOUNT_REAL_DIRECTORY 0x1u /* the target must be a real directory */
-#define MOUNT_INHERIT_MODE 0x2u /* a tmpfs takes the mode of what it covers */
-#define MOUNT_COPY_UP 0x4u /* a tmpfs takes a copy of what it covers */
-#define MOUNT_OR_BIND 0x8u /* not permitted: the host's /proc or /sys is bound instead */
+#define MOUNT_INHERIT_MODE 0x2u /* a tmpfs gets the mode of the directory that it covers */
+#define MOUNT_COPY_UP 0x4u /* a tmpfs gets a copy of the directory that it covers */
+#define MOUNT_OR_BIND 0x8u /* if mounting is denied, bind-mount the host's /proc or /sys */
 #define MOUNT_PRESENT 0x10u /* the host sees the mount before it is attached */
 #define CONSOLE_BIND 0x1u /* the terminal is mounted at /dev/console */
-#define CONSOLE_CONTROL 0x2u /* it becomes the controlling terminal */
+#define CONSOLE_CONTROL 0x2u /* the terminal becomes the controlling terminal */
 
 enum plan_op {
 	OP_OPEN_NAMESPACE = 1,
@@ -116,7 +116,7 @@ static inline bool read_join_namespace(struct plan_reader *r, struct op_join_nam
 	       plan_u32(r, &op->kind);
 }
 
-/* leave namespaces for new ones */
+/* create namespaces and enter them */
 struct op_unshare {
 	uint32_t flags;
 };
@@ -126,7 +126,7 @@ static inline bool read_unshare(struct plan_reader *r, struct op_unshare *op)
 	return plan_u32(r, &op->flags);
 }
 
-/* report to the host that a stage is reached, and wait until it has done its part */
+/* report to the host that a stage is reached, and wait for the host to do its part */
 struct op_sync {
 	uint32_t stage;
 };
@@ -157,7 +157,7 @@ static inline bool read_clone_init(struct plan_reader *r, struct op_clone_init *
 	return plan_u32(r, &op->flags);
 }
 
-/* enter namespaces of the container's init, and its root */
+/* enter the namespaces and the root of the container's init */
 struct op_join_process {
 	uint32_t flags;
 	uint32_t root_of;
@@ -324,7 +324,7 @@ static inline bool read_bind(struct plan_reader *r, struct op_bind *op)
 	       plan_u32(r, &op->id_map_recursive);
 }
 
-/* unmount what is mounted at a target, if the host recognises it */
+/* unmount the mount at a target, if the host recognises the mount */
 struct op_unmount {
 	const char *target;
 	uint32_t follow;
@@ -378,7 +378,7 @@ static inline bool read_mkdir(struct plan_reader *r, struct op_mkdir *op)
 	       plan_u32(r, &op->mode);
 }
 
-/* make a device node or FIFO; one that is there must be the same */
+/* make a device node or FIFO; an existing node must be the same device */
 struct op_device {
 	const char *target;
 	uint32_t mode;
@@ -400,7 +400,7 @@ static inline bool read_device(struct plan_reader *r, struct op_device *op)
 	       plan_str(r, &op->source);
 }
 
-/* create a symbolic link; an existing file stays unless it is to be replaced */
+/* create a symbolic link; keep an existing file, unless replace is set */
 struct op_symlink {
 	const char *target;
 	const char *text;
@@ -432,7 +432,7 @@ static inline bool read_console(struct plan_reader *r, struct op_console *op)
 	       plan_u32(r, &op->flags);
 }
 
-/* make a path inaccessible; a missing one is skipped */
+/* hide a path behind an empty file or directory; a missing path is skipped */
 struct op_mask {
 	const char *target;
 	const char *context;
@@ -444,7 +444,7 @@ static inline bool read_mask(struct plan_reader *r, struct op_mask *op)
 	       plan_str(r, &op->context);
 }
 
-/* make a path and the mounts below it read-only; a missing one is skipped */
+/* make a path and its submounts read-only; a missing path is skipped */
 struct op_readonly {
 	const char *target;
 };
@@ -476,7 +476,7 @@ static inline bool read_hook(struct plan_reader *r, struct op_hook *op)
 	       plan_str(r, &op->state_after);
 }
 
-/* open standard streams that are the null device again, so that they are not the host's */
+/* reopen standard streams on the host's null device as the container's null device */
 struct op_null_streams {
 	uint32_t root_of;
 };
@@ -486,7 +486,7 @@ static inline bool read_null_streams(struct plan_reader *r, struct op_null_strea
 	return plan_u32(r, &op->root_of);
 }
 
-/* make the root the process's root and unmount the old one */
+/* make the root the process's root and unmount the old root */
 struct op_pivot_root {
 	char none;
 };
@@ -497,7 +497,7 @@ static inline bool read_pivot_root(struct plan_reader *r, struct op_pivot_root *
 	return r->ok;
 }
 
-/* the same with a moved mount and chroot, for a host root in the initramfs */
+/* make the root the process's root by MS_MOVE and chroot, for a host root in the initramfs */
 struct op_move_root {
 	struct plan_strs uncovered;
 };
@@ -573,7 +573,7 @@ static inline bool read_personality(struct plan_reader *r, struct op_personality
 	return plan_u32(r, &op->domain);
 }
 
-/* run on these CPUs only; without any, on all that the cpuset allows */
+/* set the CPU affinity; an empty mask allows all CPUs of the cpuset */
 struct op_affinity {
 	struct plan_bytes cpus;
 };
@@ -659,7 +659,7 @@ static inline bool read_bounding(struct plan_reader *r, struct op_bounding *op)
 	return plan_u64(r, &op->keep);
 }
 
-/* switch to the user, keeping capabilities until they are set */
+/* switch to the user, keeping the capabilities of root until they are set */
 struct op_user {
 	uint32_t uid;
 	uint32_t gid;
@@ -691,7 +691,7 @@ static inline bool read_capabilities(struct plan_reader *r, struct op_capabiliti
 	       plan_u64(r, &op->ambient);
 }
 
-/* drop the capabilities that only loading the filter needed, using only capset */
+/* drop the capabilities that only loading the filter needed, with capset(2) alone */
 struct op_drop_extra {
 	uint64_t effective;
 	uint64_t permitted;
@@ -758,7 +758,7 @@ static inline bool read_listen_pid(struct plan_reader *r, struct op_listen_pid *
 	return r->ok;
 }
 
-/* look the program up as execvp would, as the user */
+/* look the program up in PATH like execvp(3), with the user's permissions */
 struct op_find_executable {
 	const char *file;
 	const char *path;
@@ -807,7 +807,7 @@ static inline bool read_exec(struct plan_reader *r, struct op_exec *op)
 	       plan_strs(r, &op->env);
 }
 
-/* add attributes to the mount at a target, if the host recognises it */
+/* add attributes to the mount at a target, if the host recognises the mount */
 struct op_restrict {
 	const char *target;
 	uint64_t set_attributes;
@@ -819,7 +819,7 @@ static inline bool read_restrict(struct plan_reader *r, struct op_restrict *op)
 	       plan_u64(r, &op->set_attributes);
 }
 
-/* bind the root filesystem onto itself like root, once the host has recorded the mount */
+/* like root, but attach the bind mount only once the host has recorded it */
 struct op_recorded_root {
 	const char *source;
 };

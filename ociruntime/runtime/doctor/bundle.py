@@ -1,4 +1,4 @@
-"""All problems of a bundle, found with the checks of ``create`` and ``start`` themselves."""
+"""Find all faults of a bundle, with the same checks as ``create`` and ``start``."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from ociruntime.runtime.spec.validate import validate
 
 
 def examine_bundle(context: Context, options: CreateOptions, host: Host) -> list[Fault]:
-    """Return the faults of a bundle in the order found, then warnings; change nothing.
+    """Return the faults of a bundle, then the warnings; change nothing.
 
-    Raises ConfigError if there is no bundle, or its config is not JSON.
+    Raises ConfigError if the bundle does not exist or its config is not JSON.
     """
     file = options.config or f"{options.bundle}/config.json"
     config = parse(read(file), file.rpartition("/")[2])
@@ -34,7 +34,9 @@ def examine_bundle(context: Context, options: CreateOptions, host: Host) -> list
     warnings: list[str] = []
     if not collect(document, check_shape, faults):
         return faults
-    whole = copy.deepcopy(document)  # for the checks of the host: as much as can be read
+    whole = copy.deepcopy(
+        document
+    )  # for the host checks: no value has been removed by later checks
     if not collect(document, check_config, faults):
         return faults
     rootfs = _rootfs(document, options.bundle, faults)
@@ -59,16 +61,16 @@ def examine_bundle(context: Context, options: CreateOptions, host: Host) -> list
 
 
 def check_config(config: Json) -> list[str]:
-    """Run the checks of loading a bundle; return the warnings.  Raises ConfigError.
+    """Check a config as ``create`` does; return the warnings.  Raises ConfigError.
 
-    The shape is checked, too, since the removed value may have been a required one.
+    The shape is checked again, because ``Document.remove`` may have removed a required value.
     """
     check_shape(config)
     return validate(config)
 
 
 def _rootfs(document: Document, bundle: str, faults: list[Fault]) -> str:
-    """Return the real path of the root filesystem, "" if it does not exist."""
+    """Return the real path of the root filesystem; if it is missing, add a fault and return ""."""
     try:
         return find_rootfs(document.config["root"]["path"], bundle)
     except ConfigError as error:
@@ -79,7 +81,7 @@ def _rootfs(document: Document, bundle: str, faults: list[Fault]) -> str:
 
 
 def _distinct(faults: list[Fault]) -> list[Fault]:
-    """Return the first fault of each JSON path: the earliest check is the most basic one."""
+    """Return only the first fault of each JSON path: the earliest check is the most basic one."""
     seen: dict[tuple[str, str], Fault] = {}
     for each in faults:
         seen.setdefault((each.where, "" if each.where else each.message), each)
@@ -87,25 +89,26 @@ def _distinct(faults: list[Fault]) -> list[Fault]:
 
 
 def _warning(document: Document, text: str) -> Fault:
+    """Return a warning ``JSON path: message`` as a fault."""
     where, separator, message = text.partition(": ")
     if not separator or " " in where:
         return Fault("", text, "", warning=True)
     return Fault(document.original(where), message, "", warning=True)
 
 
-# Collection of all errors of a check that stops at the first one.
+# Collect all errors of a check that stops at the first one.
 #
-# The refused item is removed and the check repeated; so the rules exist only in the checks.
-# Removing an item of a list shifts those after it; errors are reported with the paths of the
+# The refused value is removed and the check repeated, so that the rules exist only in the checks.
+# Removing an item of a list shifts the items after it; errors are reported with the paths of the
 # original file.
 
 _STEP = re.compile(r'\[("(?:[^"\\]|\\.)*")\]|\[(\d+)\]|\.?([^.\[\]]+)')
-_MOST = 1000  # refusals of one bundle
+_MOST = 1000  # errors to collect from one bundle
 _ALL_IDS = [{"containerID": 0, "hostID": 0, "size": 4294967294}]
 _USER = {"uid": 0, "gid": 0}
 
-# Substitutes for required members, without which no check could continue.  Errors about them are
-# suppressed.
+# Substitutes for missing required members, without which no check could continue.  Errors about the
+# substitutes are suppressed.
 FILLED: dict[str, Json] = {
     "ociVersion": "1.0.2",
     "root": {"path": "rootfs"},
@@ -120,11 +123,11 @@ FILLED: dict[str, Json] = {
     "linux.uidMappings": _ALL_IDS,
     "linux.gidMappings": _ALL_IDS,
 }
-_KEPT = ("", "linux", "process")  # never removed because a member is missing in them
+_KEPT = ("", "linux", "process")  # objects never removed for a missing member
 
 
 def steps_of(where: str) -> list[str | int]:
-    """Split a path like ``a.b[3]["c.d"]`` into its parts."""
+    """Split a JSON path: ``a.b[3]["c.d"]`` -> ``["a", "b", 3, "c.d"]``."""
     return [_step(match) for match in _STEP.finditer(where)]
 
 
@@ -136,7 +139,7 @@ def _step(match: re.Match[str]) -> str | int:
 
 
 def path_of(steps: list[str | int]) -> str:
-    """Join the parts of a path."""
+    """Join the steps of a JSON path: ``["a", 3]`` -> ``a[3]``."""
     path = ""
     for step in steps:
         path = join(path, step)
@@ -144,23 +147,23 @@ def path_of(steps: list[str | int]) -> str:
 
 
 class Document:
-    """A shrinking config; ``original`` translates a path to that in the file."""
+    """A config from which invalid values are removed, with the JSON paths of the original file."""
 
     def __init__(self, config: Json) -> None:
         self.config = copy.deepcopy(config)
-        self._places: dict[int, list[int]] = {}  # id of a list -> where its items were
+        self._places: dict[int, list[int]] = {}  # id of a list -> original indexes of its items
         self._touched: list[str] = []  # original paths of removed or added values
         self._held: list[object] = []  # keeps lists alive, so that no id is reused
 
     def __deepcopy__(self, memo: dict[int, Json]) -> Document:
-        """Copy the document and the positions of list items, which are kept by the list's id."""
+        """Copy the document, with the original indexes of list items (by id of the list)."""
         made = Document(None)
         made._touched = list(self._touched)
         made.config = self._copied(self.config, made)
         return made
 
     def original(self, where: str) -> str:
-        """Return the path in the original file of a present path."""
+        """Translate a JSON path in the shrunken config to the path in the original file."""
         value, path = self.config, ""
         for match in _STEP.finditer(where):
             step, text = _step(match), match[0]
@@ -171,13 +174,13 @@ class Document:
         return path
 
     def knows(self, where: str) -> bool:
-        """Return whether an original path, or a parent of it, was removed or substituted."""
+        """Return true if the value at an original path, or a parent, was removed or substituted."""
         return any(
             where == each or where.startswith((f"{each}.", f"{each}[")) for each in self._touched
         )
 
     def emptied(self, where: str) -> bool:
-        """Return whether a present path is empty because its items were removed."""
+        """Return true if the value at ``where`` is empty because its items were removed."""
         value = self.config
         for step in steps_of(where):
             value = _child(value, step)
@@ -187,7 +190,7 @@ class Document:
     def remove(self, where: str) -> bool:
         """Remove the value at the JSON path ``where``; return False if that is not possible.
 
-        If the value is missing, add its default, or else remove the object that should have it.
+        If the value is missing, add its substitute from ``FILLED``, or else remove its parent.
         """
         steps = steps_of(where)
         parents = [self.config]
@@ -240,9 +243,9 @@ class Document:
 
 
 def collect(document: Document, rule: Callable[[Json], object], faults: list[Fault]) -> bool:
-    """Apply ``rule`` to the document until it passes; append the faults.
+    """Apply ``rule`` and remove what it refuses, until it passes; append to ``faults``.
 
-    Returns False if the rule never passed.
+    Returns False if the rule never passes.
     """
     for _ in range(_MOST):
         try:

@@ -1,7 +1,7 @@
-"""Check that the host has what a config needs, where ``create`` itself would only fail halfway.
+"""Check that the host has all that a config needs: files, programs, id ranges, devices ...
 
-Each check takes (config of the right shape, bundle, root filesystem or "", host) and yields its
-faults; none of them changes anything.
+``create`` would notice a missing one only halfway.  Each check takes (config of valid shape,
+bundle, root filesystem or "", host) and yields faults; no check changes anything.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ PROFILES = "/sys/kernel/security/apparmor/profiles"
 
 
 def sources(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Check the sources of bind mounts."""
+    """Yield a fault for each source of a bind mount that does not exist."""
     for index, mount in enumerate(config.get("mounts", [])):
         source = mount.get("source")
         if is_bind(mount) is None or not source:
@@ -51,13 +51,13 @@ def sources(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Faul
 
 
 def hooks(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Check the programs of hooks that run on the host or with its files."""
+    """Yield a fault for each hook whose program on the host is missing or not executable."""
     for kind in ON_HOST:
         for index, hook in enumerate(config.get("hooks", {}).get(kind, [])):
             path = hook["path"]
             where = f"hooks.{kind}[{index}].path"
             if not os.path.isabs(path):
-                continue  # the rules have refused it
+                continue  # validate() has refused it
             if not os.path.exists(path):
                 yield Fault(where, f'"{path}" {ABSENT}', "")
             elif os.path.isdir(path) or not os.access(path, os.X_OK):
@@ -65,7 +65,7 @@ def hooks(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]
 
 
 def program(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Check the container's program, and hooks that run in the container."""
+    """Yield faults for a missing program of the container or of its startContainer hooks."""
     if not rootfs:
         return
     points = [each["destination"] for each in config.get("mounts", [])]
@@ -82,53 +82,55 @@ def _program(config: Json, process: Json, rootfs: str, points: list[str]) -> Ite
     name, where = process["args"][0], "process.args[0]"
     variables = dict(each.partition("=")[::2] for each in process.get("env", []))
     search = variables.get("PATH", DEFAULT_PATH)
-    places = [name] if "/" in name else [f"{each or '.'}/{name}" for each in search.split(":")]
-    paths = [each if each.startswith("/") else f"{process['cwd']}/{each}" for each in places]
+    candidates = [name] if "/" in name else [f"{each or '.'}/{name}" for each in search.split(":")]
+    paths = [each if each.startswith("/") else f"{process['cwd']}/{each}" for each in candidates]
     if any(covered(each, points) for each in paths):
-        return  # a mount may bring it along
-    found = [there for each in paths if (there := find_in_root(rootfs, each))]
-    if not found and "/" in name:
+        return  # the program may be in a mount
+    files = [file for each in paths if (file := find_in_root(rootfs, each))]
+    if not files and "/" in name:
         yield Fault(where, f'"{name}" does not exist in the root filesystem', "")
-    elif not found:
+    elif not files:
         hint = f"PATH in the container is {search}"
         yield Fault(where, f'"{name}": executable file not found in $PATH', hint)
-    elif not any(executable(each, process["user"], config.get("linux", {})) for each in found):
+    elif not any(executable(each, process["user"], config.get("linux", {})) for each in files):
         user = process["user"]
-        hint = "it must be a file with the mode x for this user"
+        hint = "chmod +x it, for this user"
         yield Fault(where, f'"{name}" is not executable for {user["uid"]}:{user["gid"]}', hint)
 
 
 def limits(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Check for rlimits above the caller's, and an oom_score_adj below the caller's."""
-    held = int(host.status("CapEff") or "0", 16)
-    if held >> CAPABILITIES.index("CAP_SYS_RESOURCE") & 1 and not host.rootless:
+    """Yield faults for rlimits above and an oomScoreAdj below the caller's, without privileges."""
+    effective = int(host.status("CapEff") or "0", 16)
+    if effective >> CAPABILITIES.index("CAP_SYS_RESOURCE") & 1 and not host.rootless:
         return
     process = config.get("process", {})
     for index, limit in enumerate(process.get("rlimits", [])):
-        _, most = resource.getrlimit(RLIMITS[limit["type"]])
-        if 0 <= most < limit["hard"]:
-            message = f"{limit['hard']} is above the caller's hard limit {most}"
+        _, hard = resource.getrlimit(RLIMITS[limit["type"]])
+        if 0 <= hard < limit["hard"]:
+            message = f"{limit['hard']} is above the caller's hard limit {hard}"
             where = f"process.rlimits[{index}].hard"
             yield Fault(where, message, HINTS["rlimit", errno.EPERM])
     score, own = process.get("oomScoreAdj"), host.read("/proc/self/oom_score_adj").strip()
     if score is not None and own and score < int(own):
-        hint = "to lower it takes CAP_SYS_RESOURCE on the host"
-        yield Fault("process.oomScoreAdj", f"{score} is below the caller's {own}", hint)
+        hint = "lowering it requires CAP_SYS_RESOURCE on the host"
+        yield Fault(
+            "process.oomScoreAdj", f"{score} is below the caller's own oom_score_adj {own}", hint
+        )
 
 
 def profile(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Check that the AppArmor profile is loaded."""
+    """Yield a fault if the AppArmor profile of ``process`` is not loaded."""
     name = config.get("process", {}).get("apparmorProfile")
     loaded = host.read(PROFILES)
     if not name or name == "unconfined" or not loaded:
         return
     if name not in {line.rpartition(" (")[0] for line in loaded.splitlines()}:
         hint = "load it with apparmor_parser"
-        yield Fault("process.apparmorProfile", f'"{name}" is not loaded', hint)
+        yield Fault("process.apparmorProfile", f'AppArmor profile "{name}" is not loaded', hint)
 
 
 def id_maps(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Check for id ranges that an unprivileged user may not map."""
+    """Yield a fault for each id mapping that an unprivileged user may not create."""
     if host.uid == 0:
         return
     name = user_name(host.uid)
@@ -140,13 +142,15 @@ def id_maps(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Faul
         for index, each in enumerate(mappings):
             first, size = each["hostID"], each["size"]
             if not is_granted(first, size, granted, own):
-                message = f"the {kind.name}s {first} to {first + size - 1} are not {name}'s to map"
+                message = (
+                    f"{kind.name}s {first} to {first + size - 1}: user {name} may not map them"
+                )
                 hint = missing_line(kind.ranges, name, first, size, granted)
                 yield Fault(f"{kind.where}[{index}]", message, hint)
 
 
 def namespaces(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Check the namespaces to be joined."""
+    """Yield a fault for each namespace to join that does not exist."""
     for index, each in enumerate(config.get("linux", {}).get("namespaces", [])):
         path = each.get("path")
         if path and not host.exists(path):
@@ -154,7 +158,7 @@ def namespaces(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[F
 
 
 def agent(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Check the socket of the seccomp agent."""
+    """Yield a fault if the socket of the seccomp agent does not exist."""
     path = config.get("linux", {}).get("seccomp", {}).get("listenerPath")
     if not path:
         return
@@ -167,10 +171,12 @@ def agent(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]
 
 
 def devices(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Check the network devices to be moved."""
+    """Yield a fault for each device of ``linux.netDevices`` that the host does not have."""
     for name in config.get("linux", {}).get("netDevices", {}):
         if name and "/" not in name and not host.exists(f"/sys/class/net/{name}"):
-            yield Fault(f'linux.netDevices["{name}"]', "the host has no such network device", "")
+            yield Fault(
+                f'linux.netDevices["{name}"]', f'the host has no network device "{name}"', ""
+            )
 
 
 HOST_CHECKS: tuple[Check, ...] = (
@@ -187,17 +193,17 @@ HOST_CHECKS: tuple[Check, ...] = (
 
 
 def find_in_root(rootfs: str, path: str) -> str:
-    """Return the host's path of the container's ``path``, "" if it does not exist."""
+    """Return the path on the host of ``path`` in the root filesystem; "" if it does not exist."""
     try:
         root = os.open(rootfs, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return ""
     try:
-        found = open_inside(root, path, os.O_PATH)
+        descriptor = open_inside(root, path, os.O_PATH)
         try:
-            return os.readlink(f"/proc/self/fd/{found}")
+            return os.readlink(f"/proc/self/fd/{descriptor}")
         finally:
-            os.close(found)
+            os.close(descriptor)
     except OSError:
         return ""
     finally:
@@ -205,14 +211,14 @@ def find_in_root(rootfs: str, path: str) -> str:
 
 
 def covered(path: str, points: Sequence[str]) -> bool:
-    """Return whether a mount covers ``path`` or one of its parents."""
+    """Return true if a mount at one of ``points`` covers ``path`` or a parent of it."""
     path = os.path.normpath(path)
     tops = (os.path.normpath("/" + each.lstrip("/")) for each in points)
     return any(path == top or path.startswith(f"{top}/") for top in tops)
 
 
 def executable(file: str, user: Json, linux: Json) -> bool:
-    """Return whether the file's mode lets the container's user execute it."""
+    """Return true if the mode of the file allows the container's user to execute the file."""
     node = os.stat(file, follow_symlinks=False)
     if not stat.S_ISREG(node.st_mode):
         return False
@@ -227,7 +233,7 @@ def executable(file: str, user: Json, linux: Json) -> bool:
 
 
 def _outside(number: int, mappings: Sequence[Json]) -> int:
-    """Map a container's id to the host's; unchanged without a user namespace."""
+    """Return the host id of an id in the container: -1 if unmapped, unchanged without mappings."""
     for each in mappings:
         if each["containerID"] <= number < each["containerID"] + each["size"]:
             return int(each["hostID"] + number - each["containerID"])

@@ -1,6 +1,6 @@
-"""Probes of the engines on this host: which are installed, and whether they use this runtime.
+"""Probes of the engines on this host: which are installed, and whether they use ociruntime.
 
-They only read files: a command of an engine might create the engine's storage.
+The probes only read files: a command of an engine might create the engine's storage.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ociruntime.runtime.engines.setup import (
     podman_file,
 )
 
-# Engine -> its program and what it reads, the last word at the end: files, and the directories of
-# files.
-_READ: dict[str, tuple[str, Callable[[], tuple[str, ...]]]] = {
+# Engine -> (its program; its configuration files, and directories with a final "/"; later files
+# override earlier ones).
+_CONFIGURATION: dict[str, tuple[str, Callable[[], tuple[str, ...]]]] = {
     "podman": (
         "podman",
         lambda: (
@@ -40,27 +40,30 @@ _READ: dict[str, tuple[str, Callable[[], tuple[str, ...]]]] = {
 }
 
 
-def _look(engine: str, host: Host) -> Answer:
-    name, places = _READ[engine]
+def _find_runtime(engine: str, host: Host) -> Answer:
+    """Probe whether an engine is configured to use ociruntime."""
+    name, paths = _CONFIGURATION[engine]
     program = host.program(name)
     if not program:
         return Answer(OK, "not installed")
     files = [
         path
-        for place in places()
-        for path in (host.entries(place[:-1]) if place.endswith("/") else [place])
+        for source in paths()
+        for path in (host.entries(source[:-1]) if source.endswith("/") else [source])
     ]
     use = find_use(engine, *map(host.read, files))
     if use is None:
-        return Answer(OK, f"{program} uses other runtimes (ociruntime setup {engine})")
+        return Answer(OK, f"{program} does not use ociruntime (ociruntime setup {engine})")
     if not host.program(use.program):
-        return Answer(LIMITED, f"{program} is to run {use.program}, which is not there")
+        return Answer(
+            LIMITED, f"{program} is configured to run {use.program}, which does not exist"
+        )
     return Answer(OK, f"{program} has {use.program} as {use.how}")
 
 
 def _probe(engine: str, title: str) -> Probe:
-    meaning = f"containers of {title} on this runtime fail"
-    return Probe(title, partial(_look, engine), meaning, f"ociruntime setup {engine}")
+    meaning = f"{title} cannot run containers with ociruntime"
+    return Probe(title, partial(_find_runtime, engine), meaning, f"ociruntime setup {engine}")
 
 
 ENGINES: tuple[Probe, ...] = (

@@ -17,17 +17,17 @@ from ociruntime.runtime.lifecycle.features import libseccomp_version
 
 CONTROLLERS = ("cpu", "cpuset", "io", "memory", "pids")
 
-# Capability -> the feature that needs it.
+# Capability that the runtime uses -> the consequence if it is missing.
 USED: dict[str, str] = {
-    "CAP_SYS_ADMIN": "nothing can be mounted and no namespace made without a user namespace",
-    "CAP_SYS_CHROOT": "no root can be entered",
+    "CAP_SYS_ADMIN": "mounts and new namespaces are refused without a user namespace",
+    "CAP_SYS_CHROOT": "chroot is refused",
     "CAP_SETUID": "process.user cannot be another user",
     "CAP_SETGID": "process.user cannot have additional groups",
-    "CAP_SETPCAP": "capabilities cannot be taken from the bounding set",
+    "CAP_SETPCAP": "capabilities cannot be dropped from the bounding set",
     "CAP_DAC_OVERRIDE": "files of other users in the root filesystem cannot be replaced",
     "CAP_CHOWN": "terminals and devices cannot be given to process.user",
     "CAP_MKNOD": "linux.devices cannot be created",
-    "CAP_NET_ADMIN": "linux.netDevices cannot be moved, loopback not brought up",
+    "CAP_NET_ADMIN": "linux.netDevices cannot be moved, nor loopback brought up",
     "CAP_KILL": "processes of other users cannot be killed",
     "CAP_SYS_PTRACE": "namespaces of other users' processes cannot be joined",
     "CAP_SYS_RESOURCE": "process.rlimits above the caller's hard limits and a lower oomScoreAdj"
@@ -39,40 +39,42 @@ USED: dict[str, str] = {
 def _mode(host: Host) -> Answer:
     layout = detect()
     if not layout.hierarchies:
-        return Answer(LIMITED, "none is mounted", "no limits, and processes are killed one by one")
+        return Answer(LIMITED, "not mounted", "no limits, and processes are killed one by one")
     return Answer(OK, {"v1": "v1", "v2": "v2", "hybrid": "v1 and v2 side by side"}[layout.mode])
 
 
 def _controllers(host: Host) -> Answer:
-    there = offered(detect())
-    lost = [name for name in CONTROLLERS if name not in there]
-    if lost:
-        return Answer(LIMITED, "without " + ", ".join(lost))
-    return Answer(OK, ", ".join(sorted(there)))
+    available = offered(detect())
+    missing = [name for name in CONTROLLERS if name not in available]
+    if missing:
+        return Answer(LIMITED, "missing: " + ", ".join(missing))
+    return Answer(OK, ", ".join(sorted(available)))
 
 
 def offered(layout: Layout) -> set[str]:
-    """Return the available controllers, by their names on v2."""
-    there = {name for each in layout.hierarchies for name in each.controllers}
-    return {{"blkio": "io"}.get(name, name) for name in there}
+    """Return the names of the available cgroup controllers, as on cgroup v2 (``io``)."""
+    names = {name for each in layout.hierarchies for name in each.controllers}
+    return {{"blkio": "io"}.get(name, name) for name in names}
 
 
 def _delegation(host: Host) -> Answer:
     layout = detect()
     usable = [each for each in layout.hierarchies if host.writable(each.mountpoint)]
     if layout.hierarchies and len(usable) == len(layout.hierarchies):
-        return Answer(OK, "all may be used by this user")
+        return Answer(OK, "this user may use all hierarchies")
     own = _own_group(host, layout)
     if own and host.writable(f"{own}/cgroup.procs"):
         names = ", ".join(host.read(f"{own}/cgroup.controllers").split())
         return Answer(OK, f"{own}: {names or 'no controllers'}")
     if usable:
-        return Answer(LIMITED, f"{len(usable)} of {len(layout.hierarchies)} hierarchies")
-    return Answer(LIMITED, "none to this user")
+        return Answer(
+            LIMITED, f"this user may use {len(usable)} of {len(layout.hierarchies)} hierarchies"
+        )
+    return Answer(LIMITED, "this user may use no cgroup")
 
 
 def _own_group(host: Host, layout: Layout) -> str:
-    """Return the directory beside which an unprivileged user's containers are placed (v2)."""
+    """Return the v2 cgroup in which an unprivileged user's containers are created, "" on v1."""
     if layout.mode != "v2":
         return ""
     path = host.read("/proc/self/cgroup").strip().rpartition(":")[2]
@@ -81,7 +83,7 @@ def _own_group(host: Host, layout: Layout) -> str:
 
 def _systemd(host: Host) -> Answer:
     if not host.exists("/run/systemd/system"):
-        return Answer(LIMITED, "does not run here")
+        return Answer(LIMITED, "not running")
     try:
         from ociruntime.runtime.cgroups.systemd_bus import SystemdManager
 
@@ -89,19 +91,19 @@ def _systemd(host: Host) -> Answer:
     except (ImportError, RuntimeFailure) as error:
         return Answer(LIMITED, str(error))
     manager.close()
-    return Answer(OK, f"version {manager.version}, of the {'user' if host.rootless else 'system'}")
+    return Answer(OK, f"version {manager.version}, {'user' if host.rootless else 'system'} manager")
 
 
 def _user_namespaces(host: Host) -> Answer:
     if host.read("/proc/sys/user/max_user_namespaces").strip() == "0":
-        return Answer(MISSING if host.rootless else LIMITED, "none allowed", remedy=NONE_ALLOWED)
+        return Answer(MISSING if host.rootless else LIMITED, "not allowed", remedy=NONE_ALLOWED)
     for name, refusing, advice in SWITCHES:
         if host.read(f"/proc/sys/{name}").strip() == refusing:
-            found = f"{name.replace('/', '.')} is {refusing}"
+            setting = f"{name.replace('/', '.')} is {refusing}"
             if host.rootless:
-                return Answer(MISSING, found, remedy=advice)
-            return Answer(LIMITED, found, "unprivileged users cannot run containers", advice)
-    return Answer(OK, "for all users")
+                return Answer(MISSING, setting, remedy=advice)
+            return Answer(LIMITED, setting, "unprivileged users cannot run containers", advice)
+    return Answer(OK, "allowed for all users")
 
 
 def _ranges(host: Host) -> Answer:
@@ -114,10 +116,10 @@ def _ranges(host: Host) -> Answer:
         return Answer(OK, f"{counts[0]} uids, {counts[1]} gids for {name or host.uid}")
     if not host.rootless:
         return Answer(OK, "not needed by root")
-    start, who = 100000, name or str(host.uid)
-    lines = " and ".join(f"echo {who}:{start}:65536 >>{kind.ranges}" for kind in (UID, GID))
+    start, user = 100000, name or str(host.uid)
+    lines = " and ".join(f"echo {user}:{start}:65536 >>{kind.ranges}" for kind in (UID, GID))
     return Answer(
-        LIMITED, f"none for {who}", remedy=f"as root: {lines}, with a range that no one else has"
+        LIMITED, f"none for {user}", remedy=f"as root: {lines}, with a range that no other user has"
     )
 
 
@@ -131,28 +133,31 @@ def _helpers(host: Host) -> Answer:
 
 
 def capabilities(host: Host) -> Answer:
-    """Probe the capabilities in ``USED`` that the caller lacks."""
-    held = int(host.status("CapEff") or "0", 16)
+    """Report which capabilities of ``USED`` this process lacks."""
+    effective = int(host.status("CapEff") or "0", 16)
     if host.uid != 0:
-        return Answer(OK, "an unprivileged user: those of a user namespace")
-    lost = [name for name in USED if not held >> CAPABILITIES.index(name) & 1]
-    if not lost:
+        return Answer(OK, "unprivileged user: has those of a user namespace")
+    missing = [name for name in USED if not effective >> CAPABILITIES.index(name) & 1]
+    if not missing:
         return Answer(OK, "all that the runtime uses")
-    meaning = "; ".join(f"{USED[name]} ({name})" for name in lost)
-    state = MISSING if "CAP_SYS_ADMIN" in lost else LIMITED
-    return Answer(state, "without " + ", ".join(lost), meaning)
+    meaning = "; ".join(f"{USED[name]} ({name})" for name in missing)
+    state = MISSING if "CAP_SYS_ADMIN" in missing else LIMITED
+    return Answer(state, "missing: " + ", ".join(missing), meaning)
 
 
 def _no_new_privileges(host: Host) -> Answer:
     if host.status("NoNewPrivs") == "1":
         return Answer(LIMITED, "no_new_privs is set")
-    return Answer(OK, "programs may gain privileges")
+    return Answer(OK, "not set")
 
 
 def _outer_filter(host: Host) -> Answer:
     if host.status("Seccomp") == "2":
-        return Answer(LIMITED, f"{host.status('Seccomp_filters') or 'some'} in force around us")
-    return Answer(OK, "none around us")
+        return Answer(
+            LIMITED,
+            f"{host.status('Seccomp_filters') or 'some'} in force for this process",
+        )
+    return Answer(OK, "none in force for this process")
 
 
 def _apparmor(host: Host) -> Answer:
@@ -160,10 +165,10 @@ def _apparmor(host: Host) -> Answer:
         return Answer(OK, "not enabled")
     label = host.read("/proc/self/attr/apparmor/current").strip() or "unknown"
     profiles = host.read("/sys/kernel/security/apparmor/profiles").count("\n")
-    found = f"enabled, {profiles} profiles, this process {label}"
+    status = f"enabled, {profiles} profiles, this process {label}"
     if label == "unconfined" or label.endswith("(unconfined)"):
-        return Answer(OK, found)
-    return Answer(LIMITED, found, "mounts and namespaces may be denied by the profile around us")
+        return Answer(OK, status)
+    return Answer(LIMITED, status, "the profile of ociruntime may deny mounts and namespaces")
 
 
 def _selinux(host: Host) -> Answer:
@@ -180,12 +185,15 @@ def _state_root(host: Host) -> Answer:
         path = os.path.dirname(path)
     if host.writable(path):
         return Answer(OK, host.state_root)
-    return Answer(MISSING, f"{path} cannot be written")
+    return Answer(MISSING, f"{path} is not writable")
 
 
 def _executor(host: Host) -> Answer:
-
-    return Answer(OK, PROGRAM) if host.exists(PROGRAM) else Answer(MISSING, f"no {PROGRAM}")
+    return (
+        Answer(OK, PROGRAM)
+        if host.exists(PROGRAM)
+        else Answer(MISSING, f"{PROGRAM} does not exist")
+    )
 
 
 def _shim(host: Host) -> Answer:
@@ -197,9 +205,8 @@ def _shim(host: Host) -> Answer:
 
 
 def _libseccomp(host: Host) -> Answer:
-
     version = libseccomp_version()
-    return Answer(OK, version) if version else Answer(LIMITED, "built without it")
+    return Answer(OK, version) if version else Answer(LIMITED, "ociruntime was built without it")
 
 
 def _criu(host: Host) -> Answer:
@@ -207,7 +214,7 @@ def _criu(host: Host) -> Answer:
     return Answer(OK, path) if path else Answer(LIMITED, "not installed")
 
 
-REINSTALL = "install the package anew: pip install --force-reinstall ociruntime"
+REINSTALL = "reinstall the package: pip install --force-reinstall ociruntime"
 
 CGROUPS: tuple[Probe, ...] = (
     Probe(
@@ -220,7 +227,7 @@ CGROUPS: tuple[Probe, ...] = (
         "controllers",
         _controllers,
         "limits of these controllers are refused",
-        "on the kernel's command line: cgroup_enable=memory, or without cgroup_disable",
+        "kernel command line: add cgroup_enable=memory, or remove cgroup_disable",
     ),
     Probe(
         "delegation",
@@ -232,7 +239,7 @@ CGROUPS: tuple[Probe, ...] = (
         "systemd",
         _systemd,
         "--systemd-cgroup fails",
-        "omit that option: cgroups are then created directly",
+        "omit that option: ociruntime then creates cgroups itself",
     ),
 )
 
@@ -247,13 +254,13 @@ USERS: tuple[Probe, ...] = (
     Probe(
         "subordinate ids",
         _ranges,
-        "only one user inside: only the user's own id can be mapped, no range",
+        "a container has only one user: only the caller's own id can be mapped",
         "",
     ),
     Probe(
         "newuidmap, newgidmap",
         _helpers,
-        "only one user inside: only the user's own id can be mapped, no range",
+        "a container has only one user: only the caller's own id can be mapped",
         f"install {PACKAGES}",
     ),
 )
@@ -271,13 +278,13 @@ PRIVILEGES: tuple[Probe, ...] = (
         "no_new_privs",
         _no_new_privileges,
         "newuidmap, newgidmap and AppArmor profiles have no effect",
-        "start ociruntime without: systemd NoNewPrivileges=no",
+        "start ociruntime without it: in a systemd unit NoNewPrivileges=no",
     ),
     Probe(
         "outer filter",
         _outer_filter,
-        "system calls that it does not allow fail; SCMP_ACT_NOTIFY may be in use already",
-        "for the outer engine: --security-opt seccomp=unconfined",
+        "system calls that the filter denies fail; SCMP_ACT_NOTIFY may be in use already",
+        "start the outer container with --security-opt seccomp=unconfined",
     ),
     Probe(
         "AppArmor",
@@ -292,7 +299,7 @@ INSTALLATION: tuple[Probe, ...] = (
     Probe(
         "state directory",
         _state_root,
-        "no container can be recorded",
+        "no container can be created",
         "set XDG_RUNTIME_DIR or pass --root DIR",
         essential=True,
     ),
@@ -302,7 +309,7 @@ INSTALLATION: tuple[Probe, ...] = (
         "libseccomp",
         _libseccomp,
         "containers with linux.seccomp are refused",
-        "install libseccomp and its headers, then the package anew",
+        "install libseccomp and its headers, then reinstall the package",
     ),
     Probe("criu", _criu, "containers cannot be checkpointed", "install criu"),
 )

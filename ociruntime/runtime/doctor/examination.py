@@ -1,4 +1,4 @@
-"""The two entry points of ``check``: probe the host, or check a bundle."""
+"""The entry points of the command ``check``: probe the host, or check a bundle."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 from ociruntime.runtime.doctor.bundle import examine_bundle
 from ociruntime.runtime.doctor.engines import ENGINES
 from ociruntime.runtime.doctor.environment import CGROUPS, INSTALLATION, PRIVILEGES, USERS
-from ociruntime.runtime.doctor.finding import Fault, Finding, Host, ask
+from ociruntime.runtime.doctor.finding import Fault, Finding, Host, run_probes
 from ociruntime.runtime.doctor.kernel import KERNEL
 from ociruntime.runtime.doctor.trial import TRIAL
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions, is_rootless
@@ -24,12 +24,12 @@ TABLES = (
 
 
 def examine_host(context: Context) -> list[Finding]:
-    """Probe the host for what containers of this user need; leave nothing behind."""
-    return ask(_host(context), TABLES)
+    """Run all probes of the host; return their findings, and leave nothing behind."""
+    return run_probes(_host(context), TABLES)
 
 
 def check_bundle(context: Context, options: CreateOptions) -> list[Fault]:
-    """Return all faults of a bundle.  Raises ConfigError if there is no bundle."""
+    """Return all faults of a bundle.  Raises ConfigError if the bundle does not exist."""
     return examine_bundle(context, options, _host(context))
 
 

@@ -1,4 +1,4 @@
-"""Probes of `ociruntime check` and their results, as plain values."""
+"""The values of `ociruntime check`: probes and their results, and access to the host."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 Json = Any  # a document, or a part of one
 
 OK = "ok"
-LIMITED = "limited"  # containers run, some settings do not
+LIMITED = "limited"  # containers run, but some settings are refused
 MISSING = "missing"
 
 
 class Answer(NamedTuple):
-    """The result of a probe; its ``meaning`` and ``remedy`` override those of the table's row."""
+    """The result of a probe; ``meaning`` and ``remedy`` override those of ``Probe`` if set."""
 
     state: str
     found: str
@@ -26,7 +26,7 @@ class Answer(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """A row of a table: ``look`` is the probe, the rest explains a failure of it.
+    """A row of a table: the function ``look``, and the consequence and remedy if it fails.
 
     If an ``essential`` probe fails, no container can run.
     """
@@ -39,7 +39,7 @@ class Probe(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A finding about the host; ``meaning`` and ``remedy`` are empty if the probe succeeded."""
+    """The result of a probe of the host; ``meaning`` and ``remedy`` are "" if it succeeded."""
 
     subject: str
     name: str
@@ -51,7 +51,7 @@ class Finding(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """A finding about a bundle; ``where`` is a JSON path or "", ``warning``: not an error."""
+    """A fault of a bundle; ``where``: JSON path or ""; ``warning``: true if it is not an error."""
 
     where: str
     message: str
@@ -59,9 +59,9 @@ class Fault(NamedTuple):
     warning: bool = False
 
 
-def ask(host: Host, tables: Iterable[tuple[str, tuple[Probe, ...]]]) -> list[Finding]:
-    """Return the findings of all probes, in the order of the tables."""
-    found = []
+def run_probes(host: Host, tables: Iterable[tuple[str, tuple[Probe, ...]]]) -> list[Finding]:
+    """Run the probes of ``tables`` ((subject, probes) ...); return their findings in order."""
+    findings = []
     for subject, probes in tables:
         for probe in probes:
             answer = probe.look(host)
@@ -69,7 +69,7 @@ def ask(host: Host, tables: Iterable[tuple[str, tuple[Probe, ...]]]) -> list[Fin
             if answer.state != OK:
                 meaning = answer.meaning or probe.meaning
                 remedy = answer.remedy or probe.remedy
-            found.append(
+            findings.append(
                 Finding(
                     subject,
                     probe.name,
@@ -80,16 +80,16 @@ def ask(host: Host, tables: Iterable[tuple[str, tuple[Probe, ...]]]) -> list[Fin
                     probe.essential,
                 )
             )
-    return found
+    return findings
 
 
 def can_run(findings: Iterable[Finding]) -> bool:
-    """Return whether containers can run: every essential probe succeeded."""
+    """Return true if containers can run: no essential probe has failed."""
     return not any(each.essential and each.state == MISSING for each in findings)
 
 
 class Host:
-    """The real host, as this process sees it.  No method raises OSError."""
+    """Access to the host for probes; tests replace it.  No method raises OSError."""
 
     def __init__(self, state_root: str, rootless: bool) -> None:
         self.state_root = state_root
@@ -97,7 +97,7 @@ class Host:
         self.uid = os.geteuid()
 
     def read(self, path: str) -> str:
-        """Return the contents of a file, "" if it cannot be read."""
+        """Return the content of a file, "" if it cannot be read."""
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
                 return file.read()
@@ -105,18 +105,18 @@ class Host:
             return ""
 
     def exists(self, path: str) -> bool:
-        """Return whether the path exists."""
+        """Return true if the path exists; symbolic links are followed."""
         return os.path.exists(path)
 
     def entries(self, directory: str) -> list[str]:
-        """Return the paths in a directory, sorted; none if it cannot be read."""
+        """Return the paths of the files in a directory, sorted; [] if it cannot be read."""
         try:
             return [f"{directory}/{name}" for name in sorted(os.listdir(directory))]
         except OSError:
             return []
 
     def writable(self, path: str) -> bool:
-        """Return whether this user may write to the path."""
+        """Return true if this user may write to the file or directory."""
         return os.access(path, os.W_OK, effective_ids=True)
 
     def program(self, name: str) -> str:
@@ -124,18 +124,18 @@ class Host:
         return shutil.which(name, path=f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin") or ""
 
     def call(self, number: int, *arguments: int | bytes | None) -> int:
-        """Return the errno of a system call with invalid arguments; 0 if it succeeded anyway."""
+        """Make a system call by its number; return the errno, or 0 if it succeeded."""
         library = ctypes.CDLL(None, use_errno=True)
         values = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
         result = library.syscall(ctypes.c_long(number), *values)
         return ctypes.get_errno() if result < 0 else 0
 
     def has_call(self, number: int, *arguments: int | bytes | None) -> bool:
-        """Return whether the kernel has the system call and no seccomp filter forbids it."""
+        """Return true if the kernel has a system call and no seccomp filter denies it."""
         return self.call(number, *arguments) not in (errno.ENOSYS, errno.EPERM)
 
     def status(self, name: str) -> str:
-        """Return a field of /proc/self/status."""
+        """Return a field of /proc/self/status such as ``CapEff``; "" if it is missing."""
         for line in self.read("/proc/self/status").splitlines():
             key, _, value = line.partition(":")
             if key == name:

@@ -1,7 +1,7 @@
-"""Probes of the kernel: features that are too new, not compiled in, or denied by a filter.
+"""Probes of the kernel: features that it may lack, or that a seccomp filter may deny.
 
-System calls are tried with invalid arguments; only ENOSYS, or the EPERM of a seccomp filter, means
-that they are missing.  Their numbers are the same on every architecture but alpha.
+System calls are tried with invalid arguments: only ENOSYS, or the EPERM of a seccomp filter, means
+that a call is missing.  Their numbers are the same on every architecture but alpha.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ FILESYSTEMS = ("proc", "sysfs", "tmpfs", "devpts", "mqueue")
 def _call(
     number: int, *arguments: int | bytes | None, absent: str = LIMITED
 ) -> Callable[[Host], Answer]:
+    """Return a probe that makes the system call; ``absent``: its state if the call is missing."""
+
     def look(host: Host) -> Answer:
         if host.has_call(number, *arguments):
-            return Answer(OK, "there")
-        return Answer(absent, "the kernel lacks it, or a filter forbids it")
+            return Answer(OK, "available")
+        return Answer(absent, "not in this kernel, or denied by a seccomp filter")
 
     return look
 
@@ -37,21 +39,21 @@ def _version(host: Host) -> Answer:
 
 
 def into_cgroup(host: Host) -> Answer:
-    """Probe clone3 with an invalid cgroup descriptor: EBADF if the kernel supports it."""
+    """Probe CLONE_INTO_CGROUP: clone3 fails with EBADF for an invalid cgroup descriptor."""
     arguments = pack("=11Q", CLONE_INTO_CGROUP, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0x7FFFFFFF)
     if host.call(CLONE3, arguments, len(arguments)) == errno.EBADF:
-        return Answer(OK, "there")
-    return Answer(LIMITED, "not there, or forbidden by a filter")
+        return Answer(OK, "available")
+    return Answer(LIMITED, "not in this kernel, or denied by a seccomp filter")
 
 
 def _namespaces(host: Host) -> Answer:
-    lost = [
+    missing = [
         kind for kind, file in NAMESPACE_FILES.items() if not host.exists(f"/proc/self/ns/{file}")
     ]
-    if not lost:
-        return Answer(OK, "all " + str(len(NAMESPACE_FILES)))
-    essential = {"mount", "pid"} & set(lost)
-    return Answer(MISSING if essential else LIMITED, "without " + ", ".join(lost))
+    if not missing:
+        return Answer(OK, f"all {len(NAMESPACE_FILES)} types")
+    essential = {"mount", "pid"} & set(missing)
+    return Answer(MISSING if essential else LIMITED, "missing: " + ", ".join(missing))
 
 
 def _id_maps(host: Host) -> Answer:
@@ -59,17 +61,17 @@ def _id_maps(host: Host) -> Answer:
         if host.rootless:
             return Answer(
                 LIMITED,
-                "for the host's root",
+                "only for root of the host",
                 "mounts with uidMappings or the option idmap are refused",
                 "start the container as root",
             )
-        return Answer(OK, "there")
-    return Answer(LIMITED, "the kernel lacks mount_setattr, or a filter forbids it")
+        return Answer(OK, "available")
+    return Answer(LIMITED, "no mount_setattr in this kernel, or denied by a seccomp filter")
 
 
 def _filters(host: Host) -> Answer:
     if not host.status("Seccomp"):
-        return Answer(LIMITED, "not built in")
+        return Answer(LIMITED, "not in this kernel")
     actions = host.read("/proc/sys/kernel/seccomp/actions_avail").split()
     if "user_notif" not in actions:
         return Answer(
@@ -78,20 +80,20 @@ def _filters(host: Host) -> Answer:
             "linux.seccomp with SCMP_ACT_NOTIFY is refused",
             "Linux 5.0 or newer",
         )
-    return Answer(OK, f"{len(actions)} actions, notifications among them")
+    return Answer(OK, f"{len(actions)} actions, with notifications")
 
 
 def _filesystems(host: Host) -> Answer:
-    known = {line.split()[-1] for line in host.read("/proc/filesystems").splitlines() if line}
-    lost = [name for name in FILESYSTEMS if name not in known]
-    if not lost:
+    supported = {line.split()[-1] for line in host.read("/proc/filesystems").splitlines() if line}
+    missing = [name for name in FILESYSTEMS if name not in supported]
+    if not missing:
         return Answer(OK, ", ".join(FILESYSTEMS))
-    return Answer(MISSING if "proc" in lost else LIMITED, "without " + ", ".join(lost))
+    return Answer(MISSING if "proc" in missing else LIMITED, "missing: " + ", ".join(missing))
 
 
 def _overlay(host: Host) -> Answer:
     if "\toverlay\n" in host.read("/proc/filesystems"):
-        return Answer(OK, "there")
+        return Answer(OK, "available")
     return Answer(LIMITED, "not loaded")
 
 
@@ -107,11 +109,11 @@ def _masks(host: Host) -> Answer:
         if mount.target.startswith("/proc/") and mount.target != "/proc/sys/fs/binfmt_misc"
     ]
     if not over:
-        return Answer(OK, "nothing is mounted over its parts")
+        return Answer(OK, "no masked paths")
     return Answer(LIMITED, f"masked: {', '.join(over[:3])}{' ...' if len(over) > 3 else ''}")
 
 
-NEWER = "a newer kernel; in a container: --security-opt seccomp=unconfined for its engine"
+NEWER = "a newer kernel; for an outer container: --security-opt seccomp=unconfined"
 
 KERNEL: tuple[Probe, ...] = (
     Probe("version", _version, "", ""),
@@ -119,13 +121,13 @@ KERNEL: tuple[Probe, ...] = (
         "clone3",
         _call(CLONE3, None, 0, absent=MISSING),
         "no container can be started",
-        "Linux 5.5 or newer; in a container: --security-opt seccomp=unconfined for its engine",
+        "Linux 5.5 or newer; for an outer container: --security-opt seccomp=unconfined",
         essential=True,
     ),
     Probe(
         "pidfd",
         _call(PIDFD_OPEN, -1, BAD_FLAGS, absent=MISSING),
-        "no container can be started or killed for certain",
+        "no container can be started or reliably killed",
         NEWER,
         essential=True,
     ),
@@ -169,7 +171,7 @@ KERNEL: tuple[Probe, ...] = (
         "namespaces",
         _namespaces,
         "containers with these namespaces are refused",
-        "a kernel built with CONFIG_NAMESPACES and its kinds",
+        "a kernel built with CONFIG_NAMESPACES and CONFIG_*_NS",
         essential=True,
     ),
     Probe(
@@ -182,7 +184,7 @@ KERNEL: tuple[Probe, ...] = (
         "filesystems",
         _filesystems,
         "mounts of these types fail",
-        "a kernel built with them",
+        "a kernel built with these filesystems",
         essential=True,
     ),
     Probe(
@@ -201,8 +203,8 @@ KERNEL: tuple[Probe, ...] = (
     Probe(
         "/proc",
         _masks,
-        "a user namespace may not mount proc here: containers without root fail, or have to bind"
-        " the outer /proc",
-        "in a container: --security-opt unmask=ALL (podman), systempaths=unconfined (docker)",
+        "a user namespace cannot mount proc: rootless containers fail, or must bind-mount the"
+        " outer /proc",
+        "outer container: --security-opt unmask=ALL (podman), systempaths=unconfined (docker)",
     ),
 )

@@ -1,8 +1,8 @@
 """The trial: create a container up to the point where its program would start, and remove it.
 
-The plan is that of ``ociruntime spec``'s configuration, without program and cgroup, in an
-empty root filesystem; all that it makes are namespaces and what is mounted in them, and they
-end with its process.
+The plan is compiled from the config of ``ociruntime spec``, without program and cgroup, for an
+empty root filesystem.  It creates only namespaces and mounts in them, which the kernel removes when
+the process exits.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LEFT_OUT = ("find_executable",)  # the root filesystem has no program
 
 
 def trial(host: Host) -> Answer:
-    """Create the container; return the result, with the error that ``create`` would report."""
+    """Create and remove a test container; a failure has the error that ``create`` would report."""
     directory = tempfile.mkdtemp(prefix="ociruntime-check-")
     try:
         config: Json = default_config(host.rootless, os.geteuid(), os.getegid())
@@ -50,7 +50,7 @@ def trial(host: Host) -> Answer:
 
 
 def trial_plan(config: Json, rootfs: str) -> Plan:
-    """Compile the plan of ``create``, minus the operations in ``LEFT_OUT``.
+    """Return the plan of ``create`` for ``config``, without the operations in ``LEFT_OUT``.
 
     Raises RuntimeFailure.
     """
@@ -61,7 +61,7 @@ def trial_plan(config: Json, rootfs: str) -> Plan:
 
 
 def build(plan: Plan, linux: Json) -> None:
-    """Run the plan up to the stage "ready".  Raises RuntimeFailure."""
+    """Run the executor with the plan up to STAGE_READY, then end it.  Raises RuntimeFailure."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as gate:
         executor = spawn(plan, gate.fileno(), -1)
     try:
@@ -73,9 +73,9 @@ def build(plan: Plan, linux: Json) -> None:
 def _answer(executor: Executor, linux: Json) -> None:
     while (message := receive(executor.channel)) is not None:
         if message.kind == ops.MESSAGE_FAILURE:
-            found = failure(executor.plan.operations[message.value], message)
-            found.hint = found.hint or obstacle(message.error)
-            raise found
+            error = failure(executor.plan.operations[message.value], message)
+            error.hint = error.hint or obstacle(message.error)
+            raise error
         if message.kind == ops.MESSAGE_INIT_PID:
             executor.became(message)
         elif message.value == ops.STAGE_READY:
@@ -85,9 +85,9 @@ def _answer(executor: Executor, linux: Json) -> None:
             go(executor.channel)
         else:
             go(executor.channel)
-    raise StepError("the container's init was killed before it was ready")
+    raise StepError("create the test container: its init was killed before it was ready")
 
 
 TRIAL: tuple[Probe, ...] = (
-    Probe("a whole container", trial, "containers fail at this step", "", essential=True),
+    Probe("a whole container", trial, "every container fails in the same way", "", essential=True),
 )

@@ -1,1 +1,1 @@
-"""Container engines of this host: the files that tell them of this runtime, and their answers."""
+"""The command ``setup``: configure the engines of this host to use ociruntime, and test that."""

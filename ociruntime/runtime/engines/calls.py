@@ -1,4 +1,4 @@
-"""Commands of engines: which are installed, and what they answer."""
+"""Find and run the commands of engines (podman, docker, containerd, crio)."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 from ociruntime.base.host_programs import find_program
 
-TIMEOUT = 60.0  # seconds that an engine may take for an answer
+TIMEOUT = 60.0  # seconds for a command to exit
 NOT_STARTED = 127
-# They would direct a client to another host.
+# Variables that would direct a client to another host.
 REMOTE = ("CONTAINER_HOST", "CONTAINER_CONNECTION", "DOCKER_CONTEXT")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """The result of a command."""
+    """The result of a command: exit status, standard output, standard error."""
 
     status: int
     out: str
@@ -24,21 +24,21 @@ class Answer:
 
     @property
     def last_line(self) -> str:
-        """The last line of its errors: what a person is to read."""
+        """The last line of standard error, or the exit status if the command printed none."""
         lines = [line.strip() for line in self.error.splitlines() if line.strip()]
         return lines[-1] if lines else f"exit status {self.status}"
 
 
 def find_first(names: tuple[str, ...]) -> str:
-    """Return the path of the first of these programs that is installed, "" if none is."""
+    """Return the path of the first program of ``names`` that is installed, or ""."""
     return next((path for name in names if (path := find_program(name))), "")
 
 
 def ask(program: str, *arguments: str, stdin: bytes = b"") -> Answer:
-    """Run a command of an engine to its end."""
+    """Run a command of an engine on this host, and wait for it; never raises an error."""
     environment = {name: value for name, value in os.environ.items() if name not in REMOTE}
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [program, *arguments],
             input=stdin,
             capture_output=True,
@@ -48,14 +48,14 @@ def ask(program: str, *arguments: str, stdin: bytes = b"") -> Answer:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return Answer(NOT_STARTED, "", f"no answer within {TIMEOUT:.0f} seconds")
+        return Answer(NOT_STARTED, "", f"{program}: no answer within {TIMEOUT:.0f} seconds")
     except OSError as error:
         return Answer(NOT_STARTED, "", error.strerror or str(error))
-    out, errors = (part.decode("utf-8", "replace") for part in (done.stdout, done.stderr))
-    return Answer(done.returncode, out, errors)
+    out, errors = (part.decode("utf-8", "replace") for part in (result.stdout, result.stderr))
+    return Answer(result.returncode, out, errors)
 
 
 def docker_host() -> str:
-    """Return the address of this host's dockerd; never that of another host."""
+    """Return the address of dockerd on this host: DOCKER_HOST if it is a Unix socket."""
     address = os.environ.get("DOCKER_HOST", "")
     return address if address.startswith("unix://") else "unix:///var/run/docker.sock"

@@ -1,4 +1,4 @@
-"""The lines that an engine needs to know this runtime, and what its files say of it; pure."""
+"""Write the configuration that adds ociruntime to an engine; parse an engine's files.  Pure."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from typing import Any
 
 NAME = "ociruntime"
-PRIORITY = 50  # of the drop-in files among those of others
+PRIORITY = 50  # number in the names of our drop-in files, which decides their order
 DEFAULT, NAMED = "the default", "a named runtime"
 
-# podman decides by name what a runtime supports, and these lists replace its own.
+# podman decides by a runtime's name what it supports; these lists replace podman's defaults.
 SUPPORTS_JSON = (NAME, "crun", "runc", "kata", "runsc", "youki", "krun", "crun-vm", "crun-wasm")
 SUPPORTS_NO_CGROUP = (NAME, "crun", "krun")
-# The plugin of containerd that reads the runtimes, newest first.
+# The names of containerd's CRI plugin, which has the table of runtimes; newest first.
 CRI_PLUGINS = ("io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri")
 RUNC_SHIM = "io.containerd.runc.v2"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A runtime as an engine is to know it: ``program`` is its absolute path."""
+    """The runtime to add to an engine; ``program`` is the absolute path of its program."""
 
     program: str
     default: bool = False
@@ -31,9 +31,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class CriEntry:
-    """The same for containerd: with the plugin and the version of its configuration.
+    """The runtime to add to containerd, with the CRI plugin and version of its configuration.
 
-    ``runc`` has the settings of the runtime runc there, which an imported file may replace.
+    ``runc``: containerd's settings of the runtime runc, which an imported file may replace.
     """
 
     program: str
@@ -44,7 +44,7 @@ class CriEntry:
 
 
 def podman_lines(entry: Entry) -> str:
-    """Return the drop-in file of podman and buildah."""
+    """Return the text of the drop-in file for podman and buildah (containers.conf)."""
     return "\n".join(
         [
             "[engine]",
@@ -60,7 +60,7 @@ def podman_lines(entry: Entry) -> str:
 
 
 def docker_lines(entry: Entry) -> str:
-    """Return Docker's ``daemon.json``."""
+    """Return the text of Docker's ``daemon.json``."""
     document: dict[str, Any] = {"runtimes": {NAME: {"path": entry.program}}}
     if entry.default:
         document["default-runtime"] = NAME
@@ -68,13 +68,13 @@ def docker_lines(entry: Entry) -> str:
 
 
 def is_docker_lines(text: str) -> bool:
-    """Return whether ``docker_lines`` has made the text: JSON has no comments to mark it with."""
+    """Return true if ``docker_lines`` wrote the text: JSON has no comments to mark it as ours."""
     use = find_use("docker", text)
     return use is not None and text == docker_lines(Entry(use.program, use.how == DEFAULT))
 
 
 def crio_lines(entry: Entry) -> str:
-    """Return the drop-in file of CRI-O."""
+    """Return the text of the drop-in file for CRI-O."""
     return "\n".join(
         [
             *(["[crio.runtime]", f"default_runtime = {_quoted(NAME)}", ""] * entry.default),
@@ -88,7 +88,7 @@ def crio_lines(entry: Entry) -> str:
 
 
 def containerd_lines(entry: CriEntry) -> str:
-    """Return the lines for containerd, to be imported or added."""
+    """Return the text for containerd's configuration, as a file to import or lines to add."""
     plugin = f"plugins.{_quoted(entry.plugin)}.containerd"
     options = entry.runc.get("options", {})
     runc = {name: value for name, value in entry.runc.items() if name != "options"}
@@ -105,7 +105,7 @@ def containerd_lines(entry: CriEntry) -> str:
             *(["SystemdCgroup = true"] * (options.get("SystemdCgroup") is True)),
             "",
             *(
-                ["# Stays as it is: without these lines, those above would replace it."]
+                ["# The settings of runc, unchanged: the tables above would replace them."]
                 * bool(runc)
             ),
             *_table(f"{plugin}.runtimes.runc", runc),
@@ -115,7 +115,7 @@ def containerd_lines(entry: CriEntry) -> str:
 
 
 def _table(name: str, settings: Mapping[str, Any]) -> list[str]:
-    """Return the lines of a table, without settings that are zero, and nothing if all are."""
+    """Return the lines of a TOML table without zero values; [] if all values are zero."""
     lines = [
         f"{_key(key)} = {json.dumps(value, ensure_ascii=False)}"
         for key, value in settings.items()
@@ -130,14 +130,14 @@ def _key(name: str) -> str:
 
 @dataclass(frozen=True)
 class Use:
-    """How an engine's configuration uses this runtime: ``how`` is one of the constants."""
+    """How an engine's configuration uses this runtime: ``how`` is DEFAULT or NAMED."""
 
     how: str
     program: str
 
 
-# Engine -> the paths of the table of runtimes and of the default's name in its configuration.
-_PLACES: dict[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = {
+# Engine -> (path of the table of runtimes, path of the default runtime's name) in its settings.
+_PATHS: dict[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = {
     "podman": ((("engine", "runtimes"), ("engine", "runtime")),),
     "docker": ((("runtimes",), ("default-runtime",)),),
     "containerd": tuple(
@@ -152,32 +152,33 @@ _PLACES: dict[str, tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]] = {
 
 
 def find_use(engine: str, *texts: str) -> Use | None:
-    """Return how a configuration uses this runtime, None if it does not.
+    """Return how the files of an engine, ``texts``, use this runtime; None if they do not.
 
-    A later text overrides an earlier one.  A runtime is this one if its program's name is.  A text
-    that cannot be parsed uses nothing.
+    Later texts override earlier ones; texts that cannot be parsed are ignored.  This runtime is
+    recognised by the file name of its program.
     """
     document: dict[str, Any] = {}
     for text in texts:
         try:
-            one = json.loads(text) if engine == "docker" else tomllib.loads(text)
+            parsed = json.loads(text) if engine == "docker" else tomllib.loads(text)
         except ValueError:
             continue
-        if isinstance(one, dict):
-            document = _merged(document, one)
-    for runtimes_at, default_at in _PLACES[engine]:
-        runtimes = _member(document, runtimes_at)
+        if isinstance(parsed, dict):
+            document = _merged(document, parsed)
+    for runtimes_path, default_path in _PATHS[engine]:
+        runtimes = _member(document, runtimes_path)
         if not isinstance(runtimes, Mapping):
             continue
         for name, runtime in runtimes.items():
             program = _program(runtime)
             if os.path.basename(program) == NAME:
-                default = _member(document, default_at)
+                default = _member(document, default_path)
                 return Use(DEFAULT if default in (name, program) else NAMED, program)
     return None
 
 
 def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
+    """Return ``below`` overridden by ``above``, table by table."""
     both = {name: (below[name], above[name]) for name in below.keys() & above.keys()}
     tables = {
         name: _merged(*pair)
@@ -188,12 +189,12 @@ def _merged(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
 
 
 def _program(runtime: object) -> str:
-    """Return the path of a runtime's program: each engine has it elsewhere."""
+    """Return the path of the program in a runtime's settings of any engine, or ""."""
     if isinstance(runtime, list):  # podman: the first that exists
         return next((each for each in runtime if isinstance(each, str)), "")
-    for place in (("path",), ("runtime_path",), ("options", "BinaryName")):
-        if isinstance(found := _member(runtime, place), str) and found:
-            return found
+    for path in (("path",), ("runtime_path",), ("options", "BinaryName")):
+        if isinstance(program := _member(runtime, path), str) and program:
+            return program
     return ""
 
 
@@ -206,36 +207,40 @@ def _member(document: object, path: tuple[str, ...]) -> object:
 
 
 def cri_plugin(document: Mapping[str, Any]) -> str:
-    """Return which of ``CRI_PLUGINS`` a containerd has, by its configuration; "" for none."""
+    """Return the name of ``CRI_PLUGINS`` in a configuration of containerd; "" for none."""
     plugins = document.get("plugins", {})
     return next((name for name in CRI_PLUGINS if name in plugins), "")
 
 
 def runc_settings(document: Mapping[str, Any], plugin: str) -> Mapping[str, Any]:
-    """Return the settings of containerd's runtime runc, none if it has no such runtime."""
-    found = _member(document, ("plugins", plugin, "containerd", "runtimes", "runc"))
-    return found if isinstance(found, Mapping) else {}
+    """Return containerd's settings of the runtime runc; {} if it has no such runtime."""
+    settings = _member(document, ("plugins", plugin, "containerd", "runtimes", "runc"))
+    return settings if isinstance(settings, Mapping) else {}
 
 
-def lost(before: Mapping[str, Any], after: Mapping[str, Any], allowed: tuple[str, ...]) -> str:
-    """Return the path of a setting of ``before`` that ``after`` lacks or changes, "" for none.
+def lost_setting(
+    before: Mapping[str, Any], after: Mapping[str, Any], allowed: tuple[str, ...]
+) -> str:
+    """Return the path of the first setting in ``before`` that ``after`` lacks or changes, or "".
 
-    ``allowed`` are names of settings that may change.
+    ``allowed``: names of settings that may change.
     """
     for name, value in before.items():
         if name in allowed:
             continue
         if isinstance(value, Mapping):
             inner = after.get(name, {})
-            if path := lost(value, inner if isinstance(inner, Mapping) else {}, allowed):
+            if path := lost_setting(value, inner if isinstance(inner, Mapping) else {}, allowed):
                 return f"{name}.{path}"
-        elif after.get(name) != value and (value or name in after):  # a zero value may be left out
+        elif after.get(name) != value and (
+            value or name in after
+        ):  # containerd may omit zero values
             return name
     return ""
 
 
 def _quoted(text: str) -> str:
-    """Return a basic string of TOML; ``text`` is printable."""
+    """Return ``text``, which is printable, as a basic string of TOML."""
     return json.dumps(text, ensure_ascii=False)
 
 

@@ -1,8 +1,8 @@
-"""Files that `ociruntime setup` makes in the directories of engines: recognised, replaced, removed.
+"""Write, recognise and remove the files of `ociruntime setup` in the engines' directories.
 
-Nobody else's file is ever changed.  A file is ours by its first line, and a JSON file, which can
-have no such line, by its exact text.  The directory must be one that only root (or the user whose
-configuration it is) can change; links are not followed.
+Only our own files are changed.  A file is recognised as ours by its first line; a JSON file, which
+cannot have a comment, by its exact text.  Only root (or the user whose configuration it is) may be
+able to change the directory; links are not followed.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTT
 
 
 class Owner(enum.Enum):
-    """The owner of a file."""
+    """Who wrote a file of an engine's configuration."""
 
-    NOBODY = "there is none"
-    OURS = "ours"
+    NOBODY = "does not exist"
+    OURS = "written by this command"
     OTHERS = "not written by this command"
 
 
 def header(engine: str) -> str:
-    """Return the first line of a file for ``engine``."""
+    """Return the first line of our file for ``engine``, which marks it as ours."""
     return f'{MARK} {engine}", and removed by "ociruntime setup {engine} --undo".'
 
 
 def read(path: str) -> str | None:
-    """Return the text of a regular file, "" if it is no such file, None if there is none.
+    """Return the text of a file: "" if it is not a regular file, None if it does not exist.
 
     Raises HostError.
     """
@@ -49,25 +49,25 @@ def read(path: str) -> str | None:
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
             return ""
-        raise HostError(f"open {path}", error) from None
+        raise HostError(f'open "{path}"', error) from None
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             return ""
         with open(fd, "rb", closefd=False) as file:
             return file.read(_LARGEST).decode("utf-8", "surrogateescape")
     except OSError as error:
-        raise HostError(f"read {path}", error) from None
+        raise HostError(f'read "{path}"', error) from None
     finally:
         os.close(fd)
 
 
 def has_mark(text: str) -> bool:
-    """Return whether a file is ours by its first line."""
+    """Return true if the first line of a file's text marks it as ours."""
     return text.startswith(MARK)
 
 
 def owner(path: str, is_ours: Callable[[str], bool] = has_mark) -> Owner:
-    """Return whose file it is; ``is_ours`` decides by its text.  Raises HostError."""
+    """Return who wrote the file ``path``; ``is_ours`` decides by its text.  Raises HostError."""
     text = read(path)
     if text is None:
         return Owner.NOBODY
@@ -75,9 +75,10 @@ def owner(path: str, is_ours: Callable[[str], bool] = has_mark) -> Owner:
 
 
 def put(path: str, text: str, engine: str) -> bool:
-    """Write the file, which must be nobody's or ours; return whether that changed anything.
+    """Write our file ``path``; return false if it had the same text already.
 
-    With an ``engine`` the text gets a first line.  Raises HostError.
+    The caller has checked that no other file is replaced.  ``engine``: for the first line, which
+    marks the file as ours; "" for none.  Raises HostError.
     """
     directory = os.path.dirname(path)
     before = read(path)
@@ -91,12 +92,12 @@ def put(path: str, text: str, engine: str) -> bool:
         replace_file(path, text.encode(), 0o644, lasting=True)
         sync_directory(directory)
     except OSError as error:
-        raise HostError(f"write {path}", error) from None
+        raise HostError(f'write "{path}"', error) from None
     return True
 
 
 def remove(path: str) -> None:
-    """Remove a file that is ours, and the directory that was made for it.  Raises HostError."""
+    """Remove our file, and its directory if it was made for the file.  Raises HostError."""
     directory = os.path.dirname(path)
     check_directory(directory, KIND)
     with_directory = (read(path) or "").splitlines()[1:2] == [WITH_DIRECTORY]
@@ -109,4 +110,4 @@ def remove(path: str) -> None:
                 if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY):
                     raise
     except OSError as error:
-        raise HostError(f"remove {path}", error) from None
+        raise HostError(f'remove "{path}"', error) from None

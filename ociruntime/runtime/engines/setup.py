@@ -1,8 +1,8 @@
-"""Tell an engine of this runtime, and take that back.
+"""Configure an engine to use ociruntime (`ociruntime setup`), or undo that.
 
-Each engine reads one file that is ours alone, checks it, and may run a container.  A file of
-somebody else is never changed: where one is in the way, the lines are returned that an
-administrator must add.
+For each engine, setup writes one file of its own, lets the engine check the file, and may run a
+test container.  Files that others have written are never changed: if such a file is in the way, the
+result has the lines that an administrator must add.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from ociruntime.runtime.engines.configuration import DEFAULT, NAME, PRIORITY, Cr
 from ociruntime.runtime.engines.drop_in import Owner
 from ociruntime.runtime.engines.trial import docker_trial, podman_trial
 
-RELOAD_TIMEOUT = 10.0  # seconds for dockerd to take up its configuration
-POLL = 0.1
+RELOAD_TIMEOUT = 10.0  # seconds for dockerd to reread its configuration
+POLL = 0.1  # seconds
 DOCKER_PID_FILE = "/var/run/docker.pid"
 PODMAN_DIRECTORY = "/etc/containers/containers.conf.d"
 DOCKER_FILE = "/etc/docker/daemon.json"
@@ -37,7 +37,7 @@ CRIO_FILE = f"/etc/crio/crio.conf.d/{PRIORITY}-{NAME}.conf"
 
 @dataclass(frozen=True)
 class Request:
-    """The user's request: ``reload`` makes a running daemon reread its configuration."""
+    """The arguments of `setup`; ``reload``: make a running daemon reread its configuration."""
 
     engine: str
     program: str
@@ -46,31 +46,31 @@ class Request:
 
     @property
     def entry(self) -> Entry:
-        """The runtime as the engine is to know it."""
+        """The runtime to add to the engine's configuration."""
         return Entry(self.program, self.default)
 
 
 @dataclass
 class Outcome:
-    """The result, one line per step; ``missing``: lines that the user must add to ``file``."""
+    """The result to print; ``missing``: lines that the user must add to the file ``file``."""
 
     lines: list[str] = field(default_factory=list)
     missing: str = ""
     file: str = ""
-    failure: str = ""  # why the engine does not use the runtime although its file is there
+    failure: str = ""  # why the engine does not use the runtime, although its file was written
 
     def changed(self, path: str, changed: bool) -> None:
-        """Record what happened to a file."""
+        """Add a line that says whether the file was written or unchanged."""
         self.lines.append(f"{path}: {'written' if changed else 'unchanged'}")
 
 
 @dataclass(frozen=True)
 class Engine:
-    """An engine: any of its ``programs`` shows that it is installed."""
+    """An engine that `setup` supports; it is installed if one of its ``programs`` is."""
 
     title: str
     programs: tuple[str, ...]
-    files: Callable[[], tuple[str, ...]]  # that setup may write
+    files: Callable[[], tuple[str, ...]]  # paths of the files that setup may write
     set_up: Callable[[Request, str, Outcome], None]
     is_ours: Callable[[str], bool] = drop_in.has_mark
     rootless: bool = False
@@ -78,13 +78,13 @@ class Engine:
 
 
 def set_up(request: Request) -> Outcome:
-    """Write the engine's file and check that the engine takes it.
+    """Write our file for an engine, and check that the engine accepts it.
 
-    Raises RuntimeFailure if the engine is not installed or its file cannot be written.
+    Raises RuntimeFailure if the engine is not installed or the file cannot be written.
     """
     engine = _engine(request.engine)
     if request.reload and request.engine != "docker":
-        raise UsageError("--reload: only for docker", f"{engine.title} has nothing to reload")
+        raise UsageError("--reload: supported only for docker", f"{engine.title} needs no reload")
     _check_program(request.program, engine)
     program = find_first(engine.programs)
     if not program:
@@ -97,18 +97,18 @@ def set_up(request: Request) -> Outcome:
 
 
 def undo(name: str) -> Outcome:
-    """Remove what ``set_up`` has written, and nothing else.  Raises RuntimeFailure."""
+    """Remove the files that ``set_up`` has written for an engine.  Raises RuntimeFailure."""
     engine = _engine(name)
     outcome = Outcome()
     for path in engine.files():
-        whose = drop_in.owner(path, engine.is_ours)
-        if whose is Owner.OURS:
+        owner = drop_in.owner(path, engine.is_ours)
+        if owner is Owner.OURS:
             drop_in.remove(path)
             outcome.lines.append(f"{path}: removed")
-        elif whose is Owner.OTHERS:
-            outcome.lines.append(f"{path}: left as it is: {whose.value}")
+        elif owner is Owner.OTHERS:
+            outcome.lines.append(f"{path}: unchanged: {owner.value}")
     if not outcome.lines:
-        outcome.lines.append(f"{engine.title}: there was nothing to remove")
+        outcome.lines.append(f"{engine.title}: nothing to remove")
     elif engine.after_undo and any(line.endswith(": removed") for line in outcome.lines):
         outcome.lines.append(engine.after_undo)
     return outcome
@@ -117,14 +117,14 @@ def undo(name: str) -> Outcome:
 def _engine(name: str) -> Engine:
     engine = ENGINES.get(name)
     if engine is None:
-        raise UsageError(f'setup: unknown engine "{name}"', ", ".join(ENGINES))
+        raise UsageError(f'setup: unknown engine "{name}"', f"supported: {', '.join(ENGINES)}")
     if os.geteuid() != 0 and not engine.rootless:
         raise RuntimeFailure(f"set up {engine.title}: needs root", "its configuration is in /etc")
     return engine
 
 
 def _check_program(program: str, engine: Engine) -> None:
-    """Refuse a program that another user could replace: the engine runs it as root."""
+    """Raise RuntimeFailure if another user could replace ``program``: engines run it as root."""
     if not program:
         raise RuntimeFailure(
             f"set up {engine.title}: cannot find the program ociruntime of this installation",
@@ -132,21 +132,22 @@ def _check_program(program: str, engine: Engine) -> None:
         )
     if not program.isprintable():
         raise RuntimeFailure(
-            f"set up {engine.title}: {program!a}: a path with characters that cannot be printed"
+            f"set up {engine.title}: {program!a}: the path contains unprintable characters",
+            "install ociruntime elsewhere",
         )
     check_parent(os.path.realpath(program), "program's directory")
 
 
 def _refuse_others(path: str, request: Request, lines: str, outcome: Outcome) -> bool:
-    """Return whether the file is somebody else's, and say what it lacks."""
+    """Return true if others have written the file; report the lines that are missing in it."""
     if drop_in.owner(path, ENGINES[request.engine].is_ours) is not Owner.OTHERS:
         return False
-    outcome.lines.append(f"{path}: left as it is: {Owner.OTHERS.value}")
+    outcome.lines.append(f"{path}: unchanged: {Owner.OTHERS.value}")
     use = configuration.find_use(request.engine, drop_in.read(path) or "")
     if use is None or use.program != request.program or (request.default and use.how != DEFAULT):
         outcome.file, outcome.missing = path, lines
     else:
-        outcome.lines.append(f"it has {use.program} as {use.how} already")
+        outcome.lines.append(f"{path} already has {use.program} as {use.how}")
     return True
 
 
@@ -154,12 +155,13 @@ def _refuse_others(path: str, request: Request, lines: str, outcome: Outcome) ->
 
 
 def podman_file() -> str:
-    """Return the path of podman's drop-in file, for this user."""
+    """Return the path of our drop-in file for podman: the system's, or an unprivileged user's."""
     directory = PODMAN_DIRECTORY
     if os.geteuid() != 0:
-        above = os.environ.get("XDG_CONFIG_HOME", "")
-        above = above if above.startswith("/") else os.path.expanduser("~/.config")
-        directory = f"{above}/containers/containers.conf.d"
+        config_home = os.environ.get("XDG_CONFIG_HOME", "")
+        if not config_home.startswith("/"):
+            config_home = os.path.expanduser("~/.config")
+        directory = f"{config_home}/containers/containers.conf.d"
     return f"{directory}/{PRIORITY}-{NAME}.conf"
 
 
@@ -172,16 +174,16 @@ def _set_up_podman(request: Request, podman: str, outcome: Outcome) -> None:
     shown = ask(podman, *runtime, "info", "--format", "{{.Host.OCIRuntime.Path}}")
     if shown.status != 0:
         outcome.failure = f"podman info: {shown.last_line}"
-    elif (found := shown.out.strip()) != request.program:
+    elif (used := shown.out.strip()) != request.program:
         outcome.failure = (
-            f"podman uses {found} all the same: a file that it reads later, or CONTAINERS_CONF, "
-            "decides otherwise"
+            f"podman still uses {used}: a configuration file that it reads later, or"
+            " CONTAINERS_CONF, overrides the runtime"
         )
     elif failure := podman_trial(podman):
-        outcome.failure = f"a container through podman: {failure}"
+        outcome.failure = f"run a test container through podman: {failure}"
     else:
         flag = "" if request.default else f" --runtime {NAME}"
-        outcome.lines.append(f"a container ran through it: podman{flag} run ...")
+        outcome.lines.append(f"a test container ran: podman{flag} run ...")
 
 
 # --- Docker -------------------------------------------------------------------------
@@ -192,31 +194,33 @@ def _set_up_docker(request: Request, dockerd: str, outcome: Outcome) -> None:
     if not _refuse_others(DOCKER_FILE, request, lines, outcome):
         outcome.changed(DOCKER_FILE, drop_in.put(DOCKER_FILE, lines, ""))
         checked = ask(dockerd, "--validate", "--config-file", DOCKER_FILE)
-        # Before version 23, it has no such flag.
+        # Before version 23, dockerd has no --validate.
         if checked.status != 0 and "unknown flag" not in checked.error:
             drop_in.remove(DOCKER_FILE)
-            outcome.failure = f"dockerd refuses {DOCKER_FILE}, removed: {checked.last_line}"
+            outcome.failure = (
+                f"dockerd refused {DOCKER_FILE}, which was removed: {checked.last_line}"
+            )
     if outcome.missing or outcome.failure:
         return
     docker = find_first(("docker",))
     if not docker or not _answers(docker):
-        outcome.lines.append("dockerd does not run: it reads the file when it starts")
+        outcome.lines.append("dockerd is not running: it will read the file when it starts")
         return
     if request.reload:
         _reload_docker()
         _await(lambda: _knows(docker, request))
     if not _knows(docker, request):
         outcome.lines.append(
-            "dockerd has not read it yet: ociruntime setup docker --reload, or systemctl reload "
-            "docker (containers run on)"
+            "dockerd has not read the file yet: run ociruntime setup docker --reload, or systemctl "
+            "reload docker (containers keep running)"
         )
         if request.reload:
             outcome.failure = f"dockerd does not know the runtime {NAME} after the reload"
     elif failure := docker_trial(docker, docker_host()):
-        outcome.failure = f"a container through Docker: {failure}"
+        outcome.failure = f"run a test container through Docker: {failure}"
     else:
         flag = "" if request.default else f" --runtime {NAME}"
-        outcome.lines.append(f"a container ran through it: docker run{flag} ...")
+        outcome.lines.append(f"a test container ran: docker run{flag} ...")
 
 
 def _answers(docker: str) -> bool:
@@ -224,7 +228,7 @@ def _answers(docker: str) -> bool:
 
 
 def _knows(docker: str, request: Request) -> bool:
-    """Return whether the running dockerd has the runtime, as the default if requested."""
+    """Return true if the running dockerd has the runtime, as the default if requested."""
     shown = ask(docker, "--host", docker_host(), "info", "--format", "{{json .}}")
     try:
         document = json.loads(shown.out)
@@ -236,15 +240,15 @@ def _knows(docker: str, request: Request) -> bool:
 
 
 def _reload_docker() -> None:
-    """Send SIGHUP to the dockerd of the pid file.  Raises RuntimeFailure."""
+    """Send SIGHUP to the dockerd in DOCKER_PID_FILE, to reload.  Raises RuntimeFailure."""
     hint = "systemctl reload docker"
     text = (drop_in.read(DOCKER_PID_FILE) or "").strip()
     if not (text.isascii() and text.isdigit()):
-        raise RuntimeFailure(f"reload dockerd: {DOCKER_PID_FILE}: has no pid", hint)
+        raise RuntimeFailure(f'reload dockerd: "{DOCKER_PID_FILE}": contains no pid', hint)
     pid = int(text)
     pidfd = open_process(pid, start_time(pid))
     if pidfd < 0:
-        raise RuntimeFailure(f"reload dockerd: no process {pid}", hint)
+        raise RuntimeFailure(f"reload dockerd: process {pid} does not exist", hint)
     try:
         if (drop_in.read(f"/proc/{pid}/comm") or "").strip() != "dockerd":
             raise RuntimeFailure(f"reload dockerd: process {pid} is not dockerd", hint)
@@ -254,6 +258,7 @@ def _reload_docker() -> None:
 
 
 def _await(ready: Callable[[], bool]) -> None:
+    """Wait until ``ready`` returns true, at most RELOAD_TIMEOUT seconds."""
     deadline = time.monotonic() + RELOAD_TIMEOUT
     while not ready() and time.monotonic() < deadline:
         time.sleep(POLL)
@@ -261,14 +266,14 @@ def _await(ready: Callable[[], bool]) -> None:
 
 # --- containerd ---------------------------------------------------------------------
 
-_RESTART = "restart it, at a time that suits (pods run on): systemctl restart containerd"
+_RESTART = "restart containerd (pods keep running): systemctl restart containerd"
 
 
 def _set_up_containerd(request: Request, containerd: str, outcome: Outcome) -> None:
-    """Try the drop-in file, and keep it only if containerd reads it and loses nothing by it.
+    """Try the drop-in file; keep it only if containerd reads it and loses no other setting.
 
-    containerd 1.x replaces the whole section of a plugin by what it imports, 2.x merges them; and
-    only from 2.2 on does it import anything by itself.
+    containerd 1.x replaces the whole section of a plugin by an imported one, 2.x merges the two;
+    only from 2.2 on does it import the drop-in directory by default.
     """
     own = [path for path in (CONTAINERD_DROP_IN, CONTAINERD_FILE) if _is_ours(path)]
     before = _dump(containerd)
@@ -283,11 +288,11 @@ def _set_up_containerd(request: Request, containerd: str, outcome: Outcome) -> N
         configuration.runc_settings(before, plugin),
     )
     lines = configuration.containerd_lines(entry)
-    # A configuration of somebody's own may import the drop-in; without any, ours is the whole.
-    places = [CONTAINERD_DROP_IN]
+    # An existing configuration may import the drop-in file; without one, ours is the whole.
+    candidates = [CONTAINERD_DROP_IN]
     if drop_in.owner(CONTAINERD_FILE) is not Owner.OTHERS:
-        places.append(CONTAINERD_FILE)
-    for path in own or places:
+        candidates.append(CONTAINERD_FILE)
+    for path in own or candidates:
         if drop_in.owner(path) is Owner.OTHERS:
             continue
         changed = drop_in.put(path, lines, "containerd")
@@ -295,7 +300,7 @@ def _set_up_containerd(request: Request, containerd: str, outcome: Outcome) -> N
             drop_in.remove(path)
             continue
         outcome.changed(path, changed)
-        outcome.lines.append("containerd takes it (containerd config dump)")
+        outcome.lines.append("containerd accepts it (containerd config dump)")
         if changed:
             outcome.lines.append(_RESTART)
         return
@@ -311,10 +316,10 @@ def _is_ours(path: str) -> bool:
 
 def _dump(containerd: str) -> Mapping[str, Any]:
     """Return the configuration that containerd would start with.  Raises RuntimeFailure."""
-    # 1.x starts without a file, but does not show what it then goes by.
-    is_there = drop_in.owner(CONTAINERD_FILE) is not Owner.NOBODY
+    # 1.x starts without a file, but does not dump its default configuration then.
+    file_exists = drop_in.owner(CONTAINERD_FILE) is not Owner.NOBODY
     shown = ask(containerd, "config", "dump")
-    if shown.status != 0 and not is_there:
+    if shown.status != 0 and not file_exists:
         shown = ask(containerd, "config", "default")
     try:
         if shown.status == 0:
@@ -329,19 +334,20 @@ def _dump(containerd: str) -> Mapping[str, Any]:
 def _objection(
     containerd: str, before: Mapping[str, Any], request: Request, *, changes_default: bool
 ) -> str:
-    """Return why a file just written cannot stay, "" if it can.
+    """Return why a file just written must be removed again, or "" if containerd accepts it.
 
-    ``changes_default``: the default before was ours.
+    ``before``: the configuration without the file; ``changes_default``: the default runtime may
+    differ, because the former default was ours.
     """
     shown = ask(containerd, "config", "dump")
     if shown.status != 0:
-        return f"containerd refuses it: {shown.last_line}"
+        return f"containerd refuses the file: {shown.last_line}"
     use = configuration.find_use("containerd", shown.out)
     if use is None or use.program != request.program:
-        return "containerd does not import it"
+        return "containerd does not import the file"
     allowed = ("imports", NAME, *(("default_runtime_name",) * (request.default or changes_default)))
-    if path := configuration.lost(before, tomllib.loads(shown.out), allowed):
-        return f"it would replace {path} of the configuration"
+    if path := configuration.lost_setting(before, tomllib.loads(shown.out), allowed):
+        return f"the file would override the setting {path}"
     return ""
 
 
@@ -360,8 +366,8 @@ def _set_up_crio(request: Request, crio: str, outcome: Outcome) -> None:
     elif use is None or use.program != request.program:
         outcome.failure = f"crio does not read {CRIO_FILE} (crio config)"
     else:
-        outcome.lines.append("CRI-O takes it (crio config)")
-        outcome.lines.append("let a running CRI-O read it: systemctl reload crio")
+        outcome.lines.append("CRI-O accepts the file (crio config)")
+        outcome.lines.append("make a running CRI-O read the file: systemctl reload crio")
 
 
 ENGINES: dict[str, Engine] = {
@@ -374,7 +380,7 @@ ENGINES: dict[str, Engine] = {
         lambda: (DOCKER_FILE,),
         _set_up_docker,
         is_ours=configuration.is_docker_lines,
-        after_undo="a running dockerd knows the runtime until: systemctl reload docker",
+        after_undo="a running dockerd keeps the runtime until systemctl reload docker",
     ),
     "containerd": Engine(
         "containerd",
@@ -388,6 +394,6 @@ ENGINES: dict[str, Engine] = {
         ("crio",),
         lambda: (CRIO_FILE,),
         _set_up_crio,
-        after_undo="a running CRI-O knows the runtime until: systemctl reload crio",
+        after_undo="a running CRI-O keeps the runtime until systemctl reload crio",
     ),
 }

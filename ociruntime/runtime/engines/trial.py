@@ -1,7 +1,7 @@
-"""Run a container through an engine: no image and no network, only the executor as its program.
+"""Run a test container through an engine, without image and network; its program is the executor.
 
-Without arguments the executor exits at once, with ``RAN``; engines have other statuses for their
-own failures.
+Without arguments the executor exits at once with the status ``RAN``; engines exit with other
+statuses if they fail.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from ociruntime.runtime.engines.calls import Answer, ask
 from ociruntime.runtime.engines.configuration import NAME
 from ociruntime.runtime.executor.spawn import PROGRAM
 
-RAN = 1
+RAN = 1  # exit status of the executor without arguments
 _INSIDE = "program"
 _OPTIONS = ("run", "--rm", "--network=none")
 
 
 def podman_trial(podman: str) -> str:
-    """Run a container through podman; return why it failed, "" if it did not."""
+    """Run a test container through podman; return the reason of a failure, or ""."""
     directory = tempfile.mkdtemp(prefix="ociruntime-setup-")
     try:
         os.chmod(directory, 0o755)
@@ -33,21 +33,21 @@ def podman_trial(podman: str) -> str:
             ask(podman, "--runtime", NAME, *_OPTIONS, "--rootfs", directory, f"/{_INSIDE}")
         )
     except OSError as error:
-        return f"create a root filesystem: {error.strerror}"
+        return f'create a root filesystem in "{directory}": {error.strerror}'
     finally:
         shutil.rmtree(directory, ignore_errors=True)
 
 
 def docker_trial(docker: str, host: str) -> str:
-    """Run a container through Docker, of an image made for it; return why it failed, or ""."""
+    """Run a test container through Docker, from a temporary image; return why it failed, or ""."""
     image = f"ociruntime-setup:{os.urandom(8).hex()}"
     try:
         archive = _archive()
     except OSError as error:
-        return f"read {PROGRAM}: {error.strerror}"
-    made = ask(docker, "--host", host, "import", "-", image, stdin=archive)
-    if made.status != 0:
-        return made.last_line
+        return f'read "{PROGRAM}": {error.strerror}'
+    imported = ask(docker, "--host", host, "import", "-", image, stdin=archive)
+    if imported.status != 0:
+        return imported.last_line
     try:
         options = (*_OPTIONS, f"--runtime={NAME}")
         return _failure(ask(docker, "--host", host, *options, image, f"/{_INSIDE}"))
@@ -60,6 +60,7 @@ def _failure(answer: Answer) -> str:
 
 
 def _archive() -> bytes:
+    """Return a tar archive with the executor, for ``docker import``.  Raises OSError."""
     data = read_file(PROGRAM)
     member = tarfile.TarInfo(_INSIDE)
     member.size = len(data)

@@ -1,1 +1,1 @@
-"""Operations outside the container: state store, processes, hooks, console, seccomp."""
+"""Operations outside the container: state directories, start gate, hooks, id maps, seccomp."""

@@ -1,7 +1,7 @@
-"""The caller's sockets for descriptors: ``--console-socket`` and ``--pidfd-socket``, as in runc.
+"""Send descriptors to the sockets of ``--console-socket`` and ``--pidfd-socket``, as in runc.
 
-A connection carries one message: one descriptor, with a text that names it.  conmon and
-containerd's shim listen at the other end.
+Each connection carries one message: a descriptor, with a text that names it.  conmon or
+containerd's shim listens on the socket.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     import socket as _socket
 
 TERMINAL_NAME = b"/dev/pts/ptmx"
-INIT = b"standard"  # runc's words for a container's init
-EXEC = b"setns"  # and for a process of `exec`
+INIT = b"standard"  # runc's name for a container's init
+EXEC = b"setns"  # runc's name for a process of `exec`
 
 
 def send_terminal(sock: _socket.socket, master: int) -> None:
-    """Send the terminal's master and close both; raises HostError."""
+    """Send the terminal's master, then close the master and the socket.  Raises HostError."""
     send_descriptor(sock, master, TERMINAL_NAME, "send the terminal over the console socket")
     posix.close(master)
 
 
 def connect_pidfd_socket(path: str) -> _socket.socket | None:
-    """Connect before any process is started; return None without a path.  Raises HostError."""
+    """Connect to the pidfd socket at ``path``; return None if ``path`` is "".  Raises HostError."""
     return connect(path, "pidfd socket") if path else None
 
 
 def send_pidfd(sock: _socket.socket, pidfd: int, kind: bytes) -> None:
-    """Send the pidfd as ``INIT`` or ``EXEC`` and close the connection; raises HostError."""
+    """Send the pidfd, named ``INIT`` or ``EXEC``, and close the connection.  Raises HostError."""
     send_descriptor(sock, pidfd, kind, "send the pidfd")

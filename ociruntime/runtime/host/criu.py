@@ -1,7 +1,7 @@
-"""The program ``criu``: its path, its RPC, and a summary of its log.
+"""Run the program ``criu``: find it, exchange its RPC messages, summarise its log.
 
-``criu swrk FD`` takes one request over an inherited socket.  It reports stages (``NOTIFY``), waits
-for our reply to each, and exits with its response.
+``criu swrk FD`` takes one request over an inherited socket.  criu reports stages (``NOTIFY``),
+waits for our reply to each, and exits after its response.
 """
 
 from __future__ import annotations
@@ -24,32 +24,35 @@ NAME = "criu"
 # criu itself calls tar, ip, iptables and nft.
 ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
 INSTALL = 'package "criu" on Debian, Ubuntu and Fedora; or name the program with --criu FILE'
-MESSAGE_MOST = 1 << 16
+MESSAGE_MOST = 1 << 16  # bytes
 LINES_QUOTED = 3
-# Lines to skip: about criu itself, or only repeating that something failed.
-UNTELLING = ("rlimit:", "tun: Unable to create tun", "FAILED")
+# Lines of the log to skip: they concern criu itself, or repeat that something failed.
+IRRELEVANT = ("rlimit:", "tun: Unable to create tun", "FAILED")
 
 
-def find_criu(given: str = "") -> str:
-    """Return the path of criu; ``given`` is a path, a name to look for, or "" for the default.
+def find_criu(program: str = "") -> str:
+    """Return the path of criu; ``program``: a path, a name to look up, or "" for ``criu``.
 
-    Like runc and crun it is looked up in the caller's PATH first, since podman cannot pass --criu;
-    directories there that others can change are skipped.  Raises CriuError if it is not found.
+    A name is looked up in the caller's PATH first, as by runc and crun, since podman cannot pass
+    --criu; directories in it that other users can change are skipped.  Raises CriuError if criu is
+    not found.
     """
-    name = given or NAME
+    name = program or NAME
     if "/" in name:
         if os.access(name, os.X_OK) and os.path.isfile(name):
             return name
-        raise CriuError(f"--criu {name}: program not found")
+        raise CriuError(f'--criu "{name}": no such program, or not executable')
     if path := find_program(name, callers_first=True):
         return path
-    raise CriuError(f"{name} is not installed; checkpoint and restore need it", INSTALL)
+    raise CriuError(
+        f'find program "{name}": not installed, checkpoint and restore need it', INSTALL
+    )
 
 
 def obstacle(program: str) -> str:
-    """Return why criu cannot work here, from ``criu check``; "" if it can."""
+    """Run ``criu check``; return the reason why criu cannot work on this host, or ""."""
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [program, "check"],
             env=ENVIRONMENT,
             stdin=subprocess.DEVNULL,
@@ -60,57 +63,58 @@ def obstacle(program: str) -> str:
         )
     except OSError as error:
         return f"{program}: {reason(error)}"
-    if done.returncode == 0:
+    if result.returncode == 0:
         return ""
-    return summary(done.stderr) or f"criu check ends with status {done.returncode}"
+    return summary(result.stderr) or f"criu check: exit status {result.returncode}"
 
 
 def summary(log: str) -> str:
-    """Return the lines of criu's log that explain a failure, joined into one; "" if none does."""
-    found: list[str] = []
+    """Return the errors in criu's log that explain a failure, joined by "; ", or ""."""
+    errors: list[str] = []
     for line in log.splitlines():
-        _, mark, rest = line.partition("Error (")
-        if not mark or any(word in line for word in UNTELLING):
+        _, mark, location_and_text = line.partition("Error (")
+        if not mark or any(part in line for part in IRRELEVANT):
             continue
-        text = " ".join(rest.partition("): ")[2].split())
-        if text and text not in found:
-            found.append(text)
-    return "; ".join(found[:LINES_QUOTED])
+        text = " ".join(location_and_text.partition("): ")[2].split())
+        if text and text not in errors:
+            errors.append(text)
+    return "; ".join(errors[:LINES_QUOTED])
 
 
 class Session:
-    """A ``criu swrk`` process for one request; ``pid`` is its pid.
+    """A ``criu swrk`` process for one request; ``pid`` is the process's pid.
 
-    ``keep`` are descriptors that it inherits under their numbers.  ``detached``: run it in a
-    session of its own, so that signals of a terminal do not interrupt it.  Raises CriuError.
+    ``keep``: descriptors that criu inherits under their numbers.  ``detached``: run criu in a new
+    session, so that signals of a terminal do not interrupt it.  Raises CriuError.
     """
 
     def __init__(self, program: str, keep: Sequence[int] = (), *, detached: bool = True) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._socket = ours
-        self._said = tempfile.TemporaryFile()
+        self._output = tempfile.TemporaryFile()
         try:
             self._process = subprocess.Popen(
                 [program, "swrk", str(theirs.fileno())],
                 env=ENVIRONMENT,
                 stdin=subprocess.DEVNULL,
-                stdout=self._said,
-                stderr=self._said,
+                stdout=self._output,
+                stderr=self._output,
                 pass_fds=(theirs.fileno(), *keep),
                 start_new_session=detached,
             )
         except OSError as error:
             ours.close()
-            self._said.close()
-            raise CriuError(f"start {program}: {reason(error)}") from None
+            self._output.close()
+            raise CriuError(f'start "{program}": {reason(error)}') from None
         finally:
             theirs.close()
         self.pid = self._process.pid
 
     def request(self, request: Mapping[str, Any], stage: Stage) -> dict[str, Any]:
-        """Send a criu_req and return the criu_resp, also that of a failure.
+        """Send a criu_req; return the criu_resp, whether of success or of failure.
 
-        An exception of ``stage`` is reported to criu as a failure, and raised once criu has exited.
+        ``stage`` is called at each stage of criu with (name, pid, descriptor or -1).  An exception
+        of ``stage`` is reported to criu as a failure, and raised once criu has exited.
         Raises CriuError if criu exits without a response.
         """
         failure: BaseException | None = None
@@ -131,25 +135,28 @@ class Session:
                     if fd >= 0:
                         os.set_inheritable(fd, False)
                     stage(notify.get("script", ""), notify.get("pid", 0), fd)
-                except BaseException as error:  # noqa: BLE001 - raised again, once criu knows
+                except BaseException as error:  # noqa: BLE001 - raised again, once criu has the reply
                     failure = failure or error
-                done = {"type": NOTIFY, "notify_success": failure is None}
-                self._socket.send(encode("criu_req", done))
+                reply = {"type": NOTIFY, "notify_success": failure is None}
+                self._socket.send(encode("criu_req", reply))
         except OSError as error:
             if failure is None:
                 raise CriuError(
-                    f"exchange messages with criu: {reason(error)}", self._words()
+                    f"exchange messages with criu: {reason(error)}", self._output_text()
                 ) from None
         if failure is not None:
             raise failure
-        raise CriuError("criu exited without an answer", self._words())
+        raise CriuError(
+            "exchange messages with criu: criu exited without a response", self._output_text()
+        )
 
-    def _words(self) -> str:
-        self._said.seek(0)
-        return " ".join(self._said.read(1 << 16).decode(errors="replace").split())[:500]
+    def _output_text(self) -> str:
+        """Return the first 500 characters that criu has printed, on one line."""
+        self._output.seek(0)
+        return " ".join(self._output.read(1 << 16).decode(errors="replace").split())[:500]
 
     def close(self) -> None:
-        """Wait for criu to exit.  It is never killed, which could leave processes stopped."""
+        """Wait for criu to exit.  Killing criu could leave the container's processes stopped."""
         self._socket.close()
         self._process.wait()
-        self._said.close()
+        self._output.close()

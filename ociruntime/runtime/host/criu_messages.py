@@ -1,7 +1,7 @@
-"""The messages of CRIU's RPC, in protobuf's wire format (criu.org/RPC, images/rpc.proto).
+"""Encode and decode the messages of CRIU's RPC (protobuf: criu.org/RPC, images/rpc.proto).
 
-A message is a dictionary by the names of rpc.proto.  Its tables have the fields used here; their
-numbers never change.  Fields of an answer that are not in a table are ignored.
+A message is a dictionary with the field names of rpc.proto.  The tables have the fields used here,
+whose numbers never change.  Fields of a response that are not in a table are ignored.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ Message = dict[str, Any]
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 ALL_BITS = (1 << 64) - 1
 
-# Kinds of requests and answers (criu_req_type).
+# Types of requests and responses (criu_req_type).
 DUMP, RESTORE, PRE_DUMP, NOTIFY, FEATURE_CHECK = 1, 2, 4, 6, 9
 
 CGROUP_MODES = {"ignore": 0, "soft": 3, "full": 4, "strict": 5}
 NETWORK_LOCKS = {"iptables": 1, "nftables": 2, "skip": 3}
 
-# Message -> field -> its number, and "number", "text" or the message that it holds.
+# Message -> field -> (field number; type: "number", "text" or the name of a nested message).
 SHAPES: dict[str, dict[str, tuple[int, str]]] = {
     "criu_req": {
         "type": (1, "number"),
@@ -88,11 +88,11 @@ SHAPES: dict[str, dict[str, tuple[int, str]]] = {
 
 
 def encode(kind: str, message: Message) -> bytes:
-    """Serialise a message; a list is a repeated field, a dictionary a nested message."""
+    """Serialise a message of type ``kind``; lists are repeated fields, dictionaries messages."""
     parts = []
-    for name, given in message.items():
+    for name, content in message.items():
         number, holds = SHAPES[kind][name]
-        for value in given if isinstance(given, list) else [given]:
+        for value in content if isinstance(content, list) else [content]:
             if holds == "number":
                 parts.append(_varint(number << 3 | VARINT) + _varint(int(value) & ALL_BITS))
                 continue
@@ -105,7 +105,7 @@ def encode(kind: str, message: Message) -> bytes:
 
 
 def decode(kind: str, data: bytes) -> Message:
-    """Parse a message; if a scalar field is repeated, the last value wins.  Raises CriuError."""
+    """Parse a message of type ``kind``; the last value of a field wins.  Raises CriuError."""
     fields = {number: (name, holds) for name, (number, holds) in SHAPES[kind].items()}
     message: Message = {}
     at = 0
@@ -122,7 +122,7 @@ def decode(kind: str, data: bytes) -> Message:
             else:
                 message[name] = value - (1 << 64) if value >> 63 else value
     except (IndexError, ValueError):
-        raise CriuError("criu's answer is not a protobuf message") from None
+        raise CriuError("decode the response of criu: not a valid protobuf message") from None
     return message
 
 
@@ -142,12 +142,12 @@ def _read_varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
         at += 1
         if shift > 63:
-            raise ValueError("a number with more than 64 bits")
+            raise ValueError("varint longer than 64 bits")
     return (value | data[at] << shift) & ALL_BITS, at + 1
 
 
 def _read_value(data: bytes, at: int, wire: int) -> tuple[int | bytes, int]:
-    """Return a field's value (a number, or bytes for other types), and its end position."""
+    """Return (value of the field at ``at``: a number or bytes, position after the value)."""
     if wire == VARINT:
         return _read_varint(data, at)
     if wire == BYTES:
@@ -155,7 +155,7 @@ def _read_value(data: bytes, at: int, wire: int) -> tuple[int | bytes, int]:
     elif wire in (FIXED64, FIXED32):
         size = 8 if wire == FIXED64 else 4
     else:
-        raise ValueError("a wire type that is no longer used")
+        raise ValueError("unsupported wire type")
     if at + size > len(data):
-        raise ValueError("it ends too early")
+        raise ValueError("truncated message")
     return data[at : at + size], at + size

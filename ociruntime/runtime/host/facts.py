@@ -1,4 +1,4 @@
-"""Collection of the facts about the host for the compiler (``runtime/plan/facts.py``)."""
+"""Gather the facts about the host that the plan depends on (``runtime/plan/facts.py``)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ociruntime.runtime.plan.facts import HostFacts
 
 SELINUX = "/sys/fs/selinux/enforce"
 APPARMOR = "/sys/module/apparmor/parameters/enabled"
-# The files below /proc that accept a profile.  Before Linux 5.8 only the second exists, which
+# Files below /proc that accept an AppArmor profile.  Before Linux 5.8 only the second exists; it
 # belongs to the first of the enabled security modules.
 APPARMOR_FILES = ("self/attr/apparmor/exec", "self/attr/exec")
 NS_GET_USERNS = 0xB701  # ioctl_ns(2)
@@ -24,8 +24,9 @@ def gather(
 ) -> HostFacts:
     """Return the facts about this host and this process; the caller has detected the cgroups.
 
-    ``security_modules`` also looks up AppArmor and SELinux, which only a config with a profile or a
-    label needs; ``user_namespace``: this process is in one. Raises HostError if /proc is missing.
+    ``security_modules``: look up AppArmor and SELinux, which only a config with a profile or a
+    label needs; ``user_namespace``: this process is in a user namespace.
+    Raises HostError if /proc is missing.
     """
     uid = posix.geteuid()
     try:
@@ -46,7 +47,7 @@ def gather(
 
 
 def apparmor_file() -> str:
-    """Return the file below /proc that takes an AppArmor profile; "" without AppArmor."""
+    """Return the file below /proc to write an AppArmor profile to; "" if AppArmor is disabled."""
     if not _content(APPARMOR).startswith(b"Y"):
         return ""
     own, shared = APPARMOR_FILES
@@ -58,12 +59,12 @@ def apparmor_file() -> str:
 
 
 def selinux_enabled() -> bool:
-    """Return whether the kernel has an SELinux policy, enforced or not."""
+    """Return true if SELinux is enabled, in enforcing or permissive mode."""
     return _content(SELINUX) != b""
 
 
 def _owns_mounts() -> bool:
-    """Return whether this process's user namespace owns its mount namespace."""
+    """Return true if this process's user namespace owns its mount namespace."""
     from fcntl import ioctl
 
     try:
@@ -77,7 +78,7 @@ def _owns_mounts() -> bool:
         finally:
             posix.close(owner)
     except OSError:
-        return False  # EPERM: an outer one owns it
+        return False  # EPERM: an outer user namespace owns it
 
 
 def _bounding(status: bytes) -> int:

@@ -1,10 +1,10 @@
-"""Hooks that run in the runtime's namespaces (config.md#posix-platform-hooks).
+"""Run the hooks that run in the runtime's namespaces (config.md#posix-platform-hooks).
 
 These are prestart, createRuntime, poststart and poststop; createContainer and startContainer
 are operations of the plan.  A hook gets the container's state on its standard input, from a
-sealed memory file: a hook that never reads it cannot block anything.  Its output goes to memory
-files, too, and the end of it appears in the error.  Files are used instead of pipes, because
-processes that the hook leaves running may continue to print; files that grow are truncated.
+sealed memory file: a hook that never reads the state cannot block anything.  A hook's output goes
+to memory files, too, and an error shows the end of the output.  Files are used instead of pipes,
+because processes that the hook leaves running may continue to print; large files are truncated.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ NO_FILES = ("", "")
 S_IFMT = 0o170000
 S_IFREG = 0o100000
 SEEK_SET = 0
-LOOK_MILLISECONDS = 10  # interval of checking the size of a hook's output
+CHECK_MILLISECONDS = 10  # interval between checks of the size of a hook's output
 OUTPUT_MOST = 1 << 20  # bytes of output above which the file is truncated
-OUTPUT_KEPT = 1 << 16  # bytes at the end that are then kept
+OUTPUT_KEPT = 1 << 16  # bytes at the end of a truncated file that are kept
 OUTPUT_LIMIT = 4096  # bytes at the end of a hook's output that an error shows
 
 F_DUPFD_CLOEXEC = 1030
@@ -49,7 +49,7 @@ def run_host_hooks(
     outputs: tuple[str, str] = NO_FILES,
     alone: bool = True,
 ) -> None:
-    """Run the hooks of one kind in order; the first failure raises HookError.
+    """Run the hooks of one kind, in order.  Raises HookError for the first that fails.
 
     The working directory must be the bundle.  ``debug`` is called with a line for each hook: argv,
     outcome and duration.  ``outputs`` are the paths of files for the hooks' standard output and
@@ -72,7 +72,7 @@ def run_poststop_hooks(
 ) -> list[str]:
     """Run all poststop hooks, even if one fails (runtime.md#lifecycle, step 13).
 
-    Returns a warning for each one that failed.
+    Returns a warning for each hook that failed.
     """
     warnings = []
     for i, hook in enumerate(hooks):
@@ -111,7 +111,7 @@ def _run(
 
 
 def _spawn_and_wait(where: str, hook: Hook, streams: tuple[int, int, int], alone: bool) -> str:
-    """Run the hook and wait for it; return why it failed, or "".
+    """Run the hook and wait for it; return the reason of its failure, or "".
 
     A signal that raises an exception is delayed until the hook's pid is known, so that the hook is
     killed if the runtime is interrupted.
@@ -120,7 +120,7 @@ def _spawn_and_wait(where: str, hook: Hook, streams: tuple[int, int, int], alone
     if timeout is not None and alone:
         from ociruntime.base.process import become_subreaper
 
-        become_subreaper()  # to find processes that left the hook's session, see _end
+        become_subreaper()  # to find processes that left the hook's session, see _kill
     others = _children() if alone else None
     _keep_children_waitable(where, alone)
     mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, _signal.valid_signals())
@@ -133,7 +133,7 @@ def _spawn_and_wait(where: str, hook: Hook, streams: tuple[int, int, int], alone
         _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
         return _outcome(pid, timeout, streams[1:], others)
     except BaseException:
-        _end(pid, others)
+        _kill(pid, others)
         raise
 
 
@@ -143,7 +143,7 @@ def _keep_children_waitable(where: str, alone: bool) -> None:
         return
     if not alone:
         raise HookError(
-            f"{where}: its exit status would be lost: this process ignores SIGCHLD",
+            f"run {where}: the hook's exit status would be lost: this process ignores SIGCHLD",
             "set signal.SIGCHLD to signal.SIG_DFL",
         )
     _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
@@ -155,8 +155,8 @@ def _spawn(where: str, hook: Hook, streams: tuple[int, int, int]) -> int:
     actions: list[tuple[int, ...]] = [
         (posix.POSIX_SPAWN_DUP2, fd, target) for target, fd in enumerate(streams)
     ]
-    # Pipes of the engine are open here without CLOEXEC; a hook that leaves a process behind
-    # would keep the engine waiting for their end.
+    # Pipes of the engine are open here without CLOEXEC; a process that the hook leaves behind
+    # would keep them open, and the engine waiting for end-of-file.
     actions.extend((posix.POSIX_SPAWN_CLOSE, fd) for fd in inheritable_descriptors())
     try:
         return posix.posix_spawn(
@@ -173,7 +173,7 @@ def _spawn(where: str, hook: Hook, streams: tuple[int, int, int]) -> int:
     except OSError as error:
         hint = ""
         if error.errno == ENOENT and _exists(path):
-            hint = "the file exists, but the interpreter that it names does not"
+            hint = "the file exists, but the interpreter in its #! line does not"
         raise HookError(f'{where}.path: "{path}": {reason(error)}', hint) from None
 
 
@@ -186,10 +186,10 @@ def _exists(path: str) -> bool:
 
 
 def _environment(where: str, env: list[str] | None) -> Mapping[bytes, bytes]:
-    """Return the hook's environment.
+    """Return the environment for a hook.  Raises ConfigError for an invalid entry of ``env``.
 
-    Without ``env`` it is the runtime's own: hooks written for other runtimes rely on PATH.  An
-    empty list means no variables.
+    Without ``env``, a hook gets the runtime's environment: hooks written for other runtimes rely
+    on PATH.  An empty list means no variables.
     """
     if env is None:
         return _own_environment()
@@ -203,11 +203,11 @@ def _environment(where: str, env: list[str] | None) -> Mapping[bytes, bytes]:
 
 
 def _own_environment() -> Mapping[bytes, bytes]:
-    """Return the environment of our caller, without the LC_CTYPE that Python adds (PEP 538)."""
+    """Return this process's environment, without the LC_CTYPE that Python adds (PEP 538)."""
     environment = posix.environ
     if b"LC_CTYPE" in environment:
-        given = b"\0" + read_file("/proc/self/environ")
-        if b"\0LC_CTYPE=" not in given:
+        initial = b"\0" + read_file("/proc/self/environ")
+        if b"\0LC_CTYPE=" not in initial:
             environment = {key: environment[key] for key in environment if key != b"LC_CTYPE"}
     return environment
 
@@ -215,9 +215,9 @@ def _own_environment() -> Mapping[bytes, bytes]:
 def _outcome(
     pid: int, timeout: int | None, outputs: tuple[int, ...], others: set[int] | None
 ) -> str:
-    """Wait for the hook; return why it failed, or ""."""
-    if not _ends_within(pid, timeout, outputs):
-        _end(pid, others)
+    """Wait for the hook to exit; return the reason of its failure, or ""."""
+    if not _exits_within(pid, timeout, outputs):
+        _kill(pid, others)
         return f"did not end within its timeout of {timeout} s and was killed"
     _, status = posix.waitpid(pid, 0)
     if posix.WIFSIGNALED(status):
@@ -226,15 +226,15 @@ def _outcome(
     return f"exited with status {code}" if code else ""
 
 
-def _ends_within(pid: int, seconds: int | None, outputs: tuple[int, ...]) -> bool:
+def _exits_within(pid: int, seconds: int | None, outputs: tuple[int, ...]) -> bool:
     deadline = None if seconds is None else time.monotonic() + seconds
     pidfd = posix.pidfd_open(pid)
     try:
         poll = select.poll()
         poll.register(pidfd, select.POLLIN)
-        while not poll.poll(LOOK_MILLISECONDS):
+        while not poll.poll(CHECK_MILLISECONDS):
             for fd in outputs:
-                _cut(fd)
+                _truncate(fd)
             if deadline is not None and time.monotonic() >= deadline:
                 return False
         return True
@@ -243,7 +243,7 @@ def _ends_within(pid: int, seconds: int | None, outputs: tuple[int, ...]) -> boo
 
 
 def _output_file(path: str) -> int:
-    """Open the file at ``path``, created if missing; "" means a memory file.  Raises HostError."""
+    """Open the file ``path`` for a hook's output, or a memory file for "".  Raises HostError."""
     if not path:
         fd = _memory_file("hook-output")
         _append_always(fd)
@@ -256,7 +256,7 @@ def _output_file(path: str) -> int:
             posix.close(fd)
             raise OSError(EINVAL, "not a regular file")
     except OSError as error:
-        raise HostError(f'open "{path}" for the output of hooks', error) from None
+        raise HostError(f'open output file of hooks: "{path}"', error) from None
     return fd
 
 
@@ -267,22 +267,22 @@ def _append_always(fd: int) -> None:
     fcntl.fcntl(fd, fcntl.F_SETFL, posix.O_APPEND)
 
 
-def _cut(fd: int) -> None:
-    """Truncate the output to its end if it has grown beyond ``OUTPUT_MOST``."""
+def _truncate(fd: int) -> None:
+    """Keep only the last ``OUTPUT_KEPT`` bytes of a file larger than ``OUTPUT_MOST``."""
     node = posix.fstat(fd)
     size = node.st_size
-    if size > OUTPUT_MOST and node.st_nlink == 0:  # never truncate a file of the user's
+    if size > OUTPUT_MOST and node.st_nlink == 0:  # only memory files: never truncate a user's file
         end = posix.pread(fd, OUTPUT_KEPT, size - OUTPUT_KEPT)
         posix.ftruncate(fd, 0)
         posix.write(fd, end)
 
 
-def _end(pid: int, others: set[int] | None) -> None:
+def _kill(pid: int, others: set[int] | None) -> None:
     """Kill the hook and all processes that it has started.
 
-    Its process group comes first: the hook is not reaped yet, so its pid is not reused.  Processes
-    in other sessions become our children when their parents exit; so all children except the
-    ``others``, which existed before the hook, are killed until none is left.
+    The hook's process group is killed first: the hook is not reaped yet, so its pid is not
+    reused.  Processes in other sessions become our children when their parents exit; so all
+    children except ``others``, which existed before the hook, are killed until none is left.
     """
     try:
         posix.killpg(pid, _signal.SIGKILL)
@@ -302,11 +302,11 @@ def _reap(pid: int) -> None:
     try:
         posix.waitpid(pid, 0)
     except ChildProcessError:
-        pass  # it was reaped meanwhile
+        pass  # reaped already
 
 
 def _children() -> set[int]:
-    """Return our children; none on a kernel without CONFIG_PROC_CHILDREN."""
+    """Return the pids of our children; empty on a kernel without CONFIG_PROC_CHILDREN."""
     try:
         return set(map(int, read_file(f"/proc/self/task/{posix.getpid()}/children").split()))
     except OSError:
@@ -321,7 +321,7 @@ def _signal_name(number: int) -> str:
 
 
 def _memory_file(name: str, content: bytes | None = None) -> int:
-    """Return a memory file; with ``content``, it is sealed and positioned at its start.
+    """Return the descriptor of a new memory file; with ``content``, the file is sealed.
 
     The descriptor is above 2, even if 0, 1 or 2 are closed: otherwise the dup2(2) calls before
     exec would overwrite one another.
@@ -342,9 +342,9 @@ def _memory_file(name: str, content: bytes | None = None) -> int:
 
 
 def _printed(stdout: int, stderr: int, before: tuple[int, int]) -> str:
-    """Return the end of the hook's stderr, or of its stdout if that is empty, on one line.
+    """Return the end of the hook's stderr on one line, or of its stdout if stderr is empty.
 
-    ``before`` are the sizes of the files before the hook ran.
+    ``before``: sizes of both files before the hook ran.
     """
     for name, fd, begin in (("stderr", stderr, before[1]), ("stdout", stdout, before[0])):
         size = posix.fstat(fd).st_size

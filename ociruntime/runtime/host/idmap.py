@@ -1,6 +1,6 @@
-"""The id maps of a new user namespace (user_namespaces(7)).
+"""Write the id maps of a new user namespace (user_namespaces(7)).
 
-Root writes them directly; root of a user namespace can do so for ids that are mapped there.  An
+Root writes the maps directly; root of a user namespace can do so for ids that are mapped there.  An
 unprivileged user may map only their own id; newuidmap(1) and newgidmap(1) write the ranges that
 /etc/subuid and /etc/subgid grant.
 """
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Kind:
-    """The parameters of the uid map or the gid map."""
+    """The names that differ between the uid map and the gid map: file, helper, JSON path."""
 
     __slots__ = ("helper", "map", "name", "ranges", "where")
 
@@ -38,7 +38,7 @@ GID = Kind("gid")
 
 
 def write_maps(pid: int, uids: list[IdMapping], gids: list[IdMapping]) -> None:
-    """Write both maps of the process that created the namespace.
+    """Write the uid and gid map of ``pid``, which has created a user namespace.
 
     Raises HostError, and ConfigError for ids that this user may not map.
     """
@@ -59,12 +59,12 @@ def write_maps(pid: int, uids: list[IdMapping], gids: list[IdMapping]) -> None:
 
 
 def is_own_id(mappings: list[IdMapping], own: int) -> bool:
-    """Return whether only the caller's own id is mapped, which needs no privileges."""
+    """Return true if only the caller's own id is mapped: that needs no privileges."""
     return len(mappings) == 1 and mappings[0]["size"] == 1 and mappings[0]["hostID"] == own
 
 
 def _ask_helper(pid: int, kind: Kind, mappings: list[IdMapping]) -> None:
-
+    """Write a map with newuidmap(1) or newgidmap(1)."""
     numbers = [str(entry[key]) for entry in mappings for key in ("containerID", "hostID", "size")]
     run_helper(kind, pid, numbers)
 
@@ -82,13 +82,13 @@ def _write_map(pid: int, kind: Kind, mappings: list[IdMapping]) -> None:
                 f"{kind.where}[{index}]",
                 f"the ids {entry['hostID']} to {entry['hostID'] + entry['size'] - 1} are not all"
                 f" mapped in the user namespace that ociruntime runs in: {error.message}",
-                f"/proc/self/{kind.map} lists, in its first column, what can be used as hostID",
+                f"use ids of the first column of /proc/self/{kind.map} as hostID",
             ) from None
         raise
 
 
 def _unmapped(kind: Kind, mappings: list[IdMapping]) -> int:
-    """Return the index of the first range not within one range of our own namespace, or -1."""
+    """Return the index of the first mapping whose host ids our namespace does not map, or -1."""
     try:
         with open(f"/proc/self/{kind.map}", encoding="ascii") as file:
             own = [[int(field) for field in line.split()] for line in file]
@@ -111,7 +111,7 @@ def _write(pid: int, name: str, text: str) -> None:
         finally:
             posix.close(fd)
     except OSError as error:
-        raise HostError(f"write {name} of the user namespace", error) from None
+        raise HostError(f'write "{path}" of the new user namespace', error) from None
 
 
 SET_USER_ID = 0o4000
@@ -119,15 +119,15 @@ PACKAGES = 'package "uidmap" on Debian and Ubuntu, "shadow-utils" on Fedora'
 
 
 def run_helper(kind: Kind, pid: int, numbers: list[str]) -> None:
-    """Run the helper to write ``numbers`` (containerID, hostID, size, ...) as the map of ``pid``.
+    """Run newuidmap or newgidmap to write ``numbers`` (containerID, hostID, size ...) for ``pid``.
 
-    Raises ConfigError for ranges that are not the user's, HostError and StepError.
+    Raises ConfigError for ranges that are not granted to the user, HostError and StepError.
     """
     import subprocess
 
     program = find_helper(kind)
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [program, str(pid), *numbers],
             env={},
             stdin=subprocess.DEVNULL,
@@ -137,13 +137,13 @@ def run_helper(kind: Kind, pid: int, numbers: list[str]) -> None:
             check=False,
         )
     except OSError as error:
-        raise HostError(f"start {program}", error) from None
-    if done.returncode != 0:
-        raise _refusal(kind, program, numbers, " ".join(done.stderr.split()))
+        raise HostError(f'start "{program}"', error) from None
+    if result.returncode != 0:
+        raise _refusal(kind, program, numbers, " ".join(result.stderr.split()))
 
 
 def find_helper(kind: Kind, directories: Sequence[str] = DIRECTORIES) -> str:
-    """Return the path of the helper, without using PATH.  Raises ConfigError if it is missing."""
+    """Return the path of newuidmap or newgidmap, without PATH.  Raises ConfigError if missing."""
     for directory in directories:
         path = f"{directory}/{kind.helper}"
         if posix.access(path, posix.X_OK):
@@ -152,12 +152,12 @@ def find_helper(kind: Kind, directories: Sequence[str] = DIRECTORIES) -> str:
         kind.where,
         f"{kind.helper} is not installed, and without it an unprivileged user can map only their"
         " own id",
-        f"install it ({PACKAGES}), or map one id: see ociruntime spec --rootless",
+        f"install {PACKAGES}, or map one id as `ociruntime spec --rootless` does",
     )
 
 
-def _refusal(kind: Kind, program: str, numbers: list[str], said: str) -> ConfigError | StepError:
-    """Return the error for a helper's refusal, with its likely cause."""
+def _refusal(kind: Kind, program: str, numbers: list[str], stderr: str) -> ConfigError | StepError:
+    """Return the error for a failure of newuidmap or newgidmap, with the likely cause."""
     uid = posix.getuid()
     name = user_name(uid)
     granted = granted_ranges(_content(kind.ranges), name, uid)
@@ -167,55 +167,55 @@ def _refusal(kind: Kind, program: str, numbers: list[str], said: str) -> ConfigE
         if not is_granted(first, size, granted, own):
             return ConfigError(
                 f"{kind.where}[{index // 3}]",
-                f"the {kind.name}s {first} to {first + size - 1} are not {name}'s to map:"
-                f" {said or 'refused'}",
+                f"{kind.name}s {first} to {first + size - 1}: user {name} may not map them:"
+                f" {stderr or 'refused'}",
                 missing_line(kind.ranges, name, first, size, granted),
             )
     hint = ""
     if not name:
-        hint = f"the user {uid} is not in /etc/passwd"
+        hint = f"uid {uid} has no entry in /etc/passwd"
     elif "NoNewPrivs:\t1" in _content("/proc/self/status"):
-        hint = "no_new_privs is set here, so that the set-user-id program has no effect"
+        hint = "no_new_privs is set: set-user-id programs gain no privileges"
     elif not _is_privileged(program):
         hint = (
             f"{program} is not set-user-id and has no file capabilities:"
             f" chmod u+s {program}, or reinstall it ({PACKAGES})"
         )
-    return StepError(f"{kind.where}: {program}: {said or 'failed without a message'}", hint)
+    return StepError(f"{kind.where}: {program}: {stderr or 'failed without a message'}", hint)
 
 
 def missing_line(
     file: str, name: str, first: int, size: int, granted: Sequence[tuple[int, int]]
 ) -> str:
-    """Return the line to add to /etc/subuid or /etc/subgid."""
-    there = ", ".join(f"{start}:{count}" for start, count in granted) or "nothing"
+    """Return a hint with the command that adds a range to /etc/subuid or /etc/subgid."""
+    ranges = ", ".join(f"{start}:{count}" for start, count in granted) or "no range"
     return (
-        f"{file} gives {name} {there}; as root: echo {name}:{first}:{size} >>{file},"
-        " with a range that no one else has"
+        f"{file} grants {name} {ranges}; as root: echo {name}:{first}:{size} >>{file},"
+        " with a range that no other user has"
     )
 
 
 def granted_ranges(text: str, name: str, uid: int) -> list[tuple[int, int]]:
-    """Return the (first, count) ranges of a user in subuid(5); malformed lines are skipped."""
-    found = []
+    """Return a user's ranges in the text of a subuid(5) file: (first id, count)."""
+    ranges = []
     for line in text.splitlines():
-        owner, _, rest = line.strip().partition(":")
-        first, _, count = rest.partition(":")
-        plain = rest.isascii() and first.isdigit() and count.isdigit()
-        if owner in (name, str(uid)) and owner and plain:
-            found.append((int(first), int(count)))
-    return found
+        owner, _, numbers = line.strip().partition(":")
+        first, _, count = numbers.partition(":")
+        well_formed = numbers.isascii() and first.isdigit() and count.isdigit()
+        if owner in (name, str(uid)) and owner and well_formed:
+            ranges.append((int(first), int(count)))
+    return ranges
 
 
 def is_granted(first: int, size: int, granted: Sequence[tuple[int, int]], own: int) -> bool:
-    """Return whether newuidmap allows a range: within one granted range, or only the own id."""
+    """Return true if newuidmap(1) allows a range: inside a granted range, or only the own id."""
     if (first, size) == (own, 1):
         return True
     return any(start <= first and first + size <= start + count for start, count in granted)
 
 
 def user_name(uid: int) -> str:
-    """Return the user's name from the user database; "" if it has none."""
+    """Return the name of a user from the user database; "" if the uid has none."""
     import pwd
 
     try:

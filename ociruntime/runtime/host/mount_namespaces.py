@@ -1,7 +1,7 @@
-"""Mount ids, and a temporary mount namespace in which a root filesystem is a mount.
+"""A temporary mount namespace in which a root filesystem is a mount point; the ids of mounts.
 
-criu insists that a root is a mount. It is mounted in a namespace that only the programs started
-there use: the kernel removes it with the last of them, even if we are killed.
+criu requires that the root is a mount point. The root is mounted in a namespace that only programs
+started there use: the kernel removes the mount with the last of them, even if we are killed.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ociruntime.base.linux import CLONE_NEWNS
 
 @contextmanager
 def private_root(path: str) -> Iterator[None]:
-    """Enter a namespace where ``path`` is a mount; on exit, restore ours and the working directory.
+    """Enter a new mount namespace where ``path`` is a mount point; on exit, return to our own.
 
-    Raises HostError.
+    The working directory is restored, too.  Raises HostError.
     """
     from ociruntime._shim import ffi, lib
 
@@ -29,7 +29,9 @@ def private_root(path: str) -> Iterator[None]:
     try:
         result = lib.oci_bind_privately(ffi.from_buffer(os.fsencode(path) + b"\0"))
         if result < 0:
-            raise HostError(f"mount {path} in a namespace", OSError(-result, os.strerror(-result)))
+            raise HostError(
+                f'mount "{path}" in a new mount namespace', OSError(-result, os.strerror(-result))
+            )
         yield
     finally:
         result = lib.oci_setns(ours, CLONE_NEWNS)
@@ -42,8 +44,10 @@ def private_root(path: str) -> Iterator[None]:
 
 
 class MountId:
-    """``number`` is the id in mountinfo, which the kernel may reuse for a later mount; ``unique``
-    is an id that is never reused, 0 before Linux 6.8.
+    """The ids of a mount.
+
+    ``number`` is the id in mountinfo, which the kernel may reuse for a later mount; ``unique``
+    is never reused, and 0 before Linux 6.8.
     """
 
     __slots__ = ("number", "unique")
@@ -53,20 +57,20 @@ class MountId:
         self.unique = unique
 
     def is_same(self, other: MountId) -> bool:
-        """Return True if both are the same mount."""
+        """Return true if ``other`` has the same ids."""
         return (self.number, self.unique) == (other.number, other.unique)
 
 
 def mount_id(fd: int) -> MountId:
-    """Return the id of the mount that a descriptor is on, attached or not.  Raises HostError."""
+    """Return the ids of the mount that contains the file of a descriptor.  Raises HostError."""
     from ociruntime._shim import lib
 
     path = f"/proc/self/fdinfo/{fd}"
     try:
         lines = read_file(path).splitlines()
     except OSError as error:
-        raise HostError(f"read {path}", error) from None
+        raise HostError(f'read "{path}"', error) from None
     for line in lines:
         if line.startswith(b"mnt_id:"):
             return MountId(int(line[7:]), lib.oci_unique_mount_id(fd))
-    raise HostError(f"read {path}", OSError(errno.ENODATA, "no mnt_id"))
+    raise HostError(f'read "{path}"', OSError(errno.ENODATA, "no mnt_id"))

@@ -1,4 +1,4 @@
-"""The namespaces of a process, from /proc/PID/ns (namespaces(7))."""
+"""Compare the namespaces of processes (/proc/PID/ns, namespaces(7)); explain failures."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 def namespaces_apart(pid: int) -> int:
-    """Return the CLONE_NEW* flags of the namespaces in which ``pid`` differs from us.
+    """Return the CLONE_NEW* flags of the namespaces that process ``pid`` does not share with us.
 
-    Kinds that the kernel does not know are left out.  Raises HostError.
+    Types that the kernel does not have are left out.  Raises HostError.
     """
     apart = 0
     for kind, file in NAMESPACE_FILES.items():
@@ -39,11 +39,11 @@ def namespaces_apart(pid: int) -> int:
     return apart
 
 
-_FILES = {"network": "net"}  # /proc/self/ns/; else the name of the kind
+_FILES = {"network": "net"}  # type -> file in /proc/PID/ns, if the names differ
 
 
 def check_settings(config: Config) -> None:
-    """Raise ConfigError for a name or a kernel parameter that would be the host's (A-36, A-82)."""
+    """Raise ConfigError for a host name or sysctl that would change the host (A-36, A-82)."""
     linux = config.get("linux", {})
     paths = {one["type"]: one["path"] for one in linux.get("namespaces", []) if one.get("path")}
     if "user" in paths:
@@ -60,7 +60,9 @@ def check_settings(config: Config) -> None:
     settings += [(name, "uts") for name in ("hostname", "domainname") if config.get(name)]
     for where, kind in settings:
         if kind in own:
-            message = f"would change the host: {paths[kind]} is the runtime's own {kind} namespace"
+            message = (
+                f'would change the host: "{paths[kind]}" is the runtime\'s own {kind} namespace'
+            )
             raise ConfigError(where, message)
 
 
@@ -68,32 +70,36 @@ _MAPPINGS = {"uid_map": "uidMappings", "gid_map": "gidMappings"}  # file in /pro
 
 
 def _check_mappings(mappings: dict[str, list[IdMapping]], path: str) -> None:
-    """Refuse mappings that a joined user namespace does not have (A-39, RT-CREATE-07)."""
-    for name, there in _maps_of(path, [each for each in mappings if mappings[each]]).items():
-        given = [(one["containerID"], one["hostID"], one["size"]) for one in mappings[name]]
-        if there and joined_extents(there) != joined_extents(given):
-            text = ", ".join(f"{inside} {outside} {size}" for inside, outside, size in there)
+    """Raise ConfigError for mappings that differ from a joined user namespace (A-39)."""
+    for name, actual in _maps_of(path, [each for each in mappings if mappings[each]]).items():
+        configured = [(one["containerID"], one["hostID"], one["size"]) for one in mappings[name]]
+        if actual and joined_extents(actual) != joined_extents(configured):
+            text = ", ".join(f"{inside} {outside} {size}" for inside, outside, size in actual)
             where = f"linux.{_MAPPINGS[name]}"
-            raise ConfigError(where, f"{path} has other mappings: {text}", "leave them out")
+            raise ConfigError(
+                where,
+                f'differs from the mappings of the joined "{path}": {text}',
+                "remove the mappings",
+            )
 
 
 def _maps_of(path: str, names: list[str]) -> dict[str, list[tuple[int, int, int]]]:
-    """Return a user namespace's maps by name; {} if no process in it shows them."""
+    """Return {name: (inside, outside, size) ...} for maps of the user namespace ``path``, or {}."""
     if not names:
         return {}
     try:
-        wanted = posix.stat(path)
+        namespace = posix.stat(path)
     except OSError:
-        return {}  # joining it will say what is wrong
+        return {}  # joining the namespace will report the error
     pids = [each for each in path.split("/")[2:3] if path.startswith("/proc/") and each.isdigit()]
     for pid in pids or [each for each in posix.listdir("/proc") if each.isdigit()]:
         try:
-            found = posix.stat(f"/proc/{pid}/ns/user")
-            if (found.st_dev, found.st_ino) != (wanted.st_dev, wanted.st_ino):
+            other = posix.stat(f"/proc/{pid}/ns/user")
+            if (other.st_dev, other.st_ino) != (namespace.st_dev, namespace.st_ino):
                 continue
             texts = {name: read_file(f"/proc/{pid}/{name}").decode() for name in names}
         except OSError:
-            continue  # ended, or not ours to look at
+            continue  # the process has exited, or we may not read its maps
         return {name: _extents(text) for name, text in texts.items()}
     return {}
 
@@ -104,7 +110,7 @@ def _extents(text: str) -> list[tuple[int, int, int]]:
 
 
 def joined_extents(extents: list[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
-    """Return the (inside, outside, size) ranges, sorted, with adjacent ones merged."""
+    """Return the (inside, outside, size) ranges sorted, with adjacent ranges merged."""
     joined: list[tuple[int, int, int]] = []
     for inside, outside, size in sorted(extents):
         if joined:
@@ -118,19 +124,19 @@ def joined_extents(extents: list[tuple[int, int, int]]) -> list[tuple[int, int, 
 
 def _is_own(kind: str, path: str) -> bool:
     try:
-        given, own = posix.stat(path), posix.stat(f"/proc/self/ns/{_FILES.get(kind, kind)}")
+        joined, own = posix.stat(path), posix.stat(f"/proc/self/ns/{_FILES.get(kind, kind)}")
     except OSError:
-        return False  # joining it will say what is wrong
-    return (given.st_dev, given.st_ino) == (own.st_dev, own.st_ino)
+        return False  # joining the namespace will report the error
+    return (joined.st_dev, joined.st_ino) == (own.st_dev, own.st_ino)
 
 
-# (file below /proc/sys, the value that refuses, what to do): Debian's and Ubuntu's switches.
+# Switches of Debian and Ubuntu: (file below /proc/sys, value that denies user namespaces, remedy).
 SWITCHES = (
     (
         "kernel/unprivileged_userns_clone",
         "0",
         (
-            "user namespaces are for root alone here: kernel.unprivileged_userns_clone is 0;"
+            "only root may create user namespaces: kernel.unprivileged_userns_clone is 0;"
             " as root: sysctl -w kernel.unprivileged_userns_clone=1"
         ),
     ),
@@ -147,18 +153,18 @@ NONE_ALLOWED = (
     "user.max_user_namespaces is 0: no user namespaces are allowed;"
     " as root: sysctl -w user.max_user_namespaces=15000"
 )
-CHROOT = "in a chroot(2) the kernel makes no user namespace: use pivot_root(2), or a container"
+CHROOT = "the kernel denies user namespaces in a chroot(2): use pivot_root(2), or a container"
 FILTER = (
-    "a seccomp filter is in force around ociruntime; an outer container needs one that allows"
-    " clone, clone3, unshare, mount and their kin: --security-opt seccomp=unconfined for its engine"
+    "ociruntime runs under a seccomp filter; an outer container needs a filter that allows clone,"
+    " clone3, unshare, mount and similar calls: --security-opt seccomp=unconfined for its engine"
 )
-DEPTH = "a limit is reached: user.max_*_namespaces (sysctl), or 32 user namespaces in one another"
+DEPTH = "a limit is reached: sysctl user.max_*_namespaces, or 32 nested user namespaces"
 
 
 def obstacle(error: int, read: Callable[[str], str] | None = None) -> str:
-    """Return the remedy for an error of clone(2) or unshare(2); "" if no cause is found.
+    """Return the cause and remedy for an errno of clone(2) or unshare(2); "" if unknown.
 
-    ``read`` gives the text of a file below /proc, empty where it is missing.
+    ``read`` returns the text of a file below /proc, "" if it is missing.
     """
     read = read or _read
     if error in (errno.ENOSPC, errno.EUSERS):
@@ -177,12 +183,12 @@ def obstacle(error: int, read: Callable[[str], str] | None = None) -> str:
 
 
 def _is_host_root(read: Callable[[str], str]) -> bool:
-    """Return whether this is root of the initial user namespace: exempt from the switches."""
+    """Return true if we are root of the initial user namespace, exempt from the switches."""
     return "\nUid:\t0\t0\t" in read("self/status") and read("self/uid_map").split()[1:2] == ["0"]
 
 
 def _is_chroot(mountinfo: str) -> bool:
-    """Return whether / is not a mount point, so that this process is in a chroot."""
+    """Return true if / is not a mount point: this process is in a chroot."""
     points = [mount.target for mount in parse_mountinfo(mountinfo)]
     return bool(points) and "/" not in points
 

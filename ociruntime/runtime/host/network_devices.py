@@ -1,11 +1,11 @@
 """Move network devices into a container, and back (config-linux.md#network-devices).
 
-A device that changes namespaces goes down, and loses its addresses and routes.  So they are read
-before the move and restored after it, in both directions.  A device is moved under a temporary
+A device that changes namespaces goes down, and loses its addresses and routes.  Therefore these are
+read before the move and restored after it, in both directions.  A device is moved under a temporary
 name, so that two devices can swap names, or the kernel can choose one (``eth%d``).
 
-A device is recognised by its inode number in sysfs (``network_namespace.py``) when it is moved
-back: another process in a joined namespace can create a device with any name, index and hardware
+When a device is moved back, its inode number in sysfs identifies it (``network_namespace.py``):
+another process in a joined namespace can create a device with any name, index and hardware
 address.  It is moved back through a new namespace, where no other process can replace it while it
 is checked.
 
@@ -74,16 +74,16 @@ KEPT_OF_ROUTE = (1, 2, 5, 6, 7, 8, 11, 15, 18, 20, 21, 22)
 RT_TABLE_LOCAL = 255
 RTM_F_CLONED = 0x200
 RTNH_F_ONLINK = 0x4
-OTHERS_ROUTES = (1, 2, 9)  # RTPROT_REDIRECT, _KERNEL, _RA: the kernel adds them
+AUTOMATIC_ROUTES = (1, 2, 9)  # RTPROT_REDIRECT, _KERNEL, _RA: the kernel adds these routes
 
 HINTS = {
-    1: "it takes CAP_NET_ADMIN in the runtime's network namespace",
-    22: "some devices cannot leave the namespace in which they were made",
+    1: "requires CAP_NET_ADMIN in the runtime's network namespace",
+    22: "some devices cannot leave the network namespace in which they were created",
 }
 
 
 class Device:
-    """A device with the facts needed to move it into a namespace and back."""
+    """A network device, with all that is needed to move it into a namespace and back."""
 
     __slots__ = (
         "addresses",
@@ -114,37 +114,38 @@ class Device:
         routes: list[str],
         there: int = 0,
     ) -> None:
-        self.name = name  # in the runtime's namespace
-        self.wanted = wanted  # in the container's
-        self.temporary = temporary  # while it is moved
+        self.name = name  # name in the runtime's namespace
+        self.wanted = wanted  # name in the container's namespace
+        self.temporary = temporary  # name during the move
         self.identity = identity  # NetworkNamespace.identity; 0: unknown
         self.index = index  # in the runtime's namespace, before it was moved
-        self.hardware = hardware  # its address in hexadecimal
+        self.hardware = hardware  # hardware address in hexadecimal
         self.alternative_names = alternative_names  # in hexadecimal
         self.up = up
-        self.addresses = addresses  # bodies of RTM_NEWADDR in hexadecimal, but for the index
-        self.routes = routes  # of RTM_NEWROUTE
-        self.there = there  # index in the container's namespace, 0: not known yet
+        self.addresses = addresses  # bodies of RTM_NEWADDR messages in hexadecimal, without index
+        self.routes = routes  # bodies of RTM_NEWROUTE messages in hexadecimal
+        self.there = there  # index in the container's namespace, 0: unknown
 
     def record(self) -> dict[str, Any]:
-        """Return the members, for JSON."""
+        """Return the device's attributes as a dictionary for JSON."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
 def where(name: str) -> str:
-    """Return the JSON path of a device."""
+    """Return the JSON path of a device: ``linux.netDevices["eth0"]``."""
     return f'linux.netDevices["{name}"]'
 
 
 def survey(
-    wanted: Mapping[str, NetDevice], own: NetworkNamespace, target: NetworkNamespace | None
+    configured: Mapping[str, NetDevice], own: NetworkNamespace, target: NetworkNamespace | None
 ) -> list[Device]:
-    """Return the devices as they are now, if all of them can be moved; change nothing.
+    """Return the configured devices in their present state; change nothing.
 
-    ``target`` is None if the namespace does not exist yet.  Raises ConfigError, OSError.
+    ``target`` is None if the container's namespace does not exist yet.  Raises ConfigError if a
+    device cannot be moved, OSError.
     """
     devices = []
-    for name, settings in wanted.items():
+    for name, settings in configured.items():
         link = own.links.link(name)
         new_name = settings.get("name") or name
         _check(name, link, new_name, target.links if target else None)
@@ -168,12 +169,12 @@ def survey(
 
 
 def _check(name: str, link: Link | None, new_name: str, target: Rtnetlink | None) -> None:
-    """Check the devices and their new names (LNX-NETDEV-03, -04)."""
+    """Raise ConfigError if a device cannot be moved or renamed (LNX-NETDEV-03, -04)."""
     if link is None:
         return
     if link.name != name:
         hint = f'use "{link.name}"'
-        raise ConfigError(where(name), f'is an alternative name of device "{link.name}"', hint)
+        raise ConfigError(where(name), f'is an alternative name of the device "{link.name}"', hint)
     if link.flags & IFF_LOOPBACK:
         raise ConfigError(where(name), "the loopback device cannot be moved")
     if link.immutable:
@@ -185,13 +186,13 @@ def _check(name: str, link: Link | None, new_name: str, target: Rtnetlink | None
 
 
 def _addresses(own: Rtnetlink, index: int) -> list[bytes]:
-    """Return the permanent addresses of global scope (LNX-NETDEV-06), to be added again."""
-    kept = []
+    """Return RTM_NEWADDR bodies for the device's permanent global addresses (LNX-NETDEV-06)."""
+    messages = []
     for body in own.request(RTM_GETADDR, pack(ADDRESS, 0, 0, 0, 0, index), NLM_F_DUMP):
         family, prefix, flags, scope, device = unpack_from(ADDRESS, body)
-        found = attributes(body[calcsize(ADDRESS) :])
-        if IFA_FLAGS in found:
-            flags = unpack_from("=I", found[IFA_FLAGS])[0]
+        values = attributes(body[calcsize(ADDRESS) :])
+        if IFA_FLAGS in values:
+            flags = unpack_from("=I", values[IFA_FLAGS])[0]
         if device != index or scope != SCOPE_GLOBAL or not flags & IFA_F_PERMANENT:
             continue
         flags &= IFA_F_SETTABLE
@@ -201,13 +202,13 @@ def _addresses(own: Rtnetlink, index: int) -> list[bytes]:
             flags |= IFA_F_NODAD
         message = pack(ADDRESS, family, prefix, 0, scope, 0)
         message += attribute(IFA_FLAGS, pack("=I", flags))
-        message += b"".join(attribute(k, found[k]) for k in KEPT_OF_ADDRESS if k in found)
-        kept.append(message)
-    return kept
+        message += b"".join(attribute(k, values[k]) for k in KEPT_OF_ADDRESS if k in values)
+        messages.append(message)
+    return messages
 
 
 def _routes(own: Rtnetlink, index: int) -> list[bytes]:
-    """Return the configured routes that use only this device; directly connected ones first."""
+    """Return RTM_NEWROUTE bodies for the device's configured routes, connected ones first."""
     near: list[bytes] = []
     far: list[bytes] = []
     oif = attribute(RTA_OIF, pack("=I", index))
@@ -218,7 +219,7 @@ def _routes(own: Rtnetlink, index: int) -> list[bytes]:
             found = attributes(body[calcsize(ROUTE) :])
             table, protocol, flags = header[4], header[5], header[8]
             ours = found.get(RTA_OIF) == pack("=I", index) and header[0] == family
-            if not ours or table == RT_TABLE_LOCAL or protocol in OTHERS_ROUTES:
+            if not ours or table == RT_TABLE_LOCAL or protocol in AUTOMATIC_ROUTES:
                 continue
             if flags & RTM_F_CLONED or RTA_EXPIRES in found:
                 continue
@@ -236,13 +237,14 @@ def carry_over(
     namespace: int,
     record: Callable[[list[Device]], None],
 ) -> list[str]:
-    """Move the devices to the namespace of a descriptor; return settings that were lost, as text.
+    """Move the devices into the container; return a warning for each route that was lost.
 
-    ``record`` is called before the first device is moved, and again when their new indexes are
-    known.  Raises HostError; ``bring_back`` then undoes the moves made so far.
+    ``namespace`` is a descriptor of the container's namespace.  ``record`` is called before the
+    first device is moved, and again when the new indexes are known.  Raises HostError;
+    ``bring_back`` then undoes the moves made so far.
     """
     record(devices)
-    # A pattern must not take a name that another device is to get.
+    # Patterns last: the kernel must not choose a name that another device needs.
     devices = sorted(devices, key=lambda each: "%" in each.wanted)
     moved = [(device, _move(device, own, target, namespace)) for device in devices]
     record(devices)
@@ -261,7 +263,7 @@ def carry_over(
 
 
 def _move(device: Device, own: NetworkNamespace, target: NetworkNamespace, namespace: int) -> int:
-    """Move a device under its temporary name; return its index there.  Raises HostError."""
+    """Move a device under its temporary name; return its new index.  Raises HostError."""
     try:
         link = own.links.link(device.name)
         if link is None:
@@ -277,10 +279,10 @@ def _move(device: Device, own: NetworkNamespace, target: NetworkNamespace, names
 
 
 def bring_back(devices: list[Device], own: NetworkNamespace, source: NetworkNamespace) -> list[str]:
-    """Move devices back as they were, except those that never left.
+    """Move devices from the container's namespace ``source`` back to ``own``, as they were before.
 
-    ``source`` is ``own`` if their namespace is gone: the kernel has then moved hardware back.
-    Returns settings that could not be restored, as text.  Raises HostError.
+    ``source`` is ``own`` if the container's namespace is gone: the kernel has then moved hardware
+    back.  Returns a warning for each lost device or route.  Raises HostError.
     """
     lost: list[str] = []
     returned: list[tuple[Device, int]] = []
@@ -288,7 +290,7 @@ def bring_back(devices: list[Device], own: NetworkNamespace, source: NetworkName
     try:
         transit, namespace = transit_namespace()
     except OSError as error:
-        raise HostError("linux.netDevices: make a network namespace", error) from None
+        raise HostError("linux.netDevices: create a temporary network namespace", error) from None
     home = posix.open(OWN_NAMESPACE, posix.O_RDONLY | posix.O_CLOEXEC)
     try:
         for device in devices:
@@ -317,9 +319,9 @@ def _bring_back(
     transit: NetworkNamespace,
     namespaces: tuple[int, int],
 ) -> Link | None:
-    """Bring a device back; return its link in our namespace, or None if it is not found.
+    """Move a device back and restore it; return its link, or None if it is not found.
 
-    ``namespaces`` are descriptors of ``transit`` and of ours.  Raises HostError.
+    ``namespaces``: descriptors of ``transit`` and of our namespace.  Raises HostError.
     """
     try:
         if device.identity:
@@ -345,7 +347,7 @@ def _carry_home(
     transit: NetworkNamespace,
     namespaces: tuple[int, int],
 ) -> Link | None:
-    """Move a device home under its name; return it, None if it is not found.  Raises OSError."""
+    """Move a device to our namespace, by ``transit``; return its link, or None.  Raises OSError."""
     there, link = own, own.find(device.identity, device.index)
     if link is None:
         there, link = source, source.find(device.identity, device.there)
@@ -354,14 +356,14 @@ def _carry_home(
     there.links.move(link.index, namespaces[0], device.temporary)
     link = transit.find(device.identity)
     if link is None:
-        return None  # it was replaced; the impostor is destroyed with ``transit``
+        return None  # another device took its place, which is destroyed with ``transit``
     _restore(device, link, transit.links)
     transit.links.move(link.index, namespaces[1], device.name)
     return own.find(device.identity)
 
 
 def _restore(device: Device, link: Link, there: Rtnetlink) -> None:
-    """Remove new alternative names and restore the hardware address.  Raises OSError."""
+    """Remove added alternative names and restore the hardware address.  Raises OSError."""
     for name in link.alternative_names:
         if name.hex() not in device.alternative_names:
             there.remove_alternative_name(link.index, name)
@@ -371,9 +373,9 @@ def _restore(device: Device, link: Link, there: Rtnetlink) -> None:
 
 def _not_found(device: Device, *, gone: bool) -> str:
     fate = (
-        "the device has ended with the container's network namespace"
+        "the device was destroyed with the container's network namespace"
         if gone
-        else "the device was not found in the container's network namespace, and is not moved back"
+        else "the device was not found in the container's network namespace and not moved back"
     )
     return f"{where(device.name)}: {fate}"
 
@@ -391,14 +393,14 @@ def _give_addresses(device: Device, there: Rtnetlink, index: int, same_name: boo
             there.request(RTM_NEWADDR, message, NLM_F_NEW)
         except OSError as error:
             if error.errno == EEXIST:
-                continue  # the device has it already
+                continue  # the device has the address already
             address = found.get(IFA_LOCAL, found[IFA_ADDRESS])
-            what = f"give it its address {inet_ntop(family, address)}/{prefix}"
-            raise _failure(device, what, error) from None
+            action = f"add address {inet_ntop(family, address)}/{prefix}"
+            raise _failure(device, action, error) from None
 
 
 def _give_routes(devices: list[tuple[Device, int]], there: Rtnetlink) -> list[str]:
-    """Add the routes once all devices are up; return a warning for each that is impossible."""
+    """Add the devices' routes, once all devices are up; return a warning for each lost route."""
     warnings = []
     for device, index in devices:
         for text in device.routes:
@@ -425,5 +427,5 @@ def _gone() -> OSError:
     return OSError(ENODEV, posix.strerror(ENODEV))
 
 
-def _failure(device: Device, what: str, error: OSError) -> HostError:
-    return HostError(f"{where(device.name)}: {what}", error, HINTS.get(error.errno or 0, ""))
+def _failure(device: Device, action: str, error: OSError) -> HostError:
+    return HostError(f"{where(device.name)}: {action}", error, HINTS.get(error.errno or 0, ""))

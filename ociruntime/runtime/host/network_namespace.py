@@ -1,8 +1,8 @@
-"""A network namespace and its devices, identified by a number that no process in it can choose.
+"""A network namespace and its devices, each identified by a number that no process can choose.
 
 With CAP_NET_ADMIN in a namespace, a process chooses the name, the index and the hardware address of
-every device there.  But the kernel chooses the inode number of a device's directory in sysfs: it
-stays the same when the device changes namespaces, and is not reused before a reboot.
+every device there.  But the kernel chooses the inode number of a device's directory in sysfs: the
+number stays the same when the device changes namespaces, and is not reused before a reboot.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 class NetworkNamespace:
     """The calling thread's network namespace; ``links`` is a netlink socket in it.
 
-    The object keeps referring to it when the thread enters another one; it owns its descriptors.
+    The object keeps referring to that namespace when the thread enters another one.
     """
 
     __slots__ = ("_devices", "links")
@@ -35,7 +35,7 @@ class NetworkNamespace:
             os.close(self._devices)
 
     def identity(self, name: str) -> int:
-        """Return the identity of the device with that name, 0 if it cannot be read from sysfs.
+        """Return the identity (inode number in sysfs) of the device ``name``, 0 without sysfs.
 
         Raises OSError.
         """
@@ -44,23 +44,23 @@ class NetworkNamespace:
         return os.stat(os.fsencode(name), dir_fd=self._devices).st_ino
 
     def find(self, identity: int, index: int = 0) -> Link | None:
-        """Return the device with that identity, or None.  Raises OSError.
+        """Return the link of the device with that identity, or None.  Raises OSError.
 
-        ``index`` is the one that it had last, 0 if that is not known: a listing alone can miss a
-        device that a process renames all the time.
+        ``index``: last known index of the device, or 0.  Listing the directory alone can miss a
+        device that a process keeps renaming.
         """
         if not identity or self._devices < 0:
             return None
         for _ in range(_TRIES):
-            link, steady = self._look_at(identity, index)
+            link, steady = self._find_by_index(identity, index)
             if link is None and steady:
-                link, steady = self._look_through(identity)
+                link, steady = self._find_in_all(identity)
             if link is not None or steady:
                 return link
         return None
 
-    def _look_at(self, identity: int, index: int) -> tuple[Link | None, bool]:
-        """Return the device at that index if it is the one, and whether its name was steady."""
+    def _find_by_index(self, identity: int, index: int) -> tuple[Link | None, bool]:
+        """Return (link at ``index`` if its identity matches or None, true if no name changed)."""
         link = self.links.link_at(index) if index else None
         if link is None:
             return None, True
@@ -69,8 +69,8 @@ class NetworkNamespace:
         except FileNotFoundError:
             return None, False
 
-    def _look_through(self, identity: int) -> tuple[Link | None, bool]:
-        """Return the device among all, if it is there, and whether all names were steady."""
+    def _find_in_all(self, identity: int) -> tuple[Link | None, bool]:
+        """Return (link of the device with that identity or None, true if no name changed)."""
         steady = True
         for name in os.listdir(self._devices):
             try:
@@ -79,7 +79,7 @@ class NetworkNamespace:
                 steady = False
                 continue
             except NotADirectoryError:
-                continue  # bonding_masters
+                continue  # the file bonding_masters
             try:
                 if os.fstat(device).st_ino == identity:
                     return self.links.link_at(_index(device)), steady
@@ -89,7 +89,7 @@ class NetworkNamespace:
 
 
 def transit_namespace() -> tuple[NetworkNamespace, int]:
-    """Return a new network namespace without other processes, and a descriptor of it.
+    """Return (new network namespace without processes, descriptor of that namespace).
 
     Raises OSError, HostError.
     """
@@ -99,9 +99,9 @@ def transit_namespace() -> tuple[NetworkNamespace, int]:
 
 
 def _open_devices() -> int:
-    """Open the directory of all devices in a newly mounted sysfs; -1 if it cannot be mounted.
+    """Open class/net of a newly mounted sysfs; return -1 if sysfs cannot be mounted.
 
-    An existing sysfs mount may show another namespace.
+    An existing sysfs mount may show the devices of another namespace.
     """
     from ociruntime._shim import lib
 
@@ -117,7 +117,7 @@ def _open_devices() -> int:
 
 
 def _index(device: int) -> int:
-    """Return the ifindex from the device's sysfs directory: stays correct after a rename."""
+    """Return the index of the device whose sysfs directory is open: safe against renames."""
     fd = os.open("ifindex", os.O_RDONLY | os.O_CLOEXEC, dir_fd=device)
     try:
         return int(os.read(fd, 32))

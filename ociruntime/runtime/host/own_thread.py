@@ -1,7 +1,7 @@
-"""A thread with a working directory of its own, for commands inside another program.
+"""Run a command in a thread with its own working directory, inside another program.
 
-The runtime makes the bundle its working directory: hooks run and relative paths start there.
-All threads of a process share the working directory, unless one unshares it (CLONE_FS).
+The runtime makes the bundle its working directory: hooks run there, relative paths start there.
+All threads of a process share the working directory, unless a thread unshares it (CLONE_FS).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def in_own_thread(work: Callable[[], Result]) -> Result:
     """
     results: list[Result] = []
     failures: list[BaseException] = []
-    done = _thread.allocate_lock()  # Thread.join, if interrupted, considers the thread ended
+    done = _thread.allocate_lock()  # unlike Thread.join, correct if interrupted
     done.acquire()
 
     def carry_out() -> None:

@@ -1,4 +1,4 @@
-"""The resctrl file system: inspection, and the changes that ``runtime/plan/intel_rdt.py`` decides.
+"""Read and change the resctrl filesystem, as ``runtime/plan/intel_rdt.py`` decides.
 
 Every function takes paths, so that tests can use plain directories.
 """
@@ -19,55 +19,57 @@ HINTS = {ENOSPC: "the processor has no class of service or no monitoring id left
 def mountpoint() -> str:
     """Return the mount point of resctrl.  Raises ConfigError if it is not mounted, HostError."""
     try:
-        found = find_mountpoint(own_mountinfo())
-        known = b"\tresctrl\n" in read_file("/proc/filesystems")
+        path = find_mountpoint(own_mountinfo())
+        supported = b"\tresctrl\n" in read_file("/proc/filesystems")
     except OSError as error:
-        raise HostError("look for resctrl in /proc", error) from None
-    if found:
-        return found
-    if not known:
-        raise ConfigError("linux.intelRdt", "this kernel or its processor has no resctrl")
+        raise HostError("find the mount point of resctrl in /proc", error) from None
+    if path:
+        return path
+    if not supported:
+        raise ConfigError("linux.intelRdt", "this kernel or processor does not support resctrl")
     hint = f"mount -t resctrl resctrl {MOUNTPOINT}"
     raise ConfigError("linux.intelRdt", "resctrl is not mounted", hint)
 
 
 def find_mountpoint(mountinfo: str) -> str:
-    """Return the mount point of resctrl in a mountinfo, "" if there is none."""
+    """Return the mount point of resctrl from the text of mountinfo; "" if it is not mounted."""
     mounts = parse_mountinfo(mountinfo)
     return next((mount.target for mount in mounts if mount.fstype == "resctrl"), "")
 
 
 def look(mount: str, path: str) -> tuple[bool, str, bool]:
-    """Return whether a group exists, its schemata, and whether groups can be monitored.
+    """Return (true if the group ``path`` exists, its schemata, true if groups can be monitored).
 
     Raises HostError.
     """
-    there = exists(f"{path}/tasks")
+    group_exists = exists(f"{path}/tasks")
     schemata = b""
-    # Without allocation, which monitoring does not need, there is no such file.
-    if there and exists(f"{path}/schemata"):
+    # A processor with monitoring alone, without allocation, has no file schemata.
+    if group_exists and exists(f"{path}/schemata"):
         try:
             schemata = read_file(f"{path}/schemata")
         except OSError as error:
-            raise HostError(f"linux.intelRdt: read {path}/schemata", error) from None
-    return there, schemata.decode(errors="replace"), exists(f"{mount}/mon_groups")
+            raise HostError(f'linux.intelRdt: read "{path}/schemata"', error) from None
+    return group_exists, schemata.decode(errors="replace"), exists(f"{mount}/mon_groups")
 
 
 def make(directory: str) -> None:
-    """Create a group.  Raises HostError, also if it exists."""
+    """Create the directory of a group.  Raises HostError, also if the directory exists."""
     try:
         make_directory(directory)
     except OSError as error:
         hint = HINTS.get(error.errno or 0, "")
-        raise HostError(f"linux.intelRdt: make {directory}", error, hint) from None
+        raise HostError(
+            f'linux.intelRdt: create resctrl group "{directory}"', error, hint
+        ) from None
 
 
-# The kernel fills a new group with its files; an imitation has to do that itself.
+# A name of its own: tests replace it to fill the new directory with files, as the kernel does.
 make_directory = posix.mkdir
 
 
 def write(where: str, file: str, line: str, mount: str) -> None:
-    """Write one line of schemata, or a pid.  Raises RuntimeFailure with the kernel's reason."""
+    """Write a line of schemata, or a pid, to ``file``.  Raises RuntimeFailure with the reason."""
     try:
         fd = posix.open(file, posix.O_WRONLY | posix.O_CLOEXEC)
         try:
@@ -76,12 +78,12 @@ def write(where: str, file: str, line: str, mount: str) -> None:
             posix.close(fd)
     except OSError as error:
         status = _last_status(mount)
-        words = f"{reason(error)}: {status}" if status else reason(error)
-        raise RuntimeFailure(f'{where}: write "{line}" to {file}: {words}') from None
+        cause = f"{reason(error)}: {status}" if status else reason(error)
+        raise RuntimeFailure(f'{where}: write "{line}" to "{file}": {cause}') from None
 
 
 def _last_status(mount: str) -> str:
-    """Return resctrl's explanation of the last error (info/last_cmd_status)."""
+    """Return resctrl's explanation of the last error (info/last_cmd_status), or ""."""
     try:
         text = read_file(f"{mount}/info/last_cmd_status").decode(errors="replace").strip()
     except OSError:
@@ -90,9 +92,9 @@ def _last_status(mount: str) -> str:
 
 
 def remove(directories: list[str], *, only_empty: bool = False) -> None:
-    """Remove groups, last first; a missing one is not an error.  Raises HostError.
+    """Remove groups, the last one first; missing groups are skipped.  Raises HostError.
 
-    Their processes fall back to the parent group.  ``only_empty`` keeps groups with processes.
+    Their processes move to the parent group.  ``only_empty``: keep groups with processes.
     """
     for directory in reversed(directories):
         try:
@@ -102,7 +104,7 @@ def remove(directories: list[str], *, only_empty: bool = False) -> None:
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise HostError(f"linux.intelRdt: remove {directory}", error) from None
+            raise HostError(f'linux.intelRdt: remove resctrl group "{directory}"', error) from None
 
 
 remove_directory = posix.rmdir

@@ -1,8 +1,7 @@
 """Compile linux.seccomp into the BPF filter that the executor loads (config-linux.md#seccomp).
 
-libseccomp compiles; this module implements the profile's meaning: which action a rule has, which
-rules are left out, which flags go with the filter, and the answer to system calls that are
-newer than the profile.  This module does not load the filter.
+libseccomp compiles the rules; this module decides the action of each rule, which rules are left
+out, the filter's flags, and the answer to system calls that are newer than the profile.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ OPERATORS: dict[str, int] = {
     "SCMP_CMP_MASKED_EQ": 7,
 }
 
-# The highest data each action can carry: the kernel cuts an errno at MAX_ERRNO.
+# Action -> highest value that it can carry: the kernel truncates an errno to MAX_ERRNO.
 DATA_LIMITS = {SECCOMP_RET_ERRNO: 4095, SECCOMP_RET_TRACE: 0xFFFF}
 
 WHERE = "linux.seccomp"
@@ -75,21 +74,22 @@ TSYNC = SECCOMP_FILTER_FLAGS["SECCOMP_FILTER_FLAG_TSYNC"]
 SPEC_ALLOW = SECCOMP_FILTER_FLAGS["SECCOMP_FILTER_FLAG_SPEC_ALLOW"]
 WAIT_KILLABLE = SECCOMP_FILTER_FLAGS["SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"]
 MAX_INSTRUCTIONS = 4096  # BPF_MAXINSNS
-# libseccomp's SCMP_FLTATR_CTL_OPTIMIZE.  Of a search tree the kernel needs a third of the time to
-# load, and each call of the program that it cannot decide beforehand finds its rule in a few steps.
-# libseccomp up to 2.5.3 forgets the default action of a tree without rules.
+# libseccomp's SCMP_FLTATR_CTL_OPTIMIZE: build a binary search tree.  The kernel loads a tree in a
+# third of the time, and finds the rule of a system call in a few steps.  libseccomp up to 2.5.3
+# forgets the default action of a tree without rules.
 BINARY_TREE = 2
-MANY_NAMES = 16
+MANY_NAMES = 16  # system calls from which on a tree is used
 INSTRUCTION_SIZE = 8  # struct sock_filter
 
 
 def compile_filter(
     profile: Seccomp, unknown: Callable[[str], None] | None = None
 ) -> tuple[bytes, int]:
-    """Compile ``linux.seccomp``: the ``struct sock_filter`` array and SECCOMP_FILTER_FLAG_* bits.
+    """Return (``struct sock_filter`` array, SECCOMP_FILTER_FLAG_* bits) for ``linux.seccomp``.
 
-    ``unknown`` is called with the quoted names that libseccomp does not know; these are skipped.
-    Raises ConfigError for values that are invalid, not supported by the kernel, or by libseccomp.
+    ``unknown`` is called with each quoted system call that libseccomp does not know; its rule is
+    skipped.  Raises ConfigError for values that are invalid, or that the kernel or libseccomp does
+    not support.
     """
     default = _action(
         profile["defaultAction"],
@@ -99,12 +99,12 @@ def compile_filter(
     )
     tokens = _architectures(profile.get("architectures") or [])
     rules = _rules(profile.get("syscalls") or [])
-    asks = default == SECCOMP_RET_USER_NOTIF or any(
+    notifies = default == SECCOMP_RET_USER_NOTIF or any(
         action == SECCOMP_RET_USER_NOTIF for action, _, _, _ in rules
     )
-    flags = filter_flags(profile.get("flags"), asks)
+    flags = filter_flags(profile.get("flags"), notifies)
     program, highest = _compile(default, tokens, rules, unknown)
-    # Only after an errno can a newer libc fall back to an older system call.  A profile that kills
+    # A newer libc falls back to an older system call only after an errno.  A profile that kills
     # does so on purpose; one that allows, logs or traces needs no correction.
     if default & ~0xFFFF == SECCOMP_RET_ERRNO and default & 0xFFFF != ENOSYS:
         program = with_enosys_stub(program, highest)
@@ -116,11 +116,12 @@ def compile_filter(
     return program, flags
 
 
-def filter_flags(names: list[str] | None, asks: bool) -> int:
-    """Return SECCOMP_FILTER_FLAG_* bits for ``linux.seccomp.flags``; ``asks``: there is an agent.
+def filter_flags(names: list[str] | None, notifies: bool) -> int:
+    """Return SECCOMP_FILTER_FLAG_* bits for ``linux.seccomp.flags``.
 
-    Without the key, SPEC_ALLOW is set if the kernel supports it, as in other runtimes: it disables
-    a mitigation that slows down every container, and engines do not write the key.
+    ``notifies``: a rule has SCMP_ACT_NOTIFY.  If ``names`` is None, SPEC_ALLOW is set if the kernel
+    supports it, as in other runtimes: it disables a mitigation that slows down every container,
+    and engines do not set flags.  Raises ConfigError for an unknown or unsupported flag.
     """
     from ociruntime._seccomp import lib
 
@@ -131,17 +132,17 @@ def filter_flags(names: list[str] | None, asks: bool) -> int:
         flag = SECCOMP_FILTER_FLAGS.get(name)
         if flag is None:
             raise _unknown(f"{WHERE}.flags[{i}]", "flag", name, SECCOMP_FILTER_FLAGS)
-        # The kernel takes this one together with a listener only.
+        # The kernel accepts this flag only together with a listener.
         probe = flag | SECCOMP_FILTER_FLAG_NEW_LISTENER if flag == WAIT_KILLABLE else flag
         if not lib.filter_flags_known(probe):
             raise ConfigError(f"{WHERE}.flags[{i}]", f'"{name}" is not supported by this kernel')
         flags |= flag
-    if not asks:
+    if not notifies:
         # This flag affects only the wait for an agent.
         return flags & ~WAIT_KILLABLE
-    # The program has one thread when the filter is loaded, so TSYNC is not needed for it.  The
-    # executor has another thread then, which must not get the filter; and the kernel refuses the
-    # two flags together.
+    # The program has one thread when the filter is loaded, so TSYNC is not needed.  The executor
+    # has another thread then, which must not get the filter; and the kernel refuses TSYNC
+    # together with NEW_LISTENER.
     return flags & ~TSYNC | SECCOMP_FILTER_FLAG_NEW_LISTENER
 
 
@@ -154,12 +155,15 @@ def library_version() -> str:
     return ".".join(str(part) for part in parts)
 
 
-def _unknown(where: str, what: str, name: object, known: dict[str, int]) -> ConfigError:
-    return ConfigError(where, f'unknown {what} "{name}"', f"one of {', '.join(known)}")
+def _unknown(where: str, kind: str, name: object, known: dict[str, int]) -> ConfigError:
+    return ConfigError(where, f'unknown seccomp {kind} "{name}"', f"accepted: {', '.join(known)}")
 
 
 def _action(name: str, errno: int | None, where: str, errno_where: str) -> int:
-    """Return SECCOMP_RET_* with its data for the action and errno of a rule or of the default."""
+    """Return SECCOMP_RET_* with the errno as data for a rule's or the default action.
+
+    Raises ConfigError.
+    """
     from ociruntime._seccomp import lib
 
     action = SECCOMP_ACTIONS.get(name)
@@ -179,7 +183,7 @@ def _action(name: str, errno: int | None, where: str, errno_where: str) -> int:
     if errno is None:
         errno = EPERM
     if not 0 <= errno <= limit:
-        raise ConfigError(errno_where, f"{errno} is not between 0 and {limit}")
+        raise ConfigError(errno_where, f"must be from 0 to {limit}, got {errno}")
     return action | errno
 
 
@@ -194,7 +198,7 @@ def _architectures(names: list[str]) -> list[int]:
 
 
 def _rules(syscalls: list[Syscall]) -> list[Rule]:
-    """Return the rules for libseccomp, in order."""
+    """Return the rules for libseccomp, in order: (action, names, conditions, entry index)."""
     rules: list[Rule] = []
     for i, entry in enumerate(syscalls):
         where = f"{WHERE}.syscalls[{i}]"
@@ -210,13 +214,13 @@ def _rules(syscalls: list[Syscall]) -> list[Rule]:
                 raise _unknown(f"{where}.args[{j}].op", "operator", condition["op"], OPERATORS)
             if not 0 <= condition["index"] <= 5:
                 raise ConfigError(
-                    f"{where}.args[{j}].index", f"{condition['index']} is not between 0 and 5"
+                    f"{where}.args[{j}].index", f"must be from 0 to 5, got {condition['index']}"
                 )
         if len({condition["index"] for condition in conditions}) == len(conditions):
             rules.append((action, names, conditions, i))
         else:
-            # libseccomp takes one condition per argument.  Profiles written for the runtimes
-            # before this one count on the consequence: each condition is a rule, any may match.
+            # libseccomp takes one condition per argument.  As in runc, which profiles rely on, each
+            # condition then becomes a rule, and one match suffices.
             rules.extend((action, names, [condition], i) for condition in conditions)
     return rules
 
@@ -227,28 +231,28 @@ def _compile(
     rules: list[Rule],
     unknown: Callable[[str], None] | None,
 ) -> tuple[bytes, list[tuple[int, int]]]:
-    """Return the filter without a stub, and (token, highest number named) per architecture."""
+    """Return (filter without stub, [(architecture token, highest system call number in it)])."""
     from ociruntime._seccomp import ffi, lib
 
     native: int = lib.filter_native()
     tokens = [native, *(token for token in listed if token != native)]
-    rule_words: list[int] = []
-    condition_words: list[int] = []
+    rule_numbers: list[int] = []
+    condition_numbers: list[int] = []
     names: list[str] = []
     for action, rule_names, rule_conditions, _ in rules:
-        rule_words += (action, len(rule_names), len(rule_conditions))
+        rule_numbers += (action, len(rule_names), len(rule_conditions))
         names += rule_names
         for condition in rule_conditions:
             first, second = condition["value"], condition.get("valueTwo") or 0
             operator = OPERATORS[condition["op"]]
-            condition_words += (condition["index"], operator, first, second)
+            condition_numbers += (condition["index"], operator, first, second)
     text = "\0".join(names).encode(errors="replace") + b"\0"
     if text.count(b"\0") != max(len(names), 1):
-        raise ConfigError(f"{WHERE}.syscalls", "a name contains a NUL character")
-    # Kept here until the call is over: the request holds addresses only.
+        raise ConfigError(f"{WHERE}.syscalls", "the name of a system call contains a NUL byte")
+    # Variables keep these alive until the call returns: the request holds only addresses.
     architectures = pack(f"{len(tokens)}I", *tokens)
-    packed_rules = pack(f"{len(rule_words)}I", *rule_words)
-    conditions = pack(f"{len(condition_words)}Q", *condition_words)
+    packed_rules = pack(f"{len(rule_numbers)}I", *rule_numbers)
+    conditions = pack(f"{len(condition_numbers)}Q", *condition_numbers)
     request = ffi.new("struct filter_request *")
     request.default_action = default
     request.optimize = BINARY_TREE if len(names) >= MANY_NAMES else 0
@@ -290,27 +294,29 @@ def _refused(
 
     from ociruntime._seccomp import lib
 
-    word = reason(OSError(errno, posix.strerror(errno)))
+    cause = reason(OSError(errno, posix.strerror(errno)))
     version = library_version()
     if stage == lib.FILTER_DEFAULT_ACTION:
         return ConfigError(
-            f"{WHERE}.defaultAction", f"{default:#x} is refused by libseccomp {version}"
+            f"{WHERE}.defaultAction", f"action {default:#x} is refused by libseccomp {version}"
         )
     if stage == lib.FILTER_ARCHITECTURE:
-        # The first one is the machine's own, listed or not, and is never refused.
+        # The first token is the machine's own architecture, which is never refused.
         name = next(name for name, token in ARCHITECTURES.items() if token == tokens[index])
         place = f"{WHERE}.architectures[{listed.index(tokens[index])}]"
         hint = "one filter cannot have both byte orders" if errno == EDOM else ""
-        return ConfigError(place, f'"{name}" is refused by libseccomp {version}: {word}', hint)
+        return ConfigError(place, f'"{name}" is refused by libseccomp {version}: {cause}', hint)
     if stage == lib.FILTER_RULE:
         for _, names, _, entry in rules:
             if index < len(names):
                 return ConfigError(
                     f"{WHERE}.syscalls[{entry}]",
-                    f'the rule for "{names[index]}" is refused by libseccomp {version}: {word}',
+                    f'the rule for "{names[index]}" is refused by libseccomp {version}: {cause}',
                 )
             index -= len(names)
-    return InternalError(f"libseccomp {version} cannot export the filter: {word}")
+    return InternalError(
+        f"compile linux.seccomp: libseccomp {version} cannot export the filter: {cause}"
+    )
 
 
 # ENOSYS for the system calls that are newer than a seccomp profile.
@@ -323,7 +329,7 @@ def _refused(
 X86_64 = 0xC000003E  # AUDIT_ARCH_X86_64
 X32 = 0x4000003E  # libseccomp's token; the kernel reports X86_64 and sets this bit:
 X32_BIT = 0x40000000
-NEVER = 0xFFFFFFFF  # no number is greater
+NEVER = 0xFFFFFFFF  # no system call number is greater
 
 RETURN_ENOSYS = 0x00050000 | 38  # SECCOMP_RET_ERRNO
 
@@ -340,11 +346,11 @@ ARCHITECTURE = 4
 
 
 def with_enosys_stub(program: bytes, highest: list[tuple[int, int]]) -> bytes:
-    """Put the stub before ``program``.
+    """Return ``program`` with a stub before it that answers newer system calls with ENOSYS.
 
-    ``highest`` holds for each architecture of the filter libseccomp's token and the highest
-    system call number named in the profile.  Other architectures, and x32 calls in a filter
-    without x32, reach the compiled filter as before, which refuses them in its own way.
+    ``highest``: (architecture token, highest system call number in the profile) for each
+    architecture of the filter.  Calls of other architectures, and of x32 in a filter without
+    x32, pass the stub and reach ``program``.
     """
     limits = dict(highest)
     x32 = limits.pop(X32, NEVER)

@@ -1,7 +1,7 @@
-"""The seccomp agent, which answers the system calls of SCMP_ACT_NOTIFY rules.
+"""Connect to the seccomp agent, which answers the system calls of SCMP_ACT_NOTIFY rules.
 
-It listens on a stream socket.  For each process, it gets the container process state
-(config-linux.md) over a connection of its own, with the filter's listener as SCM_RIGHTS.
+The agent listens on a stream socket.  For each process, the runtime opens a connection and sends
+the container process state (config-linux.md), with the filter's listener as SCM_RIGHTS.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ SECONDS = 30.0  # timeout for an agent that does not accept or does not read
 
 
 class SeccompAgent:
-    """A connection to the agent at ``path``; ``metadata`` is that of config.json."""
+    """A connection to the agent at ``path``; ``metadata``: ``listenerMetadata`` of config.json."""
 
     __slots__ = ("_metadata", "_path", "_socket")
 
     def __init__(self, path: str, metadata: str | None) -> None:
-        """Connect; raises HostError."""
+        """Connect to the agent.  Raises HostError."""
         self._path = path
         self._metadata = metadata
         self._socket = connect(path, "seccomp agent", SECONDS)
 
     def hand_on(self, listener: int, pid: int, state: dict[str, Any]) -> None:
-        """Send ``listener`` and the state of process ``pid``; then close the connection.
+        """Send ``listener`` and the container process state of ``pid``; then close the connection.
 
-        ``listener`` is the descriptor of the seccomp notifications, ``state`` the state document
-        of the container.  Raises HostError.
+        ``listener``: descriptor of the seccomp notifications; ``state``: the container's state
+        document.  Raises HostError.
         """
         data = dump(process_state(pid, self._metadata, state)).encode("utf-8", "surrogateescape")
         action = f'send to the seccomp agent "{self._path}"'

@@ -1,22 +1,22 @@
-"""Compiled seccomp filters, kept from one `create` to the next.
+"""Cache compiled seccomp filters from one `create` to the next.
 
 libseccomp takes many milliseconds for the profile of an ordinary engine, which is the same for
 every container.  So each filter is kept in a file of the state root's directory ``.seccomp``:
 
     magic, CRC-32 of all that follows, sizes of the three parts, filter flags
-    key        the members of the profile that decide, the kernel, the machine
-    makers     the files that compiled it (libseccomp, its binding, our modules), as stat(2)
-               shows them: "DEVICE INODE SIZE MTIME PATH" lines
+    key        the members of the profile that affect the filter, the kernel, the machine
+    makers     the files that compiled the filter (libseccomp, its binding, our modules), with
+               their stat(2): lines "DEVICE INODE SIZE MTIME PATH"
     filter     the ``struct sock_filter`` array
 
 A file's name is only a hint: the whole key is compared, so no profile can be crafted to get the
 filter of another one.
 
-What is read here confines containers.  It is used only if directory and file are a directory
-and a regular file that belong to our own user and that no one else can read.  Only that user and
-root can write there, and both can already replace the runtime and every container's state.  Inside
-a container the state root is never mounted.  Entries that are damaged, foreign or made by other
-versions are ignored, and a cache that cannot be written is not an error.
+The filters confine containers.  A cached filter is used only if directory and file are a
+directory and a regular file that belong to our own user and that no other user can access.  Only
+that user and root can write there, and both can already replace the runtime and every container's
+state.  The state root is never mounted in a container.  Entries that are damaged, foreign or made
+by other versions are ignored, and a cache that cannot be written is not an error.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ociruntime.runtime.spec.config_types import Seccomp
 
-LIMIT = 64  # files; engines have one profile, perhaps one for each set of capabilities
+LIMIT = 64  # files; an engine has one profile, or one for each set of capabilities
 LARGEST = 1 << 20  # bytes of a file
 S_IFREG = 0o100000
 OTHERS = 0o077
@@ -47,34 +47,34 @@ DECISIVE = ("defaultAction", "defaultErrnoRet", "architectures", "flags", "sysca
 
 
 def cached_filter(profile: Seccomp, directory: str) -> tuple[bytes, int, frozenset[str]]:
-    """Return what ``seccomp.compile_filter`` does, and the calls that the filter lets through
-    (``seccomp_verdicts``), from ``directory`` if it was compiled before.
+    """Return (filter, flags, allowed calls) of a profile, from the cache ``directory`` if possible.
 
-    Raises ConfigError.
+    Filter and flags are those of ``seccomp.compile_filter``, the calls those of
+    ``seccomp_verdicts.allowed_calls``.  Raises ConfigError.
     """
     members = [profile.get(name) for name in DECISIVE]
-    # Version 2 has no references, which would depend on more than the values.
+    # marshal version 2 has no references, so that equal values give equal bytes.
     key = marshal.dumps([members, *posix.uname()[2:]], 2)
     path = f"{directory}/{crc32(key):08x}"
     try:
-        found = _find(directory, path, key)
+        cached = _find(directory, path, key)
     except OSError:
-        found = None
-    if found is None:
+        cached = None
+    if cached is None:
         from ociruntime.runtime.host.seccomp import compile_filter
         from ociruntime.runtime.host.seccomp_verdicts import allowed_calls
 
         program, flags = compile_filter(profile)
-        found = program, flags, allowed_calls(program)
+        cached = program, flags, allowed_calls(program)
         try:
-            _keep(directory, path, key, *found)
+            _store(directory, path, key, *cached)
         except OSError:
             pass
-    return found
+    return cached
 
 
 def _find(directory: str, path: str, key: bytes) -> tuple[bytes, int, frozenset[str]] | None:
-    """Return the filter, its flags and the calls it allows, or None.  Raises OSError."""
+    """Return (filter, flags, allowed calls) of a valid cache entry, or None.  Raises OSError."""
     if not _is_private(posix.lstat(directory), S_IFDIR):
         return None
     data = _read_private(path)
@@ -97,15 +97,15 @@ def _find(directory: str, path: str, key: bytes) -> tuple[bytes, int, frozenset[
     return data[filter_at:], flags, frozenset(data[calls_at:filter_at].decode().split())
 
 
-def _keep(
+def _store(
     directory: str, path: str, key: bytes, program: bytes, flags: int, allowed: frozenset[str]
 ) -> None:
     """Write a cache entry.  Raises OSError."""
     makers = b"\n".join([_identity(maker) for maker in _makers()])
     calls = " ".join(sorted(allowed)).encode()
     sizes = Struct("=IIIII").pack(len(key), len(makers), len(calls), len(program), flags)
-    rest = b"".join([sizes, key, makers, calls, program])
-    if CHECKED + len(rest) > LARGEST:
+    body = b"".join([sizes, key, makers, calls, program])
+    if CHECKED + len(body) > LARGEST:
         return
     try:
         posix.mkdir(directory, 0o700)
@@ -113,12 +113,11 @@ def _keep(
         if not _is_private(posix.lstat(directory), S_IFDIR):
             return
     _evict(directory)
-    replace_file(path, MAGIC + crc32(rest).to_bytes(4, "little") + rest)
+    replace_file(path, MAGIC + crc32(body).to_bytes(4, "little") + body)
 
 
 def _evict(directory: str) -> None:
-    """Evict the oldest files to make room for one more, including unfinished files of killed
-    writers."""
+    """Remove the oldest files, also unfinished ones of killed writers, to make room for another."""
     paths = [f"{directory}/{name}" for name in posix.listdir(directory)]
     if len(paths) < LIMIT:
         return
@@ -128,7 +127,7 @@ def _evict(directory: str) -> None:
 
 
 def _makers() -> list[bytes]:
-    """Return the files whose code compiles filters: libraries and modules.  Raises OSError."""
+    """Return the paths of the libraries and modules that compile filters.  Raises OSError."""
     from ociruntime.runtime.host import seccomp, seccomp_verdicts
 
     libraries = {
@@ -150,7 +149,7 @@ def _mapped_files() -> bytes:
 
 
 def _identity(path: bytes) -> bytes:
-    """Return a text that changes with the file or its contents.  Raises OSError."""
+    """Return a line that identifies a file and its version (see "makers").  Raises OSError."""
     file = posix.stat(path)
     return b"%d %d %d %d %s" % (
         file.st_dev,
@@ -162,7 +161,7 @@ def _identity(path: bytes) -> bytes:
 
 
 def _read_private(path: str) -> bytes:
-    """Read a file; return nothing if other users may access it.  Raises OSError."""
+    """Return the content of a file; b"" if other users may access the file.  Raises OSError."""
     # Non-blocking, in case it is a FIFO.
     flags = posix.O_RDONLY | posix.O_NOFOLLOW | posix.O_NONBLOCK | posix.O_CLOEXEC
     fd = posix.open(path, flags)

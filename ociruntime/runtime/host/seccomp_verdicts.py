@@ -1,8 +1,8 @@
 """Predict a compiled filter's verdicts on the system calls that the executor makes under it.
 
 A small interpreter for the subset of classic BPF that libseccomp writes.  For values that are not
-known beforehand (pointers, descriptors), it follows every branch; a call counts as allowed only if
-all branches end in ALLOW or LOG.  Pure; an unknown instruction counts as a refusal.
+known beforehand (pointers, descriptors) the interpreter follows every branch; a call is allowed
+only if all branches end in ALLOW or LOG.  An unknown instruction counts as a denial.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Name in the plan -> the system call, and its known arguments.
+# Name in the plan -> (system call, {index of an argument: its known value}).
 CALLS: dict[str, tuple[str, dict[int, int]]] = {
     "clone": ("clone", {0: CLONE_PARENT}),
     "fork": ("clone", {0: SIGCHLD}),
@@ -51,7 +51,7 @@ CALLS: dict[str, tuple[str, dict[int, int]]] = {
 
 
 def allowed_calls(program: bytes) -> frozenset[str]:
-    """Return the names in ``CALLS`` that native programs may call under the filter."""
+    """Return the names in ``CALLS`` that the filter ``program`` allows a native process."""
     from ociruntime._seccomp import lib
 
     native: int = lib.filter_native()
@@ -64,7 +64,7 @@ def allowed_calls(program: bytes) -> frozenset[str]:
 
 
 def lets_through(program: bytes, architecture: int, number: int, known: dict[int, int]) -> bool:
-    """Return True if the filter leaves the call alone; ``known``: index -> argument."""
+    """Return true if the filter allows a call; ``known``: {index: value} of its arguments."""
     data: dict[int, int] = {NUMBER: number, ARCHITECTURE: architecture}
     for index, value in known.items():
         low, high = value & 0xFFFFFFFF, value >> 32
@@ -79,13 +79,13 @@ _NOT_UNDERSTOOD = 0  # SECCOMP_RET_KILL_THREAD
 
 
 def _verdicts(program: bytes, data: dict[int, int]) -> set[int]:
-    """Return all possible results of the filter for a call of which ``data`` is known."""
+    """Return all possible SECCOMP_RET_* results; ``data``: {offset: known value} of the call."""
     code = list(iter_unpack(f"={INSTRUCTION}", program))
-    found: set[int] = set()
+    results: set[int] = set()
     seen: set[tuple[int, int | None]] = set()
-    open_ends: list[tuple[int, int | None]] = [(0, None)]
-    while open_ends:
-        state = open_ends.pop()
+    pending: list[tuple[int, int | None]] = [(0, None)]
+    while pending:
+        state = pending.pop()
         if state in seen or state[0] >= len(code):
             continue
         seen.add(state)
@@ -93,22 +93,22 @@ def _verdicts(program: bytes, data: dict[int, int]) -> set[int]:
         operation, if_true, if_false, operand = code[place]
         place += 1
         if operation == RETURN:
-            found.add(operand)
+            results.add(operand)
         elif operation == LOAD:
-            open_ends.append((place, data.get(operand)))
+            pending.append((place, data.get(operand)))
         elif operation == AND:
-            open_ends.append((place, None if value is None else value & operand))
+            pending.append((place, None if value is None else value & operand))
         elif operation == JUMP:
-            open_ends.append((place + operand, value))
+            pending.append((place + operand, value))
         elif operation in _TESTS:
             outcome = None if value is None else _TESTS[operation](value, operand)
             if outcome is not False:
-                open_ends.append((place + if_true, value))
+                pending.append((place + if_true, value))
             if outcome is not True:
-                open_ends.append((place + if_false, value))
+                pending.append((place + if_false, value))
         else:
-            found.add(_NOT_UNDERSTOOD)
-    return found
+            results.add(_NOT_UNDERSTOOD)
+    return results
 
 
 _TESTS: dict[int, Callable[[int, int], bool]] = {

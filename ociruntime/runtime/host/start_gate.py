@@ -1,7 +1,7 @@
 """The start gate: the socket in the state directory at which a created container waits.
 
 Only the container's init holds the listening socket, until it executes the program.  So the kernel
-knows whether a container was started: connections are refused once no process waits any more.
+tells whether a container was started: it refuses connections once no process waits any more.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ else:
     import _socket
 
 NAME = "start"
-BACKLOG = 4096  # connections queue up while a hook runs inside
+BACKLOG = 4096  # connections that wait while a hook runs in the container
 CONNECT_SECONDS = 1.0
 GONE = {errno.ENOENT, errno.ECONNREFUSED}
 
 
 def make_gate(directory: str) -> _socket.socket:
-    """Create the listening socket in ``directory``.  Raises HostError."""
+    """Return a new listening socket, the start gate in ``directory``.  Raises HostError."""
     try:
         gate = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
         try:
@@ -37,19 +37,21 @@ def make_gate(directory: str) -> _socket.socket:
             gate.close()
             raise
     except OSError as error:
-        raise HostError(f"create the start gate in {directory}", error) from None
+        raise HostError(f'create the start gate in "{directory}"', error) from None
     return gate
 
 
 def connect_gate(directory: str) -> _socket.socket | None:
-    """Connect to the waiting process; return None if no process waits.  Raises HostError.
+    """Return a connection to the waiting init, or None if no process waits.  Raises HostError.
 
-    A process that has traced the waiting one may hold its listening socket, with a full queue:
-    connect(2) would then block until that process ends.
+    A process that has traced the init may hold the listening socket, with a full queue: connect(2)
+    would then block until that process exits.
     """
     connection = _connection(directory)
     deadline = time.monotonic() + CONNECT_SECONDS
-    while (error := _try(directory, connection)) is not None and error.errno == errno.EAGAIN:
+    while (
+        error := _try_to_connect(directory, connection)
+    ) is not None and error.errno == errno.EAGAIN:
         if time.monotonic() > deadline:
             break
         time.sleep(0.01)
@@ -59,19 +61,19 @@ def connect_gate(directory: str) -> _socket.socket | None:
     connection.close()
     if error.errno in GONE:
         return None
-    raise HostError(f"connect to the start gate in {directory}", error)
+    raise HostError(f'connect to the start gate in "{directory}"', error)
 
 
 def is_waiting(directory: str) -> bool:
-    """Return whether a process waits at the gate, without disturbing it.  Raises HostError."""
+    """Return true if a process waits at the gate, without starting it.  Raises HostError."""
     connection = _connection(directory)
-    error = _try(directory, connection)
+    error = _try_to_connect(directory, connection)
     connection.close()
     if error is None or error.errno == errno.EAGAIN:  # a full queue belongs to a waiting process
         return True
     if error.errno in GONE:
         return False
-    raise HostError(f"connect to the start gate in {directory}", error)
+    raise HostError(f'connect to the start gate in "{directory}"', error)
 
 
 def _connection(directory: str) -> _socket.socket:
@@ -79,22 +81,22 @@ def _connection(directory: str) -> _socket.socket:
     try:
         return _socket.socket(_socket.AF_UNIX, kind)
     except OSError as error:
-        raise HostError(f"connect to the start gate in {directory}", error) from None
+        raise HostError(f'connect to the start gate in "{directory}"', error) from None
 
 
-def _try(directory: str, connection: _socket.socket) -> OSError | None:
+def _try_to_connect(directory: str, connection: _socket.socket) -> OSError | None:
     while True:
         try:
             _by_short_path(directory, connection.connect)
         except InterruptedError:
-            continue  # the interpreter repeats it only for sockets that block
+            continue  # Python repeats connect(2) only for blocking sockets
         except OSError as error:
             return error
         return None
 
 
 def remove_gate(directory: str) -> None:
-    """Remove the socket's name once the program is running.  Raises OSError."""
+    """Remove the gate's socket from ``directory``.  Raises OSError."""
     remove_file(f"{directory}/{NAME}")
 
 

@@ -1,17 +1,19 @@
-"""State directories: one per container, with only the facts that cannot be looked up elsewhere.
+"""The state directories, one per container: create, lock, find and remove them.
+
+A directory has only the facts that cannot be looked up elsewhere.
 
     ROOT/ID/             a container; appears by one rename when it is created
         state.json       facts fixed at creation, written once
-        cgroup.json      the cgroups created for it, written before they are created
+        cgroup.json      the container's cgroups, written before they are created
         config.json      the bundle's configuration at creation
         entry            the data of the fast path (csrc/fast_path/), written once
         notify/          the container's socket for sd_notify(3), if it has one
-        resources.json   its limits since the last update, if there was one
+        resources.json   the container's limits since the last `update`, if any
         mounts.json      mounts of `mounts add`, written before they are attached
-        root-mount.json  the mount of its root in the host's mount namespace, written before it is
-                         attached
-        rdt.json         its groups of Intel RDT, written before they are created
-        network.json     devices being moved into it, for the cleanup after a killed `create`
+        root-mount.json  the mount of the root in the host's mount namespace, written before it
+                         is attached
+        rdt.json         the container's Intel RDT groups, written before they are created
+        network.json     network devices being moved, for the cleanup after a killed `create`
         start            the start gate, a socket; exists until the program runs
     ROOT/.creating-ID/   the directory before the rename that publishes it
     ROOT/.deleting-ID/   the directory after the rename that hides it
@@ -35,34 +37,34 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-STATE_DIRECTORY = "state directory"  # its name in errors
+STATE_DIRECTORY = "state directory"  # name in error messages
 CREATING = ".creating-"
 DELETING = ".deleting-"
 ROOT_MOUNT = "root-mount.json"
 FILTERS = ".seccomp"
 LOCK_SECONDS = 20.0
-# A process that a killed command had just cloned holds its descriptors, and so its lock, until it
-# executes the executor.
+# A process that a killed command has just cloned holds the command's descriptors, and so its lock,
+# until it executes the executor.
 DYING_SECONDS = 0.2
 
-CLASH = {17, 39}  # EEXIST, ENOTEMPTY
+CLASH = {17, 39}  # EEXIST, ENOTEMPTY: the new name is in use
 
 
 def container_ids(root: str) -> list[str]:
     """Return the sorted ids of all containers, without those being created or deleted.
 
-    Raises HostError (the root may be missing, or not ours alone).
+    Raises HostError if the state root is unreadable, or other users may change it.
     """
     check_directory(root, STATE_DIRECTORY)
     try:
         names = posix.listdir(root)
     except OSError as error:
-        raise HostError(f"open {root}", error) from None
+        raise HostError(f'read state root "{root}"', error) from None
     return sorted(name for name in names if not name.startswith("."))
 
 
 def find_directory(root: str, container_id: str) -> str:
-    """Return the directory of a container.
+    """Return the path of a container's state directory.
 
     Raises NoSuchContainer, or HostError if it cannot be read or other users may change it.
     """
@@ -73,9 +75,9 @@ def find_directory(root: str, container_id: str) -> str:
 
 
 def stale_directories(root: str, container_id: str) -> list[str]:
-    """Return the stale directories of an interrupted ``create`` or ``delete`` of this id.
+    """Return the directories that an interrupted ``create`` or ``delete`` of this id has left.
 
-    Raises HostError, also if other users may change them.
+    Raises HostError, also if other users may change the directories.
     """
     check_directory(root, STATE_DIRECTORY)
     paths = [f"{root}/{prefix}{container_id}" for prefix in (CREATING, DELETING)]
@@ -83,9 +85,10 @@ def stale_directories(root: str, container_id: str) -> list[str]:
 
 
 class Lock:
-    """An exclusive lock on a directory, held until ``release``.  Raises HostError.
+    """An exclusive lock on a directory, held until ``release``.
 
-    ``acquire`` returns None if the directory is gone, or was replaced while we waited.
+    ``acquire`` returns None if the directory is missing, or was replaced during the wait.  It
+    raises ContainerError after ``seconds``, and HostError.
     """
 
     __slots__ = ("fd",)
@@ -100,22 +103,23 @@ class Lock:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise HostError(f"open {path}", error) from None
-        taken = Lock(fd)
+            raise HostError(f'open state directory "{path}"', error) from None
+        lock = Lock(fd)
         try:
             if not lock_within(fd, seconds):
                 raise ContainerError(
-                    f"{path} is in use by another command", "wait for it to finish and try again"
+                    f'lock "{path}": in use by another command',
+                    "wait for that command and try again",
                 )
             if _is_same(fd, path):
-                return taken
+                return lock
         except OSError as error:
-            taken.release()
-            raise HostError(f"lock {path}", error) from None
+            lock.release()
+            raise HostError(f'lock "{path}"', error) from None
         except BaseException:
-            taken.release()
+            lock.release()
             raise
-        taken.release()
+        lock.release()
         return None
 
     def release(self) -> None:
@@ -126,6 +130,7 @@ class Lock:
 
 
 def _is_same(fd: int, path: str) -> bool:
+    """Return true if ``path`` still names the directory of the descriptor."""
     try:
         named = posix.stat(path)
     except FileNotFoundError:
@@ -138,7 +143,7 @@ def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -
     """Create and lock the ``.creating-`` directory of a new container; return (path, lock).
 
     ``clear(path)`` is called to undo the changes that a killed ``create`` has recorded there.
-    The caller has checked the root.  Raises ContainerExists, HostError.
+    The caller has checked the state root.  Raises ContainerExists, HostError.
     """
     path = f"{root}/{CREATING}{container_id}"
     while True:
@@ -151,7 +156,7 @@ def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -
                 clear_stale(path, container_id, clear)
             continue
         except OSError as error:
-            raise HostError(f"create {path}", error) from None
+            raise HostError(f'create state directory "{path}"', error) from None
         try:
             lock = Lock.acquire(path, 0)
         except HostError:
@@ -162,7 +167,7 @@ def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -
 
 
 def _remove_empty(path: str) -> None:
-    """Remove a directory that was just made, unless another command uses it by now."""
+    """Remove a directory that was just created, unless another command uses it by now."""
     try:
         posix.rmdir(path)
     except OSError:
@@ -170,7 +175,7 @@ def _remove_empty(path: str) -> None:
 
 
 def clear_stale(path: str, container_id: str, clear: Callable[[str], None]) -> None:
-    """Remove a stale directory.  Raises ContainerExists if its lock is held."""
+    """Undo and remove a stale state directory.  Raises ContainerExists if its lock is held."""
     try:
         lock = Lock.acquire(path, DYING_SECONDS)
     except ContainerError:
@@ -185,7 +190,7 @@ def clear_stale(path: str, container_id: str, clear: Callable[[str], None]) -> N
 
 
 def commit_creation(path: str, root: str, container_id: str) -> str:
-    """Rename the directory, which makes the container exist; return the new path.
+    """Rename a ``.creating-`` directory, which makes the container exist; return the new path.
 
     Raises ContainerExists, HostError.
     """
@@ -195,14 +200,14 @@ def commit_creation(path: str, root: str, container_id: str) -> str:
     except OSError as error:
         if error.errno in CLASH:
             raise ContainerExists(container_id) from None
-        raise HostError(f"rename {path} to {final}", error) from None
+        raise HostError(f'rename "{path}" to "{final}"', error) from None
     return final
 
 
 def remove_directory(path: str) -> None:
-    """Remove a state directory and the files in it; a missing one is not an error.
+    """Remove a state directory with its files; a missing directory is not an error.
 
-    It is renamed first, so that no command finds it half removed.  Raises HostError.
+    The directory is renamed first, so that no command finds it half removed.  Raises HostError.
     """
     directory, _, name = path.rpartition("/")
     doomed = path if name.startswith(".") else f"{directory}/{DELETING}{name}"
@@ -214,7 +219,7 @@ def remove_directory(path: str) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise HostError(f"remove {path}", error) from None
+        raise HostError(f'remove state directory "{path}"', error) from None
 
 
 def _remove_tree(path: str) -> None:

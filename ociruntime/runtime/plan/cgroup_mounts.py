@@ -1,7 +1,7 @@
-"""A mount of type ``cgroup``: the container's view of its own control groups.
+"""Compile a mount of type ``cgroup``: the container's view of its own cgroups.
 
-With its own cgroup namespace, the container gets the real filesystem, whose root is then its own
-cgroup. Without one, only its own directory is bind-mounted.
+A container with its own cgroup namespace gets a new cgroup filesystem, whose root is its cgroup.
+Any other container gets a bind mount of its cgroup's directory.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ALWAYS = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC
 def compile_cgroup_mount(
     job: Compilation, fstype: str, target: str, options: MountOptions, where: str
 ) -> None:
-    """Compile a cgroup mount; on cgroup v1 it is a directory with a mount per hierarchy."""
+    """Compile a cgroup mount; on cgroup v1 it is a tmpfs with one mount per hierarchy."""
     job.enter_cgroup_namespace()
     job.require_cgroup()
     options.set = (options.set & ~options.clear_recursive) | options.set_recursive
@@ -56,7 +56,7 @@ def _unified(
     propagation: list[int],
     where: str,
 ) -> None:
-    """Mount the cgroup v2 hierarchy."""
+    """Compile the mount of the cgroup v2 hierarchy, or the bind mount of the container's part."""
     if _own_namespace(job):
         job.add(
             operations.mount(
@@ -77,13 +77,17 @@ def _unified(
         if not name:
             _bind_directory(job, directory, target, attributes, where)
             return
-    raise ConfigError(where, "this host has no cgroup v2 hierarchy to mount")
+    raise ConfigError(
+        where, "this host has no cgroup v2 hierarchy to mount", 'use the mount type "cgroup"'
+    )
 
 
 def _hierarchies(job: Compilation, target: str, options: MountOptions, where: str) -> None:
-    """Mount a tmpfs with each v1 hierarchy in it, and links for controllers mounted together."""
+    """Compile a tmpfs with a mount per v1 hierarchy, and links for co-mounted controllers."""
     for index, text in options.data:
-        raise ConfigError(f"{where}.options[{index}]", f'unknown option "{text}" for cgroup')
+        raise ConfigError(
+            f"{where}.options[{index}]", f'unknown option "{text}" for a cgroup v1 mount'
+        )
     job.add(
         operations.mount(
             fstype="tmpfs",
@@ -162,10 +166,10 @@ NOBODY_ELSE = -1
 
 
 def cgroup_owner(config: Config) -> int:
-    """Return the host's uid that gets the v2 cgroup, or -1 to leave its owner.
+    """Return the host uid that shall own the container's v2 cgroup, or -1 to leave the owner.
 
-    The container's user gets it if the container has its own cgroup namespace and a writable
-    cgroup mount: it is then meant to create nested cgroups.
+    The container's user owns it if the container has its own cgroup namespace and a writable
+    cgroup mount: such a container is meant to create nested cgroups.
     """
     linux = config.get("linux") or {}
     if not _is_new(linux, "cgroup") or not any(map(_is_writable, config.get("mounts") or ())):
@@ -184,7 +188,7 @@ def _is_new(linux: Linux, kind: str) -> bool:
 
 
 def _is_writable(mount: Mount) -> bool:
-    """Return true for the container's own cgroup file system, writable at the usual path."""
+    """Return true if ``mount`` is a writable cgroup filesystem at /sys/fs/cgroup."""
     if mount["destination"].rstrip("/") != "/sys/fs/cgroup" or mount.get("source") != "cgroup":
         return False
     if mount.get("type") not in ("cgroup", "cgroup2"):
@@ -194,6 +198,7 @@ def _is_writable(mount: Mount) -> bool:
 
 
 def _mapped(uid: int, mappings: Sequence[IdMapping]) -> int:
+    """Return the host uid of a uid in the container, or -1 if it is not mapped."""
     for each in mappings:
         if 0 <= uid - each["containerID"] < each["size"]:
             return each["hostID"] + uid - each["containerID"]

@@ -43,10 +43,10 @@ PASSES: tuple[Callable[[Compilation], None], ...] = (
 
 
 def compile_plan(config: Config, facts: HostFacts, request: Request) -> Plan:
-    """Return the executor's plan for this container on this host.
+    """Return the executor's plan for the container of ``config`` on the host of ``facts``.
 
     ``config`` has been checked (runtime/spec/check_shape.py, validate.py). Raises ConfigError
-    for a valid setting that cannot be applied here.
+    for a valid setting that cannot be applied on this host.
     """
     job = Compilation(config, facts, request)
     for compile_part in PASSES:

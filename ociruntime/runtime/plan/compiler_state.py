@@ -1,4 +1,4 @@
-"""The state that the passes of the compiler share."""
+"""The state that the passes of the plan's compiler share."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ ALL_CPUS = b""
 
 
 class Compilation:
-    """The state of one run of the compiler.
+    """The state of one compilation of a plan.
 
     The passes read ``config``, ``linux`` (empty if config.json has none), ``facts`` and
     ``request``, and append to ``plan``.  The namespaces pass sets ``new`` and ``joined``
-    (CLONE_NEW* masks), ``id_maps`` and ``trees`` (index in ``mounts`` -> slot of its id map, of
-    its open_tree).  A plan that enters a container sets ``mount_flags`` (MOUNT_* of every mount).
-    The mounts pass sets ``read_only_later`` (target, index in ``mounts``).
+    (CLONE_NEW* masks), ``id_maps`` and ``trees`` (index in ``mounts`` -> slot of the mount's id
+    map, or of its tree from open_tree(2)).  A plan that enters a container sets ``mount_flags``
+    (MOUNT_* of every mount).  The mounts pass sets ``read_only_later``: (target, index in
+    ``mounts``).
     """
 
     __slots__ = (
@@ -69,7 +70,7 @@ class Compilation:
 
     @property
     def mounts_on_host(self) -> bool:
-        """Return true if something is mounted in the runtime's mount namespace."""
+        """Return true if the container's mounts are made in the runtime's mount namespace."""
         if not self.shares_mounts:
             return False
         from ociruntime.runtime.spec.validate import needing_mounts
@@ -78,20 +79,20 @@ class Compilation:
 
     @property
     def forks_last(self) -> bool:
-        """Return whether the pid namespace is shared, hence entered without privileges."""
+        """Return true if a pid namespace is joined: the process enters it last, unprivileged."""
         return bool(self.joined & CLONE_NEWPID)
 
     def add(self, operation: Operation) -> None:
-        """Append an operation."""
+        """Append an operation to the plan."""
         self.plan.operations.append(operation)
 
     def warn(self, text: str) -> None:
-        """Append a warning for the log, once."""
+        """Append a warning to the plan, unless the plan has it already."""
         if text not in self.plan.warnings:
             self.plan.warnings.append(text)
 
     def make_read_only(self, target: str, where: str) -> None:
-        """Make one mount, not those below it, read-only from here on."""
+        """Append an operation that makes the mount at ``target`` read-only, not its submounts."""
         self.add(
             operations.set_attributes(
                 target=target,
@@ -104,22 +105,22 @@ class Compilation:
         )
 
     def labels_of(self, fstype: str, options: Sequence[str]) -> tuple[list[str], str]:
-        """Return the mount options and the root's label that ``linux.mountLabel`` requires."""
+        """Return (mount options, label of the root directory) for ``linux.mountLabel``."""
         if not self.linux.get("mountLabel"):
             return [], ""
 
-        return labels_of(self, fstype, options)
+        return _mount_labels(self, fstype, options)
 
     def take_slot(self) -> int:
-        """Return an unused slot number."""
+        """Return an unused slot number, under which the executor can keep a descriptor."""
         slot = self.next_slot
         self.next_slot += 1
         return slot
 
     def require_cgroup(self) -> None:
-        """Move the process into its cgroup, unless it is there already.
+        """Append the move of the process into its cgroup, unless the plan has it already.
 
-        This is added as late as possible, so that the host attaches the process while the mounts
+        Passes call this as late as possible, so that the host attaches the process while the mounts
         are made: on cgroup v1, attaching waits for an RCU grace period.
         """
         if not self.in_cgroup:
@@ -127,12 +128,15 @@ class Compilation:
             self.add(operations.affinity(cpus=ALL_CPUS))
 
     def enter_cgroup(self) -> None:
-        """Move the process into its cgroup; its CPU affinity stays."""
+        """Append the move of the process into its cgroup; its CPU affinity stays."""
         self.in_cgroup = True
         self.add(operations.sync(stage=STAGE_CGROUP, where="linux.cgroupsPath"))
 
     def enter_cgroup_namespace(self) -> None:
-        """Create the cgroup namespace, if configured; its root is the process's own cgroup."""
+        """Append the creation of the cgroup namespace, if one is configured.
+
+        Its root is the process's own cgroup, which the process enters first.
+        """
         if self.new & CLONE_NEWCGROUP and not self.in_new_cgroup_namespace:
             self.in_new_cgroup_namespace = True
             self.require_cgroup()
@@ -141,7 +145,7 @@ class Compilation:
 
 # ``linux.mountLabel``: the SELinux context of the filesystems that the runtime mounts.
 #
-# Relabelling bind sources is the engine's task, which alone knows the other users of a source.
+# Relabelling bind sources is the engine's task: only the engine knows who else uses a source.
 
 # Filesystems whose files are labelled by the policy alone.
 UNLABELLED = ("cgroup", "cgroup2", "proc", "sysfs")
@@ -150,12 +154,15 @@ UNLABELLED = ("cgroup", "cgroup2", "proc", "sysfs")
 # user namespace, nor on older kernels.
 ROOT_LABELLED = "mqueue"
 
-# Labels of a mount's own, with which the kernel refuses a second context.
+# Options by which a mount brings its own label: the kernel refuses a second context.
 CONTEXTS = ("context", "defcontext", "fscontext")
 
 
-def labels_of(job: Compilation, fstype: str, options: Sequence[str]) -> tuple[list[str], str]:
-    """Return (mount options that label a whole filesystem, a label for its root alone)."""
+def _mount_labels(job: Compilation, fstype: str, options: Sequence[str]) -> tuple[list[str], str]:
+    """Return (mount options that label a whole filesystem, label of its root directory alone).
+
+    Both are empty if ``options`` contain a label, or if the SELinux policy labels the files.
+    """
     label = job.linux["mountLabel"]
     own = any(option.partition("=")[0] in CONTEXTS for option in options)
     if own or fstype in UNLABELLED:

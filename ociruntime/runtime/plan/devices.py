@@ -1,4 +1,4 @@
-"""Device nodes, the symbolic links of /dev and the console."""
+"""Compile device nodes, the symbolic links of /dev and the console."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from ociruntime.runtime.plan.plan import Operation
 
 # runtime-linux.md#dev-symbolic-links, and the core file that engines expect:
-# (link, where it points, what must be there for it to be made).  The numbers below
-# /proc/self/fd are magic links, which the executor never follows; the directory stands for them.
+# (link, its target, path that must exist for the link to be made).  The numbers below /proc/self/fd
+# are magic links, which the executor never follows: it looks for the directory instead.
 LINKS: tuple[tuple[str, str, str], ...] = (
     ("/dev/fd", "/proc/self/fd", "/proc/self/fd"),
     ("/dev/stdin", "/proc/self/fd/0", "/proc/self/fd"),
@@ -29,7 +29,7 @@ TYPES: dict[str, int] = {"b": S_IFBLK, "c": S_IFCHR, "p": S_IFIFO, "u": S_IFCHR}
 
 
 def compile_devices(job: Compilation) -> None:
-    """Compile the default and the listed devices, links in /dev and the console."""
+    """Compile the default devices, ``linux.devices``, the links in /dev and the console."""
     listed = [
         (clean(device["path"]), device, f"linux.devices[{index}]")
         for index, device in enumerate(job.linux.get("devices") or ())
@@ -42,14 +42,14 @@ def compile_devices(job: Compilation) -> None:
     for path, device, where in listed:
         kind = (device["type"], device.get("major") or 0, device.get("minor") or 0)
         if first.setdefault(path, kind) != kind:
-            job.warn(f"{where}.path: {path} is listed twice, the first device counts")
+            job.warn(f'{where}.path: "{path}" is listed twice; the first device is used')
             continue
         mode = device.get("fileMode")
         job.add(
             _node(
                 job,
                 path,
-                # Keep only the permission bits: engines copy st_mode whole.
+                # Keep only the permission bits: engines copy the whole st_mode.
                 TYPES[device["type"]] | (0o666 if mode is None else mode & 0o7777),
                 device.get("major") or 0,
                 device.get("minor") or 0,
@@ -74,7 +74,7 @@ def _node(
         minor=minor,
         uid=uid,
         gid=gid,
-        # If mknod is not permitted, the host's node of that name is bind-mounted, except in a
+        # The executor bind-mounts this node of the host if mknod(2) is not permitted, except in a
         # shared mount namespace.
         source=path if mode & S_IFCHR and not job.shares_mounts else "",
         where=where,
@@ -82,7 +82,7 @@ def _node(
 
 
 def _add_links(job: Compilation) -> None:
-    # A /dev that is the host's own is added to, never changed.
+    # In the host's own /dev, missing links are added but nothing is replaced.
     replace = 0 if job.shares_mounts else 1
     for mount in job.config.get("mounts") or ():
         if clean(mount["destination"]) == "/dev":

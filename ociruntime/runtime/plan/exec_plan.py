@@ -1,9 +1,9 @@
 """Plan for `exec`: a further process in a running container.
 
-The passes are those of the container's own process, except for entering the container. The executor
+The passes are those of the container's init, except for entering the container. The executor
 starts on the host, enters the namespaces of the container's init and drops the privileges that the
 new process must not have. Only then does it fork into the pid namespace: the container's processes
-never see one with the runtime's privileges (CVE-2016-9962).
+never see a process with the runtime's privileges (CVE-2016-9962).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WHERE = "linux.namespaces"
 def compile_exec_plan(
     config: Config, facts: HostFacts, request: Request, pid: int, apart: int
 ) -> Plan:
-    """Return the plan that runs the process of ``config`` in the running container.
+    """Return the plan that runs the process of ``config`` in a running container.
 
     ``apart``: CLONE_NEW* of the namespaces that the container's init, ``pid``, does not share with
     the runtime. Raises ConfigError.
@@ -66,24 +66,26 @@ def compile_exec_plan(
     forks = bool(apart & CLONE_NEWPID)
     if request.console:
         add_console(job, process, 0 if forks else CONSOLE_CONTROL)
-    late = forks and ends_by_fork(process.get("scheduler"))
-    environment = prepare_process(job, process, late)
-    # Before the fork: from a child that still had them, a tracer in the container took them.
+    late_policy = forks and ends_by_fork(process.get("scheduler"))
+    environment = prepare_process(job, process, late_policy)
+    # Before the fork: a tracer in the container could take the descriptors from the child.
     job.add(operations.close_host())
-    early = False
+    filter_early = False
     if request.seccomp_filter:
         from ociruntime.runtime.plan.seccomp_timing import load_early, load_last, loads_early
 
-        early = forks and loads_early(job, process, waits=False, forks=True, late_policy=late)
-    if early:
+        filter_early = forks and loads_early(
+            job, process, waits=False, forks=True, late_policy=late_policy
+        )
+    if filter_early:
         load_early(job, process)
     if forks:
         add_fork(job)
-    if late:
+    if late_policy:
         add_scheduler(job, process)
         add_capabilities(job, process)
     add_listen_pid(job)
-    if request.seccomp_filter and not early:
+    if request.seccomp_filter and not filter_early:
         load_last(job)
     add_program(job, process, environment)
     return job.plan

@@ -1,4 +1,4 @@
-"""Explain a plan as text, or as values for JSON."""
+"""Explain a plan: as text, or as a document for JSON."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from ociruntime.runtime.plan.operation_table import (
 )
 from ociruntime.runtime.plan.plan import Operation, Plan
 
-Fields = dict[str, Any]  # by the name in the table of operations
+Fields = dict[str, Any]  # name of a field in the table of operations -> its value
 
 
 STAGES: dict[int, str] = {
@@ -58,7 +58,7 @@ STAGES: dict[int, str] = {
     STAGE_DONE: "the host ends this process",
 }
 
-# Operation -> its wording in a sentence, where the name alone is not enough.
+# Operation -> verb for it in a sentence, where the name itself is none.
 VERBS: dict[str, str] = {
     "affinity": "run on CPUs",
     "chroot": "change root",
@@ -95,13 +95,13 @@ VERBS: dict[str, str] = {
 
 
 def fields_of(operation: Operation) -> Fields:
-    """Return an operation's values by name."""
+    """Return an operation's values by field name: ``{"target": "/proc", "mode": 493}``."""
     names = (field[0] for field in OPERATIONS[operation.code - 1][2])
     return dict(zip(names, operation.values, strict=True))
 
 
 def arguments(operation: Operation) -> str:
-    """Return the arguments that follow the name in a plan's line."""
+    """Format an operation's arguments, which follow its name in a line of the explained plan."""
     name = OPERATIONS[operation.code - 1][0]
     fields = fields_of(operation)
     write = WRITERS.get(name)
@@ -129,8 +129,8 @@ def operation_lines(operations: Sequence[Operation], first: int = 1) -> list[str
 
 def explain(plan: Plan) -> str:
     """Return the whole plan as text."""
-    born = " ".join(namespace_words(plan.clone_flags))
-    first = f"in new namespaces: {born}" if born else "on the host"
+    namespaces = " ".join(namespace_names(plan.clone_flags))
+    first = f"in new namespaces: {namespaces}" if namespaces else "on the host"
     if plan.preserve_fds:
         first += f", keeping descriptors 3 to {2 + plan.preserve_fds}"
     lines = [f"  0  {'spawn':<16}{first}", *operation_lines(plan.operations)]
@@ -139,80 +139,80 @@ def explain(plan: Plan) -> str:
 
 
 def plan_document(plan: Plan) -> dict[str, object]:
-    """Return the plan for JSON; numbers are those of the table of operations."""
-    steps = []
+    """Return the plan as a document for JSON: flags as in the table of operations, bytes in hex."""
+    entries = []
     for operation in plan.operations:
-        step: dict[str, object] = {"operation": OPERATIONS[operation.code - 1][0]}
+        entry: dict[str, object] = {"operation": OPERATIONS[operation.code - 1][0]}
         for name, value in fields_of(operation).items():
-            step[name] = value.hex() if isinstance(value, bytes) else value
+            entry[name] = value.hex() if isinstance(value, bytes) else value
         if operation.where:
-            step["where"] = operation.where
-        steps.append(step)
+            entry["where"] = operation.where
+        entries.append(entry)
     return {
-        "namespaces": namespace_words(plan.clone_flags),
+        "namespaces": namespace_names(plan.clone_flags),
         "preserveFds": plan.preserve_fds,
-        "operations": steps,
+        "operations": entries,
         "warnings": list(plan.warnings),
     }
 
 
-def _flags(words: list[str]) -> str:
-    return f" ({','.join(words)})" if words else ""
+def _flags(names: list[str]) -> str:
+    return f" ({','.join(names)})" if names else ""
 
 
 def _mount(f: Fields) -> str:
-    words = attribute_words(f["attributes"])
-    words += [word for word in f["options"] if word not in words]
-    words += _mount_words(f)
+    names = attribute_names(f["attributes"])
+    names += [name for name in f["options"] if name not in names]
+    names += _mount_flag_names(f)
     if f["label"]:
-        words.append(f"label {f['label']}")
-    return f"{f['fstype']} on {f['target']}{_flags(words)}"
+        names.append(f"label {f['label']}")
+    return f"{f['fstype']} on {f['target']}{_flags(names)}"
 
 
 def _map(lines: str) -> str:
-    """Format lines ``0 1000 1`` as ``0=1000+1``: id in the file, id shown, count."""
+    """Format the lines of an id map, ``0 1000 1``, as ``0=1000+1``: id on disk, id shown, count."""
     return ",".join("{}={}+{}".format(*line.split()) for line in lines.splitlines())
 
 
-def _id_map_words(f: Fields) -> list[str]:
+def _id_map_names(f: Fields) -> list[str]:
     if f["id_map"] == NO_SLOT:
         return []
-    word = "ridmap" if f.get("id_map_recursive") else "idmap"
-    return [f"{word} {f['id_map']}"]
+    name = "ridmap" if f.get("id_map_recursive") else "idmap"
+    return [f"{name} {f['id_map']}"]
 
 
-def _mount_words(f: Fields) -> list[str]:
-    """Return words for the propagation and the treatment of the mount point."""
-    words = [propagation_word(f["propagation"])] if f["propagation"] else []
+def _mount_flag_names(f: Fields) -> list[str]:
+    """Return names for the flags of a mount: propagation, treatment of the mount point, id map."""
+    names = [propagation_name(f["propagation"])] if f["propagation"] else []
     if f["flags"] & MOUNT_REAL_DIRECTORY:
-        words.append("real directory")
+        names.append("real directory")
     if f["flags"] & MOUNT_INHERIT_MODE:
-        words.append("mode of the directory")
+        names.append("mode of the directory")
     if f["flags"] & MOUNT_COPY_UP:
-        words.append("content of the directory")
+        names.append("content of the directory")
     if f["flags"] & MOUNT_OR_BIND:
-        words.append("or the host's")
+        names.append("or the host's")
     if f["flags"] & MOUNT_PRESENT:
-        words.append("recorded by the host")
-    return words + _id_map_words(f)
+        names.append("recorded by the host")
+    return names + _id_map_names(f)
 
 
 def _bind(f: Fields) -> str:
-    words = ["recursive"] if f["recursive"] else []
-    words += attribute_words(f["set_attributes"], f["clear_attributes"])
-    words += ["r" + word for word in attribute_words(f["set_recursive"], f["clear_recursive"])]
-    words += _mount_words(f)
+    names = ["recursive"] if f["recursive"] else []
+    names += attribute_names(f["set_attributes"], f["clear_attributes"])
+    names += ["r" + name for name in attribute_names(f["set_recursive"], f["clear_recursive"])]
+    names += _mount_flag_names(f)
     source = f["source"] if f["slot"] == NO_SLOT else f"tree {f['slot']} ({f['source']})"
-    return f"{source} on {f['target']}{_flags(words)}"
+    return f"{source} on {f['target']}{_flags(names)}"
 
 
 def _set_attributes(f: Fields) -> str:
-    words = attribute_words(f["set_attributes"], f["clear_attributes"])
+    names = attribute_names(f["set_attributes"], f["clear_attributes"])
     if f["recursive"]:
-        words = ["r" + word for word in words]
+        names = ["r" + name for name in names]
     if f["propagation"]:
-        words.append(propagation_word(f["propagation"]))
-    return f"{f['target']}{_flags(words)}"
+        names.append(propagation_name(f["propagation"]))
+    return f"{f['target']}{_flags(names)}"
 
 
 def _reconfigure(f: Fields) -> str:
@@ -227,10 +227,10 @@ def _device(f: Fields) -> str:
 
 
 def _symlink(f: Fields) -> str:
-    words = [f"if {f['requires']}"] if f["requires"] else []
+    names = [f"if {f['requires']}"] if f["requires"] else []
     if f["replace"]:
-        words.append("replaced")
-    return f"{f['target']} -> {f['text']}{_flags(words)}"
+        names.append("replaced")
+    return f"{f['target']} -> {f['text']}{_flags(names)}"
 
 
 def _limit(value: int) -> str:
@@ -243,8 +243,8 @@ def _capabilities(f: Fields) -> str:
 
 
 def _set(mask: int) -> str:
-    words = capability_words(mask)
-    return ",".join(words) if words else "none"
+    names = capability_names(mask)
+    return ",".join(names) if names else "none"
 
 
 def _user(f: Fields) -> str:
@@ -259,11 +259,11 @@ def _hook(f: Fields) -> str:
 
 
 def _scheduler(f: Fields) -> str:
-    words = [scheduler_word(f["policy"])]
+    names = [scheduler_name(f["policy"])]
     nice = f["nice"] - (f["nice"] >> 31 << 32)  # two's complement
     values = (("nice", nice), *((k, f[k]) for k in ("priority", "runtime", "deadline", "period")))
-    words += [f"{name} {value}" for name, value in values if value]
-    return ", ".join(words)
+    names += [f"{name} {value}" for name, value in values if value]
+    return ", ".join(names)
 
 
 def _write_proc(f: Fields) -> str:
@@ -271,8 +271,8 @@ def _write_proc(f: Fields) -> str:
 
 
 def _mask(f: Fields) -> str:
-    words = [f"context={f['context']}"] if f["context"] else []
-    return f"{f['target']}{_flags(words)}"
+    names = [f"context={f['context']}"] if f["context"] else []
+    return f"{f['target']}{_flags(names)}"
 
 
 def _mount_place(f: Fields) -> str:
@@ -288,15 +288,15 @@ def _target(f: Fields) -> str:
 
 
 def _namespaces(f: Fields) -> str:
-    return " ".join(namespace_words(f["flags"]))
+    return " ".join(namespace_names(f["flags"]))
 
 
 def _join(f: Fields) -> str:
-    return " ".join(namespace_words(f["kind"]))
+    return " ".join(namespace_names(f["kind"]))
 
 
 def _rlimit(f: Fields) -> str:
-    return f"{rlimit_word(f['resource'])} {_limit(f['soft'])} of {_limit(f['hard'])}"
+    return f"{rlimit_name(f['resource'])} {_limit(f['soft'])} of {_limit(f['hard'])}"
 
 
 def _cpus(f: Fields) -> str:
@@ -307,13 +307,13 @@ def _cpus(f: Fields) -> str:
 
 
 def _console(f: Fields) -> str:
-    words = [f"owner {f['uid']}, {f['rows']} rows, {f['columns']} columns"]
-    words += ["at /dev/console"] if f["flags"] & CONSOLE_BIND else []
-    words += ["controlling"] if f["flags"] & CONSOLE_CONTROL else []
-    return ", ".join(words)
+    names = [f"owner {f['uid']}, {f['rows']} rows, {f['columns']} columns"]
+    names += ["at /dev/console"] if f["flags"] & CONSOLE_BIND else []
+    names += ["controlling"] if f["flags"] & CONSOLE_CONTROL else []
+    return ", ".join(names)
 
 
-# The arguments in a plan's line.
+# Operation -> formatter of its arguments in a line of the explained plan.
 WRITERS: dict[str, Callable[[Fields], str]] = {
     "affinity": _cpus,
     "bind": _bind,
@@ -350,14 +350,14 @@ WRITERS: dict[str, Callable[[Fields], str]] = {
     "open_namespace": lambda f: f"{f['source']} in slot {f['slot']}",
     "open_tree": lambda f: (
         f"{f['source']} in slot {f['slot']}"
-        + _flags((["recursive"] if f["recursive"] else []) + _id_map_words(f))
+        + _flags((["recursive"] if f["recursive"] else []) + _id_map_names(f))
     ),
     "personality": lambda f: f"{f['domain']:#x}",
-    "propagation": lambda f: f"/ {propagation_word(f['flags'])}",
+    "propagation": lambda f: f"/ {propagation_name(f['flags'])}",
     "readonly": _target,
     "reconfigure": _reconfigure,
     "recorded_root": lambda f: f["source"],
-    "restrict": lambda f: f"{f['target']}{_flags(attribute_words(f['set_attributes']))}",
+    "restrict": lambda f: f"{f['target']}{_flags(attribute_names(f['set_attributes']))}",
     "rlimit": _rlimit,
     "root": lambda f: f["source"],
     "scheduler": _scheduler,
@@ -374,7 +374,7 @@ WRITERS: dict[str, Callable[[Fields], str]] = {
     "write_proc": _write_proc,
 }
 
-# Arguments in a sentence: only those that distinguish the operation from similar ones.
+# Operation -> formatter of the arguments that a sentence about it needs to identify it.
 SHORT: dict[str, Callable[[Fields], str]] = {
     "affinity": _cpus,
     "bind": _bind_place,
@@ -410,7 +410,7 @@ SHORT: dict[str, Callable[[Fields], str]] = {
 
 
 # (bit, name when set, name when cleared)
-ATTRIBUTE_WORDS: tuple[tuple[int, str, str], ...] = (
+ATTRIBUTE_NAMES: tuple[tuple[int, str, str], ...] = (
     (MOUNT_ATTR_RDONLY, "ro", "rw"),
     (MOUNT_ATTR_NOSUID, "nosuid", "suid"),
     (MOUNT_ATTR_NODEV, "nodev", "dev"),
@@ -420,39 +420,39 @@ ATTRIBUTE_WORDS: tuple[tuple[int, str, str], ...] = (
 )
 
 
-def attribute_words(on: int, off: int = 0) -> list[str]:
-    """Return ``["ro", "nosuid"]`` for MOUNT_ATTR_* masks to set and to clear."""
-    words = [word for bit, word, _ in ATTRIBUTE_WORDS if on & bit]
-    words += [word for bit, _, word in ATTRIBUTE_WORDS if off & bit & ~on]
+def attribute_names(on: int, off: int = 0) -> list[str]:
+    """Return the mount options for MOUNT_ATTR_* masks to set and to clear: ``["ro", "suid"]``."""
+    names = [name for bit, name, _ in ATTRIBUTE_NAMES if on & bit]
+    names += [name for bit, _, name in ATTRIBUTE_NAMES if off & bit & ~on]
     if on & MOUNT_ATTR__ATIME == MOUNT_ATTR_NOATIME:
-        words.append("noatime")
+        names.append("noatime")
     elif on & MOUNT_ATTR__ATIME == MOUNT_ATTR_STRICTATIME:
-        words.append("strictatime")
+        names.append("strictatime")
     elif off & MOUNT_ATTR__ATIME:
-        words.append("relatime")
-    return words
+        names.append("relatime")
+    return names
 
 
-def namespace_words(flags: int) -> list[str]:
+def namespace_names(flags: int) -> list[str]:
     """Return ``["mnt", "pid"]`` for CLONE_NEW* bits, named like the files in /proc/PID/ns."""
     return [NAMESPACE_FILES[kind] for kind, flag in NAMESPACES.items() if flags & flag]
 
 
-def propagation_word(flags: int) -> str:
-    """Return ``rslave`` for MS_SLAVE and MS_REC, "" for 0."""
-    return next((word for word, value in PROPAGATION.items() if value == flags), "")
+def propagation_name(flags: int) -> str:
+    """Return the mount option for MS_* propagation flags: ``rslave`` for MS_SLAVE | MS_REC."""
+    return next((name for name, value in PROPAGATION.items() if value == flags), "")
 
 
-def capability_words(mask: int) -> list[str]:
+def capability_names(mask: int) -> list[str]:
     """Return the names in a capability mask without the prefix: ``["chown", "kill"]``."""
     return [name[4:].lower() for number, name in enumerate(CAPABILITIES) if mask >> number & 1]
 
 
-def rlimit_word(resource: int) -> str:
+def rlimit_name(resource: int) -> str:
     """Return the name of an RLIMIT_* number: ``nofile`` for 7."""
     return next((name[7:].lower() for name, n in RLIMITS.items() if n == resource), str(resource))
 
 
-def scheduler_word(policy: int) -> str:
+def scheduler_name(policy: int) -> str:
     """Return the name of a scheduling policy: ``SCHED_FIFO`` for 1."""
     return next((name for name, number in SCHEDULERS.items() if number == policy), str(policy))

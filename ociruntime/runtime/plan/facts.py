@@ -9,7 +9,7 @@ from __future__ import annotations
 
 
 class HostFacts:
-    """The host's properties that decisions depend on."""
+    """The properties of the host that the plan depends on."""
 
     __slots__ = (
         "apparmor",
@@ -40,17 +40,17 @@ class HostFacts:
     ) -> None:
         self.uid = uid
         self.gid = gid
-        self.user_namespace = user_namespace  # the runtime itself is in one
+        self.user_namespace = user_namespace  # true if the runtime itself is in one
         # True if root here is root over its mount namespace, and so may clone mounts.
         self.owns_mounts = owns_mounts
-        self.last_capability = last_capability  # number of the highest one the kernel knows
+        self.last_capability = last_capability  # number of the kernel's highest capability
         self.bounding = bounding  # mask of the runtime's own bounding set
         self.cgroup_mode = cgroup_mode  # "v1", "hybrid" or "v2"
-        # v1: (what names it in mount options, e.g. "memory", "cpu,cpuacct" or "name=systemd";
+        # v1: (its mount options, e.g. "memory", "cpu,cpuacct" or "name=systemd";
         #      the container's directory).  v2: one entry, ("", directory).  A hybrid host's
         #      unified hierarchy comes last, with the empty name.
         self.hierarchies = hierarchies
-        self.apparmor = apparmor  # the file below /proc that takes a profile; empty: not enabled
+        self.apparmor = apparmor  # file below /proc to write a profile to; "": no AppArmor
         self.selinux = selinux
 
 
@@ -102,6 +102,5 @@ class Request:
         self.listen_names = listen_names  # LISTEN_FDNAMES
         self.seccomp_filter = seccomp_filter  # struct sock_filter array, empty: no filter
         self.seccomp_flags = seccomp_flags
-        self.seccomp_calls = (
-            seccomp_calls  # the calls that it allows, runtime/host/seccomp_verdicts.py
-        )
+        # Names of the system calls that the filter allows, from runtime/host/seccomp_verdicts.py.
+        self.seccomp_calls = seccomp_calls

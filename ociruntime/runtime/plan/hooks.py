@@ -1,4 +1,4 @@
-"""Compile hooks: run those of the container, and wait for those of the host.
+"""Compile hooks: run the container's hooks, and wait for the host's hooks.
 
 prestart and createRuntime run on the host: the plan only waits for them. createContainer and
 startContainer run inside, as operations. poststart and poststop concern the host alone.
@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from ociruntime.runtime.plan.compiler_state import Compilation
     from ociruntime.runtime.spec.config_types import Hook
 
-# Stands in for the pid until the executor knows it: no JSON string can contain the key with
+# Placeholder for the pid, which only the executor knows: no JSON string can contain the key with
 # unescaped quotes, and no pid is as large.
 PID_PLACE = '"pid":4294967295'
 _LONGEST = (1 << 32) - 1  # seconds: the largest u32, more than 136 years
 
 
 def compile_create_hooks(job: Compilation) -> None:
-    """Compile the hooks of create, which run after all mounts and before the root is entered."""
+    """Compile prestart, createRuntime, createContainer hooks: after mounts, before pivot_root."""
     hooks = job.config.get("hooks") or {}
     if hooks.get("prestart") or hooks.get("createRuntime"):
         job.require_cgroup()
@@ -33,9 +33,9 @@ def compile_create_hooks(job: Compilation) -> None:
 
 
 def compile_start_hooks(job: Compilation) -> None:
-    """Compile the hooks of start, which run in the container just before its program.
+    """Compile startContainer hooks, which run in the container just before its program.
 
-    Without an environment of their own they get that of the process, as engines expect.
+    A hook without ``env`` gets the environment of the process, as engines expect.
     """
     hooks = job.config.get("hooks") or {}
     if hooks.get("startContainer"):
@@ -59,13 +59,13 @@ def _add(job: Compilation, kind: str, hooks: list[Hook], status: str, env: list[
     )
     before, _, after = state.partition(PID_PLACE)
     for index, hook in enumerate(hooks):
-        given = hook.get("env")
+        hook_env = hook.get("env")
         job.add(
             operations.hook(
                 source=hook["path"],
                 args=hook.get("args") or [hook["path"]],
-                env=env if given is None else given,
-                with_home=int(given is None and kind == "startContainer"),
+                env=env if hook_env is None else hook_env,
+                with_home=int(hook_env is None and kind == "startContainer"),
                 timeout=min(hook.get("timeout") or 0, _LONGEST),
                 state_before=before + '"pid":',
                 state_after=after,

@@ -1,4 +1,4 @@
-"""The process's identity: user, groups, capabilities, no_new_privs."""
+"""Compile the process's identity: user, groups and capabilities."""
 
 from __future__ import annotations
 
@@ -17,31 +17,35 @@ BITS: dict[str, int] = {name: 1 << number for number, name in enumerate(CAPABILI
 
 
 def capability_masks(job: Compilation, process: Process) -> dict[str, int]:
-    """Return the five sets as masks; warn about capabilities that cannot be granted.
+    """Return the five capability sets as bit masks, by name (``bounding``, ``effective`` ...).
 
-    These are left out.  Without the member ``capabilities``, all sets are empty: the
-    specification leaves the default open.
+    Capabilities that cannot be granted are left out with a warning.  Without the member
+    ``capabilities`` all sets are empty: the specification leaves the default open.
     """
-    wanted = process.get("capabilities") or {}
+    configured = process.get("capabilities") or {}
     allowed = (2 << job.facts.last_capability) - 1
     if not (job.new | job.joined) & CLONE_NEWUSER:
         # Entering a user namespace fills the bounding set (user_namespaces(7)); otherwise
         # the runtime cannot regain capabilities that it has lost.
         allowed &= job.facts.bounding
     masks = {
-        "bounding": _mask(wanted.get("bounding")),
-        "effective": _mask(wanted.get("effective")),
-        "permitted": _mask(wanted.get("permitted")),
-        "inheritable": _mask(wanted.get("inheritable")),
-        "ambient": _mask(wanted.get("ambient")),
+        "bounding": _mask(configured.get("bounding")),
+        "effective": _mask(configured.get("effective")),
+        "permitted": _mask(configured.get("permitted")),
+        "inheritable": _mask(configured.get("inheritable")),
+        "ambient": _mask(configured.get("ambient")),
     }
     lost = 0
     for kind, mask in masks.items():
         lost |= mask & ~allowed
         masks[kind] = mask & allowed
     if lost:
-        job.warn(f"process.capabilities: {_names(lost)} cannot be granted here and is left out")
-    # The kernel refuses the whole call when one of these does not hold (capabilities(7)).
+        names = _names(lost)
+        job.warn(
+            f"process.capabilities: {names} left out: not in the runtime's bounding set, or unknown"
+            " to this kernel"
+        )
+    # The kernel refuses the whole call if a set exceeds its limit (capabilities(7)).
     _restrict(job, masks, "effective", masks["permitted"], "permitted")
     _restrict(job, masks, "inheritable", masks["bounding"], "bounding")
     _restrict(job, masks, "ambient", masks["permitted"], "permitted")
@@ -51,7 +55,7 @@ def capability_masks(job: Compilation, process: Process) -> dict[str, int]:
 
 
 def _mask(names: list[str] | None) -> int:
-    """Return a mask; unknown names have been warned about (runtime/spec/validate_process.py)."""
+    """Return the bit mask of names, without unknown ones (validate_process.py warns of those)."""
     mask = 0
     for name in names or ():
         mask |= BITS.get(name, 0)
@@ -62,18 +66,21 @@ def _names(mask: int) -> str:
     return ", ".join(name for name, bit in BITS.items() if mask & bit)
 
 
-def _restrict(job: Compilation, masks: dict[str, int], kind: str, limit: int, other: str) -> None:
+def _restrict(
+    job: Compilation, masks: dict[str, int], kind: str, limit: int, superset: str
+) -> None:
+    """Remove capabilities that are not in ``limit`` from a set, with a warning."""
     lost = masks[kind] & ~limit
     if lost:
-        job.warn(f"process.capabilities.{kind}: {_names(lost)} left out: not in {other}")
+        job.warn(f"process.capabilities.{kind}: {_names(lost)} left out: not in the {superset} set")
         masks[kind] &= limit
 
 
 def compile_user(job: Compilation, process: Process, late_policy: bool = False) -> None:
-    """Set the bounding set while CAP_SETPCAP is held, then the user, then the other sets.
+    """Compile the bounding set while CAP_SETPCAP is held, then the user, then the other sets.
 
-    ``late_policy``: keep the capability for setting a scheduling policy until
-    ``add_capabilities``.
+    ``late_policy``: keep CAP_SYS_NICE until the next ``add_capabilities``, for a scheduling policy
+    that is set in between.
     """
     masks = capability_masks(job, process)
     user = process["user"]
@@ -91,7 +98,7 @@ def compile_user(job: Compilation, process: Process, late_policy: bool = False) 
 
 
 def add_capabilities(job: Compilation, process: Process, extra: int = 0) -> None:
-    """Set all sets but the bounding one; ``extra`` is kept until the next such call, or exec."""
+    """Compile all capability sets but bounding; ``extra`` (a mask) is kept until the next call."""
     masks = capability_masks(job, process)
     if job.request.seccomp_filter and not process.get("noNewPrivileges"):
         # Needed to load the filter. Either ``drop_extra_capabilities`` follows, or exec, which
@@ -109,7 +116,7 @@ def add_capabilities(job: Compilation, process: Process, extra: int = 0) -> None
 
 
 def drop_extra_capabilities(job: Compilation, process: Process) -> None:
-    """Drop the capabilities that loading the filter required, under the filter."""
+    """Compile the drop of CAP_SYS_ADMIN, if it was kept only to load the seccomp filter."""
     masks = capability_masks(job, process)
     if not process.get("noNewPrivileges") and CAP_SYS_ADMIN & ~(
         masks["effective"] & masks["permitted"]
@@ -125,11 +132,11 @@ def drop_extra_capabilities(job: Compilation, process: Process) -> None:
 
 
 def _sets_groups(job: Compilation, process: Process) -> bool:
-    """Return False if the process keeps its creator's supplementary groups.
+    """Return False if the process keeps the caller's supplementary groups.
 
-    It keeps them if setgroups(2) is not permitted, or if the annotation of podman's ``--group-add
-    keep-groups`` requests it.  Raises ConfigError if it must keep them, but other groups are
-    configured.
+    It keeps them if setgroups(2) is denied, or if the annotation of podman's ``--group-add
+    keep-groups`` requests it.  Raises ConfigError if setgroups(2) is denied although
+    ``additionalGids`` is configured.
     """
     annotations = job.config.get("annotations")
     if annotations:
@@ -137,7 +144,7 @@ def _sets_groups(job: Compilation, process: Process) -> bool:
 
         if annotations.get(KEEP_GROUPS) == "1":
             return False
-    if not _gives_groups_up(job):
+    if not _denies_setgroups(job):
         return True
     if process["user"].get("additionalGids"):
         raise ConfigError(
@@ -149,10 +156,10 @@ def _sets_groups(job: Compilation, process: Process) -> bool:
     return False
 
 
-def _gives_groups_up(job: Compilation) -> bool:
-    """Return whether setgroups(2) is denied: an unprivileged user maps only their own group.
+def _denies_setgroups(job: Compilation) -> bool:
+    """Return true if setgroups(2) is denied: an unprivileged user maps only their own group.
 
-    The kernel requires that in this case (runtime/host/idmap.py).
+    The kernel accepts such a gid map only with setgroups(2) denied (runtime/host/idmap.py).
     """
     mappings = job.linux.get("gidMappings") or ()
     return bool(

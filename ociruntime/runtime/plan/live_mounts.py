@@ -1,6 +1,6 @@
 """Plans for `mounts add` and `mounts remove`, which change a running container's mounts.
 
-The passes are those of the container's own mounts. The host's files are opened before the executor
+The passes are those of ``mounts`` in config.json. The host's files are opened before the executor
 enters the mount namespace; the container's processes never see the executor, because it does not
 enter the pid namespace.
 """
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 WHERE = "linux.namespaces"
 REFUSED = {
-    "proc": "only a process of the container's pid namespace can mount it",
-    "cgroup": "it is created with the container",
-    "cgroup2": "it is created with the container",
+    "proc": "only a process in the container's pid namespace can mount it",
+    "cgroup": "cgroups are mounted when the container is created",
+    "cgroup2": "cgroups are mounted when the container is created",
 }
 
 
 class Place:
-    """A running container: ``pid`` is its init, ``apart`` the namespaces not shared with us.
+    """A running container: the pid of its init, and the namespaces that it has apart from us.
 
-    ``apart`` consists of CLONE_NEW* flags, including CLONE_NEWNS.
+    ``apart``: CLONE_NEW* flags of these namespaces, including CLONE_NEWNS.
     """
 
     __slots__ = ("apart", "pid")
@@ -52,7 +52,7 @@ class Place:
 
 
 def compile_adding(config: Config, facts: HostFacts, request: Request, place: Place) -> Plan:
-    """Compile ``config``'s ``mounts`` for a running container.  Raises ConfigError."""
+    """Return the plan that adds ``mounts`` to a running container.  Raises ConfigError."""
     job = Compilation(config, facts, request)
     job.joined = place.apart
     mounts = config.get("mounts") or []
@@ -77,10 +77,10 @@ def compile_adding(config: Config, facts: HostFacts, request: Request, place: Pl
 def compile_removing(
     config: Config, facts: HostFacts, request: Request, place: Place, recorded: Collection[str]
 ) -> Plan:
-    """Compile the unmounting of the destinations, the last first.  Raises ConfigError.
+    """Return the plan that unmounts ``mounts``, the last one first.  Raises ConfigError.
 
-    Symbolic links are followed for a ``recorded`` destination, whose mount is recognised by its
-    id.  Any other destination must be the mount point itself.
+    ``recorded``: destinations of mounts that `mounts add` has recorded with their mount ids.
+    Symbolic links are followed for these alone; other destinations must be mount points.
     """
     mounts = config.get("mounts") or []
     job = Compilation(config, facts, request)
@@ -88,7 +88,7 @@ def compile_removing(
     for index in reversed(range(len(mounts))):
         where = f"mounts[{index}]"
         target = clean(mounts[index]["destination"])
-        _check_place(target, where)
+        _check_target(target, where)
         job.add(operations.unmount(target=target, follow=int(target in recorded), where=where))
     job.add(operations.sync(stage=STAGE_DONE))
     return job.plan
@@ -97,7 +97,7 @@ def compile_removing(
 def compile_undoing(
     target: str, where: str, facts: HostFacts, request: Request, place: Place
 ) -> Plan:
-    """Compile the unmounting of an added mount, following symbolic links."""
+    """Return the plan that unmounts an added mount again; symbolic links are followed."""
     config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
     job = Compilation(config, facts, request)
     _enter(job, place)
@@ -114,10 +114,10 @@ def compile_uncovering(
     request: Request,
     joins: bool,
 ) -> Plan:
-    """Compile the unmounting of a root filesystem, at most ``depth`` mounts, in the host's mounts.
+    """Return the plan that unmounts a root filesystem from the host, at most ``depth`` mounts.
 
-    ``kept`` are mounts in it that are to stay: (path on the host, path below the root). ``joins``:
-    another process is in the mount namespace.
+    ``kept``: mounts below it to preserve, as (path on the host, path below the root). ``joins``:
+    enter the mount namespace of a given process first.
     """
     config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
     job = Compilation(config, facts, request)
@@ -129,7 +129,7 @@ def compile_uncovering(
             operations.open_tree(
                 slot=slot,
                 source=source,
-                follow=0,  # whoever can rename in the root must not lead us to another directory
+                follow=0,  # a renamed directory in the root must not redirect the executor
                 recursive=1,
                 id_map=NO_SLOT,
                 id_map_recursive=0,
@@ -163,7 +163,7 @@ def compile_uncovering(
 def compile_restricting(
     restrictions: Mapping[str, int], facts: HostFacts, request: Request
 ) -> Plan:
-    """Compile the setting of MOUNT_ATTR_* on mounts of another namespace, by mount point."""
+    """Return the plan that sets attributes of mounts: {mount point in a process: MOUNT_ATTR_*}."""
     config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
     job = Compilation(config, facts, request)
     job.add(operations.join_process(flags=CLONE_NEWNS, root_of=0, where=WHERE))
@@ -181,7 +181,7 @@ def _enter(job: Compilation, place: Place) -> None:
 
 
 def _user_namespace(job: Compilation, place: Place) -> int:
-    """Return the slot of the container's user namespace, for mounts without mappings."""
+    """Return the slot of the container's user namespace, or NO_SLOT if it shares the host's."""
     if not place.apart & CLONE_NEWUSER:
         return NO_SLOT
     slot = job.take_slot()
@@ -190,31 +190,35 @@ def _user_namespace(job: Compilation, place: Place) -> int:
     return slot
 
 
-def _check_place(target: str, where: str) -> None:
-    """Refuse a target whose mount confines the container."""
+def _check_target(target: str, where: str) -> None:
+    """Raise ConfigError for a destination whose mount confines the container."""
     if target in ("/", "/proc"):
-        raise ConfigError(f"{where}.destination", f"{target} must not be mounted over or unmounted")
+        raise ConfigError(
+            f"{where}.destination", f'"{target}" must not be mounted over or unmounted'
+        )
     if is_below(target, "/proc") and target not in ALLOWED_IN_PROC:
-        raise ConfigError(f"{where}.destination", f"{target} is inside /proc")
+        raise ConfigError(f"{where}.destination", f'"{target}" is inside /proc: mounts are refused')
 
 
 def _check(mount: Mount, where: str) -> None:
-    _check_place(clean(mount["destination"]), where)
+    _check_target(clean(mount["destination"]), where)
     if "remount" in (mount.get("options") or ()):
-        raise ConfigError(where, "an existing mount cannot be changed; remove it and add it again")
+        raise ConfigError(
+            where, "a running container's mount cannot be remounted", "remove it and add it again"
+        )
     if "tmpcopyup" in (mount.get("options") or ()):
         # The copy would be charged to the caller's cgroup: the container decides how large it is.
-        raise ConfigError(f"{where}.options", '"tmpcopyup" is only for mounts of a new container')
+        raise ConfigError(f"{where}.options", '"tmpcopyup" is not supported in a running container')
     fstype = mount.get("type") or ""
     if is_bind(mount) is None and fstype in REFUSED:
         raise ConfigError(
-            f"{where}.type", f'"{fstype}" cannot be added to a running container', REFUSED[fstype]
+            f"{where}.type", f'"{fstype}" cannot be mounted in a running container', REFUSED[fstype]
         )
 
 
 def _not_opened(job: Compilation, index: int) -> ConfigError:
     if job.facts.uid == 0 and job.facts.owns_mounts:
-        return ConfigError("mounts", f"more than {SLOTS} bind mounts and id maps for them")
+        return ConfigError("mounts", f"more than {SLOTS} bind mounts and id maps at once")
     return ConfigError(
-        f"mounts[{index}]", "only root of the host can bind its paths into a running container"
+        f"mounts[{index}]", "only root of the host can bind-mount into a running container"
     )

@@ -97,7 +97,7 @@ FSTAB_WORDS = ("_netdev", "auto", "noauto", "nofail")
 class MountOptions:
     """The options of one mount, grouped by the system call that applies them.
 
-    ``set`` and ``clear`` (and the same for the whole tree) are MOUNT_ATTR_* masks;
+    ``set`` and ``clear``, and ``*_recursive`` for the whole tree, are MOUNT_ATTR_* masks;
     ``propagation`` is a list of MS_* values, applied in order; ``data`` are pairs
     (index in the options, text).
     """
@@ -131,70 +131,70 @@ class MountOptions:
 
 
 def option_names() -> list[str]:
-    """Return every supported option, for ``features``."""
+    """Return the names of all supported mount options, sorted, for the command ``features``."""
     return sorted([*ACTIONS, *ATTRIBUTES, *RECURSIVE_ATTRIBUTES, *SUPERBLOCK, *PROPAGATION])
 
 
 def parse_mount_options(options: Sequence[str], where: str) -> MountOptions:
-    """Sort ``options`` by kind; if two contradict each other, the later one wins.
+    """Parse the options of a mount; if two contradict each other, the later one wins.
 
-    Raises ConfigError, with the path of the option, if one is not supported.
+    ``where`` is the JSON path of the mount.  Raises ConfigError if an option is not supported.
     """
-    found = MountOptions()
+    parsed = MountOptions()
     for index, word in enumerate(options):
         if word in ATTRIBUTES:
             on, off = ATTRIBUTES[word]
-            found.set = (found.set & ~off) | on
-            found.clear = (found.clear & ~on) | off
+            parsed.set = (parsed.set & ~off) | on
+            parsed.clear = (parsed.clear & ~on) | off
         elif word in PROPAGATION:
-            found.propagation.append(PROPAGATION[word])
+            parsed.propagation.append(PROPAGATION[word])
         elif word in ACTIONS:
-            _take_action(found, word)
+            _take_action(parsed, word)
         elif word in SUPERBLOCK:
             if SUPERBLOCK[word]:
-                found.superblock.append(SUPERBLOCK[word])
+                parsed.superblock.append(SUPERBLOCK[word])
         elif word in RECURSIVE_ATTRIBUTES:
             on, off = RECURSIVE_ATTRIBUTES[word]
-            found.set_recursive = (found.set_recursive & ~off) | on
-            found.clear_recursive = (found.clear_recursive & ~on) | off
+            parsed.set_recursive = (parsed.set_recursive & ~off) | on
+            parsed.clear_recursive = (parsed.clear_recursive & ~on) | off
         elif word.startswith(("idmap=", "ridmap=")):
-            text = f'"{word}": the option takes no value'
+            text = f'"{word}": this mount option takes no value'
             hint = "set uidMappings and gidMappings of the mount instead"
             raise ConfigError(f"{where}.options[{index}]", text, hint)
         elif word not in FSTAB_WORDS and word and not word.startswith(("x-", "X-")):
-            found.data += [(index, text) for text in _split(word)]
-    found.clear = _whole_access_time(found.set, found.clear)
-    found.clear_recursive = _whole_access_time(found.set_recursive, found.clear_recursive)
-    return found
+            parsed.data += [(index, text) for text in _split(word)]
+    parsed.clear = _whole_access_time(parsed.set, parsed.clear)
+    parsed.clear_recursive = _whole_access_time(parsed.set_recursive, parsed.clear_recursive)
+    return parsed
 
 
-def _take_action(found: MountOptions, word: str) -> None:
-    # The ids of all mounts are decided before any is made: runtime/plan/namespaces.py.
+def _take_action(parsed: MountOptions, word: str) -> None:
+    # Nothing to do for idmap and ridmap: runtime/plan/namespaces.py maps ids before any mount.
     if word == "remount":
-        found.remount = True
+        parsed.remount = True
     elif word == "tmpcopyup":
-        found.copy_up = True
+        parsed.copy_up = True
     elif word in ("bind", "rbind"):
-        found.bind = True
-        found.recursive = word == "rbind"
+        parsed.bind = True
+        parsed.recursive = word == "rbind"
 
 
 def _split(data: str) -> list[str]:
-    """Split at commas, as the kernel does, unless some are quoted or escaped."""
+    """Split filesystem options at commas, as the kernel does, unless they contain quotes."""
     if '"' in data or "\\" in data:
         return [data]
     return [text for text in data.split(",") if text]
 
 
 def _whole_access_time(on: int, off: int) -> int:
-    """Clear the whole access time field if it changes, as mount_setattr(2) requires."""
+    """Return ``off``, with the whole access time field if that changes (mount_setattr(2))."""
     if (on | off) & MOUNT_ATTR__ATIME:
         return off | MOUNT_ATTR__ATIME
     return off
 
 
 def suggestion(word: str, extra: Sequence[str] = ()) -> str:
-    """Return ``did you mean "ro"?`` for an unknown option, or ""."""
+    """Return a hint for an unknown mount option, ``did you mean "ro"?``, or "" if none is close."""
     from difflib import get_close_matches  # only when an error is certain
 
     key = word.partition("=")[0]
@@ -202,8 +202,8 @@ def suggestion(word: str, extra: Sequence[str] = ()) -> str:
     return f'did you mean "{close[0]}"?' if close else ""
 
 
-# The mount data of common filesystems, so that a misspelled option is named in the error, with the
-# right one.  Other data is passed on: a newer kernel may know it.
+# The options of common filesystems, so that the error for a misspelled option can suggest the right
+# one.  Unknown options are passed to the kernel: a newer one may know them.
 
 # Accepted by every filesystem when SELinux is enabled.
 LABEL_KEYS = ("context", "fscontext", "defcontext", "rootcontext", "seclabel")
@@ -249,12 +249,12 @@ DATA_KEYS: dict[str, tuple[str, ...]] = {
 
 
 def without_quotes(text: str) -> str:
-    """Remove the quotes of a context: mount(8) and mount(2) need them, fsconfig(2) does not."""
+    """Remove quotes from an SELinux context option: mount(2) needs them, fsconfig(2) does not."""
     return text.replace('"', "") if text.partition("=")[0] in LABEL_KEYS else text
 
 
 def check_data(fstype: str, data: Sequence[tuple[int, str]], where: str) -> None:
-    """Raise ConfigError for a misspelled key; other unknown keys are left to the kernel."""
+    """Raise ConfigError for a misspelled filesystem option; the kernel checks all others."""
     keys = DATA_KEYS.get(fstype)
     if keys is None:
         return

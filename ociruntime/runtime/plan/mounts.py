@@ -1,4 +1,4 @@
-"""Compile ``mounts``, in the order listed."""
+"""Compile ``mounts`` of config.json, in the order in which they are listed."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ ALLOWED_IN_PROC = (
     "/proc/uptime",
 )
 
-# The kernel's files appear here: a symbolic link of the image must not move them elsewhere
-# (CVE-2019-19921).
+# The mount points of these must be real directories: a symbolic link of the image must not move the
+# kernel's files elsewhere (CVE-2019-19921).
 REAL_DIRECTORY_TYPES = ("proc", "sysfs")
 
 
-# Filesystem -> the namespace that it shows.
+# Filesystem type -> the namespace whose objects it shows.
 SHOWN: dict[str, int] = {"proc": CLONE_NEWPID, "sysfs": CLONE_NEWNET}
 
 
 def is_bind(mount: Mount) -> bool | None:
-    """Return None if it is not a bind mount, else whether it is recursive.
+    """Return None if ``mount`` is not a bind mount, else True if it is recursive.
 
-    The option ``bind`` or ``rbind`` decides, whatever the type is; the later one of both wins.
+    The options ``bind`` and ``rbind`` decide, whatever the type is; the last one wins.
     """
     recursive: bool | None = None
     remount = False
@@ -77,28 +77,28 @@ def is_bind(mount: Mount) -> bool | None:
 
 
 def is_id_mapped(mount: Mount) -> bool:
-    """Return whether the mount is id-mapped: it has mappings, ``idmap`` or ``ridmap``."""
+    """Return true if the mount has id mappings or the option ``idmap`` or ``ridmap``."""
     options = mount.get("options") or ()
     return bool(mount.get("uidMappings")) or "idmap" in options or "ridmap" in options
 
 
 def maps_recursively(mount: Mount) -> bool:
-    """Return whether the ID mapping also applies to submounts."""
+    """Return true if the mount's id mapping also applies to its submounts."""
     return "ridmap" in (mount.get("options") or ())
 
 
 def bind_source(job: Compilation, mount: Mount) -> str:
-    """Return the absolute source of a bind mount."""
+    """Return the absolute path of the source of a bind mount."""
     return bind_path(job.request.bundle, mount["source"])
 
 
 def bind_path(bundle: str, source: str) -> str:
-    """Return the absolute path of a bind mount's source; a relative one is below the bundle."""
+    """Return the absolute path of a bind mount's source; relative sources are below the bundle."""
     return source if source.startswith("/") else f"{bundle}/{source}"
 
 
 def compile_mounts(job: Compilation) -> None:
-    """Compile ``mounts``, then make those read-only that had to be writable for later ones."""
+    """Compile ``mounts``; list in ``read_only_later`` those that must stay writable until later."""
     if job.linux.get("mountLabel") and not job.facts.selinux:
         raise ConfigError("linux.mountLabel", "SELinux is not enabled on this host")
     mounts: list[Mount] = job.config.get("mounts") or []
@@ -118,7 +118,7 @@ def compile_mounts(job: Compilation) -> None:
             compile_cgroup_mount(job, fstype, target, options, where)
             continue
         else:
-            # A new filesystem has no mounts below it.
+            # A new filesystem has no submounts: recursive options are ordinary ones.
             options.set = (options.set & ~options.clear_recursive) | options.set_recursive
             if options.set & MOUNT_ATTR_RDONLY and (
                 options.copy_up
@@ -128,8 +128,7 @@ def compile_mounts(job: Compilation) -> None:
                 options.set &= ~MOUNT_ATTR_RDONLY
                 job.read_only_later.append((target, index))
             if options.copy_up:
-                # Copied data is charged to the process that writes it: to the container's memory
-                # limit.
+                # Copied data is charged to the writer's cgroup: count it to the container's memory.
                 job.require_cgroup()
             source = mount.get("source") or fstype
             id_map = job.id_maps.get(index, NO_SLOT)
@@ -138,7 +137,7 @@ def compile_mounts(job: Compilation) -> None:
 
 
 def compile_read_only_mounts(job: Compilation) -> None:
-    """Make mounts read-only that had to be writable until everything in them existed."""
+    """Compile making the mounts of ``read_only_later`` read-only, now that they are filled."""
     for target, index in job.read_only_later:
         job.make_read_only(target, f"mounts[{index}]")
 
@@ -146,8 +145,8 @@ def compile_read_only_mounts(job: Compilation) -> None:
 def _written_later(mounts: list[Mount], index: int, fstype: str, target: str) -> bool:
     """Return true if the runtime itself may create files in this mount after mounting it.
 
-    Symbolic links of the image hide which mount point is in which mount, so any later mount counts;
-    except one that covers this mount, which then cannot be reached any more.
+    Symbolic links of the image hide which mount point is in which mount, so any later mount counts,
+    unless one covers this mount.
     """
     if target == "/dev":
         return True
@@ -156,7 +155,7 @@ def _written_later(mounts: list[Mount], index: int, fstype: str, target: str) ->
 
 
 def _check_target(mount: Mount, target: str, options: MountOptions, where: str) -> None:
-    """Refuse a target that would replace /, /proc or files in it."""
+    """Raise ConfigError for a destination that would replace /, /proc or files in /proc."""
     if target == "/":
         raise ConfigError(
             f"{where}.destination",
@@ -167,20 +166,24 @@ def _check_target(mount: Mount, target: str, options: MountOptions, where: str) 
         fstype = mount.get("type") or ""
         from_proc = clean(mount.get("source") or "") == "/proc" and options.bind
         if not (options.remount or from_proc or (fstype == "proc" and not options.bind)):
-            raise ConfigError(where, "/proc can only be a proc filesystem")
+            raise ConfigError(
+                where, '"/proc" can only be a proc filesystem, new or bind-mounted from the host'
+            )
     elif is_below(target, "/proc") and target not in ALLOWED_IN_PROC:
         raise ConfigError(
             f"{where}.destination",
-            f"{target} is inside /proc",
-            "only " + ", ".join(path[6:] for path in ALLOWED_IN_PROC) + " may be replaced there",
+            f'"{target}" is inside /proc: mounts are refused',
+            "except on " + ", ".join(path[6:] for path in ALLOWED_IN_PROC),
         )
 
 
 def _check_copy_up(mount: Mount, fstype: str, options: MountOptions, where: str) -> None:
-    """Refuse ``tmpcopyup`` where nothing new and empty is mounted."""
+    """Raise ConfigError for ``tmpcopyup`` on a mount that is not a new tmpfs."""
     if options.copy_up and (fstype != "tmpfs" or options.bind or options.remount):
         index = list(mount["options"]).index("tmpcopyup")
-        raise ConfigError(f"{where}.options[{index}]", '"tmpcopyup" is only for tmpfs')
+        raise ConfigError(
+            f"{where}.options[{index}]", '"tmpcopyup" is only supported on a new tmpfs'
+        )
 
 
 def _mount(
@@ -226,10 +229,10 @@ def _mount(
 
 
 def _fallback(job: Compilation, fstype: str) -> int:
-    """Return MOUNT_OR_BIND if the container shares the namespace that ``fstype`` shows.
+    """Return MOUNT_OR_BIND if ``fstype`` may not be mountable in the user namespace, else 0.
 
-    From a user namespace, only the owner of that namespace may mount it; a bind mount of the host's
-    own mount shows the same.
+    Only the owner of the pid namespace may mount proc, and of the network namespace sysfs; if the
+    container shares that namespace, a bind mount of the host's shows the same.
     """
     kind = SHOWN.get(fstype, 0)
     in_user_namespace = job.facts.user_namespace or (job.new | job.joined) & CLONE_NEWUSER
@@ -237,17 +240,17 @@ def _fallback(job: Compilation, fstype: str) -> int:
 
 
 def _without_unmapped_group(job: Compilation, data: list[str], where: str) -> list[str]:
-    """Leave out ``gid=`` (usually the host's tty group) where no such group exists inside."""
+    """Return devpts options without a ``gid=`` (usually tty) that the user namespace lacks."""
     if not job.new & CLONE_NEWUSER:
         return data
-    kept = []
+    result = []
     for text in data:
         key, _, value = text.partition("=")
         if key == "gid" and value.isdigit() and not _is_mapped(job, int(value)):
-            job.warn(f"{where}: gid={value} left out: the user namespace does not map it")
+            job.warn(f"{where}: gid={value} left out: not mapped in the user namespace")
         else:
-            kept.append(text)
-    return kept
+            result.append(text)
+    return result
 
 
 def _is_mapped(job: Compilation, gid: int) -> bool:
@@ -262,7 +265,7 @@ def _bind(job: Compilation, index: int, mount: Mount, target: str, options: Moun
     where = f"mounts[{index}]"
     _ignore_data(job, options, where)
     if target == "/sys" and options.recursive and options.set & MOUNT_ATTR_RDONLY:
-        # Below it are cgroups that an ordinary user may write to (CVE-2023-25809).
+        # /sys/fs/cgroup has cgroups that an ordinary user may write to (CVE-2023-25809).
         options.set_recursive |= MOUNT_ATTR_RDONLY
     slot = job.trees.get(index, NO_SLOT)
     if slot != NO_SLOT:
@@ -288,9 +291,9 @@ def _bind(job: Compilation, index: int, mount: Mount, target: str, options: Moun
 
 
 def _ignore_data(job: Compilation, options: MountOptions, where: str) -> None:
-    """Warn about options that only a filesystem understands: the kernel ignores them on a bind.
+    """Warn about filesystem options, which the kernel ignores on a bind mount.
 
-    A misspelled option is refused: without its ``ro`` the mount would be writable.
+    Raises ConfigError for a misspelled option: without its ``ro`` the mount would be writable.
     """
     for option, text in options.data:
         hint = suggestion(text)
@@ -334,7 +337,7 @@ def _remount(job: Compilation, fstype: str, target: str, options: MountOptions, 
 
 
 def _more_propagation(job: Compilation, target: str, options: MountOptions, where: str) -> None:
-    """Apply the second and further propagation options; ``slave`` then ``shared`` sets both."""
+    """Compile further propagation options after the first: ``slave``, ``shared`` makes both."""
     for propagation in options.propagation[1:]:
         job.add(
             operations.set_attributes(

@@ -1,4 +1,4 @@
-"""Create and join namespaces, in the right order.
+"""Compile the creation and joining of namespaces, in the required order.
 
 The container's init starts in one of two ways. If every namespace is new, the executor is cloned
 straight into them. Joined namespaces, a user namespace (its maps are written from outside) and a
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # creator's cgroup, so it is unshared once the process is in its own.
 WITH_THE_PROCESS = CLONE_NEWIPC | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWUTS
 
-# The mount namespace is the last of the ordinary ones: after it, the host's paths are gone.
+# The mount namespace is the last but the user namespace: after it, the host's paths are gone.
 JOIN_ORDER = (
     CLONE_NEWIPC,
     CLONE_NEWUTS,
@@ -49,7 +49,7 @@ JOIN_ORDER = (
 
 
 def compile_namespaces(job: Compilation) -> None:
-    """Compile the operations that create and join namespaces, up to the container's init."""
+    """Compile all operations that create and join namespaces, up to the fork of the init."""
     joins: dict[int, tuple[str, str]] = {}
     for index, namespace in enumerate(job.linux.get("namespaces") or ()):
         kind = NAMESPACES[namespace["type"]]
@@ -95,7 +95,7 @@ def compile_namespaces(job: Compilation) -> None:
 
 
 def _where(job: Compilation, kind: str) -> str:
-    """Return the JSON path of the entry for this kind of namespace."""
+    """Return the JSON path of the ``linux.namespaces`` entry for a type such as ``user``."""
     for index, namespace in enumerate(job.linux["namespaces"]):
         if namespace["type"] == kind:
             return f"linux.namespaces[{index}]"
@@ -103,7 +103,7 @@ def _where(job: Compilation, kind: str) -> str:
 
 
 def _open(job: Compilation, joins: dict[int, tuple[str, str]]) -> dict[int, int]:
-    """Open all namespaces to join by their paths on the host, before any is entered."""
+    """Compile opening the namespaces to join, before any is entered; return {CLONE_NEW*: slot}."""
     slots: dict[int, int] = {}
     for kind, (path, where) in joins.items():
         slots[kind] = job.take_slot()
@@ -112,21 +112,21 @@ def _open(job: Compilation, joins: dict[int, tuple[str, str]]) -> dict[int, int]
 
 
 def open_trees(job: Compilation) -> None:
-    """Open sources of binds that could not be opened later.
+    """Compile opening the sources of bind mounts, while the host's paths are still accessible.
 
     Root of the user namespace may not be allowed to search the host's directories, and in a
-    joined mount namespace they may not exist.  An ordinary user cannot copy mounts, and needs not:
-    for the host, it stays the same user.  Only root of the host may id-map its mounts.
+    joined mount namespace these may not exist.  An ordinary user cannot copy mounts, and does not
+    need to: on the host, it stays the same user.  Only root of the host may id-map its mounts.
     """
-    elsewhere = (job.new | job.joined) & CLONE_NEWUSER or job.joined & CLONE_NEWNS
-    if not elsewhere or job.facts.uid != 0 or not job.facts.owns_mounts:
+    inaccessible_later = (job.new | job.joined) & CLONE_NEWUSER or job.joined & CLONE_NEWNS
+    if not inaccessible_later or job.facts.uid != 0 or not job.facts.owns_mounts:
         return
     binds = [
         (index, mount)
         for index, mount in enumerate(job.config.get("mounts") or ())
         if is_bind(mount) is not None
     ]
-    # These ids are mapped first, if there are too few slots for all.
+    # Id-mapped mounts get slots first, in case there are too few for all.
     chosen = sorted(binds, key=lambda bind: bind[0] not in job.id_maps)[: SLOTS - job.next_slot]
     for index, mount in sorted(chosen, key=lambda bind: bind[0]):
         job.trees[index] = job.take_slot()
@@ -163,7 +163,7 @@ def _add_time_namespace(job: Compilation) -> None:
 
 
 def compile_namespace_settings(job: Compilation) -> None:
-    """Compile hostname, sysctls etc., before the masks, which hide parts of /proc/sys."""
+    """Compile host name, loopback and sysctls, before masks and read-only paths hide /proc/sys."""
     if job.config.get("hostname"):
         job.add(operations.hostname(name=job.config["hostname"], where="hostname"))
     if job.config.get("domainname"):
@@ -171,7 +171,7 @@ def compile_namespace_settings(job: Compilation) -> None:
     if job.new & CLONE_NEWNET:
         job.add(operations.loopback(where="linux.namespaces"))
     if job.linux.get("netDevices"):
-        # Before the parameters, of which some are a device's, and before any hook.
+        # Before the sysctls, some of which belong to a device, and before any hook.
         job.add(operations.sync(stage=STAGE_NETWORK, where="linux.netDevices"))
     if job.linux.get("sysctl"):
         _add_sysctls(job, job.linux["sysctl"])
@@ -191,25 +191,26 @@ def _add_sysctls(job: Compilation, sysctls: dict[str, str]) -> None:
 
 
 # The maps of id-mapped mounts, made before any other operation.
-# The kernel takes id maps in the form of a user namespace. The process that makes it must have
+# The kernel takes id maps in the form of a user namespace. The process that creates it must have
 # privileges in the parent of the container's user namespace and where the source was mounted, and
 # must not be visible to processes of a joined pid namespace: both are true only at the beginning of
 # the plan.
 
 
 def compile_id_maps(job: Compilation, joined: int) -> None:
-    """Create each distinct pair of id maps once; ``joined`` is the slot of a joined user namespace.
+    """Compile the creation of the id maps of id-mapped mounts, each distinct pair once.
 
-    Raises ConfigError for a mount whose ids cannot be mapped.
+    ``joined``: slot of the joined user namespace, or NO_SLOT.  Sets ``job.id_maps``.  Raises
+    ConfigError for a mount whose ids cannot be mapped.
     """
-    made: dict[tuple[str, str], int] = {}
+    slots: dict[tuple[str, str], int] = {}
     for index, mount in enumerate(job.config.get("mounts") or ()):
         if not is_id_mapped(mount):
             continue
         where = f"mounts[{index}]"
         _check(job, mount, where)
         if is_bind(mount) is None and (job.new | job.joined) & CLONE_NEWUSER:
-            continue  # made in that namespace, a filesystem has its ids already
+            continue  # a filesystem made in a user namespace has the ids of that namespace already
         if mount.get("uidMappings"):
             maps = _lines(mount.get("uidMappings")), _lines(mount.get("gidMappings"))
         elif joined != NO_SLOT:
@@ -217,35 +218,37 @@ def compile_id_maps(job: Compilation, joined: int) -> None:
             continue
         else:
             maps = _lines(job.linux.get("uidMappings")), _lines(job.linux.get("gidMappings"))
-        if maps not in made:
-            made[maps] = job.take_slot()
+        if maps not in slots:
+            slots[maps] = job.take_slot()
             job.add(
-                operations.id_map(slot=made[maps], uid_map=maps[0], gid_map=maps[1], where=where)
+                operations.id_map(slot=slots[maps], uid_map=maps[0], gid_map=maps[1], where=where)
             )
-        job.id_maps[index] = made[maps]
+        job.id_maps[index] = slots[maps]
     if job.next_slot + len(job.id_maps) > SLOTS:
-        raise ConfigError("mounts", f"more than {SLOTS} id-mapped mounts and maps for them")
+        raise ConfigError(
+            "mounts", f"more than {SLOTS} id-mapped mounts and id maps in one container"
+        )
 
 
 def _check(job: Compilation, mount: Mount, where: str) -> None:
     if "remount" in (mount.get("options") or ()):
-        raise ConfigError(where, "the ids of an existing mount cannot be mapped")
+        raise ConfigError(where, "a remount cannot be id-mapped")
     if mount.get("type") in ("cgroup", "cgroup2") and is_bind(mount) is None:
-        raise ConfigError(where, "the ids of a cgroup mount cannot be mapped")
+        raise ConfigError(where, "a cgroup mount cannot be id-mapped")
     if is_bind(mount) is not None:
         if job.facts.uid != 0:
-            hint = "CAP_SYS_ADMIN in the user namespace that its filesystem was mounted in"
-            raise ConfigError(where, "only root can map the ids of a bind mount", hint)
+            hint = "run as root; it needs CAP_SYS_ADMIN where the filesystem was mounted"
+            raise ConfigError(where, "only root can make an id-mapped bind mount", hint)
     elif mount.get("uidMappings") and (job.new | job.joined) & CLONE_NEWUSER:
         raise ConfigError(
             f"{where}.uidMappings",
-            "a filesystem made in the container's user namespace has that namespace's ids",
-            "leave the mappings out, or bind one that is mounted on the host",
+            "a new filesystem in a user namespace cannot be id-mapped: it has that namespace's ids",
+            "remove uidMappings and gidMappings, or bind-mount a filesystem of the host",
         )
 
 
 def _lines(mappings: list[IdMapping] | None) -> str:
-    """Format the mappings for a uid_map or gid_map."""
+    """Format id mappings as the lines of a uid_map or gid_map."""
     return "".join(
         f"{entry['containerID']} {entry['hostID']} {entry['size']}\n" for entry in mappings or ()
     )

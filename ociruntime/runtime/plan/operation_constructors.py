@@ -18,12 +18,12 @@ def join_namespace(*, slot: int, kind: int, where: str = "") -> Operation:
 
 
 def unshare(*, flags: int, where: str = "") -> Operation:
-    """Leave namespaces for new ones."""
+    """Create namespaces and enter them."""
     return Operation(3, (flags,), where)
 
 
 def sync(*, stage: int, where: str = "") -> Operation:
-    """Report to the host that a stage is reached, and wait until it has done its part."""
+    """Report to the host that a stage is reached, and wait for the host to do its part."""
     return Operation(4, (stage,), where)
 
 
@@ -38,7 +38,7 @@ def clone_init(*, flags: int, where: str = "") -> Operation:
 
 
 def join_process(*, flags: int, root_of: int, where: str = "") -> Operation:
-    """Enter namespaces of the container's init, and its root."""
+    """Enter the namespaces and the root of the container's init."""
     return Operation(7, (flags, root_of), where)
 
 
@@ -160,7 +160,7 @@ def bind(
 
 
 def unmount(*, target: str, follow: int, where: str = "") -> Operation:
-    """Unmount what is mounted at a target, if the host recognises it."""
+    """Unmount the mount at a target, if the host recognises the mount."""
     return Operation(18, (target, follow), where)
 
 
@@ -198,12 +198,12 @@ def device(
     source: str,
     where: str = "",
 ) -> Operation:
-    """Make a device node or FIFO; one that is there must be the same."""
+    """Make a device node or FIFO; an existing node must be the same device."""
     return Operation(22, (target, mode, major, minor, uid, gid, source), where)
 
 
 def symlink(*, target: str, text: str, requires: str, replace: int, where: str = "") -> Operation:
-    """Create a symbolic link; an existing file stays unless it is to be replaced."""
+    """Create a symbolic link; keep an existing file, unless replace is set."""
     return Operation(23, (target, text, requires, replace), where)
 
 
@@ -213,12 +213,12 @@ def console(*, rows: int, columns: int, uid: int, flags: int, where: str = "") -
 
 
 def mask(*, target: str, context: str, where: str = "") -> Operation:
-    """Make a path inaccessible; a missing one is skipped."""
+    """Hide a path behind an empty file or directory; a missing path is skipped."""
     return Operation(25, (target, context), where)
 
 
 def readonly(*, target: str, where: str = "") -> Operation:
-    """Make a path and the mounts below it read-only; a missing one is skipped."""
+    """Make a path and its submounts read-only; a missing path is skipped."""
     return Operation(26, (target,), where)
 
 
@@ -238,17 +238,17 @@ def hook(
 
 
 def null_streams(*, root_of: int, where: str = "") -> Operation:
-    """Open standard streams that are the null device again, so that they are not the host's."""
+    """Reopen standard streams on the host's null device as the container's null device."""
     return Operation(28, (root_of,), where)
 
 
 def pivot_root(*, where: str = "") -> Operation:
-    """Make the root the process's root and unmount the old one."""
+    """Make the root the process's root and unmount the old root."""
     return Operation(29, (), where)
 
 
 def move_root(*, uncovered: list[str], where: str = "") -> Operation:
-    """The same with a moved mount and chroot, for a host root in the initramfs."""
+    """Make the root the process's root by MS_MOVE and chroot, for a host root in the initramfs."""
     return Operation(30, (uncovered,), where)
 
 
@@ -283,7 +283,7 @@ def personality(*, domain: int, where: str = "") -> Operation:
 
 
 def affinity(*, cpus: bytes, where: str = "") -> Operation:
-    """Run on these CPUs only; without any, on all that the cpuset allows."""
+    """Set the CPU affinity; an empty mask allows all CPUs of the cpuset."""
     return Operation(37, (cpus,), where)
 
 
@@ -328,7 +328,7 @@ def bounding(*, keep: int, where: str = "") -> Operation:
 
 
 def user(*, uid: int, gid: int, groups: list[int], set_groups: int, where: str = "") -> Operation:
-    """Switch to the user, keeping capabilities until they are set."""
+    """Switch to the user, keeping the capabilities of root until they are set."""
     return Operation(44, (uid, gid, groups, set_groups), where)
 
 
@@ -340,7 +340,7 @@ def capabilities(
 
 
 def drop_extra(*, effective: int, permitted: int, inheritable: int, where: str = "") -> Operation:
-    """Drop the capabilities that only loading the filter needed, using only capset."""
+    """Drop the capabilities that only loading the filter needed, with capset(2) alone."""
     return Operation(46, (effective, permitted, inheritable), where)
 
 
@@ -370,7 +370,7 @@ def listen_pid(*, where: str = "") -> Operation:
 
 
 def find_executable(*, file: str, path: str, where: str = "") -> Operation:
-    """Look the program up as execvp would, as the user."""
+    """Look the program up in PATH like execvp(3), with the user's permissions."""
     return Operation(52, (file, path), where)
 
 
@@ -390,10 +390,10 @@ def exec(*, args: list[str], env: list[str], where: str = "") -> Operation:
 
 
 def restrict(*, target: str, set_attributes: int, where: str = "") -> Operation:
-    """Add attributes to the mount at a target, if the host recognises it."""
+    """Add attributes to the mount at a target, if the host recognises the mount."""
     return Operation(56, (target, set_attributes), where)
 
 
 def recorded_root(*, source: str, where: str = "") -> Operation:
-    """Bind the root filesystem onto itself like root, once the host has recorded the mount."""
+    """Like root, but attach the bind mount only once the host has recorded it."""
     return Operation(57, (source,), where)

@@ -24,10 +24,10 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         "enter the namespace kept under a slot",
         (("slot", "u32", "slot number"), ("kind", "u32", "CLONE_NEW* of the expected kind")),
     ),
-    ("unshare", "leave namespaces for new ones", (("flags", "u32", "CLONE_NEW* bits"),)),
+    ("unshare", "create namespaces and enter them", (("flags", "u32", "CLONE_NEW* bits"),)),
     (
         "sync",
-        "report to the host that a stage is reached, and wait until it has done its part",
+        "report to the host that a stage is reached, and wait for the host to do its part",
         (("stage", "u32", "STAGE_* number"),),
     ),
     ("become_root", "switch to uid and gid 0 of the user namespace", ()),
@@ -38,13 +38,13 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "join_process",
-        "enter namespaces of the container's init, and its root",
+        "enter the namespaces and the root of the container's init",
         (
             ("flags", "u32", "CLONE_NEW* bits"),
             (
                 "root_of",
                 "u32",
-                "its pid, if its root is not the root of its mount namespace; else 0",
+                "pid of the init, if its root is not that of its mount namespace; else 0",
             ),
         ),
     ),
@@ -79,10 +79,14 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         (
             ("slot", "u32", "slot number"),
             ("source", "str", "path on the host"),
-            ("follow", "u32", "1: links on the way are followed, else below the shared root"),
-            ("recursive", "u32", "1: with the mounts below it"),
-            ("id_map", "u32", "user namespace whose maps it gets, or NO_SLOT"),
-            ("id_map_recursive", "u32", "1: also the mounts below it"),
+            (
+                "follow",
+                "u32",
+                "1: follow symbolic links; 0: resolve without them below the shared root",
+            ),
+            ("recursive", "u32", "1: with all submounts"),
+            ("id_map", "u32", "slot of the user namespace whose id maps it gets, or NO_SLOT"),
+            ("id_map_recursive", "u32", "1: id-map submounts, too"),
         ),
     ),
     (
@@ -110,7 +114,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
                 "u32",
                 "MOUNT_REAL_DIRECTORY, _INHERIT_MODE, _COPY_UP, _OR_BIND, _PRESENT",
             ),
-            ("id_map", "u32", "user namespace whose maps it gets, or NO_SLOT"),
+            ("id_map", "u32", "slot of the user namespace whose id maps it gets, or NO_SLOT"),
             ("label", "str", "SELinux label that its root gets afterwards, empty: none"),
         ),
     ),
@@ -118,24 +122,24 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         "bind",
         "mount a path of the host on a target, created if missing",
         (
-            ("slot", "u32", "tree opened before, or NO_SLOT"),
-            ("source", "str", "path on the host, used without a slot"),
+            ("slot", "u32", "slot of a tree opened before, or NO_SLOT"),
+            ("source", "str", "path on the host, if slot is NO_SLOT"),
             ("target", "str", "mount point"),
-            ("recursive", "u32", "1: with the mounts below it"),
+            ("recursive", "u32", "1: with all submounts"),
             ("set_attributes", "u64", "MOUNT_ATTR_* to set on the top mount"),
             ("clear_attributes", "u64", "MOUNT_ATTR_* to clear on the top mount"),
             ("set_recursive", "u64", "MOUNT_ATTR_* to set on all of the tree"),
             ("clear_recursive", "u64", "MOUNT_ATTR_* to clear on all of the tree"),
             ("propagation", "u32", "MS_* propagation, 0: none"),
             ("flags", "u32", "MOUNT_REAL_DIRECTORY, MOUNT_PRESENT"),
-            ("id_map", "u32", "without a slot: user namespace whose maps it gets, or NO_SLOT"),
-            ("id_map_recursive", "u32", "1: also the mounts below it"),
+            ("id_map", "u32", "if slot is NO_SLOT: slot of the user namespace with its id maps"),
+            ("id_map_recursive", "u32", "1: id-map submounts, too"),
         ),
     ),
     (
         "unmount",
-        "unmount what is mounted at a target, if the host recognises it",
-        (("target", "str", "a mount point"), ("follow", "u32", "1: links on the way are followed")),
+        "unmount the mount at a target, if the host recognises the mount",
+        (("target", "str", "a mount point"), ("follow", "u32", "1: follow symbolic links")),
     ),
     (
         "set_attributes",
@@ -144,7 +148,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("target", "str", "a mount point"),
             ("set_attributes", "u64", "MOUNT_ATTR_* to set"),
             ("clear_attributes", "u64", "MOUNT_ATTR_* to clear"),
-            ("recursive", "u32", "1: also on the mounts below it"),
+            ("recursive", "u32", "1: on all submounts, too"),
             ("propagation", "u32", "MS_* propagation, 0: none"),
         ),
     ),
@@ -163,7 +167,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "device",
-        "make a device node or FIFO; one that is there must be the same",
+        "make a device node or FIFO; an existing node must be the same device",
         (
             ("target", "str", "path"),
             ("mode", "u32", "S_IF* type and permission bits"),
@@ -171,12 +175,12 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("minor", "u32", "minor number"),
             ("uid", "u32", "owner"),
             ("gid", "u32", "group"),
-            ("source", "str", "node of the host to bind where mknod is not allowed"),
+            ("source", "str", "node of the host to bind-mount if mknod is not permitted"),
         ),
     ),
     (
         "symlink",
-        "create a symbolic link; an existing file stays unless it is to be replaced",
+        "create a symbolic link; keep an existing file, unless replace is set",
         (
             ("target", "str", "path of the link"),
             ("text", "str", "the link's text"),
@@ -196,15 +200,15 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "mask",
-        "make a path inaccessible; a missing one is skipped",
+        "hide a path behind an empty file or directory; a missing path is skipped",
         (
             ("target", "str", "path"),
-            ("context", "str", "SELinux context of what covers a directory, empty: none"),
+            ("context", "str", "SELinux context of the empty directory, empty: none"),
         ),
     ),
     (
         "readonly",
-        "make a path and the mounts below it read-only; a missing one is skipped",
+        "make a path and its submounts read-only; a missing path is skipped",
         (("target", "str", "path"),),
     ),
     (
@@ -214,7 +218,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("source", "str", "program"),
             ("args", "strs", "its argv"),
             ("env", "strs", "its environment"),
-            ("with_home", "u32", "1: add the HOME that the operation home has found"),
+            ("with_home", "u32", "1: add the HOME found by the operation home"),
             ("timeout", "u32", "seconds, 0: none"),
             ("state_before", "str", "state JSON up to the pid"),
             ("state_after", "str", "state JSON after the pid"),
@@ -222,19 +226,23 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "null_streams",
-        "open standard streams that are the null device again, so that they are not the host's",
+        "reopen standard streams on the host's null device as the container's null device",
         (
             (
                 "root_of",
                 "u32",
-                "pid whose root has the container's /dev/null, 0: the root being built",
+                "pid of a process with the container's /dev/null, 0: the root being built",
             ),
         ),
     ),
-    ("pivot_root", "make the root the process's root and unmount the old one", ()),
+    (
+        "pivot_root",
+        "make the root the process's root and unmount the old root",
+        (),
+    ),
     (
         "move_root",
-        "the same with a moved mount and chroot, for a host root in the initramfs",
+        "make the root the process's root by MS_MOVE and chroot, for a host root in the initramfs",
         (("uncovered", "strs", "the host's proc and sysfs, unmounted first or covered"),),
     ),
     ("chroot", "make the directory of shared_root or recorded_root the process's root", ()),
@@ -253,7 +261,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ("personality", "set the execution domain", (("domain", "u32", "PER_* number"),)),
     (
         "affinity",
-        "run on these CPUs only; without any, on all that the cpuset allows",
+        "set the CPU affinity; an empty mask allows all CPUs of the cpuset",
         (("cpus", "bytes", "bit mask, the lowest CPU first"),),
     ),
     (
@@ -285,7 +293,10 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "chdir",
         "change the working directory, which must be inside the root",
-        (("path", "str", "directory inside"), ("optional", "u32", "1: tried again as the user")),
+        (
+            ("path", "str", "directory inside"),
+            ("optional", "u32", "1: ignore a failure, a second chdir follows"),
+        ),
     ),
     (
         "stdio_owner",
@@ -295,11 +306,11 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "bounding",
         "drop capabilities from the bounding set",
-        (("keep", "u64", "mask of those kept"),),
+        (("keep", "u64", "mask of the capabilities to keep"),),
     ),
     (
         "user",
-        "switch to the user, keeping capabilities until they are set",
+        "switch to the user, keeping the capabilities of root until they are set",
         (
             ("uid", "u32", "user"),
             ("gid", "u32", "group"),
@@ -319,7 +330,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "drop_extra",
-        "drop the capabilities that only loading the filter needed, using only capset",
+        "drop the capabilities that only loading the filter needed, with capset(2) alone",
         (("effective", "u64", "set"), ("permitted", "u64", "set"), ("inheritable", "u64", "set")),
     ),
     ("no_new_privs", "set no_new_privs: setuid programs gain nothing", ()),
@@ -329,7 +340,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ("listen_pid", "add LISTEN_PID, the pid as the program sees it, to the environment", ()),
     (
         "find_executable",
-        "look the program up as execvp would, as the user",
+        "look the program up in PATH like execvp(3), with the user's permissions",
         (("file", "str", "process.args[0]"), ("path", "str", "PATH of the environment")),
     ),
     ("wait_start", "wait for `start`", ()),
@@ -338,7 +349,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
         "load the system call filter",
         (
             ("flags", "u32", "SECCOMP_FILTER_FLAG_* bits"),
-            ("last", "u32", "1: the program follows, and is announced before"),
+            ("last", "u32", "1: execve follows; announce it before loading the filter"),
             ("filter", "bytes", "struct sock_filter array"),
         ),
     ),
@@ -352,7 +363,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "restrict",
-        "add attributes to the mount at a target, if the host recognises it",
+        "add attributes to the mount at a target, if the host recognises the mount",
         (
             ("target", "str", "a mount point; symbolic links in the path are not followed"),
             ("set_attributes", "u64", "MOUNT_ATTR_* to set"),
@@ -360,7 +371,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "recorded_root",
-        "bind the root filesystem onto itself like root, once the host has recorded the mount",
+        "like root, but attach the bind mount only once the host has recorded it",
         (("source", "str", "root directory on the host"),),
     ),
 )
@@ -385,16 +396,16 @@ MESSAGE_MOUNT = 8
 MESSAGE_SKIP = 9
 
 NO_SLOT = 0xFFFFFFFF
-SLOTS = 256  # a container with more bind mounts opens the rest itself
+SLOTS = 256  # the sources of further bind mounts are opened inside the container
 
 MOUNT_REAL_DIRECTORY = 1  # the target itself must be a directory, not a symbolic link
-MOUNT_INHERIT_MODE = 2  # a tmpfs gets the mode of the directory it covers
-MOUNT_COPY_UP = 4  # a tmpfs gets a copy of the directory it covers
-MOUNT_PRESENT = 16  # the host sees the mount, and agrees, before it is attached
-MOUNT_OR_BIND = 8  # proc and sysfs: the host's own is bound where mounting is not permitted
+MOUNT_INHERIT_MODE = 2  # a tmpfs gets the mode of the directory that it covers
+MOUNT_COPY_UP = 4  # a tmpfs gets a copy of the directory that it covers
+MOUNT_PRESENT = 16  # the host approves the mount before it is attached
+MOUNT_OR_BIND = 8  # proc and sysfs: bind-mount the host's if mounting is denied
 
-CONSOLE_BIND = 1  # mount it at /dev/console, too
-CONSOLE_CONTROL = 2  # make it the controlling terminal
+CONSOLE_BIND = 1  # mount the terminal at /dev/console, too
+CONSOLE_CONTROL = 2  # make the terminal the controlling terminal
 
 CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("STAGE_MAPS", STAGE_MAPS, "the user namespace exists; the host writes its maps"),
@@ -402,25 +413,29 @@ CONSTANTS: tuple[tuple[str, int, str], ...] = (
     ("STAGE_HOOKS", STAGE_HOOKS, "mounts are done; the host runs prestart and createRuntime"),
     ("STAGE_READY", STAGE_READY, "the container is set up; the host writes the state"),
     ("STAGE_NETWORK", STAGE_NETWORK, "the host moves network devices into the namespace"),
-    ("STAGE_DONE", STAGE_DONE, "further mounts are made; the host ends the executor"),
+    ("STAGE_DONE", STAGE_DONE, "the plan is finished; the host ends the executor"),
     ("MESSAGE_GO", MESSAGE_GO, "host: continue"),
     ("MESSAGE_STAGE", MESSAGE_STAGE, "executor: a stage is reached"),
     ("MESSAGE_INIT_PID", MESSAGE_INIT_PID, "executor: the init process exists"),
-    ("MESSAGE_CONSOLE", MESSAGE_CONSOLE, "executor: the terminal's master is attached"),
+    ("MESSAGE_CONSOLE", MESSAGE_CONSOLE, "executor: has the terminal's master as a descriptor"),
     ("MESSAGE_EXEC", MESSAGE_EXEC, "executor: the next system call is execve"),
     ("MESSAGE_FAILURE", MESSAGE_FAILURE, "executor: an operation failed"),
-    ("MESSAGE_LISTENER", MESSAGE_LISTENER, "executor: the filter's listener is attached"),
-    ("MESSAGE_MOUNT", MESSAGE_MOUNT, "executor: the mount of this operation is attached"),
+    ("MESSAGE_LISTENER", MESSAGE_LISTENER, "executor: has the filter's listener as a descriptor"),
+    ("MESSAGE_MOUNT", MESSAGE_MOUNT, "executor: has this operation's mount as a descriptor"),
     ("MESSAGE_SKIP", MESSAGE_SKIP, "host: continue without this operation"),
     ("NO_SLOT", NO_SLOT, "no slot"),
     ("SLOTS", SLOTS, "number of slots"),
     ("MOUNT_REAL_DIRECTORY", MOUNT_REAL_DIRECTORY, "the target must be a real directory"),
-    ("MOUNT_INHERIT_MODE", MOUNT_INHERIT_MODE, "a tmpfs takes the mode of what it covers"),
-    ("MOUNT_COPY_UP", MOUNT_COPY_UP, "a tmpfs takes a copy of what it covers"),
-    ("MOUNT_OR_BIND", MOUNT_OR_BIND, "not permitted: the host's /proc or /sys is bound instead"),
+    (
+        "MOUNT_INHERIT_MODE",
+        MOUNT_INHERIT_MODE,
+        "a tmpfs gets the mode of the directory that it covers",
+    ),
+    ("MOUNT_COPY_UP", MOUNT_COPY_UP, "a tmpfs gets a copy of the directory that it covers"),
+    ("MOUNT_OR_BIND", MOUNT_OR_BIND, "if mounting is denied, bind-mount the host's /proc or /sys"),
     ("MOUNT_PRESENT", MOUNT_PRESENT, "the host sees the mount before it is attached"),
     ("CONSOLE_BIND", CONSOLE_BIND, "the terminal is mounted at /dev/console"),
-    ("CONSOLE_CONTROL", CONSOLE_CONTROL, "it becomes the controlling terminal"),
+    ("CONSOLE_CONTROL", CONSOLE_CONTROL, "the terminal becomes the controlling terminal"),
 )
 
 WIRE_MAGIC = 0x314E4C50  # "PLN1"

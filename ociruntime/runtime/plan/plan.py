@@ -30,7 +30,7 @@ class Operation:
 
 
 class Plan:
-    """The operations, and the parameters of the executor's start.
+    """A plan: its operations, and the parameters of the executor's start.
 
     ``clone_flags``: CLONE_NEW* bits of the clone3(2) that starts the executor; ``preserve_fds``:
     the number of descriptors from 3 on that the program keeps; ``warnings``: lines for the log."""
@@ -77,7 +77,7 @@ def _padded(data: bytes) -> bytes:
 def _str(value: str) -> bytes:
     data = value.encode("utf-8", "surrogateescape")
     if b"\0" in data:
-        raise InternalError(f"a NUL byte reached the plan: {value!r}")
+        raise InternalError(f"encoding the plan: {value!r}: contains a NUL byte")
     return pack("=I", len(data)) + _padded(data + b"\0")
 
 
@@ -104,7 +104,7 @@ ENCODERS: dict[str, Callable[..., bytes]] = {
 
 
 def encode_operation(operation: Operation) -> bytes:
-    """Serialise one operation; its code is its position in the table, from 1."""
+    """Return an operation in the executor's binary format."""
     fields = OPERATIONS[operation.code - 1][2]
     body = b"".join(
         ENCODERS[kind](value) for (_, kind, _), value in zip(fields, operation.values, strict=True)
@@ -113,13 +113,13 @@ def encode_operation(operation: Operation) -> bytes:
 
 
 def encode(plan: Plan) -> bytes:
-    """Serialise the whole plan."""
+    """Return the whole plan in the executor's binary format."""
     body = b"".join(map(encode_operation, plan.operations))
     return pack("=IIII", WIRE_MAGIC, 16 + len(body), len(plan.operations), plan.preserve_fds) + body
 
 
 def field(operation: Operation, name: str) -> Value | None:
-    """Return the value of a named field, or None if the operation does not have it."""
+    """Return the value of an operation's field, or None if the operation has no such field."""
     for (field_name, _, _), value in zip(
         OPERATIONS[operation.code - 1][2], operation.values, strict=True
     ):

@@ -1,7 +1,7 @@
-"""Compile ``process``, from a finished container to its program, in the required order.
+"""Compile ``process``: limits, identity, privileges and program, in the required order.
 
-First come all steps that need privileges, then the user, then the capabilities, then the seccomp
-filter, which may forbid much of the rest.
+First come all operations that need privileges, then the user, then the capabilities, then the
+seccomp filter, which may deny many of the later system calls.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ DEFAULT_PATH = "/bin:/usr/bin"
 
 LISTEN_VARIABLES = ("LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES")
 
-# In the specification an absent umask means the caller's; every runtime sets this one instead, and
-# a container must not depend on the shell that created it.
+# In the specification an absent umask means the caller's. Every runtime sets 0022 instead: a
+# container must not depend on the shell that created it.
 DEFAULT_UMASK = 0o022
 
 
@@ -43,30 +43,30 @@ def compile_process(job: Compilation) -> None:
         job.add(operations.wait_start())
         return
     forks = job.forks_last
-    late = forks and ends_by_fork(process.get("scheduler"))
-    environment = prepare_process(job, process, late)
+    late_policy = forks and ends_by_fork(process.get("scheduler"))
+    environment = prepare_process(job, process, late_policy)
     job.require_cgroup()
     job.add(operations.close_host())
-    early = False
+    filter_early = False
     if job.request.seccomp_filter:
         from ociruntime.runtime.plan.seccomp_timing import load_early, load_last, loads_early
 
-        early = loads_early(job, process, waits=True, forks=forks, late_policy=late)
-    if early:
+        filter_early = loads_early(job, process, waits=True, forks=forks, late_policy=late_policy)
+    if filter_early:
         if not forks:
             add_listen_pid(job)
         load_early(job, process)
     if forks:
         add_fork(job)
-    if late:
+    if late_policy:
         add_scheduler(job, process)
         add_capabilities(job, process)
-    if early and forks:
+    if filter_early and forks:
         add_listen_pid(job)
     job.add(operations.sync(stage=STAGE_READY))
     job.add(operations.wait_start())
     compile_start_hooks(job)
-    if not early:
+    if not filter_early:
         add_listen_pid(job)
         if job.request.seccomp_filter:
             load_last(job)
@@ -74,9 +74,10 @@ def compile_process(job: Compilation) -> None:
 
 
 def prepare_process(job: Compilation, process: Process, late_policy: bool = False) -> list[str]:
-    """Compile everything but the program itself; return its environment.
+    """Compile the process's limits, labels, user and executable; return its environment.
 
-    ``late_policy``: the caller sets the scheduling policy, and then the capabilities again.
+    ``late_policy``: leave the scheduling policy to the caller, which then sets the capabilities
+    again.
     """
     _add_limits(job, process)
     _add_personality(job)
@@ -102,24 +103,24 @@ def prepare_process(job: Compilation, process: Process, late_policy: bool = Fals
 
 
 def add_fork(job: Compilation) -> None:
-    """Enter the joined pid namespace, without privileges that a tracer in it could use."""
+    """Compile the fork into the joined pid namespace, when a tracer there could gain nothing."""
     terminal = int(job.request.console)
     job.add(operations.clone_process(terminal=terminal, where="linux.namespaces"))
 
 
 def add_listen_pid(job: Compilation) -> None:
-    """Set LISTEN_PID, if needed, to the pid in the process's own pid namespace."""
+    """Compile setting LISTEN_PID to the pid in the container, if sockets are passed."""
     if job.request.listen_fds:
         job.add(operations.listen_pid(where="LISTEN_FDS"))
 
 
 def add_program(job: Compilation, process: Process, environment: list[str]) -> None:
-    """Add the operation that executes the program."""
+    """Compile the execve(2) of the program."""
     job.add(operations.exec(args=process["args"], env=environment, where="process.args"))
 
 
 def add_console(job: Compilation, process: Process, flags: int) -> None:
-    """Open a terminal of the container's devpts; ``flags`` are CONSOLE_*."""
+    """Compile opening a terminal of the container's devpts; ``flags`` are CONSOLE_* bits."""
     size = process.get("consoleSize")
     job.add(
         operations.console(
@@ -133,9 +134,9 @@ def add_console(job: Compilation, process: Process, flags: int) -> None:
 
 
 def add_oom_score(job: Compilation) -> None:
-    """Set the OOM score adjustment first: children inherit it.
+    """Compile the OOM score adjustment, before any fork: children inherit it.
 
-    Lowering it requires CAP_SYS_RESOURCE on the host.
+    Lowering the score requires CAP_SYS_RESOURCE on the host.
     """
     process = job.config.get("process")
     score = process.get("oomScoreAdj") if process else None
@@ -150,9 +151,9 @@ def add_oom_score(job: Compilation) -> None:
 
 
 def add_hard_limits(job: Compilation) -> None:
-    """Raise limits while it is allowed: root of a user namespace may only lower them.
+    """Compile the hard limits, before a user namespace whose root may only lower limits.
 
-    The soft limit follows before exec, so that a low one does not hinder the set-up.
+    The soft limits are set just before exec, so that low ones do not hinder the set-up.
     """
     process = job.config.get("process")
     for index, limit in enumerate((process and process.get("rlimits")) or ()):
@@ -191,9 +192,9 @@ def _add_personality(job: Compilation) -> None:
 
 
 def add_keyring(job: Compilation, process: Process | None) -> None:
-    """Give the process a session keyring with its own label: under another it could not use it.
+    """Compile a new session keyring, with the process's SELinux label so that it can use it.
 
-    The keyring has no name: a named one would be joined, not created, if another container had
+    The keyring has no name: a named keyring would be joined, not created, if another container had
     created it first and opened it to all.  The label for new keys holds until the next exec.
     """
     label = process.get("selinuxLabel") if process else None
@@ -204,7 +205,7 @@ def add_keyring(job: Compilation, process: Process | None) -> None:
 
 
 def _require_selinux(job: Compilation) -> str:
-    """Return the JSON path of the label.  Raises ConfigError if SELinux is disabled."""
+    """Return the JSON path of ``selinuxLabel``.  Raises ConfigError if SELinux is disabled."""
     where = "process.selinuxLabel"
     if not job.facts.selinux:
         raise ConfigError(where, "SELinux is not enabled on this host")
@@ -212,7 +213,7 @@ def _require_selinux(job: Compilation) -> str:
 
 
 def _add_labels(job: Compilation, process: Process) -> None:
-    """Set the LSM labels that take effect at the next execve(2)."""
+    """Compile the AppArmor profile and SELinux label, which take effect at the next execve(2)."""
     profile = process.get("apparmorProfile")
     if profile:
         where = "process.apparmorProfile"
@@ -232,10 +233,10 @@ def _add_labels(job: Compilation, process: Process) -> None:
 
 
 def _add_user(job: Compilation, process: Process, late_policy: bool) -> None:
-    """Switch to the user; change to the working directory before and after.
+    """Compile the switch to the user, with a chdir to the working directory before and after it.
 
     Before, because root may enter directories that the user may not; after, because on a
-    network filesystem it can be the other way round.
+    network filesystem the user may enter directories that root may not.
     """
     uid = process["user"]["uid"]
     if not job.request.console and (uid or (job.new | job.joined) & CLONE_NEWUSER):
@@ -256,16 +257,16 @@ def _add_user(job: Compilation, process: Process, late_policy: bool) -> None:
 
 
 def listening_environment(environment: list[str], request: Request) -> list[str]:
-    """Add the variables of sd_listen_fds(3), except LISTEN_PID, which the executor adds."""
-    kept = [entry for entry in environment if entry.partition("=")[0] not in LISTEN_VARIABLES]
-    kept.append(f"LISTEN_FDS={request.listen_fds}")
+    """Return ``environment`` with LISTEN_FDS and LISTEN_FDNAMES (sd_listen_fds(3))."""
+    result = [entry for entry in environment if entry.partition("=")[0] not in LISTEN_VARIABLES]
+    result.append(f"LISTEN_FDS={request.listen_fds}")
     if request.listen_names:
-        kept.append(f"LISTEN_FDNAMES={request.listen_names}")
-    return kept
+        result.append(f"LISTEN_FDNAMES={request.listen_names}")
+    return result
 
 
 def unique_environment(env: list[str]) -> list[str]:
-    """Return the last entry of each name: which one getenv(3) would find is not defined."""
+    """Return ``env`` with only the last entry of each name: getenv(3) may find any of several."""
     last = {entry.partition("=")[0]: index for index, entry in enumerate(env)}
     if len(last) == len(env):
         return env

@@ -1,4 +1,4 @@
-"""The container's root filesystem: prepare it for the mounts, and make it the process's root.
+"""Compile the root filesystem: prepare it for the mounts, and make it the process's root.
 
 Masked and read-only paths become operations here; ``csrc/executor/ops_restrictions.c`` carries
 them out.
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def compile_root(job: Compilation) -> None:
-    """Compile the keyring, which belongs to no namespace, and the root for resolving targets."""
+    """Compile the session keyring, the propagation of host mounts, and the root filesystem."""
     if job.request.new_keyring:
         add_keyring(job, job.config.get("process"))
     if job.new & CLONE_NEWNS:
@@ -28,7 +28,9 @@ def compile_root(job: Compilation) -> None:
     if job.mounts_on_host:
         if job.request.rootfs == "/":
             raise ConfigError(
-                "root.path", "/ cannot be mounted on itself", 'add {"type": "mount"} to namespaces'
+                "root.path",
+                '"/" cannot be the root filesystem without a mount namespace',
+                'add {"type": "mount"} to linux.namespaces',
             )
         job.add(operations.recorded_root(source=job.request.rootfs, where="root.path"))
     elif job.shares_mounts:
@@ -40,7 +42,7 @@ def compile_root(job: Compilation) -> None:
 
 
 def _make_root_private(job: Compilation) -> None:
-    """Prevent mounts that the host makes below the root from appearing in the container."""
+    """Compile private propagation of the root, so that later mounts of the host do not appear."""
     job.add(
         operations.set_attributes(
             target="/",
@@ -57,16 +59,16 @@ def _propagation(job: Compilation) -> int:
     """Return the propagation of the host's mounts in the container's namespace.
 
     The default is slave, not private: a mount that the host unmounts must not stay busy. It is
-    shared only on request, for binds that propagate the container's mounts to the host (Kubernetes'
-    Bidirectional).  Without pivot_root(2), it is never shared: the root is moved onto ``/``, and
-    the move would propagate to the host.
+    shared only if configured, for binds that propagate the container's mounts to the host
+    (Kubernetes' Bidirectional).  Without pivot_root(2), it is never shared: the
+    root is moved onto ``/``, and the move would propagate to the host.
     """
-    wanted = PROPAGATION.get(job.linux.get("rootfsPropagation") or "", 0)
-    return wanted if wanted & MS_SHARED and not job.request.no_pivot else MS_SLAVE | MS_REC
+    flags = PROPAGATION.get(job.linux.get("rootfsPropagation") or "", 0)
+    return flags if flags & MS_SHARED and not job.request.no_pivot else MS_SLAVE | MS_REC
 
 
 def compile_working_directory(job: Compilation) -> None:
-    """Create the working directory while the root is still writable."""
+    """Compile the creation of ``process.cwd``, while the root is still writable."""
     process = job.config.get("process")
     if process:
         cwd = clean(process["cwd"])
@@ -78,7 +80,7 @@ def compile_path_restrictions(job: Compilation) -> None:
     """Compile read-only and masked paths, after all mounts, because hooks may have added some."""
     for index, path in enumerate(job.linux.get("readonlyPaths") or ()):
         where = f"linux.readonlyPaths[{index}]"
-        target = _below_root(path, where, "root.readonly makes all of it read-only")
+        target = _below_root(path, where, "set root.readonly for a read-only root filesystem")
         job.add(operations.readonly(target=target, where=where))
     context = job.linux.get("mountLabel") or ""
     masked = set()
@@ -91,17 +93,18 @@ def compile_path_restrictions(job: Compilation) -> None:
 
 
 def _below_root(path: str, where: str, hint: str) -> str:
-    """Refuse a mount on the root itself: the process's root is below it, so it would not be
-    visible.
+    """Return the cleaned path.  Raises ConfigError for ``/``.
+
+    A mount on the root itself would have no effect: the process's root is below that mount.
     """
     target = clean(path)
     if target == "/":
-        raise ConfigError(where, "must not be the root itself", hint)
+        raise ConfigError(where, "must not be the container's root directory", hint)
     return target
 
 
 def compile_entry(job: Compilation) -> None:
-    """Make the root the process's root; replace the host's null device by the container's."""
+    """Compile pivot_root or chroot into the root filesystem, after the last changes to the root."""
     if not job.request.console:
         job.add(operations.null_streams(root_of=0))
     if job.config["root"].get("readonly"):
@@ -113,12 +116,12 @@ def compile_entry(job: Compilation) -> None:
         job.add(operations.move_root(uncovered=uncovered, where="root.path"))
     else:
         job.add(operations.pivot_root(where="root.path"))
-    wanted = job.linux.get("rootfsPropagation")
-    if wanted:
+    propagation = job.linux.get("rootfsPropagation")
+    if propagation:
         # Not earlier: that would change the propagation of the host's tree.
         job.add(
             operations.propagation(
-                flags=PROPAGATION[wanted],
+                flags=PROPAGATION[propagation],
                 where="linux.rootfsPropagation",
             ),
         )

@@ -1,4 +1,4 @@
-"""The process's scheduling: CPU, I/O, and memory policy."""
+"""Compile the process's CPU affinity, scheduling policy, I/O priority and memory policy."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from ociruntime.runtime.spec.config_types import Process, Scheduler
 
 
-HIGHEST_NODE = 1023  # the most that a kernel can be built for (CONFIG_NODES_SHIFT)
+HIGHEST_NODE = 1023  # the highest that a kernel can be built for (CONFIG_NODES_SHIFT)
 
 
 def compile_scheduling(job: Compilation, process: Process, late_policy: bool) -> None:
-    """Compile ioPriority, linux.memoryPolicy and, unless it comes later, scheduler."""
+    """Compile ioPriority, linux.memoryPolicy and, unless ``late_policy``, scheduler."""
     priority = process.get("ioPriority")
     if priority:
         job.add(
@@ -54,7 +54,7 @@ def compile_scheduling(job: Compilation, process: Process, late_policy: bool) ->
 
 
 def ends_by_fork(scheduler: Scheduler | None) -> bool:
-    """Return whether a fork would lose the policy, or the kernel would refuse the fork."""
+    """Return true if fork(2) would reset the scheduling policy, or fail because of it."""
     return scheduler is not None and (
         scheduler["policy"] == "SCHED_DEADLINE"
         or "SCHED_FLAG_RESET_ON_FORK" in (scheduler.get("flags") or ())
@@ -91,27 +91,27 @@ def add_scheduler(job: Compilation, process: Process) -> None:
 
 
 def mask_words(mask: int) -> bytes:
-    """Return a mask in the kernel's format: whole words of 64 bits, none if it is empty."""
+    """Return a bit mask in the kernel's format: words of 64 bits, no bytes for an empty mask."""
     return mask.to_bytes((mask.bit_length() + 63) // 64 * 8, "little")
 
 
 def node_mask(text: str) -> int:
-    """Convert ``0-3,7`` or ``0-30:2/4`` (two of every four) to a bit mask.
+    """Return a list of NUMA nodes as a bit mask: ``0-3,7`` or ``0-30:2/4`` (two of every four).
 
-    The text is well-formed (runtime/spec/cpu_list.py).  Raises ConfigError for an
-    impossible node.
+    The list is well-formed (runtime/spec/cpu_list.py).  Raises ConfigError for a node above
+    HIGHEST_NODE.
     """
     mask = 0
     for node in listed(text):
         if node > HIGHEST_NODE:
-            message = f"there is no node {node}: Linux knows none above {HIGHEST_NODE}"
+            message = f"NUMA node {node} does not exist: Linux has nodes 0 to {HIGHEST_NODE}"
             raise ConfigError("linux.memoryPolicy.nodes", message)
         mask |= 1 << node
     return mask
 
 
 def compile_affinity(job: Compilation, process: Process, moment: str) -> None:
-    """Compile the part of execCPUAffinity for the ``moment``, ``initial`` or ``final``."""
+    """Compile the CPUs of execCPUAffinity for ``moment``: ``initial`` or ``final``."""
     text = str((process.get("execCPUAffinity") or {}).get(moment, "")).strip()
     if text:
         mask = 0
@@ -122,7 +122,7 @@ def compile_affinity(job: Compilation, process: Process, moment: str) -> None:
 
 
 def listed(text: str) -> Iterator[int]:
-    """Yield the numbers in a well-formed list, with ranges and patterns expanded."""
+    """Yield the numbers of a well-formed list of CPUs or nodes: ``0-2,7`` -> 0, 1, 2, 7."""
     for part in text.strip().split(",") if text.strip() else ():
         numbers, _, pattern = part.partition(":")
         low, _, high = numbers.partition("-")

@@ -34,30 +34,30 @@ LATE_LIMITS = ("RLIMIT_NOFILE", "RLIMIT_FSIZE", "RLIMIT_NPROC")  # csrc/executor
 def loads_early(
     job: Compilation, process: Process, *, waits: bool, forks: bool, late_policy: bool
 ) -> bool:
-    """Return whether the filter can be loaded before the fork and the wait for `start`.
+    """Return true if the filter can be loaded before the fork and the wait for `start`.
 
     ``late_policy``: the scheduling policy can be set only after the fork. Warns if the filter
     cannot be loaded early and the process must keep a capability for loading it.
     """
     request = job.request
     if late_policy:
-        reason = "the scheduling policy, which a fork would reset, comes first"
+        reason = "a fork would reset the scheduling policy, which must be set first"
     elif request.seccomp_flags & SECCOMP_FILTER_FLAG_NEW_LISTENER:
         reason = "it has an agent (SCMP_ACT_NOTIFY)"
     else:
-        missing = _needed(job, process, waits, forks) - request.seccomp_calls
+        missing = _needed_calls(job, process, waits, forks) - request.seccomp_calls
         if not missing:
             return True
-        reason = f"it does not let through {', '.join(sorted(missing))}"
+        reason = f"it does not allow {', '.join(sorted(missing))}"
     if not process.get("noNewPrivileges"):
         job.warn(
-            f"linux.seccomp: the filter is loaded last, as {reason}: until then the process keeps"
-            " CAP_SYS_ADMIN, which others with CAP_SYS_PTRACE in its pid namespace could use"
+            f"linux.seccomp: the filter is loaded last, because {reason}: until then the process"
+            " keeps CAP_SYS_ADMIN, which a tracer (CAP_SYS_PTRACE) in its pid namespace could use"
         )
     return False
 
 
-def _needed(job: Compilation, process: Process, waits: bool, forks: bool) -> frozenset[str]:
+def _needed_calls(job: Compilation, process: Process, waits: bool, forks: bool) -> frozenset[str]:
     calls = ALWAYS
     if not process.get("noNewPrivileges"):
         calls |= {"capset"}
@@ -77,13 +77,13 @@ def _needed(job: Compilation, process: Process, waits: bool, forks: bool) -> fro
 
 
 def load_early(job: Compilation, process: Process) -> None:
-    """Load the filter, then drop the capabilities that it required."""
+    """Compile loading the seccomp filter, then dropping the capabilities that loading required."""
     _add(job, 0)
     drop_extra_capabilities(job, process)
 
 
 def load_last(job: Compilation) -> None:
-    """Load the filter as the last thing before the program."""
+    """Compile loading the seccomp filter as the last operation before execve(2)."""
     _add(job, 1)
 
 

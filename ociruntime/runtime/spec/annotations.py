@@ -1,8 +1,8 @@
-"""All annotations of config.json that have an effect.
+"""The table of all annotations in config.json that have an effect.
 
-Each row is (name, or a prefix that ends with a dot; effect; whether it can affect the host or other
-containers). ``features`` reports the unsafe ones, for engines that accept annotations from
-untrusted users.
+Each row is (name, or a prefix that ends with a dot; effect; true if the annotation can affect the
+host or other containers). ``features`` reports the unsafe annotations, for engines that accept
+annotations from untrusted users.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ANNOTATIONS: tuple[tuple[str, str, bool], ...] = (
     (SUBGROUP, "name of a cgroup below the unit's in which processes run", True),
     (KEEP_GROUPS, "1: keep the caller's supplementary groups", True),
     (HOOKS_STDOUT, "file to which the standard output of hooks on the host is appended", True),
-    (HOOKS_STDERR, "the same for their standard error", True),
+    (HOOKS_STDERR, "file to which the standard error of hooks on the host is appended", True),
     (PIDFD_RECEIVER, "socket that receives a pidfd of the init, like --pidfd-socket", True),
     (CRIU_OPTIONS, "file with additional CRIU options, like /etc/criu/runc.conf", True),
     (HANDLER, "handler for a program that is not a Linux executable: docs/handlers.md", True),
@@ -48,18 +48,18 @@ def where(name: str) -> str:
 
 
 def unsafe() -> list[str]:
-    """Return names and prefixes for ``potentiallyUnsafeConfigAnnotations`` of `features`."""
-    return [name for name, _, beyond in ANNOTATIONS if beyond]
+    """Return the names of unsafe annotations, for ``potentiallyUnsafeConfigAnnotations``."""
+    return [name for name, _, affects_host in ANNOTATIONS if affects_host]
 
 
 def host_path(annotations: Mapping[str, str], name: str) -> str:
-    """Return the path in an annotation, "" if it is not set.  Raises ConfigError."""
+    """Return the absolute path in an annotation, or "".  Raises ConfigError for a relative path."""
     path = annotations.get(name, "")
     if path and not path.startswith("/"):
-        raise ConfigError(where(name), f'"{path}" is not an absolute path')
+        raise ConfigError(where(name), f'must be an absolute path, got "{path}"')
     return path
 
 
 def hook_outputs(annotations: Mapping[str, str]) -> tuple[str, str]:
-    """Return the files for the output and the errors of hooks, "" for none.  Raises ConfigError."""
+    """Return (stdout file, stderr file) of the hooks, each "" if not set.  Raises ConfigError."""
     return host_path(annotations, HOOKS_STDOUT), host_path(annotations, HOOKS_STDERR)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Bundle:
-    """A bundle with a valid config and an existing root filesystem."""
+    """A loaded bundle, with a valid config and an existing root filesystem."""
 
     __slots__ = ("config", "config_bytes", "path", "rootfs", "warnings")
 
@@ -28,7 +28,7 @@ class Bundle:
     ) -> None:
         self.path = path  # absolute
         self.config = config
-        self.config_bytes = config_bytes  # stored at creation, for all later commands
+        self.config_bytes = config_bytes  # stored at creation; all later commands read them
         self.rootfs = rootfs  # absolute, no symbolic link in it
         self.warnings = warnings
 
@@ -36,7 +36,7 @@ class Bundle:
 def load_bundle(
     bundle: str, config: str = "", mark: Callable[[str], None] = lambda _: None
 ) -> Bundle:
-    """Load the bundle in a directory; raises ConfigError.
+    """Load and check the bundle in the directory ``bundle``.  Raises ConfigError.
 
     ``config`` is the path of another file to use instead of the bundle's config.json; its relative
     paths are still relative to the bundle. ``mark`` is called with the name of the next phase.
@@ -44,7 +44,7 @@ def load_bundle(
     try:
         path = _directory(bundle or ".")
     except OSError as error:
-        raise ConfigError("", f"bundle {bundle}: {reason(error)}") from None
+        raise ConfigError("", f'open bundle "{bundle}": {reason(error)}') from None
     file = config or f"{path}/config.json"
     mark("read config.json")
     data = read(file)
@@ -59,9 +59,9 @@ def load_bundle(
 
 
 def _check(document: Any) -> tuple[list[str], bool]:  # noqa: ANN401 - JSON
-    """Check a document; return the warnings, and whether tolerated_settings.py has corrected it.
+    """Return (warnings for a config, true if tolerated_settings.py has corrected it).
 
-    Raises ConfigError.
+    Raises ConfigError if the config is invalid.
     """
     try:
         check_shape(document)
@@ -78,7 +78,7 @@ def _check(document: Any) -> tuple[list[str], bool]:  # noqa: ANN401 - JSON
 
 
 def find_rootfs(root: str, bundle: str) -> str:
-    """Return the real path of root.path, which is relative to the bundle.  Raises ConfigError."""
+    """Return the real path of ``root.path``, relative to ``bundle``.  Raises ConfigError."""
     resolved = root if root.startswith("/") else f"{bundle}/{root}"
     try:
         return _directory(resolved)
@@ -92,7 +92,7 @@ def find_rootfs(root: str, bundle: str) -> str:
 
 
 def _directory(path: str) -> str:
-    """Return the real path of a directory; raises OSError if it is not one.
+    """Return the real path of a directory.  Raises OSError if ``path`` is not a directory.
 
     The kernel walks the path once and reports the result; ``os.path.realpath`` would walk it in
     Python, and need another call to check that it is a directory.

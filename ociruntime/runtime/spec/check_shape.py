@@ -1,12 +1,12 @@
-"""Check that a document has the shape that the specification requires.
+"""Check the shape of config.json: types, ranges and required members.
 
 The tables of ``shape.py`` are walked alongside the document. Unknown members are ignored
 (CFG-EXT-01); a value of the wrong type, out of range or not among the accepted words is an error
 (CFG-VAL-01). Every string must be valid as a C string: without NUL, and without an unpaired
 surrogate, which UTF-8 cannot encode.
 
-A valid document needs no bookkeeping: only when a value is refused, ``problems`` walks the same
-tables again, and finds all invalid values with their paths.
+The check of a valid document tracks no paths: only when a value is refused, ``problems`` walks the
+same tables again, and finds all invalid values with their paths.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class MismatchError(Exception):
-    """Raised for a ``value`` that does not match ``kind`` and ``need`` (see shape.py).
+    """Raised for a ``value`` that does not match ``kind`` and ``need`` of a table in shape.py.
 
     Kinds besides those of the tables: "missing" (value: the object), "key" (value: a map's invalid
     key, need: the accepted ones or None), "fewest" (an array with too few items) and "text" (a
@@ -37,15 +37,15 @@ class MismatchError(Exception):
 
 
 def check_shape(config: object) -> None:
-    """Check a whole config.json; raises ConfigError at the first bad value.
+    """Check the shape of a whole config.json.  Raises ConfigError for the first invalid value.
 
-    Optional members that are null, and optional paths that are empty, are removed from it.
+    Removes optional members that are null, and optional paths that are empty, from ``config``.
     """
     check(config, "object", shape.CONFIG)
 
 
 def check(value: object, kind: str, need: object, where: str = "") -> None:
-    """Check a document, or the part of one at ``where``; raises ConfigError."""
+    """Check the shape of the value at the JSON path ``where``.  Raises ConfigError."""
     try:
         _CHECKS[kind](value, need)
     except MismatchError:
@@ -53,9 +53,9 @@ def check(value: object, kind: str, need: object, where: str = "") -> None:
 
 
 def problems(value: Any, kind: str, need: Any, where: str = "") -> Iterator[ConfigError]:  # noqa: ANN401
-    """Yield the error of each invalid value of a document, in the order of ``check``.
+    """Yield an error for each invalid value inside ``value``, in the order of ``check``.
 
-    ``kind`` and ``need`` are those of a table (see shape.py); ``where`` is the path of the value.
+    ``kind`` and ``need`` come from a table of shape.py; ``where`` is the JSON path of ``value``.
     """
     from ociruntime.runtime.spec.config_errors import refusal
 
@@ -71,7 +71,7 @@ def problems(value: Any, kind: str, need: Any, where: str = "") -> Iterator[Conf
 
 
 def _problems_inside(value: Any, kind: str, need: Any, where: str) -> Iterator[ConfigError]:  # noqa: ANN401
-    """Yield the errors of the members or items of an object, map or array."""
+    """Yield an error for each invalid member or item of an object, map or array."""
     from ociruntime.runtime.spec.config_errors import join, missing, refusal
 
     if kind == "object" and isinstance(value, dict):
@@ -127,8 +127,8 @@ def _array(value: object, need: tuple[int, str, Any]) -> None:
 
 
 def _strings(value: object, fewest: int) -> None:
-    # The longest values in a config are lists of names (a seccomp profile names 400 system calls):
-    # they are joined and checked at once.
+    # Fast path for the longest values in a config, lists of names (a seccomp profile names 400
+    # system calls): join the names and check them at once.
     try:
         if type(value) is list and len(value) >= fewest and is_c_string("".join(value)):
             return
@@ -148,7 +148,7 @@ def _map(value: object, need: tuple[tuple[str, ...] | None, str, Any]) -> None:
 
 
 def _check_key(key: str, names: tuple[str, ...] | None) -> None:
-    """Check a map's key; raises MismatchError.  ``names`` are the accepted keys, None: any."""
+    """Raise MismatchError for an invalid key of a map; ``names``: accepted keys, None for any."""
     if not key or not is_c_string(key) or (names is not None and key not in names):
         raise MismatchError("key", key, names)
 
@@ -183,7 +183,7 @@ def _boolean(value: object, need: None) -> None:  # noqa: ARG001
 
 
 def is_c_string(text: str) -> bool:
-    """Return true if the text can be passed to the kernel."""
+    """Return true if the text is valid UTF-8 without NUL, so that system calls accept it."""
     if "\0" in text:
         return False
     if text.isascii():

@@ -1,4 +1,4 @@
-"""Messages for an invalid value: where it is, the accepted values, a suggestion.
+"""Messages for an invalid value of config.json: JSON path, accepted values, a suggestion.
 
 Loaded only when a config is refused.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ociruntime.runtime.spec.check_shape import MismatchError
 
-_LONGEST = 60  # characters of a value that are repeated in a message
+_LONGEST = 60  # characters of a value that a message quotes
 _EXPECTED = {
     "object": "an object",
     "array": "an array",
@@ -26,7 +26,7 @@ _EXPECTED = {
 
 
 def refusal(mismatch: MismatchError, path: str) -> ConfigError:
-    """Return the error for a mismatch at ``path``."""
+    """Return the error for a value of the wrong type, range or form at the JSON path ``path``."""
     kind, value = mismatch.kind, mismatch.value
     if kind == "key":
         return _key(path, str(value), mismatch.need)
@@ -43,17 +43,17 @@ def refusal(mismatch: MismatchError, path: str) -> ConfigError:
         return ConfigError(path, f"must be from {least} to {greatest}, got {shown(value)}")
     hint = ""
     if value is None:
-        hint = "leave it out to say nothing"
+        hint = "null is not accepted; remove the member"
     elif kind == "integer" and isinstance(value, float):
-        hint = "write it without fraction and exponent"
-    what = _EXPECTED[kind]
-    return ConfigError(path or "config.json", f"must be {what}, got {shown(value)}", hint)
+        hint = "write the number without fraction and exponent"
+    expected = _EXPECTED[kind]
+    return ConfigError(path or "config.json", f"must be {expected}, got {shown(value)}", hint)
 
 
 def missing(
     path: str, siblings: dict[str, object], table: Iterable[tuple[object, ...]]
 ) -> ConfigError:
-    """Return the error for a missing member, with a hint if another name is close to it."""
+    """Return the error for a missing member; its hint names a similar unknown key."""
     name = path.rpartition(".")[2]
     known = {member[0] for member in table}
     typo = nearest(name, [key for key in siblings if key not in known])
@@ -62,9 +62,11 @@ def missing(
 
 
 def unknown_word(path: str, word: str, words: tuple[str, ...]) -> ConfigError:
-    """Return the message for a word that is not among the accepted ones."""
+    """Return the error for a string that is not among the accepted values ``words``."""
     if not words:
-        return ConfigError(path, f"{shown(word)} is not accepted", "no value is defined so far")
+        return ConfigError(
+            path, f"{shown(word)} is not accepted", "the specification defines no value yet"
+        )
     guess = nearest(word, words)
     hint = f'did you mean "{guess}"? ' if guess else ""
     return ConfigError(path, f"unknown value {shown(word)}", f"{hint}accepted: {', '.join(words)}")
@@ -72,7 +74,7 @@ def unknown_word(path: str, word: str, words: tuple[str, ...]) -> ConfigError:
 
 def _key(path: str, key: str, names: tuple[str, ...] | None) -> ConfigError:
     if not key:
-        return ConfigError(path, "a key must not be empty")
+        return ConfigError(path, "a key must not be the empty string")
     if names is None:
         return ConfigError(path, f"the key {shown(key)} contains {_oddity(key)}")
     guess = nearest(key, names)
@@ -85,7 +87,7 @@ def _oddity(text: str) -> str:
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
-    """Return the accepted word that is closest to this one, or ""."""
+    """Return the word of ``words`` that is most similar to ``word``, or ""."""
     from difflib import get_close_matches
 
     # Ignore case and the common prefix of a family of words: they do not make words similar.
@@ -99,12 +101,12 @@ def nearest(word: str, words: Iterable[str]) -> str:
     short = word.upper()
     for prefix in prefixes:
         short = short.removeprefix(prefix)
-    found = get_close_matches(short.lower(), plain, n=1, cutoff=0.6)
-    return plain[found[0]] if found else ""
+    matches = get_close_matches(short.lower(), plain, n=1, cutoff=0.6)
+    return plain[matches[0]] if matches else ""
 
 
 def shown(value: object) -> str:
-    """Format a value as in the document, truncated if it is long."""
+    """Format a value as JSON for a message: long texts truncated, "an object", "an array"."""
     if isinstance(value, dict):
         return "an object"
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Lists of CPUs and of memory nodes in the format of cpuset(7): ``0-3,7``."""
+"""Check and expand lists of CPUs and memory nodes in the format of cpuset(7): ``0-3,7``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _HIGHEST = 1 << 20
 
 
 def check_list(where: str, text: str) -> None:
-    """Raise ConfigError unless the text is such a list; an empty one means no restriction."""
+    """Raise ConfigError unless ``text`` is a list of CPUs or nodes; "" means no restriction."""
     for part in text.strip().split(",") if text.strip() else ():
         # "0-30:2/4" takes the first two of every four.
         numbers, colon, pattern = part.partition(":")
@@ -18,23 +18,23 @@ def check_list(where: str, text: str) -> None:
         if colon:
             well_formed = well_formed and bool(slash) and _is_number(used) and _is_number(group)
         if not well_formed:
-            raise ConfigError(where, f'"{text}" is not a list of numbers', 'such as "0-3,7"')
+            raise ConfigError(where, f'"{text}" is not a list of numbers', 'write it like "0-3,7"')
         if dash and int(last) < int(first):
-            raise ConfigError(where, f'the range "{numbers}" runs backwards')
+            raise ConfigError(where, f'the range "{numbers}" is descending')
 
 
 def listed_numbers(where: str, text: str) -> set[int]:
-    """Return the numbers in such a list.  Raises ConfigError."""
+    """Return the numbers in a CPU or node list: ``0-2,7`` -> {0, 1, 2, 7}.  Raises ConfigError."""
     check_list(where, text)
-    found: set[int] = set()
+    result: set[int] = set()
     for part in text.strip().split(",") if text.strip() else ():
         numbers, _, pattern = part.partition(":")
         first, _, last = numbers.partition("-")
         used, _, group = pattern.partition("/")
         for number in range(int(first), int(last or first) + 1):
             if not group or (number - int(first)) % max(int(group), 1) < int(used):
-                found.add(number)
-    return found
+                result.add(number)
+    return result
 
 
 def _is_number(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""The config that ``ociruntime spec`` writes: a shell in its own container."""
+"""The default config.json that ``ociruntime spec`` writes: a shell in a container."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _READONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-tri
 
 
 def default_config(rootless: bool = False, uid: int = 0, gid: int = 0) -> dict[str, Any]:
-    """Return a new config; ``rootless``: for the user ``uid``, ``gid`` in a user namespace."""
+    """Return the default config; ``rootless``: root in it is mapped to ``uid`` and ``gid``."""
     config: dict[str, Any] = {
         "ociVersion": SPEC_VERSION,
         "process": _process(),
@@ -88,7 +88,7 @@ def _mount(destination: str, kind: str, source: str, options: str) -> dict[str, 
 
 
 def _make_rootless(config: dict[str, Any], uid: int, gid: int) -> None:
-    """Map one id, keep the caller's network, and drop the limits, which need privileges."""
+    """Change ``config`` for an unprivileged user: map one id, share the network, drop limits."""
     linux = config["linux"]
     linux["namespaces"] = [
         *(namespace for namespace in linux["namespaces"] if namespace["type"] != "network"),
@@ -99,7 +99,7 @@ def _make_rootless(config: dict[str, Any], uid: int, gid: int) -> None:
     del linux["resources"]
     for mount in config["mounts"]:
         if mount["destination"] == "/dev/pts":
-            mount["options"].remove("gid=5")  # not mapped
+            mount["options"].remove("gid=5")  # the user namespace does not map gid 5
         if mount["destination"] == "/sys":
             # Mounting sysfs requires a new network namespace.
             options = ["rbind", *mount["options"]]

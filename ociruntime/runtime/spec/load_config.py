@@ -1,4 +1,4 @@
-"""Read config.json, and check the document's shape."""
+"""Read and parse config.json, and check the shape of the document."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FIRST_PIECE, NEXT_PIECE = 64 << 10, 1 << 20  # bytes to read at once; most files
 
 
 def parse_config(data: bytes, name: str = "config.json") -> Config:
-    """Parse and check the bytes of a config; raises ConfigError."""
+    """Parse the bytes of a config.json and check its shape.  Raises ConfigError."""
     # Import here: commands that only read the state load this module too.
     from ociruntime.runtime.spec.check_shape import check_shape
 
@@ -26,7 +26,7 @@ def parse_config(data: bytes, name: str = "config.json") -> Config:
 
 
 def read(path: str) -> bytes:
-    """Return the bytes of a file; raises ConfigError if it cannot be read or is too large."""
+    """Return the content of a config file.  Raises ConfigError if it is unreadable or too large."""
     directory, _, name = path.rpartition("/")
     try:
         descriptor = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
@@ -35,18 +35,18 @@ def read(path: str) -> bytes:
         hint = "`ociruntime spec` writes one" if name == "config.json" else ""
         raise ConfigError("", message, hint) from None
     except OSError as error:
-        raise ConfigError("", f"cannot read {path}: {reason(error)}") from None
+        raise ConfigError("", f'read "{path}": {reason(error)}') from None
     try:
         pieces = []
-        left, size = LARGEST + 1, FIRST_PIECE
-        while left > 0 and (piece := posix.read(descriptor, min(left, size))):
+        remaining, size = LARGEST + 1, FIRST_PIECE
+        while remaining > 0 and (piece := posix.read(descriptor, min(remaining, size))):
             pieces.append(piece)
-            left -= len(piece)
+            remaining -= len(piece)
             size = NEXT_PIECE
     except OSError as error:
-        raise ConfigError("", f"cannot read {path}: {reason(error)}") from None
+        raise ConfigError("", f'read "{path}": {reason(error)}') from None
     finally:
         posix.close(descriptor)
-    if left <= 0:
-        raise ConfigError("", f"{path} is larger than {LARGEST >> 20} MiB")
+    if remaining <= 0:
+        raise ConfigError("", f'read "{path}": the file is larger than {LARGEST >> 20} MiB')
     return b"".join(pieces)

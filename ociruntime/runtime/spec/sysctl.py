@@ -1,14 +1,14 @@
-"""linux.sysctl: the kernel parameters that belong to a container, and their paths.
+"""Check linux.sysctl: which kernel parameters belong to a namespace, and their paths.
 
-A parameter may be set only if it belongs to one of the container's own namespaces: any other would
-change the host (LNX-SYSCTL-01).
+A parameter may be set only if it belongs to one of the container's own namespaces: any other
+parameter would change the host (LNX-SYSCTL-01).
 """
 
 from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError
 
-# Below /proc/sys: the parameter, or the directory if it ends in "/" -> the namespace.
+# (parameter, or directory with a final "/", below /proc/sys; the namespace that owns it)
 _OWNERS: tuple[tuple[str, str], ...] = (
     ("net/", "network"),
     ("fs/mqueue/", "ipc"),
@@ -24,7 +24,7 @@ _OWNERS: tuple[tuple[str, str], ...] = (
     ("kernel/shmmni", "ipc"),
     ("kernel/shm_next_id", "ipc"),
     ("kernel/shm_rmid_forced", "ipc"),
-    # kernel.pid_max is the host's before Linux 6.14, and so it stays refused.
+    # kernel.pid_max is missing: before Linux 6.14 it is the host's.
     ("kernel/ns_last_pid", "pid"),
     ("kernel/domainname", "uts"),
     ("user/", "user"),
@@ -36,10 +36,10 @@ _SETTABLE = (
 
 
 def sysctl_path(key: str) -> str:
-    """Return the file below /proc/sys, reading a key as sysctl(8) does.
+    """Return the path below /proc/sys for a key of linux.sysctl, read as by sysctl(8).
 
     The first separator decides: ``net.ipv4.conf.eth0/1.mtu`` and ``net/ipv4/conf/eth0.1/mtu``
-    are the same.
+    are the same parameter.
     """
     dot, slash = key.find("."), key.find("/")
     if dot >= 0 and (slash < 0 or dot < slash):
@@ -48,7 +48,7 @@ def sysctl_path(key: str) -> str:
 
 
 def owner(path: str) -> str:
-    """Return the namespace that holds the parameter; "" if it is the host's."""
+    """Return the type of namespace that a parameter below /proc/sys belongs to; "": the host's."""
     for owned, namespace in _OWNERS:
         if path == owned or (owned.endswith("/") and path.startswith(owned)):
             return namespace
@@ -56,19 +56,19 @@ def owner(path: str) -> str:
 
 
 def validate_sysctl(sysctl: dict[str, str], namespaces: dict[str, str]) -> None:
-    """Check keys and values; raises ConfigError."""
+    """Check the keys and values of linux.sysctl against the namespaces.  Raises ConfigError."""
     for key, value in sysctl.items():
         where = f'linux.sysctl["{key}"]'
         path = sysctl_path(key)
         if any(part in ("", ".", "..") for part in path.split("/")):
             raise ConfigError(where, "is not a kernel parameter")
         if path == "kernel/hostname":
-            raise ConfigError(where, "is not set by sysctl", 'use "hostname" of the config')
+            raise ConfigError(where, "cannot be set by linux.sysctl", 'set "hostname" instead')
         namespace = owner(path)
         if not namespace:
             raise ConfigError(where, "does not belong to a namespace", f"settable: {_SETTABLE}")
         if namespace not in namespaces:
-            hint = f'without {{"type": "{namespace}"}} it is the host\'s'
+            hint = f'add {{"type": "{namespace}"}}; without it, the parameter is the host\'s'
             raise ConfigError(where, f"needs a {namespace} namespace", hint)
         if "\n" in value:
-            raise ConfigError(where, "a value must be one line")
+            raise ConfigError(where, "the value must be a single line")

@@ -18,7 +18,7 @@ Rule = Callable[[dict[str, Any]], Iterator[str]]
 
 
 def tolerate(config: Json) -> list[str]:
-    """Correct such settings in ``config``; return a warning for each change."""
+    """Correct tolerated settings in ``config``; return a warning for each change."""
     if not isinstance(config, dict):
         return []
     return [warning for rule in RULES for warning in rule(config)]
@@ -28,13 +28,13 @@ def _version(config: dict[str, Any]) -> Iterator[str]:
     version = config.get("ociVersion")
     if version in ("1", "1.0", "1.1", "1.2", "1.3"):
         config["ociVersion"] = f"{version}.0" if "." in version else "1.0.0"
-        yield f'ociVersion: "{version}" is not a semantic version, taken as {config["ociVersion"]}'
+        yield f'ociVersion: "{version}" is not a semantic version, read as {config["ociVersion"]}'
 
 
 def _annotations(config: dict[str, Any]) -> Iterator[str]:
     if "" in _object(config, "annotations"):
         del config["annotations"][""]
-        yield "annotations: an empty key is left out"
+        yield "annotations: an empty key is ignored"
 
 
 def _user(config: dict[str, Any]) -> Iterator[str]:
@@ -53,15 +53,15 @@ def _io_priority(config: dict[str, Any]) -> Iterator[str]:
 
 
 def _zero(parent: dict[str, Any], where: str, name: str, value: Json = 0) -> Iterator[str]:
-    """Add a missing member with its zero value, as Go's decoder does for runc."""
+    """Add a missing member of ``parent`` with its zero value, as Go's decoder does for runc."""
     if name not in parent:
         parent[name] = value
         meaning = "0" if value == 0 else "root"
-        yield f"{where}.{name}: is missing, taken as {meaning}"
+        yield f"{where}.{name}: is missing, {meaning} is assumed"
 
 
 def _rlimits(config: dict[str, Any]) -> Iterator[str]:
-    """Keep the last limit of a type, as setrlimit(2) does when they are set in turn."""
+    """Keep only the last rlimit of each type: setrlimit(2) in turn has the same effect."""
     process = _object(config, "process")
     rlimits = _list(process, "rlimits")
     if not all(isinstance(each, dict) and isinstance(each.get("type"), str) for each in rlimits):
@@ -69,7 +69,7 @@ def _rlimits(config: dict[str, Any]) -> Iterator[str]:
     last = {each["type"]: each for each in rlimits}
     if len(last) < len(rlimits):
         process["rlimits"] = list(last.values())
-        yield "process.rlimits: a type is given twice, the last limit counts"
+        yield "process.rlimits: a type is listed twice, the last limit is used"
 
 
 def _hook_environment(config: dict[str, Any]) -> Iterator[str]:
@@ -79,7 +79,7 @@ def _hook_environment(config: dict[str, Any]) -> Iterator[str]:
             env = _list(hook, "env") if isinstance(hook, dict) else []
             for entry in [each for each in env if isinstance(each, str) and each.find("=") < 1]:
                 env.remove(entry)
-                yield f'hooks.{kind}[{index}].env: "{entry}" is not NAME=VALUE, left out'
+                yield f'hooks.{kind}[{index}].env: "{entry}" is not NAME=VALUE and is ignored'
 
 
 def _relative_paths(config: dict[str, Any]) -> Iterator[str]:
@@ -89,17 +89,17 @@ def _relative_paths(config: dict[str, Any]) -> Iterator[str]:
         for index, path in enumerate(paths):
             if isinstance(path, str) and path and path[0] != "/":
                 paths[index] = f"/{path}"
-                yield f'linux.{member}[{index}]: "{path}" is relative, taken from /'
+                yield f'linux.{member}[{index}]: "{path}" is a relative path, read as "/{path}"'
         if "" in paths:
             linux[member] = [path for path in paths if path != ""]
-            yield f"linux.{member}: an empty path is left out"
+            yield f"linux.{member}: an empty path is ignored"
 
 
 def _personality(config: dict[str, Any]) -> Iterator[str]:
     personality = _object(config, "linux", "personality")
     if _list(personality, "flags"):
         personality["flags"] = []
-        yield "linux.personality.flags: none is defined, ignored"
+        yield "linux.personality.flags: ignored, because no flags are defined"
 
 
 def _device_numbers(config: dict[str, Any]) -> Iterator[str]:
@@ -113,7 +113,7 @@ def _device_rules(config: dict[str, Any]) -> Iterator[str]:
     for index, rule in enumerate(_list(_object(config, "linux", "resources"), "devices")):
         if isinstance(rule, dict) and "allow" not in rule:
             rule["allow"] = False
-            yield f"linux.resources.devices[{index}].allow: is missing, taken as false"
+            yield f"linux.resources.devices[{index}].allow: is missing, false is assumed"
 
 
 def _console_size(config: dict[str, Any]) -> Iterator[str]:
@@ -123,11 +123,11 @@ def _console_size(config: dict[str, Any]) -> Iterator[str]:
         value = size[name]
         if isinstance(value, int) and value > _LARGEST_SIZE:
             size[name] = value & _LARGEST_SIZE
-            yield f"process.consoleSize.{name}: {value} is cut to 16 bits: {size[name]}"
+            yield f"process.consoleSize.{name}: {value} is truncated to 16 bits: {size[name]}"
 
 
 def _rules_for_all_devices(config: dict[str, Any]) -> Iterator[str]:
-    """Correct access letters where they make no difference: the kernel denies all access anyway."""
+    """Correct unknown ``access`` letters of a rule for all devices, where they have no effect."""
     for index, rule in enumerate(_list(_object(config, "linux", "resources"), "devices")):
         if not isinstance(rule, dict) or rule.get("type", "a") != "a":
             continue
@@ -136,35 +136,35 @@ def _rules_for_all_devices(config: dict[str, Any]) -> Iterator[str]:
             known = "".join(letter for letter in "rwm" if letter in access)
             rule["access"] = known if rule.get("allow") else "rwm"
             where = f"linux.resources.devices[{index}].access"
-            yield f'{where}: "{access}" is not of the letters r, w and m, taken as {rule["access"]}'
+            yield f'{where}: "{access}" has letters other than r, w and m, read as {rule["access"]}'
 
 
 def _cgroups_path(config: dict[str, Any]) -> Iterator[str]:
-    """Resolve ``..`` that stays below the top; runc and crun differ in where others lead."""
+    """Resolve ``..`` in cgroupsPath, unless it leads above the top: runc and crun differ there."""
     linux = _object(config, "linux")
     path = linux.get("cgroupsPath")
     if not isinstance(path, str) or ".." not in path.split("/") or "\0" in path:
         return
-    kept: list[str] = []
+    components: list[str] = []
     for name in path.split("/"):
-        if name == ".." and not kept:
+        if name == ".." and not components:
             return
         if name == "..":
-            kept.pop()
+            components.pop()
         elif name not in ("", "."):
-            kept.append(name)
-    if kept:
-        linux["cgroupsPath"] = ("/" if path[0] == "/" else "") + "/".join(kept)
-        yield f'linux.cgroupsPath: "{path}" contains "..", taken as {linux["cgroupsPath"]}'
+            components.append(name)
+    if components:
+        linux["cgroupsPath"] = ("/" if path[0] == "/" else "") + "/".join(components)
+        yield f'linux.cgroupsPath: "{path}" contains "..", read as {linux["cgroupsPath"]}'
 
 
 def _sysctl(config: dict[str, Any]) -> Iterator[str]:
-    """Keep only the first line, which is all that the kernel reads."""
+    """Keep only the first line of each sysctl value: the kernel ignores the others."""
     sysctl = _object(config, "linux", "sysctl")
     for name, value in sysctl.items():
         if isinstance(value, str) and "\n" in value:
             sysctl[name] = value.partition("\n")[0]
-            yield f'linux.sysctl["{name}"]: has several lines, the first counts'
+            yield f'linux.sysctl["{name}"]: has several lines, the first is used'
 
 
 def _seccomp(config: dict[str, Any]) -> Iterator[str]:
@@ -172,10 +172,10 @@ def _seccomp(config: dict[str, Any]) -> Iterator[str]:
     for index, rule in enumerate(list(_list(seccomp, "syscalls"))):
         if isinstance(rule, dict) and rule.get("names") == []:
             seccomp["syscalls"].remove(rule)
-            yield f"linux.seccomp.syscalls[{index}]: has no names, ignored"
+            yield f"linux.seccomp.syscalls[{index}]: ignored, because the rule has no names"
     if "listenerMetadata" in seccomp and not seccomp.get("listenerPath"):
         del seccomp["listenerMetadata"]
-        yield "linux.seccomp.listenerMetadata: ignored without listenerPath"
+        yield "linux.seccomp.listenerMetadata: ignored, because listenerPath is missing"
 
 
 RULES: tuple[Rule, ...] = (
@@ -198,16 +198,17 @@ RULES: tuple[Rule, ...] = (
 
 
 def _object(parent: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Return the object at the end of ``names``; an empty one if there is none."""
+    """Return the object at the path ``names`` in ``parent``, or an empty dict if it is missing."""
     value: Json = parent
     for name in names:
         value = value.get(name)
         if not isinstance(value, dict):
             return {}
-    found: dict[str, Any] = value
-    return found
+    result: dict[str, Any] = value
+    return result
 
 
 def _list(parent: dict[str, Any], name: str) -> list[Any]:
+    """Return the list ``name`` of ``parent``, or an empty list if it is missing."""
     value = parent.get(name)
     return value if isinstance(value, list) else []

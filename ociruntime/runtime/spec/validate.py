@@ -1,7 +1,7 @@
-"""Check rules between the members of a config whose shape is valid.
+"""Check the rules between members of a config.json whose shape is valid.
 
-Pure: properties of the host (whether a path exists or a mapping is permitted) are checked by other
-layers, and so is a valid but unsupported field.
+Pure: other packages check properties of the host (that a path exists, that a mapping is permitted)
+and refuse valid but unsupported settings.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LONGEST_NAME = 64  # bytes of a host or domain name: __NEW_UTS_LEN
 
 
 def validate(config: Config) -> list[str]:
-    """Check the rules, first error first; returns warnings, raises ConfigError."""
+    """Check the rules between members of a config; return warnings.  Raises ConfigError."""
     warnings = check_version(config["ociVersion"])
     if not config["root"]["path"]:
         raise ConfigError("root.path", "must not be empty")
@@ -34,7 +34,7 @@ def validate(config: Config) -> list[str]:
     if "process" in config:
         validate_process(config["process"], linux, namespaces, warnings)
     else:
-        _process_under_another_name(config)
+        _check_misspelled_process(config)
     if "hooks" in config:
         _hooks(config["hooks"])
     _names(config, namespaces)
@@ -57,8 +57,8 @@ def _hooks(hooks: Hooks) -> None:
             check_environment(hook.get("env", []), f"hooks.{kind}[{index}].env")
 
 
-def _process_under_another_name(config: Config) -> None:
-    """Refuse a misspelled ``process``: a container without one is valid (A-15)."""
+def _check_misspelled_process(config: Config) -> None:
+    """Raise ConfigError for a misspelled ``process``; a missing one is valid (A-15)."""
     from ociruntime.runtime.spec import shape
     from ociruntime.runtime.spec.config_errors import missing
 
@@ -73,7 +73,7 @@ def _names(config: Config, namespaces: dict[str, str]) -> None:
         ("domainname", config.get("domainname", "")),
     ):
         if len(name.encode()) > _LONGEST_NAME:
-            raise ConfigError(where, f"is longer than {_LONGEST_NAME} bytes")
+            raise ConfigError(where, f"must not be longer than {_LONGEST_NAME} bytes")
         if name and where == "domainname":
             _check_one_domainname(config)
         # Without a UTS namespace the host's own name would change (A-36).
@@ -87,12 +87,12 @@ def _check_one_domainname(config: Config) -> None:
     for key in config.get("linux", {}).get("sysctl", {}):
         if sysctl_path(key) == "kernel/domainname":
             raise ConfigError(
-                f'linux.sysctl["{key}"]', "is ambiguous beside domainname", "set one of them"
+                f'linux.sysctl["{key}"]', "conflicts with domainname", "set only one of the two"
             )
 
 
 def needing_mounts(config: Config) -> list[str]:
-    """Return the JSON paths of the settings that require a mount."""
+    """Return the JSON paths of the settings in ``config`` that require a mount."""
     linux = config.get("linux") or {}
     process = config.get("process")
     settings = (
@@ -103,15 +103,17 @@ def needing_mounts(config: Config) -> list[str]:
         ("linux.rootfsPropagation", linux.get("rootfsPropagation")),
         ("process.terminal", process and process.get("terminal")),
     )
-    return [where for where, wanted in settings if wanted]
+    return [where for where, value in settings if value]
 
 
 def _mounted_on_host(config: Config, namespaces: dict[str, str]) -> list[str]:
-    """Warn of mounts without a mount namespace, which the runtime's then shows (A-41)."""
+    """Return a warning if mounts would be made in the runtime's mount namespace (A-41)."""
     where = [] if "mount" in namespaces else needing_mounts(config)
     if not where:
         return []
-    meaning = "without a mount namespace it is mounted on the host, below root.path, until `delete`"
+    meaning = (
+        "without a mount namespace, this is mounted on the host, below root.path, until `delete`"
+    )
     return [f"{where[0]}: {meaning}"]
 
 
@@ -123,10 +125,10 @@ _LETTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUV
 
 
 def check_version(version: str) -> list[str]:
-    """Accept any 1.x (CFG-VER-03), with a warning if it is newer than the supported one."""
+    """Accept any ociVersion 1.x (CFG-VER-03); return a warning if it is newer than NEWEST."""
     numbers = parse(version)
     if numbers is None:
-        hint = "three numbers with dots, as in 1.2.1 or 1.0.2-dev"
+        hint = "write three numbers with dots, like 1.2.1 or 1.0.2-dev"
         raise ConfigError("ociVersion", f'"{version}" is not a semantic version', hint)
     known = parse(NEWEST) or (1, 0, 0)
     if numbers[0] != known[0]:
@@ -134,12 +136,12 @@ def check_version(version: str) -> list[str]:
         raise ConfigError("ociVersion", f"unsupported ociVersion {version}", hint)
     if numbers[1] > known[1]:
         newer = f"ociVersion {version} is newer than {NEWEST}"
-        return [f"{newer}: what it added is not understood and left out"]
+        return [f"{newer}: settings that it added are ignored"]
     return []
 
 
 def parse(version: str) -> tuple[int, int, int] | None:
-    """Return (major, minor, patch), or None if the text is not a semantic version."""
+    """Return (major, minor, patch) of a semantic version, or None if ``version`` is not one."""
     core, plus, build = version.partition("+")
     core, dash, prerelease = core.partition("-")
     numbers = core.split(".")
@@ -164,22 +166,22 @@ def _is_word(text: str) -> bool:
 
 
 def validate_mounts(mounts: list[Mount], namespaces: dict[str, str], warnings: list[str]) -> None:
-    """Check the rules for mounts; append to ``warnings``.  Raises ConfigError."""
+    """Check the rules for ``mounts``; append to ``warnings``.  Raises ConfigError."""
     for index, mount in enumerate(mounts):
         where = f"mounts[{index}]"
         destination = mount["destination"]
         if not destination:
             raise ConfigError(f"{where}.destination", "must not be empty")
         if destination[0] != "/":  # CFG-MOUNT-03, -04
-            warnings.append(f'{where}.destination: "{destination}" is relative, taken from /')
+            warnings.append(f'{where}.destination: "{destination}" is relative, read from /')
         options = mount.get("options", [])
         binds = "bind" in options or "rbind" in options
         remounts = "remount" in options
         if not mount.get("type") and not binds and not remounts:  # A-51
-            hint = 'only a mount with the option "bind" or "rbind" has none'
+            hint = 'required unless the options contain "bind" or "rbind"'
             raise ConfigError(f"{where}.type", "is missing", hint)
         if binds and not remounts and not mount.get("source"):
-            raise ConfigError(f"{where}.source", "is missing", "a bind mount needs one")
+            raise ConfigError(f"{where}.source", "is missing", "a bind mount needs a source")
         mapped = "uidMappings" in mount or "gidMappings" in mount
         if mapped or "idmap" in options or "ridmap" in options:
             _id_mapped(mount, where, namespaces, warnings)
@@ -189,19 +191,19 @@ def _id_mapped(mount: Mount, where: str, namespaces: dict[str, str], warnings: l
     """Check the mappings of an id-mapped mount (CFG-MIDMAP-02 to -06)."""
     uids, gids = mount.get("uidMappings", []), mount.get("gidMappings", [])
     if bool(uids) != bool(gids):
-        absent, given = ("gid", "uid") if uids else ("uid", "gid")
-        hint = f"{given}Mappings never go alone"
+        absent, present = ("gid", "uid") if uids else ("uid", "gid")
+        hint = f"{present}Mappings requires it"
         raise ConfigError(f"{where}.{absent}Mappings", "is missing", hint)
     validate_mappings(uids, f"{where}.uidMappings")
     validate_mappings(gids, f"{where}.gidMappings")
     for position, option in enumerate(mount.get("options", [])):
         if option in ("idmap", "ridmap"):
             if not uids and "user" not in namespaces:
-                message = f'"{option}" has no mapping to go by'
+                message = f'"{option}" has no mapping to apply'
                 hint = (
                     "give the mount uidMappings and gidMappings, or the container a user namespace"
                 )
                 raise ConfigError(f"{where}.options[{position}]", message, hint)
             return
     if uids:
-        warnings.append(f'{where}: has mappings but not the option "idmap"; applied as if it had')
+        warnings.append(f'{where}: has id mappings without the option "idmap"; they are applied')

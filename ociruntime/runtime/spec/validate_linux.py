@@ -1,4 +1,4 @@
-"""Check the specification's rules for the linux object of config.json and its parts."""
+"""Check the specification's rules for the object ``linux`` of config.json and its parts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _WITH_NODES = ("MPOL_BIND", "MPOL_INTERLEAVE", "MPOL_PREFERRED_MANY", "MPOL_WEIG
 
 
 def validate_linux(linux: Linux, namespaces: dict[str, str], warnings: list[str]) -> None:
-    """Check the rules for the linux object; append to ``warnings``.  Raises ConfigError."""
+    """Check the rules for the object ``linux``; append to ``warnings``.  Raises ConfigError."""
     for index, device in enumerate(linux.get("devices", [])):
         _device(device, f"linux.devices[{index}]")
     if ".." in linux.get("cgroupsPath", "").split("/"):  # LNX-CGPATH-04
@@ -58,20 +58,21 @@ def _device(device: Device, where: str) -> None:
     for number in ("major", "minor"):
         if number not in device:  # LNX-DEV-04
             raise ConfigError(f"{where}.{number}", "is missing", f'type "{kind}" needs it')
-    # config-linux.md, Default Devices: always supplied, so nothing else can replace them.
+    # config-linux.md, Default Devices: a container always has them, so no other device can replace
+    # them.
     fixed = DEFAULT_DEVICES.get(device["path"])
     numbers = (device["major"], device["minor"])
     if fixed and (kind == "b" or numbers != fixed):  # A-27
-        message = f"{device['path']} is {kind} {numbers[0]}:{numbers[1]}"
-        raise ConfigError(where, message, f"it is always c {fixed[0]}:{fixed[1]}")
+        message = f'default device "{device["path"]}" cannot be {kind} {numbers[0]}:{numbers[1]}'
+        raise ConfigError(where, message, f"must be c {fixed[0]}:{fixed[1]}")
 
 
 def _intel_rdt(rdt: IntelRdt, warnings: list[str]) -> None:
     """Check ``linux.intelRdt`` (LNX-RDT-04 to -09, A-91)."""
     group = rdt.get("closID", "")
     if group != "/" and ("/" in group or "\n" in group or group in _RESERVED_GROUPS):
-        hint = 'one directory below /sys/fs/resctrl, or "/"'
-        raise ConfigError("linux.intelRdt.closID", f'"{group}" is not a group', hint)
+        hint = 'use the name of a directory in /sys/fs/resctrl, or "/"'
+        raise ConfigError("linux.intelRdt.closID", f'"{group}" is not a resctrl group name', hint)
     cache = rdt.get("l3CacheSchema", "")
     if cache and (not cache.startswith("L3:") or "\n" in cache):
         warnings.append('linux.intelRdt.l3CacheSchema: should be one line that begins with "L3:"')
@@ -92,36 +93,36 @@ def _memory_policy(policy: MemoryPolicy) -> None:
     mode, nodes, flags = policy["mode"], policy.get("nodes", ""), policy.get("flags", [])
     check_list("linux.memoryPolicy.nodes", nodes)
     if nodes.strip() and mode in _WITHOUT_NODES:
-        raise ConfigError("linux.memoryPolicy.nodes", f"{mode} takes no nodes")
+        raise ConfigError("linux.memoryPolicy.nodes", f"the mode {mode} takes no nodes")
     if not nodes.strip() and mode in _WITH_NODES:
-        raise ConfigError("linux.memoryPolicy.nodes", f"{mode} needs nodes")
+        raise ConfigError("linux.memoryPolicy.nodes", f"the mode {mode} needs nodes")
     if "MPOL_F_STATIC_NODES" in flags and "MPOL_F_RELATIVE_NODES" in flags:
         message = "MPOL_F_STATIC_NODES and MPOL_F_RELATIVE_NODES cannot be combined"
         raise ConfigError("linux.memoryPolicy.flags", message)
     if "MPOL_F_NUMA_BALANCING" in flags and mode not in _BALANCED:
-        message = f"MPOL_F_NUMA_BALANCING goes with {' or '.join(_BALANCED)}, not with {mode}"
+        message = f"MPOL_F_NUMA_BALANCING requires mode {' or '.join(_BALANCED)}, got {mode}"
         raise ConfigError("linux.memoryPolicy.flags", message)
-    about_nodes = [flag for flag in flags if flag in _FLAGS_OF_NODES]
-    if about_nodes and not nodes.strip():
-        message = f"{about_nodes[0]} says how nodes are meant, but there are none"
+    node_flags = [flag for flag in flags if flag in _FLAGS_OF_NODES]
+    if node_flags and not nodes.strip():
+        message = f"{node_flags[0]} requires nodes"
         raise ConfigError("linux.memoryPolicy.flags", message)
 
 
-# An action with a number of its own -> the largest that the kernel passes on.
+# Seccomp action that takes errnoRet -> largest value that the kernel passes on.
 _NUMBERED = {"SCMP_ACT_ERRNO": 4095, "SCMP_ACT_TRACE": 65535}
 
 
 def validate_seccomp(seccomp: Seccomp) -> None:
-    """Check the rules; raises ConfigError."""
+    """Check the rules for ``linux.seccomp``.  Raises ConfigError."""
     where = "linux.seccomp"
     default = seccomp["defaultAction"]
     if "defaultErrnoRet" in seccomp:  # LNX-SECC-02
-        _number(f"{where}.defaultErrnoRet", default, seccomp["defaultErrnoRet"])
+        _check_errno(f"{where}.defaultErrnoRet", default, seccomp["defaultErrnoRet"])
     notified = f"{where}.defaultAction" if default == "SCMP_ACT_NOTIFY" else ""
     for index, rule in enumerate(seccomp.get("syscalls", [])):
         action = rule["action"]
         if "errnoRet" in rule:  # LNX-SECC-08
-            _number(f"{where}.syscalls[{index}].errnoRet", action, rule["errnoRet"])
+            _check_errno(f"{where}.syscalls[{index}].errnoRet", action, rule["errnoRet"])
         if action == "SCMP_ACT_NOTIFY" and not notified:
             notified = f"{where}.syscalls[{index}].action"
     path = seccomp.get("listenerPath", "")
@@ -133,16 +134,16 @@ def validate_seccomp(seccomp: Seccomp) -> None:
         raise ConfigError(f"{where}.listenerMetadata", "requires listenerPath")
 
 
-def _number(where: str, action: str, number: int) -> None:
+def _check_errno(where: str, action: str, number: int) -> None:
     largest = _NUMBERED.get(action)
     if largest is None:
-        raise ConfigError(where, f"{action} takes no number", f"only {' and '.join(_NUMBERED)} do")
+        raise ConfigError(where, f"{action} takes no errno", f"only {' and '.join(_NUMBERED)} do")
     if number > largest:
         raise ConfigError(where, f"must be from 0 to {largest}, got {number}")
 
 
 def validate_resources(resources: Resources, where: str = "linux.resources") -> None:
-    """Check the rules; ``where`` is the object's own path.  Raises ConfigError."""
+    """Check the rules for a ``resources`` object at JSON path ``where``.  Raises ConfigError."""
     for index, rule in enumerate(resources.get("devices", [])):
         _rule(rule, f"{where}.devices[{index}]")
     _memory(resources.get("memory", {}), f"{where}.memory")
@@ -152,7 +153,7 @@ def validate_resources(resources: Resources, where: str = "linux.resources") -> 
         size = limit["pageSize"]
         if not _is_page_size(size):
             message = f'"{size}" is not a page size'
-            hint = 'such as "64KB", "2MB" or "1GB"'
+            hint = 'write it like "64KB", "2MB" or "1GB"'
             raise ConfigError(f"{where}.hugepageLimits[{index}].pageSize", message, hint)
     for device, limits in resources.get("rdma", {}).items():
         if "hcaHandles" not in limits and "hcaObjects" not in limits:  # LNX-RDMA-01
@@ -160,13 +161,18 @@ def validate_resources(resources: Resources, where: str = "linux.resources") -> 
             raise ConfigError(f'{where}.rdma["{device}"]', message)
     for file in resources.get("unified", {}):
         if "/" in file or file in (".", ".."):  # LNX-UNI-04
-            raise ConfigError(f'{where}.unified["{file}"]', "is not the name of a cgroup file")
+            raise ConfigError(
+                f'{where}.unified["{file}"]',
+                "must be the name of a file in the cgroup, without a path",
+            )
 
 
 def _rule(rule: DeviceRule, where: str) -> None:
     access = rule.get("access", "rwm")
     if not access or set(access) - set("rwm"):  # LNX-DEVCG-04
-        raise ConfigError(f"{where}.access", f'must be of the letters r, w and m, got "{access}"')
+        raise ConfigError(
+            f"{where}.access", f'must consist of the letters r, w and m, got "{access}"'
+        )
 
 
 def _memory(memory: Memory, where: str) -> None:
@@ -177,7 +183,7 @@ def _memory(memory: Memory, where: str) -> None:
     limit, swap = memory.get("limit", -1), memory.get("swap", -1)
     if 0 < swap < limit:
         message = f"{swap} is below the limit {limit}"
-        raise ConfigError(f"{where}.swap", message, "it counts memory and swap together")
+        raise ConfigError(f"{where}.swap", message, "swap is the sum of memory and swap")
 
 
 def _cpu(cpu: Cpu, where: str) -> None:
@@ -203,28 +209,28 @@ def _is_page_size(text: str) -> bool:
 
 
 _MOST_MAPPINGS = 340  # UID_GID_MAP_MAX_EXTENTS
-_NO_ID = 4294967295  # (uid_t) -1: a range must end below it
+_NO_ID = 4294967295  # (uid_t) -1: the end of a range of ids must not exceed it
 _LONGEST_DEVICE = 15  # IFNAMSIZ without the NUL
 
 
 def namespace_paths(namespaces: list[Namespace]) -> dict[str, str]:
-    """Map kinds of namespaces to the path of the one to join, "" for a new one.
+    """Return {type: path} of ``linux.namespaces``; the path is "" for a new namespace.
 
-    Raises ConfigError if a kind is given twice (LNX-NS-08).
+    Raises ConfigError if a type is listed twice (LNX-NS-08).
     """
     paths: dict[str, str] = {}
     for index, namespace in enumerate(namespaces):
         kind = namespace["type"]
         if kind in paths:
             first = list(paths).index(kind)
-            message = f'"{kind}" is already given at linux.namespaces[{first}]'
+            message = f'"{kind}" is already listed at linux.namespaces[{first}]'
             raise ConfigError(f"linux.namespaces[{index}].type", message)
         paths[kind] = namespace.get("path", "")
     return paths
 
 
 def validate_namespaces(linux: Linux, namespaces: dict[str, str]) -> None:
-    """Check mappings, offsets and network devices against the namespaces; raises ConfigError."""
+    """Check id mappings, time offsets and network devices of ``linux``.  Raises ConfigError."""
     _user(linux, namespaces)
     if linux.get("timeOffsets"):
         _time(linux["timeOffsets"], namespaces)
@@ -242,14 +248,16 @@ def _user(linux: Linux, namespaces: dict[str, str]) -> None:
             # Continuing would give the container the host's root (A-37).
             raise ConfigError(where, "needs a user namespace", 'add {"type": "user"}')
         if not extents and namespaces.get("user") == "":
-            raise ConfigError(where, "is missing", "a new user namespace needs it")
+            raise ConfigError(where, "is missing", "a new user namespace needs a mapping")
         validate_mappings(extents, where)
 
 
 def validate_mappings(extents: list[IdMapping], where: str) -> None:
-    """Check the rules of user_namespaces(7) for the lines of a uid_map; raises ConfigError."""
+    """Check id mappings by the rules of user_namespaces(7).  Raises ConfigError."""
     if len(extents) > _MOST_MAPPINGS:
-        raise ConfigError(where, f"has {len(extents)} entries, the kernel takes {_MOST_MAPPINGS}")
+        raise ConfigError(
+            where, f"has {len(extents)} entries, the kernel's limit is {_MOST_MAPPINGS}"
+        )
     for index, extent in enumerate(extents):
         size = extent["size"]
         if size == 0:
@@ -257,34 +265,34 @@ def validate_mappings(extents: list[IdMapping], where: str) -> None:
         inside, outside = extent["containerID"], extent["hostID"]
         for name, first in (("containerID", inside), ("hostID", outside)):
             if first + size > _NO_ID:
-                message = f"{first} with size {size} goes beyond the last id, {_NO_ID - 1}"
+                message = f"{first} with size {size} exceeds the highest id, {_NO_ID - 1}"
                 raise ConfigError(f"{where}[{index}].{name}", message)
-        for other, earlier in enumerate(extents[:index]):
+        for position, earlier in enumerate(extents[:index]):
             reach = earlier["size"]
             for name, first, start in (
                 ("containerID", inside, earlier["containerID"]),
                 ("hostID", outside, earlier["hostID"]),
             ):
                 if first < start + reach and start < first + size:
-                    message = f"the range overlaps with that of {where}[{other}]"
+                    message = f"the range overlaps with that of {where}[{position}]"
                     raise ConfigError(f"{where}[{index}].{name}", message)
 
 
 def _time(offsets: dict[str, TimeOffset], namespaces: dict[str, str]) -> None:
-    """Check ``timeOffsets``, which the kernel accepts only for a new namespace (LNX-TIME-02)."""
+    """Check ``timeOffsets``, which require a new time namespace (LNX-TIME-02)."""
     path = namespaces.get("time")
     if path is None:
         raise ConfigError("linux.timeOffsets", "needs a time namespace", 'add {"type": "time"}')
     if path:
-        message = f"needs a new time namespace, but {path} is to be joined"
+        message = f'needs a new time namespace, but "{path}" is joined'
         raise ConfigError("linux.timeOffsets", message)
     for clock, offset in offsets.items():
         if not offset:
-            raise ConfigError(f"linux.timeOffsets.{clock}", "has neither secs nor nanosecs")
+            raise ConfigError(f"linux.timeOffsets.{clock}", "needs secs or nanosecs")
 
 
 def _network(devices: dict[str, NetDevice], namespaces: dict[str, str]) -> None:
-    """Check ``netDevices``, without looking at the host (LNX-NETDEV-03, -04)."""
+    """Check ``netDevices`` without access to the host's devices (LNX-NETDEV-03, -04)."""
     if "network" not in namespaces:
         hint = 'add {"type": "network"}'
         raise ConfigError("linux.netDevices", "needs a network namespace", hint)
@@ -294,11 +302,11 @@ def _network(devices: dict[str, NetDevice], namespaces: dict[str, str]) -> None:
         if device == "lo":
             raise ConfigError(where, "the loopback device cannot be moved")
         if not _is_device_name(device) or "%" in device:
-            raise ConfigError(where, "is not the name of a network device")
+            raise ConfigError(where, "is not a valid name of a network device")
         name = settings.get("name", "") or device
         # The kernel replaces a single "%d" by a number (LNX-NETDEV-05).
         if not _is_device_name(name) or "%" in name.replace("%d", "", 1):
-            raise ConfigError(f"{where}.name", f'"{name}" is not the name of a network device')
+            raise ConfigError(f"{where}.name", f'"{name}" is not a valid name of a network device')
         if name == "lo" or (name in owners and "%" not in name):
             owner = owners.get(name, "the loopback device")
             raise ConfigError(f"{where}.name", f'"{name}" is already taken by {owner}')
@@ -306,7 +314,7 @@ def _network(devices: dict[str, NetDevice], namespaces: dict[str, str]) -> None:
 
 
 def _is_device_name(name: str) -> bool:
-    """Return whether the kernel accepts the name of a device (dev_valid_name())."""
+    """Return true if the kernel accepts the name for a network device (dev_valid_name())."""
     return (
         name not in (".", "..")
         and len(name.encode()) <= _LONGEST_DEVICE

@@ -1,4 +1,4 @@
-"""Check the specification's rules for the process object."""
+"""Check the specification's rules for the object ``process`` of config.json."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 def validate_process(
     process: Process, linux: Linux, namespaces: dict[str, str], warnings: list[str]
 ) -> None:
-    """Check the rules for the process; append to ``warnings``.  Raises ConfigError."""
+    """Check the rules for ``process``; append to ``warnings``.  Raises ConfigError."""
     if not process["args"][0]:
         raise ConfigError("process.args[0]", "must not be empty")
     check_environment(process.get("env", []), "process.env")
     _rlimits(process.get("rlimits", []))
     _capabilities(process.get("capabilities", {}), warnings)
     if namespaces.get("user") == "":
-        _mapped(process, linux)
+        _check_user_mapped(process, linux)
     affinity = process.get("execCPUAffinity")
     if affinity:
         from ociruntime.runtime.spec.cpu_list import check_list
@@ -30,13 +30,13 @@ def validate_process(
 
 
 def check_environment(env: list[str], where: str) -> None:
-    """Refuse entries that are not NAME=VALUE, which programs drop or misread (A-20)."""
+    """Raise ConfigError for entries of ``env`` that are not NAME=VALUE (A-20)."""
     for index, entry in enumerate(env):
         if entry.find("=") < 1:
-            at = f"{where}[{index}]"
+            path = f"{where}[{index}]"
             if "=" in entry:
-                raise ConfigError(at, f'"{entry}" has no name before the "="')
-            raise ConfigError(at, f'"{entry}" has no "="', "NAME=VALUE")
+                raise ConfigError(path, f'"{entry}" has no name before the "="')
+            raise ConfigError(path, f'"{entry}" has no "="', "write NAME=VALUE")
 
 
 def _rlimits(rlimits: list[Rlimit]) -> None:
@@ -44,7 +44,7 @@ def _rlimits(rlimits: list[Rlimit]) -> None:
     for index, rlimit in enumerate(rlimits):
         kind = rlimit["type"]
         if kind in seen:  # CFG-RLIM-06
-            message = f'"{kind}" is already given at process.rlimits[{seen[kind]}]'
+            message = f'"{kind}" is already listed at process.rlimits[{seen[kind]}]'
             raise ConfigError(f"process.rlimits[{index}].type", message)
         seen[kind] = index
         soft, hard = rlimit["soft"], rlimit["hard"]
@@ -54,7 +54,7 @@ def _rlimits(rlimits: list[Rlimit]) -> None:
 
 
 def _capabilities(capabilities: Capabilities, warnings: list[str]) -> None:
-    """Warn of unknown capabilities, which are not an error (CFG-CAP-01)."""
+    """Append a warning for each unknown capability, which is not an error (CFG-CAP-01)."""
     unknown: dict[str, str] = {}
     for kind, names in (
         ("bounding", capabilities.get("bounding", [])),
@@ -71,11 +71,11 @@ def _capabilities(capabilities: Capabilities, warnings: list[str]) -> None:
 
         guess = nearest(name, CAPABILITIES)
         hint = f' (did you mean "{guess}"?)' if guess else ""
-        warnings.append(f'{where}: unknown capability "{name}" is left out{hint}')
+        warnings.append(f'{where}: unknown capability "{name}" is ignored{hint}')
 
 
-def _mapped(process: Process, linux: Linux) -> None:
-    """Check that the user namespace maps the user's ids: setresuid(2) refuses others."""
+def _check_user_mapped(process: Process, linux: Linux) -> None:
+    """Raise ConfigError for ids of process.user that the user namespace does not map."""
     uids, gids = linux.get("uidMappings", []), linux.get("gidMappings", [])
     user = process["user"]
     checks = [
@@ -87,7 +87,9 @@ def _mapped(process: Process, linux: Linux) -> None:
     for where, number, extents in checks:
         if not _maps(extents, number):
             name = "gidMappings" if extents is gids else "uidMappings"
-            raise ConfigError(where, f"{number} is not mapped", f"add it to linux.{name}")
+            raise ConfigError(
+                where, f"{number} is not mapped in the user namespace", f"add it to linux.{name}"
+            )
 
 
 def _maps(extents: list[IdMapping], number: int) -> bool:

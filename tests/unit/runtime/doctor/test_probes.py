@@ -19,8 +19,8 @@ from ociruntime.runtime.doctor.finding import (
     Answer,
     Host,
     Probe,
-    ask,
     can_run,
+    run_probes,
 )
 
 ALL_FILES = (*(f"/proc/self/ns/{file}" for file in NAMESPACE_FILES.values()), "/")
@@ -72,15 +72,21 @@ def status(**lines: str) -> dict[str, str]:
 WITHOUT_RESOURCE = ((1 << 41) - 1) & ~(1 << CAPABILITIES.index("CAP_SYS_RESOURCE"))
 SYSCTL = "/proc/sys/kernel/"
 CASES: list[tuple[str, tuple[Probe, ...], MadeUp, str, str]] = [
-    ("clone3", kernel.KERNEL, MadeUp({}, refusal=errno.ENOSYS), MISSING, "lacks it"),
+    ("clone3", kernel.KERNEL, MadeUp({}, refusal=errno.ENOSYS), MISSING, "not in this kernel"),
     ("clone3", kernel.KERNEL, MadeUp({}, refusal=errno.EPERM), MISSING, "filter"),
-    ("openat2", kernel.KERNEL, MadeUp({}, refusal=errno.ENOSYS), LIMITED, "lacks it"),
-    ("openat2", kernel.KERNEL, MadeUp({}), OK, "there"),
-    ("clone into cgroup", kernel.KERNEL, MadeUp({}, refusal=errno.E2BIG), LIMITED, "not there"),
-    ("clone into cgroup", kernel.KERNEL, MadeUp({}, refusal=errno.EBADF), OK, "there"),
+    ("openat2", kernel.KERNEL, MadeUp({}, refusal=errno.ENOSYS), LIMITED, "not in this kernel"),
+    ("openat2", kernel.KERNEL, MadeUp({}), OK, "available"),
+    (
+        "clone into cgroup",
+        kernel.KERNEL,
+        MadeUp({}, refusal=errno.E2BIG),
+        LIMITED,
+        "not in this kernel",
+    ),
+    ("clone into cgroup", kernel.KERNEL, MadeUp({}, refusal=errno.EBADF), OK, "available"),
     ("id-mapped mounts", kernel.KERNEL, MadeUp({}, rootless=True), LIMITED, "root"),
     ("namespaces", kernel.KERNEL, MadeUp({}), OK, "all 8"),
-    ("seccomp", kernel.KERNEL, MadeUp({}), LIMITED, "not built in"),
+    ("seccomp", kernel.KERNEL, MadeUp({}), LIMITED, "not in this kernel"),
     ("seccomp", kernel.KERNEL, MadeUp(status(Seccomp="0")), LIMITED, "notifications"),
     ("overlayfs", kernel.KERNEL, MadeUp({"/proc/filesystems": "nodev\toverlay\n"}), OK, ""),
     (
@@ -123,7 +129,7 @@ CASES: list[tuple[str, tuple[Probe, ...], MadeUp, str, str]] = [
         environment.USERS,
         MadeUp({"/proc/sys/user/max_user_namespaces": "0\n"}, rootless=True),
         MISSING,
-        "none",
+        "not allowed",
     ),
     (
         "subordinate ids",
@@ -142,7 +148,7 @@ CASES: list[tuple[str, tuple[Probe, ...], MadeUp, str, str]] = [
     ("capabilities", environment.PRIVILEGES, MadeUp(status(CapEff="0")), MISSING, "CAP_SYS_ADMIN"),
     ("no_new_privs", environment.PRIVILEGES, MadeUp(status(NoNewPrivs="1")), LIMITED, "set"),
     ("outer filter", environment.PRIVILEGES, MadeUp(status(Seccomp="2")), LIMITED, "force"),
-    ("state directory", environment.INSTALLATION, MadeUp({}), MISSING, "/ cannot be written"),
+    ("state directory", environment.INSTALLATION, MadeUp({}), MISSING, "/ is not writable"),
     ("state directory", environment.INSTALLATION, MadeUp({}, writes=("/",)), OK, "/run"),
     ("criu", environment.INSTALLATION, MadeUp({}), LIMITED, "not installed"),
 ]
@@ -160,10 +166,10 @@ def test_probe(name: str, table: tuple[Probe, ...], host: MadeUp, state: str, wo
 def test_every_limit_is_explained() -> None:
     """What is not ok says what that means; the user namespaces' remedy is the sysctl."""
     for name, table, host, state, _ in CASES:
-        (found,) = ask(host, [("x", (row(table, name),))])
+        (found,) = run_probes(host, [("x", (row(table, name),))])
         assert bool(found.meaning) == (state != OK), name
         assert bool(found.remedy) == (state != OK), name
-    (found,) = ask(CASES[14][2], [("x", environment.USERS[:1])])
+    (found,) = run_probes(CASES[14][2], [("x", environment.USERS[:1])])
     assert "sysctl -w kernel.unprivileged_userns_clone=1" in found.remedy
 
 
@@ -187,7 +193,7 @@ def probe(state: str, essential: bool) -> Probe:
     ],
 )
 def test_verdict(state: str, essential: bool, able: bool) -> None:
-    found = ask(MadeUp({}), [("part", (probe(OK, True), probe(state, essential)))])
+    found = run_probes(MadeUp({}), [("part", (probe(OK, True), probe(state, essential)))])
     assert can_run(found) == able
     assert host_values(found)["canRun"] == able
     text = host_text(found, 80, uncoloured)
@@ -199,5 +205,5 @@ def test_verdict(state: str, essential: bool, able: bool) -> None:
 
 def test_text_keeps_to_the_width() -> None:
     long = Probe("long", lambda _: Answer(LIMITED, "found " * 30), "means " * 30, "mend " * 30)
-    text = host_text(ask(MadeUp({}), [("part", (long,))]), 60, uncoloured)
+    text = host_text(run_probes(MadeUp({}), [("part", (long,))]), 60, uncoloured)
     assert max(map(len, text.splitlines())) <= 60

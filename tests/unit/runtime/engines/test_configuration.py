@@ -20,7 +20,7 @@ from ociruntime.runtime.engines.configuration import (
     docker_lines,
     find_use,
     is_docker_lines,
-    lost,
+    lost_setting,
     podman_lines,
 )
 
@@ -111,4 +111,4 @@ def test_a_daemon_json_that_somebody_has_added_to_is_not_ours() -> None:
     ],
 )
 def test_lost_settings(before: dict[str, Any], after: dict[str, Any], path: str) -> None:
-    assert lost(before, after, ("imports",)) == path
+    assert lost_setting(before, after, ("imports",)) == path

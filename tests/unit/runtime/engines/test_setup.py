@@ -143,7 +143,7 @@ def test_a_program_that_another_user_can_replace(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     with pytest.raises(RuntimeFailure, match="world-writable"):
         setup.set_up(setup.Request("podman", str(tmp_path / "ociruntime")))
-    with pytest.raises(RuntimeFailure, match="cannot be printed"):
+    with pytest.raises(RuntimeFailure, match="unprintable"):
         setup.set_up(setup.Request("podman", "/a\nb/ociruntime"))
     with pytest.raises(RuntimeFailure, match="cannot find the program"):
         setup.set_up(setup.Request("podman", ""))

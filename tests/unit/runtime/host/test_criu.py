@@ -83,7 +83,7 @@ def test_a_program_that_says_something_and_ends(tmp_path: Path) -> None:
     with pytest.raises(CriuError, match="criu"):
         session.request({"type": DUMP}, lambda *_: None)
     session.close()
-    assert obstacle(str(program)) == "criu check ends with status 1"
+    assert obstacle(str(program)) == "criu check: exit status 1"
 
 
 def test_finding_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ def test_finding_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert find_criu("") == str(program)
     assert find_criu("criu") == str(program)
     assert find_criu(str(program)) == str(program)
-    with pytest.raises(CriuError, match="--criu /no/such: program not found"):
+    with pytest.raises(CriuError, match='--criu "/no/such": no such program'):
         find_criu("/no/such")
 
 

@@ -248,13 +248,13 @@ def test_nothing_stays_open() -> None:
 def test_output_without_end_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only its end is kept, also when the hook prints for long."""
     sizes = []
-    cut = hooks._cut
+    cut = hooks._truncate
 
     def watched(fd: int) -> None:
         cut(fd)
         sizes.append(os.fstat(fd).st_size)
 
-    monkeypatch.setattr(hooks, "_cut", watched)
+    monkeypatch.setattr(hooks, "_truncate", watched)
     script = "head -c 300000000 /dev/zero | tr '\\0' x; echo the end; sleep 0.1; exit 3"
     assert failure(shell(script)).endswith("xthe end")
     assert sizes[-1] <= hooks.OUTPUT_MOST

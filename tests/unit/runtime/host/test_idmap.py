@@ -97,8 +97,8 @@ def test_is_granted(first: int, size: int, granted: bool) -> None:
 
 def test_missing_line() -> None:
     text = missing_line("/etc/subuid", "ann", 5, 6, [])
-    assert text.startswith("/etc/subuid gives ann nothing; as root: echo ann:5:6 >>/etc/subuid")
-    assert "gives ann 1:2, 3:4;" in missing_line("/etc/subuid", "ann", 5, 6, [(1, 2), (3, 4)])
+    assert text.startswith("/etc/subuid grants ann no range; as root: echo ann:5:6 >>/etc/subuid")
+    assert "grants ann 1:2, 3:4;" in missing_line("/etc/subuid", "ann", 5, 6, [(1, 2), (3, 4)])
 
 
 def test_not_installed(tmp_path: Path) -> None:
@@ -129,6 +129,6 @@ def test_helper_without_privileges(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     with pytest.raises(StepError, match=r"write to uid_map failed.*is not set-user-id.*chmod u.s"):
         run_helper(UID, 7, ["0", "5", "10"])
     with pytest.raises(
-        ConfigError, match=r"linux\.gidMappings\[1\]: the gids 9 to 18 are not ann's"
+        ConfigError, match=r"linux\.gidMappings\[1\]: gids 9 to 18: user ann may not"
     ):
         run_helper(GID, 7, ["0", "5", "1", "1", "9", "10"])

@@ -46,7 +46,7 @@ def test_failed_write_says_what_the_kernel_says(tmp_path: Path) -> None:
     with pytest.raises(RuntimeFailure) as caught:
         resctrl.write("linux.intelRdt.memBwSchema", f"{tmp_path}/none", "MB:0=7", str(tmp_path))
     assert str(caught.value) == (
-        f'linux.intelRdt.memBwSchema: write "MB:0=7" to {tmp_path}/none:'
+        f'linux.intelRdt.memBwSchema: write "MB:0=7" to "{tmp_path}/none":'
         " no such file or directory: Mask out of range"
     )
 

@@ -252,21 +252,21 @@ class TestStub:
 
 class TestFlags:
     def test_absent_is_not_empty(self) -> None:
-        assert seccomp.filter_flags(None, asks=False) == 4
-        assert seccomp.filter_flags([], asks=False) == 0
+        assert seccomp.filter_flags(None, notifies=False) == 4
+        assert seccomp.filter_flags([], notifies=False) == 0
 
     def test_listed_ones(self) -> None:
         names = ["SECCOMP_FILTER_FLAG_TSYNC", "SECCOMP_FILTER_FLAG_LOG"]
-        assert seccomp.filter_flags(names, asks=False) == 3
+        assert seccomp.filter_flags(names, notifies=False) == 3
 
     def test_waiting_for_a_listener_means_nothing_without_one(self) -> None:
-        assert seccomp.filter_flags(["SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"], asks=False) == 0
+        assert seccomp.filter_flags(["SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"], notifies=False) == 0
 
     def test_a_filter_that_asks_has_a_listener_and_only_its_own_thread(self) -> None:
         assert compile_filter(profile(rule("read", "SCMP_ACT_NOTIFY")))[1] == 8
         names = ["SECCOMP_FILTER_FLAG_TSYNC", "SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV"]
-        assert seccomp.filter_flags(names, asks=True) == 8 | 32
-        assert seccomp.filter_flags(None, asks=True) == 8 | 4
+        assert seccomp.filter_flags(names, notifies=True) == 8 | 32
+        assert seccomp.filter_flags(None, notifies=True) == 8 | 4
 
     def test_a_kernel_without_listeners(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(SECCOMP_ACTIONS, "SCMP_ACT_NOTIFY", 0x7FC10000)

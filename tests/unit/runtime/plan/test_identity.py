@@ -53,7 +53,10 @@ def test_what_cannot_be_granted_is_a_warning() -> None:
     assert steps(plan, "bounding") == [{"keep": KILL}]
     assert steps(plan, "capabilities")[0]["permitted"] == KILL
     assert plan.warnings == [
-        "process.capabilities: CAP_SYS_TIME cannot be granted here and is left out"
+        (
+            "process.capabilities: CAP_SYS_TIME left out: not in the runtime's bounding set, or"
+            " unknown to this kernel"
+        )
     ]
 
 

@@ -155,16 +155,20 @@ def test_placed(rdt: dict[str, Any], exists: bool, wanted: dict[str, list[str]])
 
 
 REFUSED: dict[str, tuple[dict[str, Any], bool, str]] = {
-    "LNX-RDT-17": ({"closID": "gold"}, False, f"closID: there is no group {ROOT}/gold"),
+    "LNX-RDT-17": (
+        {"closID": "gold"},
+        False,
+        f'closID: resctrl group "{ROOT}/gold" does not exist',
+    ),
     "LNX-RDT-17: empty schemata are none": (
         {"closID": "gold", "schemata": [], "l3CacheSchema": ""},
         False,
-        "closID: there is no group",
+        "closID: resctrl group",
     ),
     "LNX-RDT-16: cache": (
         {"closID": "gold", "l3CacheSchema": "L3:0=ff"},
         True,
-        f'l3CacheSchema: "L3:0=ff" differs from {ROOT}/gold/schemata',
+        f'l3CacheSchema: "L3:0=ff" differs from the existing "{ROOT}/gold/schemata"',
     ),
     "LNX-RDT-16: bandwidth": (
         {"closID": "gold", "memBwSchema": "MB:0=100;1=51"},
@@ -186,7 +190,7 @@ REFUSED: dict[str, tuple[dict[str, Any], bool, str]] = {
         True,
         "l3CacheSchema: ",
     ),
-    "another owner's group": ({}, True, f"the group {ROOT}/c1 exists and is not"),
+    "another owner's group": ({}, True, f'resctrl group "{ROOT}/c1" already exists'),
 }
 
 
@@ -199,11 +203,11 @@ def test_refused(rdt: dict[str, Any], exists: bool, words: str) -> None:
 
 
 def test_processor_without_monitoring() -> None:
-    with pytest.raises(ConfigError, match=r"enableMonitoring: the processor has no monitoring"):
+    with pytest.raises(ConfigError, match=r"enableMonitoring: the processor has no RDT monitoring"):
         place({"enableMonitoring": True}, "c1", Group(f"{ROOT}/c1"))
 
 
 def test_id_that_is_no_name_of_a_group() -> None:
-    with pytest.raises(ConfigError, match="cannot be the name of a group"):
+    with pytest.raises(ConfigError, match="cannot be the name of a resctrl group"):
         group_path({}, "mon_groups", ROOT)
     assert group_path({"closID": "gold"}, "mon_groups", ROOT) == f"{ROOT}/gold"

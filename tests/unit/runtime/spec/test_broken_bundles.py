@@ -66,7 +66,7 @@ def test_all_problems_of_a_document() -> None:
         "mounts[1].destination: is missing",
         'mounts[1].type: "x\\u0000" contains a NUL byte',
         "hostname: must be a string, got 2",
-        "annotations: a key must not be empty",
+        "annotations: a key must not be the empty string",
         "annotations.a: must be a string, got 1",
     ]
 

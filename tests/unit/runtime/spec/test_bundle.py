@@ -71,10 +71,10 @@ def test_another_config(tmp_path: Path) -> None:
 
 
 def test_no_bundle(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^bundle .*/nope: no such file or directory$"):
+    with pytest.raises(ConfigError, match=r'^open bundle ".*/nope": no such file or directory$'):
         load_bundle(str(tmp_path / "nope"))
     (tmp_path / "file").write_text("")
-    with pytest.raises(ConfigError, match=r"^bundle .*/file: not a directory$"):
+    with pytest.raises(ConfigError, match=r'^open bundle ".*/file": not a directory$'):
         load_bundle(str(tmp_path / "file"))
 
 

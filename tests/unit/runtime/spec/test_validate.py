@@ -131,7 +131,7 @@ WARNED: dict[str, tuple[Change, str]] = {
     "newer version": (put("ociVersion", to="1.99.0"), "ociVersion 1.99.0 is newer than 1.3.0"),
     "capability": (
         add("process", "capabilities", "bounding", item="CAP_KILLL"),
-        'bounding[3]: unknown capability "CAP_KILLL" is left out (did you mean "CAP_KILL"?)',
+        'bounding[3]: unknown capability "CAP_KILLL" is ignored (did you mean "CAP_KILL"?)',
     ),
     "relative destination": (
         put("mounts", 1, "destination", to="dev"),
@@ -139,7 +139,7 @@ WARNED: dict[str, tuple[Change, str]] = {
     ),
     "mappings without idmap": (
         add("mounts", item={**BIND, "uidMappings": ONE, "gidMappings": ONE}),
-        'mounts[7]: has mappings but not the option "idmap"',
+        'mounts[7]: has id mappings without the option "idmap"',
     ),
     "schema that is not the cache's": (
         put("linux", "intelRdt", to={"l3CacheSchema": "L2:0=f"}),
@@ -188,7 +188,7 @@ MORE_REFUSED: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
                 to=[{"containerID": n, "hostID": n, "size": 1} for n in range(341)],
             ),
         ),
-        "linux.uidMappings: has 341 entries, the kernel takes 340",
+        "linux.uidMappings: has 341 entries, the kernel's limit is 340",
     ),
     "host ranges overlap": (
         both(
@@ -210,7 +210,7 @@ MORE_REFUSED: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "net device with two templates": (
         put("linux", "netDevices", to={"eth7": {"name": "a%d%d"}}),
-        'linux.netDevices["eth7"].name: "a%d%d" is not the name',
+        'linux.netDevices["eth7"].name: "a%d%d" is not a valid name',
     ),
     "user sysctl without user namespace": (
         put("linux", "sysctl", to={"user.max_net_namespaces": "1"}),
@@ -226,7 +226,7 @@ MORE_REFUSED: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
     ),
     "nodes of the local policy": (
         put("linux", "memoryPolicy", to={"mode": "MPOL_LOCAL", "nodes": "0"}),
-        "linux.memoryPolicy.nodes: MPOL_LOCAL takes no nodes",
+        "linux.memoryPolicy.nodes: the mode MPOL_LOCAL takes no nodes",
     ),
     "schema that is not the bandwidth's": (
         put("linux", "intelRdt", to={"memBwSchema": "L3:0=f"}),
@@ -242,7 +242,7 @@ MORE_REFUSED: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
             "memoryPolicy",
             to={"mode": "MPOL_INTERLEAVE", "nodes": "0", "flags": ["MPOL_F_NUMA_BALANCING"]},
         ),
-        "linux.memoryPolicy.flags: MPOL_F_NUMA_BALANCING goes with MPOL_BIND",
+        "linux.memoryPolicy.flags: MPOL_F_NUMA_BALANCING requires mode MPOL_BIND",
     ),
     "meaning of no nodes": (
         put(
@@ -250,7 +250,7 @@ MORE_REFUSED: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
             "memoryPolicy",
             to={"mode": "MPOL_PREFERRED", "flags": ["MPOL_F_STATIC_NODES"]},
         ),
-        "linux.memoryPolicy.flags: MPOL_F_STATIC_NODES says how nodes are meant",
+        "linux.memoryPolicy.flags: MPOL_F_STATIC_NODES requires nodes",
     ),
     "lines of a schema": (
         put("linux", "intelRdt", to={"schemata": ["L3:0=f", "MB:0=1\nL3:0=1"]}),
