@@ -82,11 +82,12 @@ def test_record_at_the_limits(harness: Path) -> None:
         assert (run(harness, "record", stdin=text.encode()) is not None) == fits
 
 
-def test_truncated_records(harness: Path) -> None:
-    """None but the whole header and two places in the text will do."""
+@pytest.mark.parametrize("stride", [29, pytest.param(3, marks=pytest.mark.long)])
+def test_truncated_records(harness: Path, stride: int) -> None:
+    """A record is accepted only with its whole header and both places in its text."""
     whole = entry_text(FACTS, CGROUPS, 0, "root").encode()
     enough = whole.rindex(b"\0") + 2
-    for length in range(0, len(whole), 3):
+    for length in {*range(0, len(whole), stride), enough - 1, enough}:
         accepted = run(harness, "record", stdin=whole[:length]) is not None
         assert accepted == (length >= enough), length
 
