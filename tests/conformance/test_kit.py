@@ -27,7 +27,7 @@ ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/root
 
 
 # Sections of the kit that the ordinary run tries; each other one has its tests in tests/runtime.
-SAMPLE = ("bundle_json", "runtime_", "linux_cgroups_path", "config_process::")
+SAMPLE = ("bundle_json::", "runtime_lifecycle::", "runtime_state::", "linux_cgroups_path::")
 
 
 def _run(pytestconfig: pytest.Config, place: Path, *options: str) -> Run:
@@ -59,7 +59,7 @@ def _changed(run: Run) -> list[str]:
 
 def test_nothing_has_changed_in_a_sample(pytestconfig: pytest.Config, tmp_path: Path) -> None:
     run = _run(pytestconfig, tmp_path, *(f"--filter={section}" for section in SAMPLE))
-    assert len(run.outcomes) > 100
+    assert len(run.outcomes) > 80
     assert _changed(run) == []
 
 
