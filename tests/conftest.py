@@ -20,12 +20,14 @@ sys.path.append(str(Path(__file__).resolve().parent.parent))
 # While the test VM (tests/v2box) keeps one processor busy, tests that need only one come first.
 EARLY = ("unit", "meta", "errors", "executor", "images", "runtime")
 LAST = "v2box"
-# `./dev test` runs the parts beside one another, each in a process of its own.  What needs root has
-# its own mounts, /run and /dev in each (tests/support/isolation.py); networks and engines, which
-# change what all processes of the machine share, are in one part.
-QUIET = ("unit", "meta")  # those of their tests that need no root
-RUNTIME = ("attacks", "errors", "executor", "faults", "properties", "runtime")
-PARTS = ("quiet", "runtime", "rest")
+# `./dev test` runs the parts in parallel, each in its own process.  In each, root tests have their
+# own mounts, /run and /dev (tests/support/isolation.py).  Networks and engines, which change what
+# all processes of the machine share, are in the part "rest".
+FOLDERS = {
+    "quiet": ("unit", "meta"),
+    "runtime": ("attacks", "errors", "executor", "faults", "properties", "runtime"),
+}
+PARTS = (*FOLDERS, "rest")
 LONG = "long: `./dev test --all` runs it, and so does its file's name among the arguments"
 
 
@@ -92,8 +94,7 @@ def _add_selection(parser: pytest.Parser) -> None:
     parser.addoption(
         "--part",
         choices=PARTS,
-        help="run only the tests of tests/unit and tests/meta that need no root, those of the "
-        "runtime, or all others",
+        help="run only the tests of tests/unit and tests/meta, those of the runtime, or all others",
     )
 
 
@@ -107,24 +108,24 @@ def pytest_configure(config: pytest.Config) -> None:
     _be_patient()
 
 
-@pytest.hookimpl(trylast=True)  # plugins mark what needs root
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Quick and quiet folders first; within a folder the order stays."""
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Ignore the folders of the other parts: importing all tests takes half a minute."""
     part = config.getoption("--part")
-    if part is not None:
-        others = [item for item in items if _part(item) != part]
-        items[:] = [item for item in items if _part(item) == part]
-        config.hook.pytest_deselected(items=others)
+    folder = _folder(collection_path)
+    if part is None or folder == "" or not collection_path.is_dir():
+        return None
+    return None if _part(folder) == part else True
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Put quick folders first; within a folder the order stays."""
     if not config.getoption("--all"):
         _skip_long(config, items)
     items.sort(key=lambda item: _rank(item.path))
 
 
-def _part(item: pytest.Item) -> str:
-    folder = _folder(item.path)
-    if folder in QUIET and item.get_closest_marker("root") is None:
-        return "quiet"
-    return "runtime" if folder in RUNTIME else "rest"
+def _part(folder: str) -> str:
+    return next((part for part, folders in FOLDERS.items() if folder in folders), "rest")
 
 
 def _skip_long(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -137,7 +138,7 @@ def _skip_long(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 def _folder(path: Path) -> str:
     here = Path(__file__).parent
-    return path.relative_to(here).parts[0] if path.is_relative_to(here) else ""
+    return path.relative_to(here).parts[0] if here in path.parents else ""
 
 
 def _rank(path: Path) -> int:

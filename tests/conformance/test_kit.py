@@ -26,14 +26,18 @@ PAGE = project.ROOT / "docs" / "spec-coverage.md"
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/root")}
 
 
-@pytest.fixture(scope="module")
-def run(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Run:
+# Sections of the kit that the ordinary run tries; each other one has its tests in tests/runtime.
+SAMPLE = ("bundle_json::", "runtime_lifecycle::", "runtime_state::", "linux_cgroups_path::")
+
+
+def _run(pytestconfig: pytest.Config, place: Path, *options: str) -> Run:
+    """Run the kit on the runtime under test; skips if that is a peer."""
     path = runtime_path(pytestconfig)
     if os.geteuid() != 0 or path is None or kind_of(path) != "ociruntime":
         pytest.skip("needs root and ociruntime")
-    result = tmp_path_factory.mktemp("kit") / "result.json"
+    result = place / "result.json"
     command = [sys.executable, "-m", "conformance", "--runtime", str(path), "--jobs", "2"]
-    command += ["--report", f"json={result}"]
+    command += ["--report", f"json={result}", *options]
     done = subprocess.run(
         command, cwd=project.ROOT, env=ENVIRONMENT, capture_output=True, text=True
     )
@@ -41,27 +45,45 @@ def run(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -
     return document.load(result)
 
 
+@pytest.fixture(scope="module")
+def run(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """All cases, which takes minutes."""
+    return _run(pytestconfig, tmp_path_factory.mktemp("kit"))
+
+
+def _changed(run: Run) -> list[str]:
+    """Return the cases that end otherwise than conformance/expected says, with their texts."""
+    texts = {one.case: one.text for one in run.outcomes}
+    return [f"{case} {how}: {texts[case]}".rstrip(": ") for (_, case), how in run.changed.items()]
+
+
+def test_nothing_has_changed_in_a_sample(pytestconfig: pytest.Config, tmp_path: Path) -> None:
+    run = _run(pytestconfig, tmp_path, *(f"--filter={section}" for section in SAMPLE))
+    assert len(run.outcomes) > 80
+    assert _changed(run) == []
+
+
+@pytest.mark.long
 def test_nothing_has_changed(run: Run) -> None:
     """A new failure is a fault; a pass of what is listed wants the list shortened."""
     assert run.runtimes[0].label in run.known, "no known deviations: conformance/expected"
-    texts = {one.case: one.text for one in run.outcomes}
-    changed = [
-        f"{case} {how}: {texts[case]}".rstrip(": ") for (_, case), how in run.changed.items()
-    ]
-    assert changed == []
+    assert _changed(run) == []
 
 
+@pytest.mark.long
 def test_listed_cases_exist(run: Run) -> None:
     (known,) = run.known.values()
     assert known.keys() - {one.case for one in run.outcomes} == set()
 
 
+@pytest.mark.long
 def test_every_deviation_is_explained(run: Run) -> None:
     (known,) = run.known.values()
     bare = [one.case for one in known.values() if one.reason.startswith(deviations.UNEXPLAINED)]
     assert bare == []
 
 
+@pytest.mark.long
 def test_page_is_up_to_date(run: Run) -> None:
     """Each clause is on docs/spec-coverage.md, and what fails here is not called met."""
     state = "|".join(MEANINGS)

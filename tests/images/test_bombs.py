@@ -127,7 +127,7 @@ def test_every_decompressor_heeds_the_ratio(
     confined: Confined, work: Path, suffix: str, kind: str
 ) -> None:
     path = work / f"bomb.tar.{suffix}"
-    path.write_bytes(PACKERS[suffix](images.pack({"zeros": bytes(24 * MIB)})))
+    path.write_bytes(PACKERS[suffix](images.pack({"zeros": bytes(4 * MIB)})))
     confined.limit(floor=MIB, ratio=20)
     error = confined(str(path) if kind == "path" else f"{kind}:{path}")
     assert "a decompression bomb" in error
@@ -139,8 +139,8 @@ def test_an_archive_that_is_unpacked_to_be_read(
     confined: Confined, work: Path, suffix: str
 ) -> None:
     path = work / f"docker.tar.{suffix}"
-    path.write_bytes(PACKERS[suffix](images.pack({"zeros": bytes(40 * MIB)})))
-    confined.limit(bytes=16 * MIB)
+    path.write_bytes(PACKERS[suffix](images.pack({"zeros": bytes(10 * MIB)})))
+    confined.limit(bytes=4 * MIB)
     assert '"bytes"' in confined(f"docker-archive:{path}")
 
 

@@ -26,10 +26,18 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Start the runs that the selected tests need: they come last, and a run takes minutes."""
-    wanting = [item for item in session.items if "ahead" in getattr(item, "fixturenames", ())]
+    wanting = [
+        item
+        for item in session.items
+        if "ahead" in getattr(item, "fixturenames", ()) and not _is_skipped(item)
+    ]
     if wanting and not session.config.option.collectonly:
         runs = [mark.args[0] for item in wanting for mark in item.iter_markers("box_run")]
         session.config.stash[AHEAD] = Ahead(runs)
+
+
+def _is_skipped(item: pytest.Item) -> bool:
+    return item.get_closest_marker("skip") is not None
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -20,44 +20,50 @@ class Run:
     options: tuple[str, ...] = ()
 
 
-# Left out is what says the same on every machine (errors, logs, lists, terminals, paths, words
-# beside those of other runtimes) or takes its time by design (hooks that run out of time).
+# Left out are tests that say the same on every machine (errors, logs, lists, terminals, paths,
+# comparisons with other runtimes) or that wait on purpose (hooks that time out).  The ordinary run
+# has the files that depend on the cgroup version, with one test or two of each product; the long
+# run has those that depend on the kernel or on Python's version, too.
 INTEGRATION = Run(
     (
         "tests/v2box/inside",
         "tests/runtime/test_cgroups_v2.py",
         "tests/runtime/test_lifecycle.py",
-        "tests/runtime/test_run.py",
         "tests/runtime/test_limits.py",
         "tests/runtime/test_memory.py",
+        "tests/runtime/test_devices.py",
+        "tests/runtime/test_fast_path.py",
+        "tests/runtime/test_events.py",
+        "tests/runtime/test_pause.py",
+        "tests/runtime/test_update.py",
+        "tests/runtime/test_rootless.py",
+        "tests/pods/test_pod_limits.py::test_two_apps_together",
+        # a podman years younger than the oldest supported
+        "tests/engines/test_podman.py::test_limits",
+        "tests/engines/test_podman.py::test_out_of_memory",
+    )
+)
+LONG_INTEGRATION = Run(
+    (
+        "tests/runtime/test_run.py",
         "tests/runtime/test_failures.py",
         "tests/runtime/test_concurrency.py",
-        "tests/runtime/test_devices.py",
         "tests/runtime/test_drop_in.py",
-        "tests/runtime/test_fast_path.py",
         "tests/runtime/test_exec.py",
         "tests/runtime/test_exec_place.py",
-        "tests/runtime/test_events.py",
         "tests/runtime/test_fds.py",
         "tests/runtime/test_mounts.py",
         "tests/runtime/test_mounts_add_remove.py",
         "tests/runtime/test_namespaces.py",
-        "tests/runtime/test_pause.py",
         "tests/runtime/test_ps.py",
-        "tests/runtime/test_update.py",
         "tests/runtime/test_process.py",
-        "tests/runtime/test_rootless.py",
         "tests/runtime/test_seccomp.py",
         "tests/runtime/test_shared_pids.py",
         "tests/pods/test_runtimes.py",
         "tests/pods/test_supervision.py",
-        "tests/pods/test_pod_limits.py::test_two_apps_together",
-        # a podman years younger than the oldest supported
         "tests/engines/test_podman.py::test_states",
         "tests/engines/test_podman.py::test_log",
         "tests/engines/test_podman.py::test_kill",
-        "tests/engines/test_podman.py::test_limits",
-        "tests/engines/test_podman.py::test_out_of_memory",
         "tests/engines/test_podman.py::test_namespaces",
         "tests/engines/test_podman.py::test_user_namespace",
         "tests/engines/test_podman_notify.py",
@@ -66,7 +72,12 @@ INTEGRATION = Run(
     )
 )
 BELOW_SYSTEMD = Run(("tests/v2box/systemd", "tests/engines/test_podman_systemd.py"), ("--systemd",))
-RUNS = {"integration": INTEGRATION, "systemd": BELOW_SYSTEMD}
+RUNS = {
+    "integration": INTEGRATION,
+    "systemd": BELOW_SYSTEMD,
+    "long-integration": LONG_INTEGRATION,
+}
+LONG = {"long-integration"}  # runs of the long tests
 
 
 def boot(machine: Machine, name: str) -> Result:

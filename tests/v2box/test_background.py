@@ -70,7 +70,14 @@ def test_it_is_nobodys_child() -> None:
     assert not Path(place).exists()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGINT, marks=pytest.mark.long),
+        pytest.param(signal.SIGTERM, marks=pytest.mark.long),
+        signal.SIGKILL,
+    ],
+)
 def test_it_ends_with_its_session(number: signal.Signals) -> None:
     """While it boots, whose processes and mounts go as well."""
     words = [sys.executable, "-c", BOOTING]

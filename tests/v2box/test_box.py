@@ -26,6 +26,7 @@ def test_words_and_status() -> None:
     assert (result.status, result.out) == (7, "".join(f"<{word}>" for word in words))
 
 
+@pytest.mark.long
 def test_machine() -> None:
     script = "cat /sys/fs/cgroup/cgroup.controllers; grep CapEff /proc/self/status; mount"
     result = machine.box("run", "--", "sh", "-c", script).ok()
@@ -44,6 +45,7 @@ def test_directories_are_shown(tmp_path: Path) -> None:
     assert machine.box("run", "--", "ls", "/mnt/shown").ok().out == ""
 
 
+@pytest.mark.long
 def test_out_of_time() -> None:
     result = machine.box("run", "--seconds", "5", "--", "sh", "-c", "echo begun; sleep 100")
     assert (result.status, result.out) == (124, "begun\n")
@@ -56,7 +58,10 @@ def test_it_breaks_down() -> None:
     assert "box: the machine broke down" in result.err
 
 
-@pytest.mark.parametrize("name", ["TERM", "INT", "HUP", "KILL"])
+@pytest.mark.parametrize(
+    "name",
+    ["KILL", *(pytest.param(name, marks=pytest.mark.long) for name in ("TERM", "INT", "HUP"))],
+)
 def test_nothing_outlives_it(tmp_path: Path, name: str) -> None:
     """Neither a process nor a mount, whatever ends it."""
     before = leaks.mount_table()

@@ -6,13 +6,18 @@ import pytest
 
 from tests.v2box.ahead import Ahead
 from tests.v2box.results import Publish
-from tests.v2box.runs import RUNS
+from tests.v2box.runs import LONG, RUNS
 
 # The first test of a session may have to wait until the VM is built.
 pytestmark = [pytest.mark.v2box, pytest.mark.root, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.box_run(n)) for n in RUNS])
+def _marks(name: str) -> tuple[pytest.MarkDecorator, ...]:
+    run = pytest.mark.box_run(name)
+    return (run, pytest.mark.long) if name in LONG else (run,)
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=_marks(name)) for name in RUNS])
 def test_inside(ahead: Ahead, publish: Publish, name: str) -> None:
     """One boot; each inner test becomes a result of its own (``v2box/tests/...``)."""
     outcome = ahead.outcome(name)

@@ -236,13 +236,20 @@ def update(path: str, block: bytes) -> None:
         after = with_block(before, block)
         if after == before:
             return
+        # A read(2) that began before the file grew ends at its old size: in an empty line, then.
+        _pwrite(fd, b"\n" * (len(after) - len(before)), len(before))
         whole = after.ljust(len(before), b"\n")
-        if os.pwrite(fd, whole, 0) != len(whole):
-            raise OSError(28, "no space left on device")
+        _pwrite(fd, whole, 0)
         if len(whole) > len(after):
             os.ftruncate(fd, len(after))
     finally:
         os.close(fd)
+
+
+def _pwrite(fd: int, data: bytes, offset: int) -> None:
+    """Write all of ``data``; raises OSError if there is no space for it."""
+    if os.pwrite(fd, data, offset) != len(data):
+        raise OSError(28, "no space left on device")
 
 
 def with_block(text: bytes, block: bytes) -> bytes:

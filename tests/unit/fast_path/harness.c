@@ -1,12 +1,15 @@
 /*
  * Shows what single parts of csrc/fast_path/ make of their input:
  *
- *     harness signal NAME | id ID | root [PATH] | arguments ARGUMENT...
+ *     harness signals NAME... | id ID | root [PATH] | arguments ARGUMENT...
  *     harness record < FILE
+ *     harness records < FILE: records, each after its length in four bytes; "1" if one is read
  */
 #include "fast_path/fast_path.h"
 
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -28,6 +31,23 @@ static int show_record(void)
 	return 0;
 }
 
+static int try_records(void)
+{
+	uint32_t length;
+
+	while (fread(&length, sizeof(length), 1, stdin) == 1) {
+		/* A new one each time: a read beyond the end finds nothing of the last record. */
+		struct record *record = calloc(1, sizeof(*record));
+
+		if (record == NULL || length > RECORD_SIZE ||
+		    fread(record->text, 1, length, stdin) != length)
+			return 2;
+		puts(parse_record(record, length) ? "1" : "0");
+		free(record);
+	}
+	return 0;
+}
+
 static int show_arguments(int argc, char *argv[])
 {
 	static const char *const verbs[] = { "state", "start", "kill", "delete" };
@@ -46,6 +66,8 @@ int main(int argc, char *argv[])
 
 	if (argc == 2 && strcmp(argv[1], "record") == 0)
 		return show_record();
+	if (argc == 2 && strcmp(argv[1], "records") == 0)
+		return try_records();
 	if (argc >= 2 && strcmp(argv[1], "arguments") == 0)
 		return show_arguments(argc - 1, argv + 1);
 	if (argc >= 2 && strcmp(argv[1], "root") == 0) {
@@ -54,8 +76,9 @@ int main(int argc, char *argv[])
 		puts(root);
 		return 0;
 	}
-	if (argc == 3 && strcmp(argv[1], "signal") == 0)
-		printf("%d\n", signal_number(argv[2]));
+	if (argc >= 2 && strcmp(argv[1], "signals") == 0)
+		for (int at = 2; at < argc; at++)
+			printf("%d\n", signal_number(argv[at]));
 	else if (argc == 3 && strcmp(argv[1], "id") == 0)
 		return !is_plain_id(argv[2]);
 	return 0;
