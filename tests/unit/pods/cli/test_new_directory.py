@@ -78,7 +78,7 @@ def test_a_link_on_the_way_that_was_no_link_before(tmp_path: Path) -> None:
     path = check_target(str(place), str(data), overwrite=False)
     (tmp_path / "a").rename(tmp_path / "b")
     (tmp_path / "a").symlink_to("outside")
-    with pytest.raises(HostError, match="make the directory"):
+    with pytest.raises(HostError, match="create directory"):
         put_directory(path, lambda new: None)
     assert os.listdir(tmp_path / "outside") == []
 
