@@ -253,28 +253,31 @@ def _namespaces(facts: AppFacts) -> list[Json]:
 
 def _mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
     """Return the app's ``mounts``: the flavour's, the pod's files, volumes and tmpfs by depth."""
-    tmpfs = [tmpfs_mount(one["path"], one.get("options", [])) for one in entry.get("tmpfs", [])]
-    replaced = {one["destination"] for one in tmpfs}
-    made = [
+    tmpfs = [tmpfs_mount(row["path"], row.get("options", [])) for row in entry.get("tmpfs", [])]
+    replaced = {mount["destination"] for mount in tmpfs}
+    mounts = [
         _kernel_mount(*row, facts)
         for row in facts.flavour.mounts
         if _is_possible(row, facts) and row[0] not in replaced
     ]
     if _is_privileged(entry["app"].get("isolators", []), facts):
-        made = [_writable(one) if one["destination"].startswith("/sys") else one for one in made]
-    wanted = volume_mounts(manifest, entry, facts) + tmpfs
-    if facts.private_users:
-        wanted += [
-            _mount(one["path"], "bind", one["source"], ["bind", "rprivate"])
-            for one in facts.host_devices
+        mounts = [
+            _writable(mount) if mount["destination"].startswith("/sys") else mount
+            for mount in mounts
         ]
-    wanted.sort(key=lambda mount: mount["destination"].count("/"))
-    taken = {mount["destination"] for mount in wanted}
+    user_mounts = volume_mounts(manifest, entry, facts) + tmpfs
+    if facts.private_users:
+        user_mounts += [
+            _mount(device["path"], "bind", device["source"], ["bind", "rprivate"])
+            for device in facts.host_devices
+        ]
+    user_mounts.sort(key=lambda mount: mount["destination"].count("/"))
+    taken = {mount["destination"] for mount in user_mounts}
     for source, destination in facts.binds:
         if destination not in taken:
             options = ["bind", "rprivate"]
-            made.append(_mount(destination, "bind", source, options))
-    return made + wanted
+            mounts.append(_mount(destination, "bind", source, options))
+    return mounts + user_mounts
 
 
 def volume_mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
@@ -284,15 +287,15 @@ def volume_mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
     """
     volumes = {volume["name"]: volume for volume in manifest.get("volumes", [])}
     points = {point["path"]: point for point in entry["app"].get("mountPoints", [])}
-    wanted = []
+    mounts = []
     for mount in entry.get("mounts", []):
         volume = volumes.get(mount["volume"])
         if volume is None:
             message = f'app "{entry["name"]}": mount: unknown volume "{mount["volume"]}"'
             raise PodError(message)
-        wanted.append(_volume_mount(mount, volume, points.get(mount["path"], {}), facts))
-    wanted.sort(key=lambda mount: mount["destination"].count("/"))
-    return wanted
+        mounts.append(_volume_mount(mount, volume, points.get(mount["path"], {}), facts))
+    mounts.sort(key=lambda mount: mount["destination"].count("/"))
+    return mounts
 
 
 def _writable(mount: Json) -> Json:
@@ -346,7 +349,8 @@ def _resources(manifest: Json, app_isolators: list[Json], facts: AppFacts) -> Js
     if not facts.flavour.confined:
         return {"devices": [{"allow": True, "access": "rwm"}]}
     rules: list[Json] = [{"allow": False, "access": "rwm"}]
-    read_only = {one["name"] for one in manifest.get("volumes", []) if one.get("readOnly")}
+    volumes = manifest.get("volumes", [])
+    read_only = {volume["name"] for volume in volumes if volume.get("readOnly")}
     for name, (kind, major, minor) in facts.devices.items():
         access = "r" if name in read_only else "rw"
         rule = {"allow": True, "type": kind, "major": major, "minor": minor, "access": access}
@@ -363,12 +367,12 @@ def _resources(manifest: Json, app_isolators: list[Json], facts: AppFacts) -> Js
 def _annotations(entry: Json, facts: AppFacts, image_config: Json) -> dict[str, str]:
     # Copy no other labels: some annotations configure a runtime, which an image must not do.
     labels = (image_config.get("config") or {}).get("Labels") or {}
-    made = {name: str(labels[name]) for name in labels if name.startswith(IMAGE_ANNOTATION)}
+    annotations = {name: str(labels[name]) for name in labels if name.startswith(IMAGE_ANNOTATION)}
     for member in ("os", "architecture", "variant", "author", "created"):
         if isinstance(image_config.get(member), str):
-            made[f"{IMAGE_ANNOTATION}{member}"] = image_config[member]
-    made[f"{IMAGE_ANNOTATION}stopSignal"] = entry["app"].get("stopSignal") or "SIGTERM"
-    made |= {one["name"]: one["value"] for one in entry.get("annotations", [])}
-    made["ociruntime.pod.uuid"] = facts.uuid
-    made["ociruntime.pod.app"] = entry["name"]
-    return made
+            annotations[f"{IMAGE_ANNOTATION}{member}"] = image_config[member]
+    annotations[f"{IMAGE_ANNOTATION}stopSignal"] = entry["app"].get("stopSignal") or "SIGTERM"
+    annotations |= {row["name"]: row["value"] for row in entry.get("annotations", [])}
+    annotations["ociruntime.pod.uuid"] = facts.uuid
+    annotations["ociruntime.pod.app"] = entry["name"]
+    return annotations

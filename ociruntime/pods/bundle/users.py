@@ -68,7 +68,7 @@ def _user(fd: int, user: str, rows: list[list[str]]) -> tuple[int, list[str] | N
         row = next((row for row in rows if row[0] == user), None)
         if row is None:
             hint = "give a number or a name in the image's /etc/passwd"
-            raise PodError(f'the image has no user "{user}"', hint)
+            raise PodError(f'look up user "{user}": not found in the image', hint)
         return int(row[2]), row
     return uid, next((row for row in rows if int(row[2]) == uid), None)
 
@@ -82,7 +82,7 @@ def _group(fd: int, group: str, rows: list[list[str]]) -> int:
         if row[0] == group:
             return int(row[2])
     hint = "give a number or a name in the image's /etc/group"
-    raise PodError(f'the image has no group "{group}"', hint)
+    raise PodError(f'look up group "{group}": not found in the image', hint)
 
 
 def _is_id(text: str) -> bool:
@@ -109,7 +109,7 @@ def _owner(root: int, path: str) -> os.stat_result:
         fd = open_inside(root, path, os.O_PATH)
     except OSError as error:
         reason = (error.strerror or "").lower()
-        raise PodError(f"get the owner of {path} in the image: {reason}") from error
+        raise PodError(f'get the owner of "{path}" in the image: {reason}') from error
     try:
         return os.fstat(fd)
     finally:

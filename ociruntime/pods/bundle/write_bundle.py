@@ -110,7 +110,7 @@ def _find_volumes(facts: AppFacts, pod_path: str, manifest: dict[str, Any]) -> N
         try:
             status = os.stat(source)
         except OSError as error:
-            raise HostError(f'volume "{name}": open {source}', error) from error
+            raise HostError(f'mount volume "{name}": open {source}', error) from error
         for kind, test in (("b", stat.S_ISBLK), ("c", stat.S_ISCHR)):
             if volume["kind"] == "host" and test(status.st_mode):
                 facts.devices[name] = (kind, os.major(status.st_rdev), os.minor(status.st_rdev))

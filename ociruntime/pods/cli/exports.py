@@ -112,8 +112,9 @@ def run_export(context: Context, arguments: Arguments) -> int:
         names = [entry["name"] for entry in read_manifest(pod)["apps"]]
         name = arguments.text("app")
         if not name and len(names) != 1:
-            hint = f"give one with --app: {', '.join(names)}" if names else "the pod has none"
-            raise UsageError(f"export pod {uuid}: which app?", hint)
+            hint = f"give one with --app: {', '.join(names)}" if names else "add one first"
+            count = "several apps" if names else "no apps"
+            raise UsageError(f"export pod {uuid}: the pod has {count}", hint)
         with new_file(target, overwrite=arguments.flag("overwrite")) as file:
             beside = "/tmp" if target == "-" else os.path.dirname(os.path.abspath(target))
             blobs = BlobsAndNew(store.blobs.path)

@@ -127,7 +127,7 @@ def _signature(arguments: Arguments) -> bytes | None:
         with open(path, "rb") as file:
             signature = file.read(LARGEST_DOCUMENT + 1)
     except OSError as error:
-        raise HostError(f"read {path}", error) from None
+        raise HostError(f'--signature: read "{path}"', error) from None
     if len(signature) > LARGEST_DOCUMENT:
         raise UsageError(f'--signature: "{path}" is larger than {LARGEST_DOCUMENT} bytes')
     return signature

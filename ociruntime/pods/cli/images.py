@@ -90,7 +90,9 @@ def _fields(text: str, option: str) -> list[str]:
     fields = text.split(",")
     for field in fields:
         if field not in TITLES:
-            raise UsageError(f'--{option}: unknown field "{field}"', ", ".join(TITLES))
+            raise UsageError(
+                f'--{option}: unknown field "{field}"', f"known fields: {', '.join(TITLES)}"
+            )
     return fields
 
 

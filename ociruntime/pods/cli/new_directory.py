@@ -31,7 +31,7 @@ def check_target(target: str, data: str, *, overwrite: bool) -> str:
             reason = (
                 "it is the root directory" if path == "/" else f'it is or contains "{protected}"'
             )
-            raise UsageError(f'"{target}" cannot be replaced: {reason}')
+            raise UsageError(f'replace "{target}": {reason}', "give another directory")
     inside = os.path.realpath(data)
     if os.path.commonpath([path, inside]) == inside:
         message = f'create "{target}": it is inside the data directory "{data}"'
@@ -42,7 +42,7 @@ def check_target(target: str, data: str, *, overwrite: bool) -> str:
         if not overwrite:
             raise UsageError(f'create "{target}": it already exists', "--overwrite replaces it")
         if not os.path.isdir(path):
-            raise UsageError(f'replace "{target}": it is not a directory')
+            raise UsageError(f'replace "{target}": it is not a directory', "give another path")
     return path
 
 

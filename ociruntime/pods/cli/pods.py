@@ -53,7 +53,7 @@ def given_uuids(arguments: Arguments) -> list[str]:
         with open(file, encoding="utf-8", errors="replace") as stream:
             return [stream.read().strip()]
     except OSError as error:
-        raise HostError(f"read {file}", error) from None
+        raise HostError(f'--uuid-file: read "{file}"', error) from None
 
 
 _TITLES = ["UUID", "APP", "IMAGE NAME", "STATE", "CREATED", "STARTED", "NETWORKS"]
@@ -282,7 +282,9 @@ COMMANDS = (
         run_status,
         options=(
             Option("wait", "wait until the pod stops, at most TIME", "TIME", kind="optional"),
-            Option("wait-ready", "wait until it is ready, at most TIME", "TIME", kind="optional"),
+            Option(
+                "wait-ready", "wait until the pod is ready, at most TIME", "TIME", kind="optional"
+            ),
             UUID_FILE,
             FORMAT,
         ),
