@@ -136,7 +136,7 @@ def _is_named(above: int, name: str, fd: int) -> bool:
 
 
 def _finish_other(above: int, below: int, name: str) -> None:
-    """Move a complete copy that a killed process left to the volume; do nothing without one."""
+    """If a killed process left a complete copy, move the entries of the copy to the volume."""
     try:
         copy = open_directory(_FILLING + name, above)
     except FileNotFoundError:

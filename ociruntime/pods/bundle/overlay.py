@@ -108,7 +108,7 @@ def refusal(tree: str, home: str, private_users: tuple[int, int] | None) -> str:
 
 
 class UserNamespace:
-    """Context manager: create a user namespace and return its descriptor.
+    """Context manager: create a user namespace and enter with a descriptor of the namespace.
 
     It maps ids 0 to ``count`` - 1 to host ids from ``first`` on.  The kernel removes the namespace
     when the context ends, unless a mount uses it.

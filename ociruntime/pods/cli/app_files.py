@@ -54,7 +54,7 @@ def run_copy_out(context: Context, arguments: Arguments) -> int:
 
 
 def run_copy_in(context: Context, arguments: Arguments) -> int:
-    """Unpack the tar archive on standard input into the app's DIR; log attributes not set.
+    """Unpack the tar archive on standard input into the app's DIR; warn of attributes not set.
 
     Raises UsageError, RuntimeFailure.
     """

@@ -32,8 +32,8 @@ INSECURE = {
 class Context:
     """The values of the global options; ``insecure`` are the names of the disabled checks.
 
-    The properties are absolute paths of directories.  Each raises HostError if users other than
-    root may change the directory.
+    The properties are absolute paths of directories.  Each raises HostError if a user other than
+    root and our own can change the directory.
     """
 
     __slots__ = ("arguments", "debug", "insecure", "log", "runtime")

@@ -17,7 +17,7 @@ from ociruntime.pods.cli.context import Context
 
 
 def run_image_inspect(context: Context, arguments: Arguments) -> int:
-    """Print the details of images as a JSON list."""
+    """Print the settings, layers and history of each image, as a JSON list."""
     with Store(context.directory) as store:
         images = [details(store.load(look_up(store, text))) for text in arguments.positional]
     return write(json.dumps(images, indent=2) + "\n")

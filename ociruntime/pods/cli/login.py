@@ -16,7 +16,7 @@ from ociruntime.pods.cli.context import Context
 def run_login(context: Context, arguments: Arguments) -> int:
     """Check user and password at a registry and store them; ask for missing ones.
 
-    Raises UsageError, ImageError.
+    Raises UsageError; RegistryError if the registry refuses the credentials; HostError.
     """
     host = login.registry_of("".join(arguments.positional))
     credential = Credential(*credentials(arguments))

@@ -179,7 +179,7 @@ def _remove_pod(directory: str, uuid: str) -> list[str]:
 
 
 def run_gc(context: Context, arguments: Arguments) -> int:
-    """Mark stopped pods and remove those marked long ago; print errors, and return 0."""
+    """Mark stopped pods, and remove pods whose grace period is over; print errors, return 0."""
     grace = _period(arguments, "grace-period", garbage.GRACE)
     expiry = _period(arguments, "expire-prepared", garbage.EXPIRY)
     mark_only = arguments.flag("mark-only")
