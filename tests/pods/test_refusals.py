@@ -86,7 +86,9 @@ def test_export_of_one_of_two_apps(ocipod: Ocipod, image: str, work: Path) -> No
     apps = (image, "--name=one", "--exec=/bin/true", image, "--name=two", "--exec=/bin/true")
     uuid = ocipod("prepare", "--quiet", *apps).ok().out.strip()
     target = work / "app.tar"
-    ocipod("export", uuid, str(target)).failed("which app?", "give one with --app: one, two")
+    ocipod("export", uuid, str(target)).failed(
+        "the pod has several apps", "give one with --app: one, two"
+    )
     assert not target.exists()
 
 

@@ -132,7 +132,7 @@ def test_interrupted_while_preparing(ocipod: Ocipod, work: Path) -> None:
         (("run", "--pod-manifest=/nowhere"), "no such file"),
         (("run", "--pod-manifest=/x", "IMAGE"), "mutually exclusive"),
         (("prepare", "--pod-manifest=/x", "--set-env=A=1"), "mutually exclusive"),
-        (("prepare", "IMAGE", "--user=nobody-here"), 'no user "nobody-here"'),
+        (("prepare", "IMAGE", "--user=nobody-here"), 'look up user "nobody-here": not found'),
         (("prepare", "--volume=v,kind=host,source=/no/where", "IMAGE"), "/no/where"),
         (("run", "--volume=v,kind=empty,uid=4294967295", "IMAGE"), "invalid user or group id"),
         (

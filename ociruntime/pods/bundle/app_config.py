@@ -35,7 +35,7 @@ CAPABILITIES = (
     "CAP_SETUID",
     "CAP_SYS_CHROOT",
 )
-# MASKED paths reveal details of the host; through READONLY ones the host could be changed.
+# MASKED paths reveal details of the host; a write to a READONLY path could change the host.
 MASKED = (
     *("/proc/acpi", "/proc/asound", "/proc/config.gz", "/proc/kallsyms", "/proc/kcore"),
     *("/proc/keys", "/proc/kmem", "/proc/latency_stats", "/proc/mem", "/proc/sched_debug"),
@@ -56,12 +56,12 @@ class AppFacts:
     """Facts about host and image that an app's config depends on, besides the manifest.
 
     ``namespaces`` maps a type (``pid``, ``network``, ``ipc``, ``uts``, ``user``) to the path of the
-    pod's namespace; types not listed are shared with the caller.  ``shared_memory`` is the host
-    directory to mount at ``/dev/shm``, "" for a private tmpfs.  ``volumes`` maps a volume's name to
-    its directory on the host, ``devices`` a volume's name to (``b`` or ``c``, major, minor).
-    ``host_devices`` are the devices of the app, as ``host_devices.found`` returns them.
-    ``binds`` lists (host path, path in the app) of files made for the pod.  ``private_users`` is
-    None, or (first host id, number of ids).
+    pod's namespace; the app shares all other namespaces with the caller.  ``shared_memory`` is the
+    host directory to mount at ``/dev/shm``, "" for a private tmpfs.  ``volumes`` maps a volume's
+    name to its directory on the host, ``devices`` a volume's name to (``b`` or ``c``, major,
+    minor).  ``host_devices`` lists the app's devices, as ``host_devices.find_devices`` returns
+    them.  ``binds`` lists (host path, path in the app) of files made for the pod.
+    ``private_users`` is (first host id, number of ids), or None without a user namespace.
     """
 
     __slots__ = (
@@ -155,52 +155,56 @@ def app_config(manifest: Json, app_name: str, image_config: Json, facts: AppFact
         return config
     if facts.host_devices and not facts.private_users:
         linux["devices"] = [
-            {name: one[name] for name in _DEVICE_MEMBERS} for one in facts.host_devices
+            {name: device[name] for name in _DEVICE_MEMBERS} for device in facts.host_devices
         ]
     sysctls = dict(isolators.sysctls(manifest.get("isolators", [])))
     if facts.domainname and "uts" in facts.namespaces:
         sysctls["kernel.domainname"] = facts.domainname  # runc knows no member domainname
     if sysctls:
         linux["sysctl"] = sysctls
-    wanted = app.get("isolators", [])
-    if "paths" not in facts.insecure and not _is_privileged(wanted, facts):
+    app_isolators = app.get("isolators", [])
+    if "paths" not in facts.insecure and not _is_privileged(app_isolators, facts):
         linux["maskedPaths"] = [*MASKED, *facts.filesystems]
         linux["readonlyPaths"] = list(READONLY)
-    if "seccomp" not in facts.insecure and not _is_unfiltered(wanted, facts):
-        profile = seccomp.profile(wanted, facts.seccomp, facts.machine, granted)
+    if "seccomp" not in facts.insecure and not _is_unfiltered(app_isolators, facts):
+        profile = seccomp.profile(app_isolators, facts.seccomp, facts.machine, granted)
         if profile is not None:
             linux["seccomp"] = profile
     return config
 
 
-def _is_privileged(wanted: list[Json], facts: AppFacts) -> bool:
-    return facts.flavour.confined and bool(isolators.value_of(wanted, isolators.PRIVILEGED))
+def _is_privileged(app_isolators: list[Json], facts: AppFacts) -> bool:
+    privileged = isolators.value_of(app_isolators, isolators.PRIVILEGED)
+    return facts.flavour.confined and bool(privileged)
 
 
-def _is_unfiltered(wanted: list[Json], facts: AppFacts) -> bool:
-    """Return whether the app is privileged and has no filter of its own."""
+def _is_unfiltered(app_isolators: list[Json], facts: AppFacts) -> bool:
+    """Return True if the app is privileged and its isolators contain no seccomp filter."""
     filters = {isolators.RETAIN_SECCOMP, isolators.REMOVE_SECCOMP}
-    return _is_privileged(wanted, facts) and not any(one["name"] in filters for one in wanted)
+    if not _is_privileged(app_isolators, facts):
+        return False
+    return not any(isolator["name"] in filters for isolator in app_isolators)
 
 
-def _granted(wanted: list[Json], facts: AppFacts) -> list[str]:
-    """Return the app's bounding set, from the flavour and the isolators ``wanted``."""
+def _granted(app_isolators: list[Json], facts: AppFacts) -> list[str]:
+    """Return the names of the capabilities in the app's bounding set, sorted."""
     if not facts.flavour.confined or "capabilities" in facts.insecure:
         return sorted(facts.capabilities or CAPABILITIES)
-    retain = isolators.value_of(wanted, isolators.RETAIN_CAPS)
+    retain = isolators.value_of(app_isolators, isolators.RETAIN_CAPS)
     if retain is not None:
         return sorted({isolators.capability(word) for word in retain["set"]})
-    remove = isolators.value_of(wanted, isolators.REMOVE_CAPS)
-    usual = sorted(facts.capabilities) if _is_privileged(wanted, facts) else list(CAPABILITIES)
+    remove = isolators.value_of(app_isolators, isolators.REMOVE_CAPS)
+    is_privileged = _is_privileged(app_isolators, facts)
+    defaults = sorted(facts.capabilities) if is_privileged else list(CAPABILITIES)
     if remove is None:
-        return usual
-    gone = {isolators.capability(word) for word in remove["set"]}
-    return [name for name in usual if name not in gone]
+        return defaults
+    dropped = {isolators.capability(word) for word in remove["set"]}
+    return [name for name in defaults if name not in dropped]
 
 
 def _process(app: Json, facts: AppFacts, granted: list[str]) -> Json:
-    wanted = app.get("isolators", [])
-    held = granted if facts.uid == 0 else []
+    app_isolators = app.get("isolators", [])
+    effective = granted if facts.uid == 0 else []
     variables = [f"{name}={value}" for name, value in facts.environment.items()]
     process: Json = {
         "terminal": facts.terminal,
@@ -210,82 +214,88 @@ def _process(app: Json, facts: AppFacts, granted: list[str]) -> Json:
         "cwd": app.get("workingDirectory") or "/",
         "capabilities": {
             "bounding": granted,
-            "permitted": held,
-            "effective": held,
+            "permitted": effective,
+            "effective": effective,
             "inheritable": [],
             "ambient": [],
         },
-        "noNewPrivileges": _no_new_privileges(wanted, facts),
+        "noNewPrivileges": _no_new_privileges(app_isolators, facts),
     }
     if facts.additional_gids:
         process["user"]["additionalGids"] = list(facts.additional_gids)
-    score = isolators.value_of(wanted, isolators.OOM_SCORE_ADJ)
+    score = isolators.value_of(app_isolators, isolators.OOM_SCORE_ADJ)
     if score is not None and facts.flavour.confined:
         process["oomScoreAdj"] = int(score)
-    ulimits = isolators.value_of(wanted, isolators.ULIMITS)
+    ulimits = isolators.value_of(app_isolators, isolators.ULIMITS)
     if ulimits is not None:
         process["rlimits"] = kernel_settings.rlimits(ulimits["set"])
     return process
 
 
-def _no_new_privileges(wanted: list[Json], facts: AppFacts) -> bool:
-    if isolators.value_of(wanted, isolators.NO_NEW_PRIVILEGES):
+def _no_new_privileges(app_isolators: list[Json], facts: AppFacts) -> bool:
+    if isolators.value_of(app_isolators, isolators.NO_NEW_PRIVILEGES):
         return True
     # Otherwise a user could run a setuid program under a filter that breaks its assumptions.
-    names = {isolator["name"] for isolator in wanted}
+    names = {isolator["name"] for isolator in app_isolators}
     filtered = names & {isolators.RETAIN_SECCOMP, isolators.REMOVE_SECCOMP}
     return bool(filtered) and facts.uid != 0 and facts.flavour.confined
 
 
 def _namespaces(facts: AppFacts) -> list[Json]:
-    made: list[Json] = [
+    joined: list[Json] = [
         {"type": kind, "path": facts.namespaces[kind]}
         for kind in facts.flavour.joined
         if kind in facts.namespaces
     ]
     own = [kind for kind in facts.flavour.own if kind != "cgroup" or facts.cgroup_namespace]
-    return made + [{"type": kind} for kind in own]
+    return joined + [{"type": kind} for kind in own]
 
 
 def _mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
-    """Return the flavour's mounts, the pod's files, then volumes and tmpfs sorted by depth."""
-    tmpfs = [tmpfs_mount(one["path"], one.get("options", [])) for one in entry.get("tmpfs", [])]
-    replaced = {one["destination"] for one in tmpfs}
-    made = [
+    """Return the app's ``mounts``: the flavour's, the pod's files, volumes and tmpfs by depth."""
+    tmpfs = [tmpfs_mount(row["path"], row.get("options", [])) for row in entry.get("tmpfs", [])]
+    replaced = {mount["destination"] for mount in tmpfs}
+    mounts = [
         _kernel_mount(*row, facts)
         for row in facts.flavour.mounts
         if _is_possible(row, facts) and row[0] not in replaced
     ]
     if _is_privileged(entry["app"].get("isolators", []), facts):
-        made = [_writable(one) if one["destination"].startswith("/sys") else one for one in made]
-    wanted = volume_mounts(manifest, entry, facts) + tmpfs
-    if facts.private_users:
-        wanted += [
-            _mount(one["path"], "bind", one["source"], ["bind", "rprivate"])
-            for one in facts.host_devices
+        mounts = [
+            _writable(mount) if mount["destination"].startswith("/sys") else mount
+            for mount in mounts
         ]
-    wanted.sort(key=lambda mount: mount["destination"].count("/"))
-    taken = {mount["destination"] for mount in wanted}
+    user_mounts = volume_mounts(manifest, entry, facts) + tmpfs
+    if facts.private_users:
+        user_mounts += [
+            _mount(device["path"], "bind", device["source"], ["bind", "rprivate"])
+            for device in facts.host_devices
+        ]
+    user_mounts.sort(key=lambda mount: mount["destination"].count("/"))
+    taken = {mount["destination"] for mount in user_mounts}
     for source, destination in facts.binds:
         if destination not in taken:
             options = ["bind", "rprivate"]
-            made.append(_mount(destination, "bind", source, options))
-    return made + wanted
+            mounts.append(_mount(destination, "bind", source, options))
+    return mounts + user_mounts
 
 
 def volume_mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
-    """Return the mounts of an app's volumes, sorted by depth.  Raises PodError."""
+    """Return the OCI bind mounts of an app's volumes, parent directories first.
+
+    Raises PodError if the app mounts a volume that the manifest does not define.
+    """
     volumes = {volume["name"]: volume for volume in manifest.get("volumes", [])}
     points = {point["path"]: point for point in entry["app"].get("mountPoints", [])}
-    wanted = []
+    mounts = []
     for mount in entry.get("mounts", []):
         volume = volumes.get(mount["volume"])
         if volume is None:
             message = f'app "{entry["name"]}": mount: unknown volume "{mount["volume"]}"'
             raise PodError(message)
-        wanted.append(_volume_mount(mount, volume, points.get(mount["path"], {}), facts))
-    wanted.sort(key=lambda mount: mount["destination"].count("/"))
-    return wanted
+        mounts.append(_volume_mount(mount, volume, points.get(mount["path"], {}), facts))
+    mounts.sort(key=lambda mount: mount["destination"].count("/"))
+    return mounts
 
 
 def _writable(mount: Json) -> Json:
@@ -294,13 +304,13 @@ def _writable(mount: Json) -> Json:
 
 def _is_possible(row: Mount, facts: AppFacts) -> bool:
     if row[1] == "cgroup":
-        return facts.cgroup_namespace  # else it would show the host's
+        return facts.cgroup_namespace  # without one, the mount would show the host's cgroups
     # A user namespace cannot mount the host's mqueue, and the host may have none to bind.
     return row[1] != "mqueue" or not _is_of_host("ipc", facts)
 
 
 def _is_of_host(kind: str, facts: AppFacts) -> bool:
-    """Return whether a pod with a user namespace uses the host's namespace of that kind."""
+    """Return True if the pod has a user namespace but uses the host's ``kind`` namespace."""
     return facts.private_users is not None and kind not in facts.namespaces
 
 
@@ -320,7 +330,7 @@ def _volume_mount(mount: Json, volume: Json, point: Json, facts: AppFacts) -> Js
     recursive = volume.get("recursive")
     if recursive is None:
         recursive = facts.flavour.recursive or volume["kind"] == "empty"
-    # The volume's own setting takes precedence over the mount's, and that over the image's.
+    # The volume's setting takes precedence over the mount's, the mount's over the image's.
     read_only = volume.get("readOnly")
     if read_only is None:
         read_only = mount.get("readOnly", point.get("readOnly", False))
@@ -334,34 +344,35 @@ def _mount(destination: str, kind: str, source: str, options: list[str]) -> Json
     return {"destination": destination, "type": kind, "source": source, "options": options}
 
 
-def _resources(manifest: Json, wanted: list[Json], facts: AppFacts) -> Json:
-    """Return ``linux.resources``: limits, and rules that allow the devices that are volumes."""
+def _resources(manifest: Json, app_isolators: list[Json], facts: AppFacts) -> Json:
+    """Return the app's ``linux.resources``: its limits, and rules that allow its devices."""
     if not facts.flavour.confined:
         return {"devices": [{"allow": True, "access": "rwm"}]}
     rules: list[Json] = [{"allow": False, "access": "rwm"}]
-    read_only = {one["name"] for one in manifest.get("volumes", []) if one.get("readOnly")}
+    volumes = manifest.get("volumes", [])
+    read_only = {volume["name"] for volume in volumes if volume.get("readOnly")}
     for name, (kind, major, minor) in facts.devices.items():
         access = "r" if name in read_only else "rw"
         rule = {"allow": True, "type": kind, "major": major, "minor": minor, "access": access}
         rules.append(rule)
-    for one in facts.host_devices:
-        rules.append({"allow": True, **{name: one[name] for name in _RULE_MEMBERS}})
-    if _is_privileged(wanted, facts):
+    for device in facts.host_devices:
+        rules.append({"allow": True, **{name: device[name] for name in _RULE_MEMBERS}})
+    if _is_privileged(app_isolators, facts):
         rules = [{"allow": True, "access": "rwm"}]
-    limits = oci_resources.enforceable(wanted, facts.controllers)
-    most_cpu = isolators.cpu_limit(manifest.get("isolators", []))
-    return {"devices": rules, **oci_resources.resources(limits, most_cpu)}
+    limits = oci_resources.enforceable(app_isolators, facts.controllers)
+    cpu_limit = isolators.cpu_limit(manifest.get("isolators", []))
+    return {"devices": rules, **oci_resources.resources(limits, cpu_limit)}
 
 
 def _annotations(entry: Json, facts: AppFacts, image_config: Json) -> dict[str, str]:
     # Copy no other labels: some annotations configure a runtime, which an image must not do.
     labels = (image_config.get("config") or {}).get("Labels") or {}
-    made = {name: str(labels[name]) for name in labels if name.startswith(IMAGE_ANNOTATION)}
+    annotations = {name: str(labels[name]) for name in labels if name.startswith(IMAGE_ANNOTATION)}
     for member in ("os", "architecture", "variant", "author", "created"):
         if isinstance(image_config.get(member), str):
-            made[f"{IMAGE_ANNOTATION}{member}"] = image_config[member]
-    made[f"{IMAGE_ANNOTATION}stopSignal"] = entry["app"].get("stopSignal") or "SIGTERM"
-    made |= {one["name"]: one["value"] for one in entry.get("annotations", [])}
-    made["ociruntime.pod.uuid"] = facts.uuid
-    made["ociruntime.pod.app"] = entry["name"]
-    return made
+            annotations[f"{IMAGE_ANNOTATION}{member}"] = image_config[member]
+    annotations[f"{IMAGE_ANNOTATION}stopSignal"] = entry["app"].get("stopSignal") or "SIGTERM"
+    annotations |= {row["name"]: row["value"] for row in entry.get("annotations", [])}
+    annotations["ociruntime.pod.uuid"] = facts.uuid
+    annotations["ociruntime.pod.app"] = entry["name"]
+    return annotations

@@ -1,4 +1,4 @@
-"""Copy trees with owners, modes, extended attributes, times, links, devices and holes."""
+"""Copy directory trees with owners, modes, extended attributes, times, links, devices, holes."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _NOBODY = 65534
 
 
 def owner_on_host(id: int, private_users: PrivateUsers) -> int:
-    """Map an image's ``id`` to a host id; ids outside the pod's range become nobody (65534).
+    """Map a UID or GID of an image to a host id; ids outside the pod's range become nobody (65534).
 
-    The kernel does the same in an id-mapped overlay.  Shifting such ids would yield host ids past
-    the pod's range, which may belong to another pod.
+    The kernel does the same in an id-mapped overlay.  An id outside the range, if shifted, would
+    be a host id past the pod's range, which may belong to another pod.
     """
     if private_users is None:
         return id
@@ -36,8 +36,9 @@ def copy_tree(
 ) -> None:
     """Copy the directory ``source`` to ``target``, shifting owners for ``private_users``.
 
-    Symbolic links are copied, never followed.  ``budget`` is called with each file's status before
-    it is copied, and may raise to end the copying.  Raises HostError.
+    Symbolic links are copied, never followed.  ``copy_tree`` calls ``budget`` with the
+    status of each file before it copies the file; an exception of ``budget`` ends the copying.
+    Raises HostError.
     """
     try:
         if not os.path.isdir(target):
@@ -60,25 +61,25 @@ def _copy_inside(
     budget: Callable[[os.stat_result], None],
 ) -> None:
     seen: dict[tuple[int, int], str] = {}
-    for found in walk(source):
-        status = found.status
-        if not found.leaving:
+    for file in walk(source):
+        status = file.status
+        if not file.leaving:
             budget(status)
         if stat.S_ISDIR(status.st_mode):
-            if found.leaving:
+            if file.leaving:
                 to.up()
-                copy_metadata(found.path, to.path(found.name), status, private_users)
+                copy_metadata(file.path, to.path(file.name), status, private_users)
             else:
-                os.mkdir(found.name, 0o700, dir_fd=to.fd)
-                to.down(found.name)
+                os.mkdir(file.name, 0o700, dir_fd=to.fd)
+                to.down(file.name)
             continue
         key = (status.st_dev, status.st_ino)
         if status.st_nlink > 1 and key in seen:
-            _link(to, seen[key].split("/"), found.name)
-        elif _content(found.path, to.path(found.name), status):
-            copy_metadata(found.path, to.path(found.name), status, private_users)
+            _link(to, seen[key].split("/"), file.name)
+        elif _content(file.path, to.path(file.name), status):
+            copy_metadata(file.path, to.path(file.name), status, private_users)
             if status.st_nlink > 1:
-                seen[key] = "/".join([*to.names, found.name])
+                seen[key] = "/".join([*to.names, file.name])
 
 
 def _link(to: Place, first: list[str], name: str) -> None:
@@ -114,17 +115,17 @@ def _file(source: str, target: str, status: os.stat_result) -> None:
             while end < size:
                 try:
                     begin = os.lseek(read, end, os.SEEK_DATA)
-                except OSError:  # ENXIO: no data, only a hole is left
+                except OSError:  # ENXIO: no data, only a hole remains
                     break
                 end = os.lseek(read, begin, os.SEEK_HOLE)
                 os.lseek(read, begin, os.SEEK_SET)
                 os.lseek(write, begin, os.SEEK_SET)
-                left = end - begin
-                while left > 0:
-                    done = os.sendfile(write, read, None, min(left, _PART))
+                remaining = end - begin
+                while remaining > 0:
+                    done = os.sendfile(write, read, None, min(remaining, _PART))
                     if not done:
                         break
-                    left -= done
+                    remaining -= done
         finally:
             os.close(write)
     finally:
@@ -134,7 +135,11 @@ def _file(source: str, target: str, status: os.stat_result) -> None:
 def copy_metadata(
     source: str, target: str, status: os.stat_result, private_users: PrivateUsers
 ) -> None:
-    """Copy owner, mode, attributes and times, in this order: chown(2) clears setuid bits."""
+    """Copy the owner, mode, extended attributes and times of ``source`` to ``target``.
+
+    ``status`` is the status of ``source``.  The owner comes first: chown(2) clears setuid bits.
+    Raises OSError.
+    """
     uid = owner_on_host(status.st_uid, private_users)
     os.lchown(target, uid, owner_on_host(status.st_gid, private_users))
     is_link = stat.S_ISLNK(status.st_mode)

@@ -1,12 +1,13 @@
-"""Fill an empty volume with an image's files, so that part of a copy is never taken for all of it.
+"""Fill an empty volume with an image's files, atomically: an interrupted copy is never used.
 
     PARENT/NAME            the volume, in which programs may write at any moment
     PARENT/.copying-NAME   an incomplete copy, locked by the process that makes it
     PARENT/.filling-NAME   a complete copy, whose entries are being moved to the volume
 
-The copy is made beside the volume, where no program can exchange its files for links.  Its entries
-are moved to the volume by rename(2), relative to descriptors: whatever programs do there meanwhile,
-nothing outside is changed.  A process that finds ``.filling-NAME`` finishes the move.
+The copy is made beside the volume, where no program can replace its files by links.  Its entries
+are moved to the volume by rename(2), relative to descriptors, so that a program which changes the
+volume meanwhile cannot redirect a write to a file outside.  A process that finds ``.filling-NAME``
+finishes the move.
 """
 
 from __future__ import annotations
@@ -34,11 +35,11 @@ def fill(
     users: PrivateUsers = None,
     budget: Callable[[os.stat_result], None] | None = None,
 ) -> None:
-    """Copy the directory ``path`` of the image's root ``tree`` to ``volume``, if that is empty.
+    """Copy the directory ``path`` of the image's root ``tree`` to the ``volume``, if it is empty.
 
-    Owner, mode and attributes of the directory itself are copied, too.  Nothing happens if the
-    image has no such directory, or if ``volume`` is a symbolic link or a mount point.  ``users``
-    and ``budget`` are those of ``copy_tree``.  Raises HostError, and what ``budget`` raises.
+    Also copies the owner, mode and attributes of ``path`` itself.  Does nothing if the image has no
+    directory ``path``, or if ``volume`` is a symbolic link or a mount point.  ``users`` and
+    ``budget`` are passed to ``copy_tree``.  Raises HostError, and the errors of ``budget``.
     """
     parent, _, name = volume.rpartition("/")
     opened: list[int] = []
@@ -63,7 +64,7 @@ def fill(
 
 
 def _is_private(above: int) -> bool:
-    """Return whether only root can exchange the volume and its copy for other files."""
+    """Return True if only root can replace files in the directory open as ``above``."""
     status = os.fstat(above)
     return status.st_uid == 0 and not status.st_mode & 0o022
 
@@ -93,7 +94,7 @@ def _fill(
         _finish_other(above, below, name)
         if os.listdir(below):
             return
-        for entry in os.listdir(copy):  # of a process that was killed
+        for entry in os.listdir(copy):  # stale: from a process that was killed
             remove_tree(copy, entry)
         copy_tree(f"/proc/self/fd/{source}/.", f"/proc/self/fd/{copy}/.", users, budget)
         fault("volume.before-complete")
@@ -110,7 +111,7 @@ def _fill(
 
 
 def _locked(above: int, name: str) -> int:
-    """Return the locked directory ``name``, created if missing; wait for another process's lock."""
+    """Create the directory ``name`` if missing, lock it and return its descriptor; may wait."""
     while True:
         try:
             os.mkdir(name, 0o700, dir_fd=above)
@@ -135,13 +136,13 @@ def _is_named(above: int, name: str, fd: int) -> bool:
 
 
 def _finish_other(above: int, below: int, name: str) -> None:
-    """Finish the complete copy of a process that was killed, if there is one."""
+    """If a killed process left a complete copy, move the entries of the copy to the volume."""
     try:
         copy = open_directory(_FILLING + name, above)
     except FileNotFoundError:
         return
     try:
-        fcntl.flock(copy, fcntl.LOCK_EX)  # its process may be alive, and just moving the entries
+        fcntl.flock(copy, fcntl.LOCK_EX)  # the process may be alive, and still moving entries
         if _is_named(above, _FILLING + name, copy):
             _finish(above, below, name, copy)
     finally:
@@ -149,13 +150,13 @@ def _finish_other(above: int, below: int, name: str) -> None:
 
 
 def _finish(above: int, below: int, name: str, copy: int) -> None:
-    """Move the entries of the complete copy, which we have locked, to the volume."""
+    """Move the entries of the complete, locked copy ``.filling-NAME`` to the volume."""
     from ociruntime._shim import lib
 
     # Through /proc: listing by path returns names as bytes.
     for entry in os.listdir(b"/proc/self/fd/%d" % copy):
         error = -lib.oci_rename_noreplace(copy, entry, below, entry)
-        if error == errno.EINVAL:  # a filesystem without that flag
+        if error == errno.EINVAL:  # a filesystem without RENAME_NOREPLACE
             os.rename(entry, entry, src_dir_fd=copy, dst_dir_fd=below)
         elif error not in (0, errno.EEXIST):
             raise OSError(error, os.strerror(error))
@@ -165,9 +166,9 @@ def _finish(above: int, below: int, name: str, copy: int) -> None:
 
 
 def settle(parent: str) -> None:
-    """Finish the volumes in ``parent`` whose copy is complete; remove incomplete copies.
+    """Fill each volume in directory ``parent`` from its complete copy; remove incomplete copies.
 
-    No process may be filling a volume there.  Raises HostError.
+    The caller makes sure that no process fills a volume in ``parent``.  Raises HostError.
     """
     try:
         above = open_directory(parent)
@@ -180,7 +181,7 @@ def settle(parent: str) -> None:
         finally:
             os.close(above)
     except OSError as error:
-        raise HostError(f"finish the volumes in {parent}", error) from None
+        raise HostError(f"finish copying files to the volumes in {parent}", error) from None
 
 
 def _settle(above: int, name: str) -> None:

@@ -1,4 +1,4 @@
-"""Devices of the host for an app: look them up by path, on the host."""
+"""Look up devices of the host, by path, that an app is given."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from ociruntime.base.linux import DEFAULT_DEVICES
 Json = dict[str, Any]
 
 DIRECTORY = "/dev"
-MOST = 4096  # files in a directory of devices
-# Directories and files of /dev that each container has for itself.
+MOST = 4096  # maximum number of files in a directory of devices
+# Names in /dev of which each container has its own instance.
 _OWN = ("pts", "shm", "fd", "mqueue", "console", "ptmx")
 
 
 def check_source(source: str) -> None:
-    """Check that the path is a device, or a directory of devices.  Raises PodError."""
-    found(source, source, "rwm")
+    """Raise PodError unless the host path ``source`` is a device or a directory with devices."""
+    find_devices(source, source, "rwm")
 
 
-def found(source: str, target: str, access: str) -> list[Json]:
-    """Return the devices at ``source``: that device, or all below that directory.
+def find_devices(source: str, target: str, access: str) -> list[Json]:
+    """Return the device at host path ``source``, or all devices below the directory ``source``.
 
-    Each is ``{"path", "type", "major", "minor", "fileMode", "uid", "gid", "access", "source"}``.
-    Links on the way to ``source`` are followed, as for every path that a user names, those below a
-    directory are not.  Raises PodError.
+    Each device is ``{"path", "type", "major", "minor", "fileMode", "uid", "gid", "access",
+    "source"}``.  ``path`` is ``target``, or a path below ``target``.  Symbolic links in ``source``
+    are followed, as in every path that a user names; symbolic links below a directory are not.
+    Raises PodError.
     """
     try:
         status = os.stat(source)
@@ -49,26 +50,27 @@ def found(source: str, target: str, access: str) -> list[Json]:
 
 
 def all_devices() -> list[Json]:
-    """Return the devices of the host, for a privileged app.  Raises PodError."""
-    return [one for one in found(DIRECTORY, DIRECTORY, "rwm") if one["path"] not in DEFAULT_DEVICES]
+    """Return the host's devices in /dev, without the default ones.  Raises PodError."""
+    devices = find_devices(DIRECTORY, DIRECTORY, "rwm")
+    return [device for device in devices if device["path"] not in DEFAULT_DEVICES]
 
 
 def _below(top: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield paths and statuses of the files below a directory, without following links.
+    """Yield (path, status) of each file below the directory ``top``, without following links.
 
-    Raises PodError if it has too many, like the root directory: a daemon waits for this.
+    Raises PodError if there are more than MOST files, as below "/": the daemon blocks meanwhile.
     """
-    waiting, count = [top], 0
-    while waiting:
-        with os.scandir(waiting.pop()) as entries:
-            for entry in sorted(entries, key=lambda one: one.name):
+    directories, count = [top], 0
+    while directories:
+        with os.scandir(directories.pop()) as entries:
+            for entry in sorted(entries, key=lambda file: file.name):
                 count += 1
                 if count > MOST:
                     raise PodError(f"device {top}: more than {MOST} files in this directory")
                 if entry.name in _OWN and os.path.dirname(entry.path) == DIRECTORY:
                     continue
                 if entry.is_dir(follow_symlinks=False):
-                    waiting.append(entry.path)
+                    directories.append(entry.path)
                 else:
                     yield entry.path, entry.stat(follow_symlinks=False)
 

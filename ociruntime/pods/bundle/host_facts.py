@@ -1,4 +1,4 @@
-"""Facts about the host's kernel that apps depend on."""
+"""Facts about the host's kernel on which an app's ``config.json`` depends."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ociruntime.pods.manifest.oci_resources import SWAP
 
 
 def controllers() -> frozenset[str]:
-    """Return the names of the host's cgroup controllers, of v2 or else of v1.
+    """Return the names of the host's cgroup controllers: of v2 if it has any, else of v1.
 
-    "swap" is among them if the memory controller accounts for swap.
+    The names include "swap" if the memory controller accounts for swap.
     """
     names: set[str] = set()
     try:
@@ -25,7 +25,7 @@ def controllers() -> frozenset[str]:
 
 
 def _mounted() -> set[str]:
-    """Return the controllers of the mounted v1 hierarchies."""
+    """Return the names of the controllers of the mounted cgroup v1 hierarchies."""
     names: set[str] = set()
     try:
         mounts = parse_mountinfo(own_mountinfo())
@@ -42,9 +42,9 @@ def _mounted() -> set[str]:
 
 
 def filesystems(*, cgroups: bool) -> tuple[str, ...]:
-    """Return the directories in which filesystems show details of the host's mounts and devices.
+    """Return the directories in /sys/fs, which show details of the host's mounts and devices.
 
-    ``cgroups`` tells whether that of the cgroups is one of them.
+    Includes /sys/fs/cgroup only if ``cgroups`` is True.  Returns () if /sys/fs cannot be read.
     """
     top = "/sys/fs"
     try:
@@ -55,7 +55,7 @@ def filesystems(*, cgroups: bool) -> tuple[str, ...]:
 
 
 def last_capability() -> int:
-    """Return the number of the kernel's last capability, 40 if it is not known."""
+    """Return the number of the kernel's last capability, or 40 if cap_last_cap is unreadable."""
     try:
         return int(read_file("/proc/sys/kernel/cap_last_cap"))
     except (OSError, ValueError):

@@ -14,22 +14,23 @@ from ociruntime.base.linux import CLONE_NEWUSER
 from ociruntime.base.locks import lock_within
 from ociruntime.pods.bundle.private_mount_namespace import mount, unmount
 
-COPY_TIMEOUT = 5.0  # seconds that a start waits for copies of the app's files to end
+COPY_TIMEOUT = 5.0  # seconds that the start of an app waits until its files are copied
 
 
 def mount_rootfs(
     home: str, tree: str, settings: dict[str, Any], user_namespace: str | None
 ) -> None:
-    """Mount an app's overlay at ``home/bundle/rootfs``, unless mounted or its files were copied.
+    """Mount an app's overlay at ``home/bundle/rootfs``, unless mounted or the pod has no overlay.
 
     ``home`` is the app's directory, ``tree`` the root of its image, ``settings`` the
     runtime-config, ``user_namespace`` the path of the pod's user namespace.
 
-    Raises PodError if files of the app are still being copied, HostError.
+    Raises PodError if the app's files are still being copied after COPY_TIMEOUT, HostError if the
+    mount fails.
     """
     if not settings.get("overlay"):
         return
-    # A process that copies files of the app may have the overlay of its last run mounted.
+    # A process that copies the app's files may still have the overlay of the last run mounted.
     lock = os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         if not lock_within(lock, COPY_TIMEOUT):
@@ -57,14 +58,15 @@ def _mount_once(home: str, tree: str, settings: dict[str, Any], user_namespace: 
 def mount_overlay(tree: str, home: str, target: str, user_namespace: int = -1) -> None:
     """Mount an overlay of ``home/upper`` on ``tree`` at ``target``; ``home/work`` is its workdir.
 
-    With a descriptor of a ``user_namespace``, ``tree`` is id-mapped.  Raises HostError, OSError.
+    ``user_namespace`` is a descriptor, or -1.  With a descriptor, the mount maps the ids of
+    ``tree`` as the namespace does.  Raises HostError, OSError.
     """
     flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
     opened = [os.open(tree, flags) if user_namespace < 0 else _clone(tree, user_namespace)]
     try:
         for name in ("upper", "work"):
             opened.append(os.open(f"{home}/{name}", flags))
-        # Every change must be complete in the upper directory, which export reads alone.
+        # The upper directory must hold every change completely: export reads nothing else.
         options = ["redirect_dir=off,metacopy=off"]
         for word, fd in zip(("lowerdir", "upperdir", "workdir"), opened, strict=True):
             options.append(f"{word}=/proc/self/fd/{fd}")
@@ -84,10 +86,10 @@ def _clone(tree: str, user_namespace: int) -> int:
 
 
 def refusal(tree: str, home: str, private_users: tuple[int, int] | None) -> str:
-    """Return why an overlay on ``tree`` with the directories in ``home`` is impossible, or "".
+    """Return why no overlay of ``home/upper`` on ``tree`` can be mounted, or "" if it can.
 
-    It mounts one to find out, because overlayfs has too many conditions to check; the caller needs
-    a private mount namespace.
+    Tries to mount the overlay, because overlayfs has too many conditions to check, and unmounts it.
+    The caller needs a private mount namespace.
     """
     target = f"{home}/bundle/rootfs"
     try:
@@ -106,9 +108,10 @@ def refusal(tree: str, home: str, private_users: tuple[int, int] | None) -> str:
 
 
 class UserNamespace:
-    """A context with a new user namespace of ``count`` ids from host id ``first``; its descriptor.
+    """Context manager: create a user namespace and enter with a descriptor of the namespace.
 
-    The namespace ends with the context, unless a mount uses it.
+    It maps ids 0 to ``count`` - 1 to host ids from ``first`` on.  The kernel removes the namespace
+    when the context ends, unless a mount uses it.
     """
 
     __slots__ = ("_count", "_fd", "_first")
@@ -119,7 +122,7 @@ class UserNamespace:
         self._fd = -1
 
     def __enter__(self) -> int:
-        """Create the namespace in a child and open it.  Raises OSError."""
+        """Create the user namespace in a child and return its descriptor.  Raises OSError."""
         ready, ready_end = os.pipe2(os.O_CLOEXEC)
         done_end, done = os.pipe2(os.O_CLOEXEC)
         child = os.fork()
@@ -151,7 +154,7 @@ class UserNamespace:
 
 
 def unshare(kinds: int) -> None:
-    """Enter new namespaces, given as flags CLONE_NEW*, in this thread.  Raises OSError."""
+    """Move this thread to new namespaces; ``kinds`` are flags CLONE_NEW*.  Raises OSError."""
     from ociruntime._shim import lib
 
     result = lib.oci_unshare(kinds)

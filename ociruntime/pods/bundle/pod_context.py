@@ -17,9 +17,9 @@ SHARED_MEMORY = "shm"  # in the pod's directory: mounted as its apps' /dev/shm
 
 
 class PodContext:
-    """The context of pods with an OCI runtime; a kvm pod's ``Machine`` overrides parts of it.
+    """The context of a pod whose apps an OCI runtime runs; a kvm pod's ``Machine`` is a subclass.
 
-    ``path`` is the pod's directory, the working directory of the monitor.  ``private`` are
+    ``path`` is the pod's directory, the working directory of the monitor.  ``private`` lists
     descriptors that no other program may inherit, ``cgroups`` the pod's cgroup directories in all
     hierarchies.  ``namespaces`` maps OCI namespace types, which apps join, to paths.
     """
@@ -39,10 +39,10 @@ class PodContext:
         self.namespaces: dict[str, str] = {}
         self.log_limit = 0
         self.has_terminal = False
-        self.left_nothing = True  # on the host, as far as the clean-up knows
+        self.left_nothing = True  # False if the clean-up failed to remove something from the host
 
     def set_up(self, config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
-        """Mount the pod's /dev/shm and apply its limits; called once.
+        """Mount the pod's /dev/shm and apply the pod's resource limits; called once.
 
         ``config`` is the runtime-config.  Returns warnings about limits that this host cannot
         enforce.  Raises HostError.
@@ -50,33 +50,33 @@ class PodContext:
         if config.get("ipc") != "parent":
             owner = (config.get("private_users") or {}).get("shift", 0)
             private_mount_namespace.share_memory(SHARED_MEMORY, config["shm_size"], owner)
-        wanted = manifest.get("isolators")
-        if not wanted or config.get("flavor") == "fly":
+        isolators = manifest.get("isolators")
+        if not isolators or config.get("flavor") == "fly":
             return []
         from ociruntime.pods.bundle.host_facts import controllers
         from ociruntime.pods.manifest import oci_resources
 
         known = controllers()
-        made = oci_resources.resources(oci_resources.enforceable(wanted, known))
+        limits = oci_resources.resources(oci_resources.enforceable(isolators, known))
         name = f"ocipod-{self.path.rpartition('/')[2]}"
-        pod_cgroup.limit(name, oci_resources.divided(made), oci_resources.unified(made))
-        return oci_resources.skipped(wanted, known)
+        pod_cgroup.limit(name, oci_resources.divided(limits), oci_resources.unified(limits))
+        return oci_resources.skipped(isolators, known)
 
     def begin(self) -> None:
-        """Prepare for the first app; called once before it is started.  Raises RuntimeFailure."""
+        """Prepare the pod; called once, before the first app starts.  Raises RuntimeFailure."""
 
     def end(self, then: Callable[[], None]) -> None:
-        """Release what the apps share, then call ``then``; called once the last app has exited."""
+        """Release what the apps share, then call ``then``; called when the last app has exited."""
         then()
 
     def runtime_log(self, app: str) -> str:
-        """Return the path of the runtime's error log for an app."""
+        """Return the path, in the pod's directory, of the runtime's error log for an app."""
         return f"apps/{app}/runtime.log"
 
     def create_container(self, app: str, streams: list[int], terminal: bool) -> None:
-        """Write the app's bundle and execute the runtime's ``create`` (runs in a child).
+        """Write the app's bundle and replace this child process by the runtime's ``create``.
 
-        ``streams`` are descriptors, -1 for none.  Raises RuntimeFailure.
+        ``streams`` are the app's fds 0 to 2, -1 for /dev/null.  Raises RuntimeFailure.
         """
         from ociruntime.pods.bundle.write_bundle import write_bundle
 
@@ -91,25 +91,25 @@ class PodContext:
             json_files.replace(config_path, config, lasting=False)
         remove_file(self.runtime_log(app))
         remove_file(f"apps/{app}/pid")
-        words = ["create", "--bundle", f"{directory}/bundle", "--pid-file", f"{directory}/pid"]
+        argv = ["create", "--bundle", f"{directory}/bundle", "--pid-file", f"{directory}/pid"]
         if terminal:
             # A relative path fits into sun_path; some runtimes change to the bundle first.
             os.chdir(f"{directory}/bundle")
-            words += ["--console-socket", "console"]
-        words.append(self.runtime.container(app))
-        self.runtime.become(f"{directory}/runtime.log", words, streams)
+            argv += ["--console-socket", "console"]
+        argv.append(self.runtime.container(app))
+        self.runtime.become(f"{directory}/runtime.log", argv, streams)
 
-    def call_runtime(self, app: str, words: tuple[str, ...]) -> None:
-        """Execute the runtime's command ``words`` for the app (runs in a child).
+    def call_runtime(self, app: str, argv: tuple[str, ...]) -> None:
+        """Replace this child process by the runtime with the command ``argv``, for the app.
 
         Raises RuntimeFailure.
         """
         remove_file(self.runtime_log(app))
-        self.runtime.become(f"{self.path}/{self.runtime_log(app)}", words, (-1, -1, -1))
+        self.runtime.become(f"{self.path}/{self.runtime_log(app)}", argv, (-1, -1, -1))
 
 
 def apps_of(manifest: dict[str, object]) -> list[dict[str, object]]:
-    """Return the app entries of a manifest, [] if it is damaged."""
+    """Return the app entries of a pod's manifest, or [] if its member "apps" is not a list."""
     apps = manifest.get("apps")
     return apps if isinstance(apps, list) else []
 

@@ -10,33 +10,35 @@ from ociruntime.base.files import read_file
 
 INFO = "net-info.json"
 HOST = "host"  # mode of resolv.conf and hosts: the host's own file
-# What systemd-resolved forwards to; its own stub, in /etc/resolv.conf, is on the host's loopback.
+# Lists the servers to which systemd-resolved forwards.  /etc/resolv.conf names its stub resolver,
+# which listens on the host's loopback: a pod cannot reach it.
 UPSTREAM = "/run/systemd/resolve/resolv.conf"
 
 
 def networks_of(config: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return the (name, plugin arguments) of each network in a runtime-config."""
+    """Return (name, plugin arguments) of each network in a pod's runtime-config."""
     networks = config.get("net")
     if networks is None:
         return [("default", "")]
-    return [(one, "") if isinstance(one, str) else (one[0], one[1]) for one in networks]
+    return [(net, "") if isinstance(net, str) else (net[0], net[1]) for net in networks]
 
 
 def is_host_network(config: dict[str, Any]) -> bool:
-    """Return whether the pod uses the host's network namespace."""
+    """Return True if the runtime-config makes the pod use the host's network namespace."""
     return config.get("flavor") == "fly" or networks_of(config) == [("host", "")]
 
 
 def joins_networks(config: dict[str, Any]) -> bool:
-    """Return whether the pod has networks of its own, with more than a loopback interface."""
+    """Return True if the pod's own network namespace has more than a loopback interface."""
     return not is_host_network(config) and networks_of(config) != [("none", "")]
 
 
 def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> None:
-    """Join the networks of the pod with directory ``path``, and write its files for /etc.
+    """Join the pod's networks, and write its resolv.conf, hosts and hostname.
 
-    ``namespace`` is the path of the pod's network namespace.  net-info.json is written before
-    anything is created, so that ``take_down`` works after a crash.  Raises RuntimeFailure.
+    ``path`` is the pod's directory, ``config`` its runtime-config, ``namespace`` the path of its
+    network namespace.  net-info.json is written before any interface is created, so that
+    ``take_down`` works after a crash.  Raises RuntimeFailure.
     """
     from ociruntime.pods.net import networks
     from ociruntime.pods.net.configuration import net_directories
@@ -61,7 +63,7 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
     json_files.replace(f"{path}/{INFO}", info)
     info = networks.carry_out(info)
     json_files.replace(f"{path}/{INFO}", info)
-    named = any(one["names"] for one in info["networks"])
+    named = any(network["names"] for network in info["networks"])
     write_files(path, config, info["dns"], named=named)
     if named:
         is_host_file = (config.get("hosts") or {}).get("mode") == HOST
@@ -70,16 +72,16 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
 
 
 def has_names(path: str) -> bool:
-    """Return whether the pod with directory ``path`` has joined a network with names."""
+    """Return True if the pod with directory ``path`` has joined a network with names."""
     try:
         joined = json_files.read(f"{path}/{INFO}")["networks"]
     except (HostError, PodError, KeyError):
         return False
-    return any(one.get("names") for one in joined)
+    return any(network.get("names") for network in joined)
 
 
 def names_of(config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
-    """Return the names of the pod on networks with names, the first one first."""
+    """Return the pod's names on networks with names; the last element is its hostname, or ""."""
     names = config.get("net_names") or [app["name"] for app in manifest.get("apps") or ()]
     return [*names, config.get("hostname") or ""]
 
@@ -87,10 +89,10 @@ def names_of(config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
 def write_files(
     path: str, config: dict[str, Any], dns: dict[str, Any], *, named: bool = False
 ) -> None:
-    """Write resolv.conf, hosts and hostname, unless the images' own are used.
+    """Write the pod's resolv.conf, hosts and hostname, unless it uses the images' own files.
 
-    ``dns`` is the DNS object of the networks' results.  If it is ``named``, the hosts file is
-    about to get the pod's own names with its address.  Raises HostError.
+    ``dns`` is the DNS object of the CNI results.  With ``named``, the hosts file omits the
+    hostname: ``give_names`` adds the pod's names with its address later.  Raises HostError.
     """
     from ociruntime.pods.net import resolver
 
@@ -113,13 +115,13 @@ def write_files(
 
 
 def _host_dns(is_host_network: bool) -> dict[str, Any]:
-    """Return the host's DNS settings as far as a pod can use them."""
+    """Return the host's DNS settings, without servers that the pod cannot reach."""
     from ociruntime.pods.net.resolver import host_dns
 
-    found = host_dns(_host_file("/etc/resolv.conf") or "", is_host_network)
-    if not found.get("nameservers") and (upstream := _host_file(UPSTREAM)):
-        found["nameservers"] = host_dns(upstream, is_host_network).get("nameservers", [])
-    return found
+    settings = host_dns(_host_file("/etc/resolv.conf") or "", is_host_network)
+    if not settings.get("nameservers") and (upstream := _host_file(UPSTREAM)):
+        settings["nameservers"] = host_dns(upstream, is_host_network).get("nameservers", [])
+    return settings
 
 
 def _host_file(path: str) -> str | None:
@@ -130,7 +132,7 @@ def _host_file(path: str) -> str | None:
 
 
 def take_down(path: str) -> dict[str, Any]:
-    """Leave the networks that net-info.json records; return ``{"problems": [message]}``."""
+    """Detach the pod from the networks in net-info.json; return ``{"problems": [message]}``."""
     try:
         info = json_files.read(f"{path}/{INFO}")
     except HostError:

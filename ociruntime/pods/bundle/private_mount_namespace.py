@@ -1,4 +1,4 @@
-"""A private mount namespace for a pod's mounts, which all disappear with the monitor."""
+"""Mount and unmount in a pod's private mount namespace, which ends with the monitor."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ NOSUID, NODEV, NOEXEC = 1 << 1, 1 << 2, 1 << 3
 
 
 def enter_own_mounts() -> None:
-    """Enter a new mount namespace, a slave of the host's: mounts there propagate here, not back.
+    """Enter a new mount namespace, to which the host's mounts propagate, but not vice versa.
 
-    Repeated calls, also in children, have no effect.  Raises HostError.
+    A second call, also in a child, has no effect.  Raises HostError.
     """
     from ociruntime._shim import lib
 
@@ -24,7 +24,10 @@ def enter_own_mounts() -> None:
 
 
 def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
-    """Mount ``source`` (filesystem type ``kind``, options ``data``).  Raises HostError."""
+    """Mount ``source`` at ``target``; ``kind`` is the filesystem type, ``data`` its options.
+
+    Raises HostError.
+    """
     from ociruntime._shim import ffi, lib
 
     texts = [
@@ -36,9 +39,9 @@ def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> No
 
 
 def share_memory(path: str, size: int, owner: int) -> None:
-    """Mount a tmpfs of ``size`` bytes, for the pod's /dev/shm, at ``path``, which is created.
+    """Create ``path`` and mount a tmpfs of ``size`` bytes there, for the pod's /dev/shm.
 
-    ``owner`` is the host's uid and gid of its root directory.  Raises HostError.
+    ``owner`` is the host uid and gid of the tmpfs's root directory.  Raises HostError.
     """
     try:
         os.mkdir(path, 0o700)
@@ -60,6 +63,6 @@ def unmount(path: str) -> None:
 
 
 def check_call(result: int, action: str) -> None:
-    """Raise HostError for ``action`` if ``result``, from the C shim, is a negative errno."""
+    """Raise HostError for ``action`` if ``result``, of a C function, is a negative errno."""
     if result < 0:
         raise HostError(action, OSError(-result, os.strerror(-result)))

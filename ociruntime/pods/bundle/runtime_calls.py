@@ -1,4 +1,4 @@
-"""Call the OCI runtime through its command line, which must be compatible with runc's."""
+"""Find and execute the OCI runtime, by a runc-compatible command line, and read its errors."""
 
 from __future__ import annotations
 
@@ -29,9 +29,10 @@ _NOT_FOUND = ("no such file", "not found", "not a directory", "cannot be found")
 
 
 def find_runtime(name: str) -> str:
-    """Return the path of the runtime ``name``: a path itself, beside this program, or installed.
+    """Return the absolute path of the OCI runtime ``name``, a path or the name of a program.
 
-    Raises PodError if it is not found.
+    A name is looked up beside this program, then in trusted directories.  Raises PodError if it is
+    not found.
     """
     if "/" in name:
         return name if name.startswith("/") else f"{os.getcwd()}/{name}"
@@ -43,8 +44,8 @@ def find_runtime(name: str) -> str:
 class RuntimeCalls:
     """The OCI runtime of one pod, executed as ``program``.
 
-    ``root``, its ``--root``, is common to all pods with a runtime of that name, because runtimes
-    cache files there.
+    ``root`` is the runtime's ``--root``.  All pods with a runtime of the same name share it,
+    because runtimes cache files there.
     """
 
     __slots__ = ("debug", "program", "root", "uuid")
@@ -56,23 +57,23 @@ class RuntimeCalls:
         self.root = f"{STATE_ROOT}/{program.rpartition('/')[2]}"
 
     def container(self, app: str) -> str:
-        """Return the id of the app's container."""
+        """Return the container id of the app, ``UUID-APP``."""
         return f"{self.uuid}-{app}"
 
-    def command(self, log: str, words: Sequence[str]) -> list[str]:
-        """Return the argv for ``words``; the runtime logs to the file ``log``, unless it is ""."""
+    def command(self, log: str, arguments: Sequence[str]) -> list[str]:
+        """Return the argv of the runtime; ``log`` is the path of its log file, or "" for none."""
         options = ["--root", self.root]
         if log:
             options += ["--log", log, "--log-format", "json"]
         if self.debug:
             options.append("--debug")
-        return [self.program, *options, *words]
+        return [self.program, *options, *arguments]
 
-    def become(self, log: str, words: Sequence[str], streams: Sequence[int]) -> NoReturn:
+    def become(self, log: str, arguments: Sequence[str], streams: Sequence[int]) -> NoReturn:
         """Replace this process by the runtime; ``streams`` are its fds 0 to 2, -1 for /dev/null.
 
-        /dev/null is replaced by a private null device, because crun before 1.9 changes the owner
-        of its standard streams to the container's user.  Raises HostError.
+        The runtime gets a private null device instead of /dev/null, because crun before 1.9 changes
+        the owner of its standard streams to the container's user.  Raises HostError.
         """
         null = -1
         for number, fd in enumerate(streams):
@@ -81,18 +82,21 @@ class RuntimeCalls:
                 null = _open_null()
             os.dup2(null if is_null else fd, number)
         try:
-            os.execve(self.program, self.command(log, words), os.environ)
+            os.execve(self.program, self.command(log, arguments), os.environ)
         except OSError as error:
             raise HostError(f"execute {self.program}", error) from None
 
 
 def _is_null(fd: int) -> bool:
-    seen = os.fstat(fd)
-    return seen.st_mode & S_IFMT == S_IFCHR and seen.st_rdev == NULL_DEVICE
+    status = os.fstat(fd)
+    return status.st_mode & S_IFMT == S_IFCHR and status.st_rdev == NULL_DEVICE
 
 
 def _open_null() -> int:
-    """Open a private null device, or /dev/null before Linux 5.2.  Raises HostError."""
+    """Return a descriptor of a private null device, or of /dev/null before Linux 5.2.
+
+    Raises HostError.
+    """
     from ociruntime._shim import lib
 
     fd: int = lib.oci_own_null()
@@ -105,10 +109,10 @@ def _open_null() -> int:
 
 
 def failure(log: str, fallback: str, program: str = "") -> str:
-    """Return the last error in the runtime's log file (JSON lines), or ``fallback``.
+    """Return the last error in the runtime's log file (JSON lines), or ``fallback`` if it has none.
 
-    If ``program`` could not be executed and the error does not name it (crun's "open executable"),
-    it is prefixed.
+    If ``program`` could not be executed and the error does not name ``program`` (crun's "open
+    executable"), the result begins with ``exec "PROGRAM": ``.
     """
     try:
         lines = read_file(log).splitlines()
@@ -128,11 +132,14 @@ def failure(log: str, fallback: str, program: str = "") -> str:
 
 
 def failure_code(message: str) -> int:
-    """Return the exit code for an app, from the runtime's error: 126 or 127 as in a shell, 254."""
+    """Return an app's exit code for a runtime's error: 126 or 127 as in a shell, else 254.
+
+    126: the program is not executable; 127: it was not found; 254: any other failure.
+    """
     text = message.lower()
     if any(word in text for word in _EXECUTION):
-        if any(words in text for words in _NOT_EXECUTABLE):
+        if any(phrase in text for phrase in _NOT_EXECUTABLE):
             return NOT_EXECUTABLE
-        if any(words in text for words in _NOT_FOUND):
+        if any(phrase in text for phrase in _NOT_FOUND):
             return NOT_FOUND
     return OWN_FAILURE

@@ -1,7 +1,7 @@
-"""Look up an app's user and groups inside its root filesystem, never outside of it.
+"""Look up an app's user and groups in its root filesystem, without following links out of it.
 
-A user is a number, a name in ``/etc/passwd``, or the absolute path of a file, whose owner is taken;
-a group is given likewise, with ``/etc/group``.
+A user is a number, a name in ``/etc/passwd``, or the absolute path of a file, which stands for the
+owner of the file.  A group is a number, a name in ``/etc/group``, or the path of a file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _IDS = 1 << 32
 
 
 class Account:
-    """The ids to run an app with, and its name, home and shell from the image's /etc/passwd."""
+    """The UID and GIDs of an app's process; its user's name, home and shell in /etc/passwd."""
 
     __slots__ = ("additional", "gid", "home", "name", "shell", "uid")
 
@@ -31,9 +31,10 @@ class Account:
 
 
 def account(root: str, user: str, group: str, supplementary: list[int]) -> Account:
-    """Look up ``user`` and ``group`` in the tree at ``root``; an empty group means the user's own.
+    """Return the Account of ``user`` and ``group`` in the root filesystem at ``root``.
 
-    ``supplementary`` are additional GIDs.  Raises PodError if a name or path is not found.
+    An empty group means the user's own group.  ``supplementary`` lists additional GIDs.  Raises
+    PodError if a name or path is not found.
     """
     fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -67,7 +68,7 @@ def _user(fd: int, user: str, rows: list[list[str]]) -> tuple[int, list[str] | N
         row = next((row for row in rows if row[0] == user), None)
         if row is None:
             hint = "give a number or a name in the image's /etc/passwd"
-            raise PodError(f'the image has no user "{user}"', hint)
+            raise PodError(f'look up user "{user}": not found in the image', hint)
         return int(row[2]), row
     return uid, next((row for row in rows if int(row[2]) == uid), None)
 
@@ -81,7 +82,7 @@ def _group(fd: int, group: str, rows: list[list[str]]) -> int:
         if row[0] == group:
             return int(row[2])
     hint = "give a number or a name in the image's /etc/group"
-    raise PodError(f'the image has no group "{group}"', hint)
+    raise PodError(f'look up group "{group}": not found in the image', hint)
 
 
 def _is_id(text: str) -> bool:
@@ -89,7 +90,7 @@ def _is_id(text: str) -> bool:
 
 
 def _rows(root: int, path: str, columns: int) -> Iterator[list[str]]:
-    """Return the fields of each valid line of /etc/passwd or /etc/group; none without the file."""
+    """Yield the fields of each valid line of the file ``path``; nothing if it is missing."""
     try:
         fd = open_inside(root, path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:
@@ -108,7 +109,7 @@ def _owner(root: int, path: str) -> os.stat_result:
         fd = open_inside(root, path, os.O_PATH)
     except OSError as error:
         reason = (error.strerror or "").lower()
-        raise PodError(f"get the owner of {path} in the image: {reason}") from error
+        raise PodError(f'get the owner of "{path}" in the image: {reason}') from error
     try:
         return os.fstat(fd)
     finally:

@@ -1,4 +1,4 @@
-"""Write an app's bundle, just before the pod's monitor creates the container."""
+"""Write an app's bundle: mount its root filesystem, collect facts, write its ``config.json``."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
     """Mount the root filesystem of ``app_name`` and write ``apps/NAME/bundle/config.json``.
 
     ``namespaces`` maps ``pid``, ``network``, ``ipc``, ``uts`` and ``user`` to the paths of the
-    pod's namespaces; missing ones are shared with the caller.  The overlay is mounted in the
-    caller's mount namespace.  Returns warnings.  Raises PodError, HostError.
+    pod's namespaces; the app shares the others with the caller.  The overlay is mounted in the
+    caller's mount namespace.  Returns warnings about limits that the host cannot enforce.  Raises
+    PodError, HostError.
     """
     from ociruntime.pods.bundle.overlay import mount_rootfs
 
@@ -58,22 +59,23 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
 def _fill(
     facts: AppFacts, tree: str, pod_path: str, entry: dict[str, Any], settings: dict[str, Any]
 ) -> None:
-    """Set the facts that depend on the host, the app's ``entry`` and ``settings``.
+    """Set the facts that depend on the host, on the app's ``entry`` and on ``settings``.
 
-    Users are looked up in the directory ``tree``.  Raises PodError, HostError.
+    ``entry`` is the app's in the manifest, ``settings`` the runtime-config, ``tree`` the root
+    filesystem in which the app's user and groups are looked up.  Raises PodError, HostError.
     """
     from ociruntime.base.linux import CAPABILITIES
     from ociruntime.pods.bundle.host_facts import controllers, filesystems, last_capability
     from ociruntime.pods.bundle.users import account
 
     app = entry["app"]
-    who = account(
+    user = account(
         tree,
         str(app.get("user") or "0"),
         str(app.get("group") or ""),
         list(app.get("supplementaryGIDs", [])),
     )
-    facts.uid, facts.gid, facts.additional_gids = who.uid, who.gid, who.additional
+    facts.uid, facts.gid, facts.additional_gids = user.uid, user.gid, user.additional
     facts.machine = os.uname().machine
     facts.cgroup_namespace = os.path.exists("/proc/self/ns/cgroup")
     # A virtual machine has another kernel, with all controllers.
@@ -98,7 +100,7 @@ def _fill(
 
 
 def _find_volumes(facts: AppFacts, pod_path: str, manifest: dict[str, Any]) -> None:
-    """Set paths of the pod's volumes and numbers of those that are devices.  Raises HostError."""
+    """Set ``facts.volumes`` and, for devices among them, ``facts.devices``.  Raises HostError."""
     import stat
 
     for volume in manifest.get("volumes", []):
@@ -108,28 +110,33 @@ def _find_volumes(facts: AppFacts, pod_path: str, manifest: dict[str, Any]) -> N
         try:
             status = os.stat(source)
         except OSError as error:
-            raise HostError(f'volume "{name}": open {source}', error) from error
+            raise HostError(f'mount volume "{name}": open {source}', error) from error
         for kind, test in (("b", stat.S_ISBLK), ("c", stat.S_ISCHR)):
             if volume["kind"] == "host" and test(status.st_mode):
                 facts.devices[name] = (kind, os.major(status.st_rdev), os.minor(status.st_rdev))
 
 
 def _find_devices(facts: AppFacts, entry: dict[str, Any]) -> None:
-    """Look up the devices of the host that the app gets.  Raises PodError."""
+    """Set ``facts.host_devices``: the host's devices that the app may use.  Raises PodError."""
     from ociruntime.pods.bundle import host_devices
 
     if not facts.flavour.confined:
         return
-    for one in entry.get("devices", []):
-        facts.host_devices += host_devices.found(one["source"], one["path"], one["access"])
+    for device in entry.get("devices", []):
+        facts.host_devices += host_devices.find_devices(
+            device["source"], device["path"], device["access"]
+        )
     if isolators.value_of(entry["app"].get("isolators", []), isolators.PRIVILEGED):
-        known = {one["path"] for one in facts.host_devices}
-        more = host_devices.all_devices()
-        facts.host_devices += [one for one in more if one["path"] not in known]
+        known = {device["path"] for device in facts.host_devices}
+        devices = host_devices.all_devices()
+        facts.host_devices += [device for device in devices if device["path"] not in known]
 
 
 def _make_reachable(facts: AppFacts, app_name: str) -> None:
-    """Replace host paths by bind mounts that the pod's root user can open.  Raises HostError."""
+    """Replace the host paths in ``facts`` by bind mounts that the pod's root user can open.
+
+    Raises HostError.
+    """
     facts.rootfs = reachable(f"app-{app_name}", facts.rootfs)
     for name, source in facts.volumes.items():
         facts.volumes[name] = reachable(f"volume-{name}", source)
@@ -142,7 +149,7 @@ def _make_reachable(facts: AppFacts, app_name: str) -> None:
 def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tuple[str, str]]:
     """Return (source, destination) of the bind mounts of the pod's hostname, resolv.conf and hosts.
 
-    An image's own /etc/hosts is kept if the pod has neither entries for it nor names on a network.
+    The image's own /etc/hosts is used if the pod has no entries for it and no names on a network.
     """
     from ociruntime.base.open_below_root import open_inside
     from ociruntime.pods.bundle.pod_network import has_names
@@ -162,16 +169,16 @@ def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tup
             if not has_names(pod_path):
                 return binds
     except OSError:
-        pass  # the image does not have one
+        pass  # the image has no /etc/hosts
     finally:
         os.close(root)
     return [*binds, (f"{pod_path}/hosts", "/etc/hosts")]
 
 
 def add_mtab(rootfs: str, owner: int) -> None:
-    """Link ``/etc/mtab`` to /proc/self/mounts, if the image has ``/etc`` but no mtab.
+    """Create the link ``/etc/mtab`` to /proc/self/mounts in ``rootfs``, if /etc has no mtab.
 
-    ``owner`` is the uid and gid of the link.
+    ``owner`` is the uid and gid of the link.  Errors are ignored.
     """
     from ociruntime.base.open_below_root import open_inside
 
@@ -207,12 +214,12 @@ def reachable(name: str, source: str) -> str:
     target = f"{REACHABLE}/{name}"
     try:
         _mount_reachable()
-        there, here = os.stat(source), _status(target)
-        if here is not None and (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino):
+        source_status, status = os.stat(source), _status(target)
+        if status is not None and os.path.samestat(source_status, status):
             return target
         if os.path.isdir(source):
             os.makedirs(target, 0o711, exist_ok=True)
-        elif here is None:
+        elif status is None:
             os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
         raise HostError(f"create {target}", error) from error
@@ -221,11 +228,11 @@ def reachable(name: str, source: str) -> str:
 
 
 def _mount_reachable() -> None:
-    """Create the directory REACHABLE and mount a tmpfs there, once in this mount namespace."""
+    """Create the directory REACHABLE and mount a tmpfs there, once per mount namespace."""
     make_directory(REACHABLE, 0o711, "directory of pods with user namespaces")
     fd = os.open(REACHABLE, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        # Apps are created concurrently.
+        # The monitor creates apps concurrently: only one process may mount the tmpfs.
         fcntl.flock(fd, fcntl.LOCK_EX)
         if os.stat(REACHABLE).st_dev == os.stat(os.path.dirname(REACHABLE)).st_dev:
             mount("ocipod", REACHABLE, "tmpfs", 0, "mode=711,size=1m")

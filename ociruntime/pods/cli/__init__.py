@@ -1,1 +1,1 @@
-"""The program ``ocipod``: the only package of the pod layer that prints."""
+"""The commands of ``ocipod``; the only package of the pod layer that prints."""

@@ -7,8 +7,8 @@ import gc
 import posix
 import sys
 
-# Argument -> command whose modules to preload.  A wrong guess (an argument that is not the command)
-# costs only time.
+# Argument -> command whose modules to preload.  If the argument is not the command, preloading
+# costs time, but does no harm.
 PRELOAD = {"run": "ocipod run", "prepare": "ocipod run", "monitor": "ocipod monitor"}
 
 
@@ -27,7 +27,7 @@ def _extend_path() -> None:
 
 
 def run() -> int:
-    """Run the command of ``sys.argv`` and return the exit status."""
+    """Run the ``ocipod`` command in ``sys.argv`` and return the exit status."""
     try:
         if not __package__:
             _extend_path()
@@ -44,7 +44,10 @@ def run() -> int:
 
 
 def _retry() -> None:
-    """Restart a pod's monitor that woke from hibernation while the package is being replaced."""
+    """Execute this program again, after a second: an upgrade is replacing the package's files.
+
+    Only for a monitor that resumes after hibernation: its pod would end with it.
+    """
     import time
 
     time.sleep(1)

@@ -29,7 +29,8 @@ def _root(context: Context, arguments: Arguments) -> Iterator[app_files.AppRoot]
         expected = arguments.text("only")
         state = "running" if app_record(pod, app)["state"] == "running" else "stopped"
         if expected not in ("", state):
-            raise PodError(f'app "{app}" of pod {pod.uuid} is {state} by now', "try again")
+            message = f'copy files of app "{app}" of pod {pod.uuid}: the app is {state} by now'
+            raise PodError(message, "try again")
         # A pod that is started now would mount the same files a second time.
         lock = nullcontext() if pod.state == RUNNING else kept(pod, "copy files of")
         with lock, app_files.app_root(pod, app, settings.limits()) as root:
@@ -37,29 +38,37 @@ def _root(context: Context, arguments: Arguments) -> Iterator[app_files.AppRoot]
 
 
 def run_copy_out(context: Context, arguments: Arguments) -> int:
-    """Write the archive, or with ``--stat`` the facts.  Raises UsageError."""
+    """Write a tar archive of the app's PATH, or with ``--stat`` its name, kind and size, to stdout.
+
+    Raises UsageError if standard output is a terminal, RuntimeFailure.
+    """
     path, follow = arguments.positional[1], arguments.flag("follow-link")
     with _root(context, arguments) as root:
         if arguments.flag("stat"):
             return write(json.dumps(app_files.file_facts(root, path, follow=follow)) + "\n")
         if sys.stdout.isatty():
-            raise UsageError("app copy-out: standard output is a terminal", "redirect it")
+            raise UsageError("app copy-out: standard output is a terminal", "redirect it to a file")
         app_files.copy_out(root, path, sys.stdout.buffer, follow=follow)
         sys.stdout.buffer.flush()
     return 0
 
 
 def run_copy_in(context: Context, arguments: Arguments) -> int:
-    """Unpack the archive on standard input; warn of attributes that could not be set."""
+    """Unpack the tar archive on standard input into the app's DIR; warn of attributes not set.
+
+    Raises UsageError, RuntimeFailure.
+    """
     name = arguments.text("name")
     if "/" in name or name in (".", ".."):
-        raise UsageError(f'--name: "{name}" is not the name of a file')
+        raise UsageError(f'--name: "{name}" is not a file name', "give a name without a slash")
     if sys.stdin.isatty():
-        raise UsageError("app copy-in: standard input is a terminal", "redirect it")
+        raise UsageError(
+            "app copy-in: standard input is a terminal", "redirect it from a tar archive"
+        )
     with _root(context, arguments) as root:
-        notes = app_files.copy_in(root, arguments.positional[1], sys.stdin.buffer, name=name)
-    for note in notes:
-        context.log.warning(note)
+        warnings = app_files.copy_in(root, arguments.positional[1], sys.stdin.buffer, name=name)
+    for warning in warnings:
+        context.log.warning(warning)
     return 0
 
 
@@ -69,7 +78,7 @@ def run_diff(context: Context, arguments: Arguments) -> int:
         app = choose_app(pod, arguments.text("app"))
         as_json = arguments.text("format") == "json"
         settings = Settings(context.system_config, context.local_config, context.user_config)
-        # One by one: a program can make more of them than fit into memory.
+        # Print each change at once: an app can make more changes than fit into memory.
         for kind, path in app_files.changes(pod, app, settings.limits()):
             if as_json:
                 status = write(json.dumps({"kind": kind, "path": _text(path)}) + "\n")

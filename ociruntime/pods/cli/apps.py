@@ -50,23 +50,23 @@ def run_app_rm(context: Context, arguments: Arguments) -> int:
 
 
 def run_app_list(context: Context, arguments: Arguments) -> int:
-    """Print a line or an object for each app.  Raises RuntimeFailure."""
+    """Print name and state of each app of a pod, as lines or JSON.  Raises RuntimeFailure."""
     with open_pod(context.directory, arguments.positional[0]) as pod:
         apps = [(name, app_record(pod, name)["state"]) for name in app_names(pod)]
     kind = arguments.text("format", "text")
     if kind != "text":
-        found = [{"name": name, "state": state} for name, state in apps]
-        return write(json.dumps(found, indent=2 if kind == "json-pretty" else None) + "\n")
+        records = [{"name": name, "state": state} for name, state in apps]
+        return write(json.dumps(records, indent=2 if kind == "json-pretty" else None) + "\n")
     lines = [] if arguments.flag("no-legend") else ["NAME\tSTATE\n"]
     return write("".join([*lines, *(f"{name}\t{state}\n" for name, state in apps)]))
 
 
 def run_app_status(context: Context, arguments: Arguments) -> int:
-    """Print ``name=value`` lines, or a JSON object.  Raises RuntimeFailure."""
+    """Print an app's status, as ``name=value`` lines or JSON.  Raises RuntimeFailure."""
     with open_pod(context.directory, arguments.positional[0]) as pod:
         name = choose_app(pod, arguments.text("app"))
         record = app_record(pod, name)
-        entry = next(one for one in read_manifest(pod)["apps"] if one["name"] == name)
+        entry = next(app for app in read_manifest(pod)["apps"] if app["name"] == name)
     facts = status_of(entry, record)
     kind = arguments.text("format", "text")
     if kind != "text":
@@ -75,7 +75,10 @@ def run_app_status(context: Context, arguments: Arguments) -> int:
 
 
 def status_of(entry: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
-    """Return an app's status, from its manifest entry and its state file; pure."""
+    """Return an app's status from its manifest ``entry`` and its state file ``record``; pure.
+
+    Members without a value are omitted.
+    """
     app = entry.get("app") or {}
     times = {f"{key}_at": record.get(key) for key in ("created", "started", "finished")}
     facts: dict[str, Any] = {
@@ -86,7 +89,7 @@ def status_of(entry: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
         **{key: record.get(key) for key in ("exit_code", "signal", "stopped_by", "reason", "pid")},
         "oom_killed": record.get("oom_killed") or None,
         "restarts": record.get("restarts") or None,
-        "mounts": {one["path"]: one["volume"] for one in entry.get("mounts") or ()},
+        "mounts": {mount["path"]: mount["volume"] for mount in entry.get("mounts") or ()},
         "user_annotations": app.get("userAnnotations"),
         "user_labels": app.get("userLabels"),
     }
@@ -102,10 +105,13 @@ def _value_text(value: object) -> str:
 
 
 def run_app_exec(context: Context, arguments: Arguments) -> int:
-    """Exec the runtime with the command, or with ``--detach`` start it.  Raises RuntimeFailure."""
+    """Run a command in an app: in place of this process, or with ``--detach`` in a new one.
+
+    Raises RuntimeFailure.
+    """
     uuid, *argv = arguments.positional
     if not argv:
-        raise UsageError("app exec: a command is required")
+        raise UsageError("app exec: a command is required", "ocipod app exec UUID COMMAND")
     env = arguments.list("env")
     for variable in env:
         if not variable.partition("=")[1] or variable.startswith("="):
@@ -130,7 +136,9 @@ def run_app_exec(context: Context, arguments: Arguments) -> int:
     except RuntimeFailure as error:
         if not log:
             raise
-        Log(log, "json").error(str(error))  # its reader cannot tell our status from the program's
+        Log(log, "json").error(
+            str(error)
+        )  # the log's reader cannot tell our exit status from the program's
         return OWN_FAILURE
 
 
@@ -138,7 +146,7 @@ SHELL = "/bin/sh"
 
 
 def run_enter(context: Context, arguments: Arguments) -> int:
-    """Replace this process by the runtime's ``exec`` of the command.  Raises RuntimeFailure."""
+    """Replace this process by a command in an app (default: a shell).  Raises RuntimeFailure."""
     uuid, *command = arguments.positional
     pod = open_pod(context.directory, uuid)
     app = choose_app(pod, arguments.text("app"))
@@ -154,8 +162,8 @@ def run_attach(context: Context, arguments: Arguments) -> int:
     with open_pod(context.directory, arguments.positional[0]) as pod:
         app = choose_app(pod, arguments.text("app"))
         if mode == "list":
-            found = ask(pod, {"op": "endpoints", "app": app})["endpoints"]
-            return write("".join(f"{name}\n" for name in found))
+            endpoints = ask(pod, {"op": "endpoints", "app": app})["endpoints"]
+            return write("".join(f"{name}\n" for name in endpoints))
         return attach(pod, app, streams, keys, wait=arguments.flag("wait"))
 
 

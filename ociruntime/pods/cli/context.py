@@ -10,7 +10,7 @@ from ociruntime.base.log import Log
 from ociruntime.base.trusted_directories import check_directory, check_entry
 from ociruntime.commandline.parser import Arguments
 
-PARTS = ("cas", "locks", "net", "net.d", "pods")  # of the data directory
+PARTS = ("cas", "locks", "net", "net.d", "pods")  # subdirectories of the data directory
 
 # Word of --insecure-options -> the checks that it disables.
 INSECURE = {
@@ -30,10 +30,10 @@ INSECURE = {
 
 
 class Context:
-    """The global options: directories as absolute paths, ``insecure`` the disabled checks.
+    """The values of the global options; ``insecure`` are the names of the disabled checks.
 
-    A directory is checked when it is first used: its property raises HostError if other users may
-    change it.
+    The properties are absolute paths of directories.  Each raises HostError if a user other than
+    root and our own can change the directory.
     """
 
     __slots__ = ("arguments", "debug", "insecure", "log", "runtime")
@@ -47,7 +47,7 @@ class Context:
         self.insecure = _insecure(arguments.text("insecure-options", "none"))
 
     def tie_to_parent(self) -> None:
-        """Carry out what the manager asks of the process that it starts.
+        """Apply ``--die-with-parent`` and ``--nofile``, options for the manager's child processes.
 
         ``--die-with-parent=PID``: exit when the parent, process PID, exits.  A command that
         outlived a killed daemon would race with the clean-up of the next one.
@@ -65,7 +65,7 @@ class Context:
                 soft, hard = map(int, limits.split(":"))
                 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
             except (ValueError, OSError) as error:
-                raise UsageError(f'--nofile: "{limits}": {error}', "SOFT:HARD") from None
+                raise UsageError(f'--nofile: "{limits}": {error}', "give SOFT:HARD") from None
 
     @property
     def directory(self) -> str:
@@ -103,6 +103,7 @@ def _insecure(text: str) -> frozenset[str]:
     checks: set[str] = set()
     for word in text.split(","):
         if word not in INSECURE:
-            raise UsageError(f'--insecure-options: unknown word "{word}"', ", ".join(INSECURE))
+            hint = f"known words: {', '.join(INSECURE)}"
+            raise UsageError(f'--insecure-options: unknown word "{word}"', hint)
         checks.update(INSECURE[word])
     return frozenset(checks)

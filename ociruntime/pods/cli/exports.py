@@ -23,14 +23,16 @@ from ociruntime.pods.store.phases import open_pod
 
 
 def run_image_export(context: Context, arguments: Arguments) -> int:
-    """Write an archive, or with ``--format=oci`` a directory; on failure, nothing remains."""
+    """Export an image, whole or not at all, to an archive or with ``--format=oci`` a directory."""
     text, target = arguments.positional
     overwrite = arguments.flag("overwrite")
     with Store(context.directory) as store, Bar() as bar:
         image = store.load(look_up(store, text))
         if arguments.text("format", "oci-archive") == "oci":
             if target == "-":
-                raise UsageError("--format=oci: cannot write a directory to standard output")
+                raise UsageError(
+                    "--format=oci: cannot write a directory to standard output", "give a path"
+                )
             path = check_target(target, context.directory, overwrite=overwrite)
             put_directory(path, lambda new: write_layout(store.blobs, image, new, bar))
         else:
@@ -41,7 +43,7 @@ def run_image_export(context: Context, arguments: Arguments) -> int:
 
 
 def run_image_extract(context: Context, arguments: Arguments) -> int:
-    """Write the image's documents and packed layers as an OCI image layout."""
+    """Write an image's manifest, configuration and packed layers as an OCI image layout."""
     text, target = arguments.positional
     with Store(context.directory) as store, Bar() as bar:
         image = store.load(look_up(store, text))
@@ -56,35 +58,36 @@ CONFIG = "image-config.json"
 
 
 def run_image_render(context: Context, arguments: Arguments) -> int:
-    """Unpack the layers of an image, in order, into a directory."""
+    """Unpack an image's layers into a new directory, with its configuration beside them."""
     settings = Settings(context.system_config, context.local_config, context.user_config)
     limits = settings.limits()
     text, target = arguments.positional
-    alone = arguments.flag("rootfs-only")
+    rootfs_only = arguments.flag("rootfs-only")
     with Store(context.directory) as store, Bar() as bar:
         image = store.load(look_up(store, text))
         overwrite = arguments.flag("overwrite")
         path = check_target(target, context.directory, overwrite=overwrite)
-        notes: list[str] = []
+        warnings: list[str] = []
 
         def fill(new: int) -> None:
-            notes.extend(_fill(store, image, new, limits, bar, alone=alone))
+            warnings.extend(_fill(store, image, new, limits, bar, rootfs_only=rootfs_only))
 
         put_directory(path, fill)
         store.mark_used(image.id)
-    for note in notes:
-        context.log.warning(note)
+    for warning in warnings:
+        context.log.warning(warning)
     return 0
 
 
 def _fill(
-    store: Store, image: Image, target: int, limits: Limits, bar: Bar, *, alone: bool
+    store: Store, image: Image, target: int, limits: Limits, bar: Bar, *, rootfs_only: bool
 ) -> list[str]:
-    """Unpack the image into the directory open as ``target``: root filesystem and configuration.
+    """Write the image's ``rootfs`` and ``image-config.json`` to the directory open as ``target``.
 
-    With ``alone``, unpack only the root filesystem.  Returns warnings about skipped entries.
+    With ``rootfs_only``, unpack the root filesystem into the directory itself.  Returns warnings
+    about skipped entries.
     """
-    if alone:
+    if rootfs_only:
         return unpack(store.blobs, image.layers, target, limits, bar)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(CONFIG, flags, 0o644, dir_fd=target), "wb") as file:
@@ -100,7 +103,7 @@ def _fill(
 
 
 def run_export(context: Context, arguments: Arguments) -> int:
-    """Write the archive; on failure, no partial file remains."""
+    """Export a stopped app as an image archive; on failure, no partial file remains."""
     uuid, target = arguments.positional
     squash = arguments.flag("squash")
     settings = Settings(context.system_config, context.local_config, context.user_config)
@@ -109,8 +112,9 @@ def run_export(context: Context, arguments: Arguments) -> int:
         names = [entry["name"] for entry in read_manifest(pod)["apps"]]
         name = arguments.text("app")
         if not name and len(names) != 1:
-            hint = f"give one with --app: {', '.join(names)}" if names else "the pod has none"
-            raise UsageError(f"export pod {uuid}: which app?", hint)
+            hint = f"give one with --app: {', '.join(names)}" if names else "add one first"
+            count = "several apps" if names else "no apps"
+            raise UsageError(f"export pod {uuid}: the pod has {count}", hint)
         with new_file(target, overwrite=arguments.flag("overwrite")) as file:
             beside = "/tmp" if target == "-" else os.path.dirname(os.path.abspath(target))
             blobs = BlobsAndNew(store.blobs.path)

@@ -30,7 +30,7 @@ SHORT = 12  # digits of an id
 def run_fetch(context: Context, arguments: Arguments) -> int:
     """Fetch each image and print its id, in the order of the arguments.
 
-    With ``--format=json`` a line is an object, which also lists the volumes that it declares.
+    With ``--format=json``, print an object ``{"id", "volumes": [path]}`` for each image.
     """
     signature = _signature(arguments)
     policy = arguments.text("pull-policy", "update")
@@ -57,7 +57,7 @@ def _fetch(
     An image that cannot be unpacked is removed again.
     """
     settings = Settings(context.system_config, context.local_config, context.user_config)
-    before = {name: one.id for one in store.records() for name in (*one.names, one.id)}
+    before = {name: record.id for record in store.records() for name in (*record.names, record.id)}
     warnings: list[str] = []
     by_program = context.arguments.text("progress") == "json"
     try:
@@ -86,7 +86,7 @@ def _fetch(
                         if name in before:
                             store.set_name(before[name], name)
                 raise
-    finally:  # they may explain the failure
+    finally:  # the warnings may explain the failure
         for warning in warnings:
             tell("ocipod", warning)
     for warning in trees.notes:
@@ -110,8 +110,8 @@ def run_image_load(context: Context, arguments: Arguments) -> int:
             tell("ocipod", warning)
 
         for path in arguments.positional:
-            place = os.path.abspath(path)
-            for image, names in load(store, place, fetched, permission, settings, warn):
+            archive = os.path.abspath(path)
+            for image, names in load(store, archive, fetched, permission, settings, warn):
                 write_lines([" ".join([image.id, *names])])
     return 0
 
@@ -121,20 +121,20 @@ def _signature(arguments: Arguments) -> bytes | None:
     if not path:
         return None
     if len(arguments.positional) > 1:
-        hint = "fetch the others separately"
-        raise UsageError("--signature: only one image can be fetched with it", hint)
+        hint = "fetch the other images separately"
+        raise UsageError("--signature: only one image can be fetched with a signature", hint)
     try:
         with open(path, "rb") as file:
             signature = file.read(LARGEST_DOCUMENT + 1)
     except OSError as error:
-        raise HostError(f"read {path}", error) from None
+        raise HostError(f'--signature: read "{path}"', error) from None
     if len(signature) > LARGEST_DOCUMENT:
-        raise UsageError(f"--signature {path}: larger than {LARGEST_DOCUMENT} bytes")
+        raise UsageError(f'--signature: "{path}" is larger than {LARGEST_DOCUMENT} bytes')
     return signature
 
 
 def run_trust(context: Context, arguments: Arguments) -> int:
-    """Show each key and ask for confirmation; then add all keys, or none."""
+    """Print each OpenPGP key and ask for confirmation; then trust all of the keys, or none."""
     from ociruntime.images.trust.policy import check_prefix
     from ociruntime.images.trust.trusted_keys import add_key, read_key_file
 
@@ -148,7 +148,8 @@ def run_trust(context: Context, arguments: Arguments) -> int:
     for path, key in keys:
         write_lines(_description(prefix, path, key))
         if not arguments.flag("skip-fingerprint-review") and not _agreed():
-            raise ImageError(f"key {key.fingerprint} is not trusted", "no key was added")
+            message = f"trust key {key.fingerprint}: not confirmed"
+            raise ImageError(message, "no key was added")
     for _, key in keys:
         status = write(f"added {add_key(context.local_config, prefix, key)}\n")
         if status:
@@ -164,7 +165,7 @@ def _description(prefix: str, path: str, key: Key) -> list[str]:
 
 
 def _agreed() -> bool:
-    """Ask until the answer is yes or no.  Raises ImageError at the end of input."""
+    """Ask whether to trust the key; return True for yes.  Raises ImageError at the end of input."""
     while True:
         write("trust this key (yes/no)? ")
         line = _line()
@@ -178,7 +179,7 @@ def _agreed() -> bool:
 
 
 def _line() -> str:
-    """Read a line of standard input, byte by byte: the rest may belong to another program."""
+    """Return a line of standard input, read byte by byte: the next may be for another program."""
     line = b""
     while not line.endswith(b"\n"):
         byte = os.read(0, 1)
@@ -189,7 +190,7 @@ def _line() -> str:
 
 
 def run_config(context: Context, arguments: Arguments) -> int:
-    """Print the merged settings as JSON, without secrets."""
+    """Print the merged image settings as JSON, without passwords and tokens."""
     from ociruntime.images.registry import auth as registry_auth
     from ociruntime.images.trust import policy, trusted_keys
 

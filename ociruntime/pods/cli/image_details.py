@@ -17,21 +17,21 @@ from ociruntime.pods.cli.context import Context
 
 
 def run_image_inspect(context: Context, arguments: Arguments) -> int:
-    """Print the details of images as a JSON list."""
+    """Print the settings, layers and history of each image, as a JSON list."""
     with Store(context.directory) as store:
-        found = [details(store.load(look_up(store, text))) for text in arguments.positional]
-    return write(json.dumps(found, indent=2) + "\n")
+        images = [details(store.load(look_up(store, text))) for text in arguments.positional]
+    return write(json.dumps(images, indent=2) + "\n")
 
 
 def run_image_history(context: Context, arguments: Arguments) -> int:
-    """Print the steps of an image's build, newest first."""
+    """Print the steps by which an image was built, newest first."""
     with Store(context.directory) as store:
-        found = details(store.load(look_up(store, arguments.positional[0])))
-    return write(history_table(found["history"], full=arguments.flag("no-trunc")))
+        image = details(store.load(look_up(store, arguments.positional[0])))
+    return write(history_table(image["history"], full=arguments.flag("no-trunc")))
 
 
 def run_image_tag(context: Context, arguments: Arguments) -> int:
-    """Give an image another name; another image of that name loses it.
+    """Give an image another name, which is taken from any other image that has it.
 
     The signature policy still judges the image by the names under which it was imported.
     """

@@ -41,25 +41,29 @@ _NONE = "-"
 
 
 def run_image_list(context: Context, arguments: Arguments) -> int:
-    """Print a line for each name of each image; an image without a name has one line, too."""
+    """List the images in the store: one line per name, and one for an image without a name."""
     fields = _fields(arguments.text("fields", _SHOWN), "fields")
     keys = _fields(arguments.text("sort", "importtime"), "sort")
     with Store(context.directory) as store:
-        found = _described(store, TreeStore(context.directory))
-    found.sort(
-        key=lambda one: [one[key] for key in keys], reverse=arguments.text("order", "asc") == "desc"
+        images = _described(store, TreeStore(context.directory))
+    images.sort(
+        key=lambda image: [image[key] for key in keys],
+        reverse=arguments.text("order", "asc") == "desc",
     )
     if output_format := arguments.text("format"):
-        return write(as_json([_for_json(one) for one in found], output_format))
+        return write(as_json([_for_json(image) for image in images], output_format))
     full = arguments.flag("full")
     rows = [] if arguments.flag("no-legend") else [[TITLES[key] for key in fields]]
-    rows += [[_cell(one, key, full=full) for key in fields] for one in found]
+    rows += [[_cell(image, key, full=full) for key in fields] for image in images]
     return write(tabbed(rows))
 
 
 def _described(store: Store, trees: TreeStore) -> list[dict[str, Any]]:
-    """Return the rows by field; for a damaged image, only what the store's index has."""
-    found = []
+    """Return a dict with the keys of TITLES for each name of each image in the store.
+
+    The platform of a damaged image is "damaged", and its size does not include the tree.
+    """
+    rows = []
     for record in store.records():
         platform, tree_size = "", 0
         try:
@@ -68,7 +72,7 @@ def _described(store: Store, trees: TreeStore) -> list[dict[str, Any]]:
         except ImageError:
             platform = "damaged"
         for name in record.names or ("",):
-            found.append(
+            rows.append(
                 {
                     "id": record.id,
                     "name": name,
@@ -79,19 +83,21 @@ def _described(store: Store, trees: TreeStore) -> list[dict[str, Any]]:
                     "digest": record.id,
                 }
             )
-    return found
+    return rows
 
 
 def _fields(text: str, option: str) -> list[str]:
     fields = text.split(",")
     for field in fields:
         if field not in TITLES:
-            raise UsageError(f'--{option}: unknown field "{field}"', ", ".join(TITLES))
+            raise UsageError(
+                f'--{option}: unknown field "{field}"', f"known fields: {', '.join(TITLES)}"
+            )
     return fields
 
 
-def _cell(one: dict[str, Any], field: str, *, full: bool) -> str:
-    value = one[field]
+def _cell(image: dict[str, Any], field: str, *, full: bool) -> str:
+    value = image[field]
     if field == "id":
         return str(value) if full else str(value).partition(":")[2][:_SHORT_ID]
     if field == "size":
@@ -102,14 +108,14 @@ def _cell(one: dict[str, Any], field: str, *, full: bool) -> str:
     return str(value) or _NONE
 
 
-def _for_json(one: dict[str, Any]) -> dict[str, Any]:
+def _for_json(image: dict[str, Any]) -> dict[str, Any]:
     return {
-        "id": one["id"],
-        "name": one["name"],
-        "size": one["size"],
-        "import_time": int(one["importtime"]),
-        "last_used_time": int(one["lastused"]),
-        "platform": one["platform"],
+        "id": image["id"],
+        "name": image["name"],
+        "size": image["size"],
+        "import_time": int(image["importtime"]),
+        "last_used_time": int(image["lastused"]),
+        "platform": image["platform"],
     }
 
 
@@ -117,9 +123,9 @@ _FAILED = 254
 
 
 def run_image_rm(context: Context, arguments: Arguments) -> int:
-    """Remove each image; if one fails, print the error and continue with the others.
+    """Remove images from the store; if one fails, print the error and continue with the next.
 
-    The lock of ``prepare`` is held, so that no image is removed that a new pod is about to use.
+    Holds the lock of ``prepare``, so that no image is removed that a new pod is about to use.
     """
     status = count = freed = 0
     force, untag = arguments.flag("force"), arguments.flag("untag")
@@ -134,7 +140,7 @@ def run_image_rm(context: Context, arguments: Arguments) -> int:
                     continue
                 if record.id in used:
                     hint = "--force removes it anyway"
-                    raise ImageError(f'image "{text}" is used by a pod', hint)
+                    raise ImageError(f'remove image "{text}": it is used by a pod', hint)
                 freed += _remove_image(context, store, record)
                 count += 1
                 write_lines([" ".join(["removed", record.id, *record.names])])
@@ -154,7 +160,7 @@ def _remove_image(context: Context, store: Store, record: Record) -> int:
     try:
         tree = tree_id(store.load(record))
     except ImageError:
-        tree = ""  # damaged image: its tree is left to image gc
+        tree = ""  # damaged image: image gc removes its tree
     freed = store.remove([record.id])
     if not tree or any(tree_id(image) == tree for image in store.images()):
         return freed
@@ -170,12 +176,12 @@ _GRACE = 24 * 3600.0  # seconds
 
 
 def run_image_gc(context: Context, arguments: Arguments) -> int:
-    """Remove unused trees and images, then stray files.
+    """Remove unused trees and images, then stray files such as interrupted downloads.
 
-    Stray files include interrupted downloads, whatever their age.
-    The lock of ``prepare`` is held, because a pod being prepared does not name its images yet.  It
-    may have looked them up just before it waits for the lock, so the last use of an image is
-    checked again before its removal.  If the images of a pod cannot be read, nothing is removed.
+    Holds the lock of ``prepare``, because a pod being prepared does not name its images yet.  Such
+    a pod may have looked up its images just before it waits for the lock, so the last use of an
+    image is checked again before the image is removed.  If the images of a pod cannot be read,
+    nothing is removed.
     """
     from ociruntime.images.registry.resumable_download import remove_stale
 
@@ -184,7 +190,7 @@ def run_image_gc(context: Context, arguments: Arguments) -> int:
     before = time.time() - grace
     trees = TreeStore(context.directory)
     with Store(context.directory) as store, prepare_lock(context.directory, exclusive=True):
-        found = rubbish(
+        unused = rubbish(
             store.records(),
             trees.trees(),
             _trees(store),
@@ -193,8 +199,8 @@ def run_image_gc(context: Context, arguments: Arguments) -> int:
             before,
         )
         fault("imagegc.before-sweep")
-        of_trees = _remove_trees(trees, found.trees)
-        of_images = _remove_images(store, found.images, before)
+        of_trees = _remove_trees(trees, unused.trees)
+        of_images = _remove_images(store, unused.images, before)
         swept = store.sweep()
         trees.sweep()
         cut = remove_stale(f"{store.path}/partial", 0)
@@ -203,20 +209,20 @@ def run_image_gc(context: Context, arguments: Arguments) -> int:
     return write(f"{removed} removed, {amount(freed)} freed\n")
 
 
-def _remove_trees(trees: TreeStore, gone: Iterable[Tree]) -> tuple[int, int]:
-    """Remove trees; return their number and the bytes freed."""
+def _remove_trees(trees: TreeStore, unused: Iterable[Tree]) -> tuple[int, int]:
+    """Remove unpacked trees of images; return the number of removed trees and the bytes freed."""
     count = freed = 0
-    for tree in gone:
+    for tree in unused:
         if trees.remove(tree.id, wait=False):
             count, freed = count + 1, freed + tree.size
             write(f"removed tree {tree.id}\n")
     return count, freed
 
 
-def _remove_images(store: Store, gone: Iterable[Record], before: float) -> tuple[int, int]:
-    """Remove images not used after ``before``; return their number and the bytes freed."""
+def _remove_images(store: Store, unused: Iterable[Record], before: float) -> tuple[int, int]:
+    """Remove images last used at or before the time ``before``; return (number, bytes freed)."""
     count = freed = 0
-    for record in gone:
+    for record in unused:
         if store.last_use(record.id) > before:
             continue
         count, freed = count + 1, freed + store.remove([record.id])
@@ -225,24 +231,24 @@ def _remove_images(store: Store, gone: Iterable[Record], before: float) -> tuple
 
 
 def _trees(store: Store) -> dict[str, str]:
-    """Return the tree id of each image by image id; damaged images are left out."""
-    found = {}
+    """Return a dict from image id to the id of its tree, without damaged images."""
+    trees = {}
     for record in store.records():
         try:
-            found[record.id] = tree_id(store.load(record))
+            trees[record.id] = tree_id(store.load(record))
         except ImageError:
             continue
-    return found
+    return trees
 
 
 def run_image_verify(context: Context, arguments: Arguments) -> int:
-    """Verify blobs and trees; print a line for each damaged blob, and one for the tree."""
+    """Verify the blobs and trees of images; print each damaged blob, and the state of each tree."""
     status = 0
     with Store(context.directory) as store, Bar() as bar:
         records = [look_up(store, text) for text in arguments.positional]
         for text, record in zip(arguments.positional, records, strict=True):
             damaged = _damaged_blobs(store, record, bar)
-            lines = [f"{one} is damaged" for one in damaged]
+            lines = [f"{blob} is damaged" for blob in damaged]
             whole = not damaged
             if whole:
                 line, whole = _verify_tree(context, store.load(record), bar)
@@ -256,22 +262,19 @@ def run_image_verify(context: Context, arguments: Arguments) -> int:
 
 
 def _damaged_blobs(store: Store, record: Record, bar: Bar) -> list[str]:
-    """Remove blobs that do not match their digest, so that they can be fetched again.
-
-    Returns their names.
-    """
-    found = []
+    """Remove an image's blobs that do not match their digests; return them as "blob DIGEST"."""
+    damaged = []
     digests = store.digests(record.id)
     for done, digest in enumerate(digests):
         bar("reading blobs", done, len(digests))
         if not store.blobs.is_whole(digest):
             store.blobs.drop(digest)
-            found.append(f"blob {digest}")
-    return found
+            damaged.append(f"blob {digest}")
+    return damaged
 
 
 def _verify_tree(context: Context, image: Image, bar: Bar) -> tuple[str, bool]:
-    """Verify the image's tree and repair it; return a message and whether it is intact now."""
+    """Verify the image's tree, and unpack it again if modified; return (message, is intact now)."""
     settings = Settings(context.system_config, context.local_config, context.user_config)
     trees = TreeStore(context.directory, settings.limits)
     tree = tree_id(image)
@@ -286,9 +289,9 @@ def _verify_tree(context: Context, image: Image, bar: Bar) -> tuple[str, bool]:
 
 
 def run_image_cat_manifest(context: Context, arguments: Arguments) -> int:
-    """Print the document byte for byte; a newline is added if it ends without one.
+    """Print an image's manifest, configuration or index byte for byte, and a newline at its end.
 
-    The digest of the document is that of the bytes without this newline.
+    The newline is added only if the document has none; its digest does not include the added one.
     """
     if arguments.flag("config") and arguments.flag("index"):
         raise UsageError("--config cannot be combined with --index")
@@ -300,7 +303,9 @@ def run_image_cat_manifest(context: Context, arguments: Arguments) -> int:
         elif arguments.flag("index"):
             digest = record.index
         if not digest:
-            raise ImageError(f'image "{arguments.positional[0]}" was not chosen from an index')
+            raise ImageError(
+                f'print the index of image "{arguments.positional[0]}": it has no index'
+            )
         text = store.blobs.read(digest).decode("utf-8", "surrogateescape")
     if arguments.flag("pretty-print"):
         text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""``ocipod login`` and ``logout``."""
+"""``ocipod login`` and ``logout``: store and remove the credentials of a registry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from ociruntime.pods.cli.context import Context
 
 
 def run_login(context: Context, arguments: Arguments) -> int:
-    """Ask for what was not given, check it at the registry and keep it.  Raises UsageError."""
+    """Check user and password at a registry and store them; ask for missing ones.
+
+    Raises UsageError; RegistryError if the registry refuses the credentials; HostError.
+    """
     host = login.registry_of("".join(arguments.positional))
     credential = Credential(*credentials(arguments))
     http = HttpClient(context.insecure)
@@ -27,10 +30,10 @@ def run_login(context: Context, arguments: Arguments) -> int:
 
 
 def run_logout(context: Context, arguments: Arguments) -> int:
-    """Remove the credentials of a registry.  Raises ImageError if there are none."""
+    """Remove the stored credentials of a registry.  Raises ImageError if there are none."""
     host = login.registry_of("".join(arguments.positional))
     if not login.forget(_directory(context), host):
-        hint = "ocipod config lists those of other files"
+        hint = "ocipod config lists the credentials in other files"
         raise ImageError(f"log out of {host}: no credentials in {_directory(context)}", hint)
     return write(f"Removed the credentials for {host}\n")
 
@@ -55,6 +58,6 @@ COMMANDS = (
         "logout [REGISTRY]",
         "remove the credentials of a registry",
         run_logout,
-        details="Removes those that login has added. Default: docker.io.",
+        details="Removes the credentials that login has added. Default: docker.io.",
     ),
 )

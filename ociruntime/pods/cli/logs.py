@@ -11,11 +11,11 @@ from ociruntime.pods.store.logs import Line, LogReader, check_app, form, in_orde
 from ociruntime.pods.store.phases import open_pod
 from ociruntime.pods.store.pod import Pod
 
-POLL = 0.1  # seconds between two reads of --follow
+POLL = 0.1  # seconds between two reads of the logs with --follow
 
 
 def run_logs(context: Context, arguments: Arguments) -> int:
-    """Print the logs; with ``--follow``, until the pod exits.  Raises RuntimeFailure."""
+    """Print a pod's logs; with ``--follow``, until the pod exits.  Raises RuntimeFailure."""
     tail = arguments.number("tail", -1)
     with open_pod(context.directory, arguments.positional[0]) as pod:
         names = check_app(app_names(pod), arguments.text("app"))
@@ -24,7 +24,7 @@ def run_logs(context: Context, arguments: Arguments) -> int:
         readers = {name: LogReader(_log_directory(pod), name) for name in names}
         lines = _read(readers)
         if not arguments.flag("follow"):
-            lines += _rest(readers)
+            lines += _unfinished(readers)
         lines = printer.selected(in_order(lines))
         if tail >= 0:
             lines = lines[len(lines) - min(tail, len(lines)) :]
@@ -34,22 +34,22 @@ def run_logs(context: Context, arguments: Arguments) -> int:
 
 
 def _follow(pod: Pod, readers: dict[str, LogReader], printer: Printer, *, changing: bool) -> None:
-    """Print new lines until the pod exits or our output is closed.
+    """Print new log lines until the pod exits or the reader closes our output.
 
-    With ``changing``, apps that are added later are followed, too.
+    With ``changing``, also print the lines of apps that are added to the pod later.
     """
     import time
 
     while True:
-        over = pod.refresh() != "running"
+        has_exited = pod.refresh() != "running"
         if changing:
             for name in app_names(pod):
                 readers.setdefault(name, LogReader(_log_directory(pod), name))
             printer.with_app = len(readers) > 1
         lines = _read(readers)
-        if over:
-            lines += _rest(readers)
-        if not printer.print(printer.selected(in_order(lines))) or over:
+        if has_exited:
+            lines += _unfinished(readers)
+        if not printer.print(printer.selected(in_order(lines))) or has_exited:
             return
         time.sleep(POLL)
 
@@ -63,12 +63,12 @@ def _read(readers: dict[str, LogReader]) -> list[Line]:
     return [line for lines in batches for line in lines]
 
 
-def _rest(readers: dict[str, LogReader]) -> list[Line]:
+def _unfinished(readers: dict[str, LogReader]) -> list[Line]:
     return [line for reader in readers.values() for line in reader.assembler.rest()]
 
 
 class Printer:
-    """A printer of log lines by the options; standard error goes to standard error."""
+    """Prints log lines as the options tell; an app's standard error goes to standard error."""
 
     def __init__(self, arguments: Arguments) -> None:
         self._stream = arguments.text("stream")
@@ -76,11 +76,11 @@ class Printer:
         self.with_app = False
 
     def selected(self, lines: list[Line]) -> list[Line]:
-        """Return the lines of the selected stream."""
+        """Return the lines of the stream given by ``--stream``; all lines without the option."""
         return [line for line in lines if self._stream in ("", line.stream)]
 
     def print(self, lines: list[Line]) -> bool:
-        """Print lines; return False if our output was closed."""
+        """Print log lines; return False if the reader has closed our output."""
         for line in lines:
             fd = 2 if line.stream == "stderr" else 1
             if not write_all(fd, form(line, self.with_app, self._with_time)):

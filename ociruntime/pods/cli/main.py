@@ -1,8 +1,8 @@
-"""The command line of ``ocipod``: find the command, run it, and turn errors into an exit status.
+"""The command line of ``ocipod``: find the command, run it, and return its exit status.
 
 Exit status: 0 for success; 254 for any failure; 2 without a command; 130 when interrupted.  ``run``
-and ``run-prepared`` exit with the status of the apps, ``enter`` and ``app exec`` with that of the
-program.
+and ``run-prepared`` exit with the status of the apps, ``enter`` and ``app exec`` with the status of
+the program.
 """
 
 from __future__ import annotations

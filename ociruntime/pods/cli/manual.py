@@ -1,6 +1,6 @@
-"""Text of the manual pages and completions of ``ocipod`` beyond its commands.
+"""Texts of the manual pages of ``ocipod``, and what its shell completions list.
 
-Loaded only to build them.
+Loaded only when manual pages and completions are built.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DESCRIPTION = (
 
 _ANY_FORM = "The section IMAGES of ocipod(1) lists the forms of IMAGE."
 
-# (prefix of commands, argument, description): for the page of each command that has it.
+# (prefix of commands, argument, description): for the page of each command with the argument.
 ARGUMENTS: tuple[tuple[str, str, str], ...] = (
     ("", "UUID", "UUID is the UUID of a pod or a unique prefix of it."),
     ("fetch", "IMAGE", _ANY_FORM),
@@ -34,7 +34,7 @@ ARGUMENTS: tuple[tuple[str, str, str], ...] = (
     ),
 )
 
-# Commands that list what completes an argument.
+# Kind of an argument -> the command that lists its possible values.
 LISTED = {
     "pod": "list --full --no-legend",
     "image": "image list --no-legend --fields=name",

@@ -13,9 +13,9 @@ from ociruntime.pods.supervisor.supervise import Supervisor
 
 
 def run(context: Context, arguments: Arguments) -> int:
-    """Resume the monitor; return the pod's exit code.
+    """Resume the pod's monitor in this process; return the pod's exit code.
 
-    Raises RuntimeFailure: the pod ends with this process.
+    Raises RuntimeFailure; the pod then ends with this process.
     """
     lock, state_fd = arguments.number("lock-fd", -1), arguments.number("resume-fd", -1)
     if lock < 0 or state_fd < 0:

@@ -1,4 +1,4 @@
-"""Atomic creation of directories and files for the user: complete, or not at all."""
+"""Create a directory or file at a path that the user gives, atomically: whole or not at all."""
 
 from __future__ import annotations
 
@@ -17,39 +17,42 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def check_target(target: str, data: str, *, overwrite: bool) -> str:
-    """Check that a directory may be created at ``target``; return its absolute path.
+    """Check that the user may create or replace directory ``target``; return its absolute path.
 
-    A symbolic link is refused: in a volume, a container may have made it, to anywhere.  ``data`` is
-    the data directory.  Raises UsageError.
+    A symbolic link is refused: in a volume, a container may have made a link to any directory.
+    ``data`` is the data directory.  Raises UsageError.
     """
     absolute = os.path.abspath(target)
     if os.path.islink(absolute):
-        raise UsageError(f'"{target}" is a symbolic link', "give the directory itself")
+        raise UsageError(f'create "{target}": it is a symbolic link', "give the directory itself")
     path = os.path.realpath(absolute)
-    for kept in (data, os.getcwd(), "/"):
-        if os.path.commonpath([path, os.path.realpath(kept)]) == path:
-            reason = "it is the root directory" if path == "/" else f'it is or contains "{kept}"'
-            raise UsageError(f'"{target}" cannot be replaced: {reason}')
+    for protected in (data, os.getcwd(), "/"):
+        if os.path.commonpath([path, os.path.realpath(protected)]) == path:
+            reason = (
+                "it is the root directory" if path == "/" else f'it is or contains "{protected}"'
+            )
+            raise UsageError(f'replace "{target}": {reason}', "give another directory")
     inside = os.path.realpath(data)
     if os.path.commonpath([path, inside]) == inside:
-        raise UsageError(f'"{target}" is inside the data directory "{data}"')
+        message = f'create "{target}": it is inside the data directory "{data}"'
+        raise UsageError(message, "give another directory")
     if os.path.ismount(path):
-        raise UsageError(f'"{target}" is a mount point')
+        raise UsageError(f'create "{target}": it is a mount point', "give another directory")
     if os.path.lexists(path) and not _is_empty_directory(path):
         if not overwrite:
-            raise UsageError(f'"{target}" already exists', "--overwrite replaces it")
+            raise UsageError(f'create "{target}": it already exists', "--overwrite replaces it")
         if not os.path.isdir(path):
-            raise UsageError(f'"{target}" is not a directory')
+            raise UsageError(f'replace "{target}": it is not a directory', "give another path")
     return path
 
 
 def put_directory(path: str, fill: Callable[[int], None]) -> None:
-    """Create or replace the directory at ``path``, which was checked by ``check_target``.
+    """Create or replace the directory at ``path``, which ``check_target`` has returned.
 
     ``fill`` is called with the descriptor of a new, temporary directory beside it, which is then
-    renamed.  Programs of a container may write in the parent, too; so all operations are relative
-    to descriptors, and no symbolic link is followed.  Raises HostError and the errors of ``fill``;
-    nothing is changed then.
+    renamed.  A container may have write access to the parent, so all operations are relative to
+    descriptors, and no symbolic link is followed.  Raises HostError and the errors of ``fill``; an
+    existing directory is unchanged then.
     """
     name = os.path.basename(path)
     temporary = _temporary(name)
@@ -72,11 +75,11 @@ def put_directory(path: str, fill: Callable[[int], None]) -> None:
         finally:
             os.close(parent)
     except OSError as error:
-        raise HostError(f'make the directory "{path}"', error) from None
+        raise HostError(f'create directory "{path}"', error) from None
 
 
 def _put(parent: int, temporary: str, name: str) -> None:
-    """Rename the new directory to ``name`` and remove the old one.  Raises OSError."""
+    """Rename directory ``temporary`` to ``name`` and remove the old ``name``.  Raises OSError."""
     try:
         os.rmdir(name, dir_fd=parent)
     except FileNotFoundError:
@@ -98,7 +101,7 @@ def _put(parent: int, temporary: str, name: str) -> None:
 
 @contextmanager
 def new_file(target: str, *, overwrite: bool) -> Iterator[BinaryIO]:
-    """Return a context with a new file, renamed to ``target`` on success; ``-`` is stdout.
+    """Context manager: open a new file, and rename it to ``target`` on success; ``-`` is stdout.
 
     Raises UsageError, HostError.
     """
@@ -107,9 +110,9 @@ def new_file(target: str, *, overwrite: bool) -> Iterator[BinaryIO]:
         return
     path = os.path.abspath(target)
     if os.path.isdir(path):
-        raise UsageError(f'"{target}" is a directory')
+        raise UsageError(f'write "{target}": it is a directory', "give the path of a file")
     if os.path.lexists(path) and not overwrite:
-        raise UsageError(f'"{target}" already exists', "--overwrite replaces it")
+        raise UsageError(f'create "{target}": it already exists', "--overwrite replaces it")
     name = os.path.basename(path)
     temporary = _temporary(name)
     try:
@@ -138,7 +141,7 @@ def _temporary(name: str) -> str:
 
 
 def _open_real(path: str) -> int:
-    """Open a directory by its real path; a symbolic link that appeared since is not followed."""
+    """Open directory ``path``, return its fd.  Raises OSError if a part is a symbolic link."""
     fd = os.open("/", _DIRECTORY)
     for part in path.split("/"):
         if part:
@@ -151,7 +154,7 @@ def _open_real(path: str) -> int:
 
 
 def _check_same(parent: int, name: str, fd: int) -> None:
-    """Raise OSError unless ``name`` still refers to the file of ``fd``."""
+    """Raise OSError (ESTALE) unless ``name`` in directory ``parent`` is the file open as ``fd``."""
     if not os.path.samestat(os.stat(name, dir_fd=parent, follow_symlinks=False), os.fstat(fd)):
         raise OSError(errno.ESTALE, "it was replaced while it was being written", name)
 

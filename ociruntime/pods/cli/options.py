@@ -1,4 +1,4 @@
-"""The global options of ``ocipod``, options that several commands share, and all commands."""
+"""The global options of ``ocipod``, options of several commands, and the table of commands."""
 
 from __future__ import annotations
 

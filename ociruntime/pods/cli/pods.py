@@ -32,12 +32,18 @@ from ociruntime.pods.store.pod import GONE, Pod
 
 
 def given_uuid(arguments: Arguments) -> str:
-    """Return the UUID of a command that takes one.  Raises UsageError, HostError."""
+    """Return the UUID argument of a command, or the UUID in --uuid-file.
+
+    Raises UsageError if there is neither or both, HostError if the file cannot be read.
+    """
     return given_uuids(arguments)[0]
 
 
 def given_uuids(arguments: Arguments) -> list[str]:
-    """Return the UUIDs of a command that takes several.  Raises UsageError, HostError."""
+    """Return the UUID arguments of a command, or [the UUID in --uuid-file].
+
+    Raises UsageError if there are neither or both, HostError if the file cannot be read.
+    """
     file = arguments.text("uuid-file")
     if bool(file) == bool(arguments.positional):
         raise UsageError("a pod is required", "give either a UUID or --uuid-file=FILE")
@@ -47,7 +53,7 @@ def given_uuids(arguments: Arguments) -> list[str]:
         with open(file, encoding="utf-8", errors="replace") as stream:
             return [stream.read().strip()]
     except OSError as error:
-        raise HostError(f"read {file}", error) from None
+        raise HostError(f'--uuid-file: read "{file}"', error) from None
 
 
 _TITLES = ["UUID", "APP", "IMAGE NAME", "STATE", "CREATED", "STARTED", "NETWORKS"]
@@ -56,20 +62,20 @@ _SHORT_ID = 19  # characters of sha256:DIGEST
 
 
 def run_list(context: Context, arguments: Arguments) -> int:
-    """Print the pods; unreadable ones are reported on standard error at the end."""
+    """List the pods; report unreadable ones on standard error, after the list."""
     problems: list[str] = []
-    found = []
+    pods = []
     for pod in each_pod(context.directory, problems=problems):
         with pod:
-            if (one := try_describe(pod, problems)) is not None:
-                found.append(one)
+            if (description := try_describe(pod, problems)) is not None:
+                pods.append(description)
     output_format = arguments.text("format")
     if output_format:
-        status = write(as_json(found, output_format))
+        status = write(as_json(pods, output_format))
     else:
         full = arguments.flag("full")
         rows = [] if arguments.flag("no-legend") else [_titles(full)]
-        status = write(tabbed(rows + [row for one in found for row in pod_rows(one, full)]))
+        status = write(tabbed(rows + [row for item in pods for row in pod_rows(item, full)]))
     for line in problems:
         tell("ocipod", line)
     return status
@@ -80,7 +86,7 @@ def _titles(full: bool) -> list[str]:
 
 
 def pod_rows(pod: dict[str, Any], full: bool) -> list[list[str]]:
-    """Return a row for each app of a pod; only the first has the pod's own cells."""
+    """Return a table row for each app of a pod; only the first row shows the pod's own columns."""
     form = date if full else ago
     uuid = pod["name"] if full else pod["name"][:_SHORT]
     of_pod = [pod["state"], form(pod.get("created_at")), form(pod.get("started_at")), networks(pod)]
@@ -98,65 +104,65 @@ def pod_rows(pod: dict[str, Any], full: bool) -> list[list[str]]:
 
 
 def networks(pod: dict[str, Any]) -> str:
-    """Format a pod's networks as ``name:ip4=ADDRESS``, ``name:ip6=ADDRESS`` or ``name``."""
+    """Return a pod's networks as text: ``NAME:ip4=ADDRESS``, ``NAME:ip6=ADDRESS``, ``NAME``."""
     parts = []
     for network in pod["networks"]:
-        family = next((one for one in ("ip4", "ip6") if one in network), "")
+        family = next((key for key in ("ip4", "ip6") if key in network), "")
         address = f":{family}={network[family]}" if family else ""
         parts.append(f"{network.get('name')}{address}")
     return ", ".join(parts)
 
 
 def run_status(context: Context, arguments: Arguments) -> int:
-    """Wait if requested, then print the status as ``name=value`` status_lines or JSON."""
+    """Wait if requested, then print a pod's status as ``name=value`` lines or JSON."""
     until_end = timeout(arguments.text("wait"), "wait")
     until_ready = timeout(arguments.text("wait-ready"), "wait-ready")
     with open_pod(context.directory, given_uuid(arguments)) as pod:
         if until_ready or until_end:
             _wait(pod, until_ready, until_end)
-        found = {"name": pod.uuid, "state": GONE} if pod.state == GONE else describe(pod)
+        facts = {"name": pod.uuid, "state": GONE} if pod.state == GONE else describe(pod)
     output_format = arguments.text("format")
     if output_format:
-        return write(as_json(found, output_format))
-    return write_lines(status_lines(found))
+        return write(as_json(facts, output_format))
+    return write_lines(status_lines(facts))
 
 
 def _wait(pod: Pod, until_ready: float, until_end: float) -> None:
     if until_ready and not wait_until_ready(pod, until_ready):
-        raise PodError(f"pod {pod.uuid} is not ready: it is {pod.state}")
+        raise PodError(f"wait for pod {pod.uuid}: the pod is not ready: it is {pod.state}")
     if until_end and not wait_for_end(pod, until_end):
         raise PodError(f"wait for pod {pod.uuid}: timeout: it is still {pod.state}")
 
 
 def status_lines(pod: dict[str, Any]) -> list[str]:
-    """Format a pod's status; exit codes of apps are shown only once the pod has stopped."""
-    found = [f"state={pod['state']}"]
+    """Return a pod's status as ``name=value`` lines; a running pod has no exit codes of apps."""
+    lines = [f"state={pod['state']}"]
     for name in ("created", "started"):
         if f"{name}_at" in pod:
-            found.append(f"{name}={date(pod[f'{name}_at'])}")
+            lines.append(f"{name}={date(pod[f'{name}_at'])}")
     if pod.get("networks"):
-        found.append(f"networks={networks(pod)}")
+        lines.append(f"networks={networks(pod)}")
     if "pid" in pod:
-        found.append(f"pid={pod['pid']}")
-    found.append(f"exited={'true' if pod.get('exited') else 'false'}")
+        lines.append(f"pid={pod['pid']}")
+    lines.append(f"exited={'true' if pod.get('exited') else 'false'}")
     if pod["state"] != RUNNING:
-        found += [
+        lines += [
             f"app-{app['name']}={app['exit_code']}"
             for app in pod.get("apps", ())
             if "exit_code" in app
         ]
-    return found
+    return lines
 
 
 _FAILED = 254
 
 
 def run_rm(context: Context, arguments: Arguments) -> int:
-    """Remove each pod; an error with one is printed, and the others are still removed."""
+    """Remove stopped pods; if one fails, print the error and continue with the next."""
     status = 0
-    for given in given_uuids(arguments):
+    for uuid in given_uuids(arguments):
         try:
-            problems = _remove_pod(context.directory, given)
+            problems = _remove_pod(context.directory, uuid)
         except RuntimeFailure as failure:
             problems = [str(failure)]
             status = _FAILED
@@ -165,15 +171,15 @@ def run_rm(context: Context, arguments: Arguments) -> int:
     return status
 
 
-def _remove_pod(directory: str, given: str) -> list[str]:
-    with open_pod(directory, given) as pod:
+def _remove_pod(directory: str, uuid: str) -> list[str]:
+    with open_pod(directory, uuid) as pod:
         events = list(garbage.discard(pod))
         write(f'"{pod.uuid}"\n')
-        return [f"pod {uuid}: {text}" for kind, uuid, text in events if kind == garbage.PROBLEM]
+        return [f"pod {name}: {text}" for kind, name, text in events if kind == garbage.PROBLEM]
 
 
 def run_gc(context: Context, arguments: Arguments) -> int:
-    """Mark and remove stopped pods; errors with a pod are printed, and the exit status is 0."""
+    """Mark stopped pods, and remove pods whose grace period is over; print errors, return 0."""
     grace = _period(arguments, "grace-period", garbage.GRACE)
     expiry = _period(arguments, "expire-prepared", garbage.EXPIRY)
     mark_only = arguments.flag("mark-only")
@@ -205,7 +211,7 @@ def _print(line: str) -> None:
 
 
 def run_cat_manifest(context: Context, arguments: Arguments) -> int:
-    """Print the pod's current manifest."""
+    """Print a pod's current manifest as JSON."""
     with open_pod(context.directory, given_uuid(arguments)) as pod:
         manifest = read_manifest(pod)
     pretty = arguments.flags.get("pretty-print", True)
@@ -213,7 +219,7 @@ def run_cat_manifest(context: Context, arguments: Arguments) -> int:
 
 
 def run_stop(context: Context, arguments: Arguments) -> int:
-    """Stop each pod; return 254 if one could not be stopped.  Raises UsageError."""
+    """Stop running pods; return 254 if a pod could not be stopped.  Raises UsageError."""
     seconds = arguments.number("time", 10)
     status = 0
     for uuid in given_uuids(arguments):
@@ -229,13 +235,13 @@ def run_stop(context: Context, arguments: Arguments) -> int:
     return status
 
 
-# Versions of the supported specifications.
+# Versions of the specifications that ocipod implements.
 IMAGE_SPEC = "1.1"
 CNI_SPEC = "1.1.0"
 
 
 def run_version(context: Context, arguments: Arguments) -> int:
-    """Print the versions, one per line."""
+    """Print the versions of ocipod, the specifications, Python and the kernel, one per line."""
     del context, arguments
     facts = {
         "ocipod": __version__,
@@ -275,8 +281,10 @@ COMMANDS = (
         "print the state of a pod and exit codes of its apps",
         run_status,
         options=(
-            Option("wait", "wait until it stops, at most TIME", "TIME", kind="optional"),
-            Option("wait-ready", "wait until it is ready, at most TIME", "TIME", kind="optional"),
+            Option("wait", "wait until the pod stops, at most TIME", "TIME", kind="optional"),
+            Option(
+                "wait-ready", "wait until the pod is ready, at most TIME", "TIME", kind="optional"
+            ),
             UUID_FILE,
             FORMAT,
         ),

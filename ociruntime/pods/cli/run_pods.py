@@ -64,7 +64,7 @@ from ociruntime.pods.supervisor.start_monitor import be_monitor, start_monitor
 
 
 def host_of(context: Context) -> Host:
-    """Return the global options that a pod stores.  Raises PodError if the runtime is not found."""
+    """Return the global options that a pod records.  Raises PodError without the runtime."""
     return Host(
         context.directory,
         find_runtime(context.runtime),
@@ -76,15 +76,15 @@ def host_of(context: Context) -> Host:
     )
 
 
-def prepared(context: Context, wanted: PodRequest, *, runs: bool) -> Pod:
-    """Prepare a pod and return it with its lock held; ``runs``: check its networks, too.
+def prepared(context: Context, options: PodRequest, *, runs: bool) -> Pod:
+    """Prepare a pod and return it with its lock held; with ``runs``, also check its networks.
 
     Raises RuntimeFailure.
     """
-    request = Request(host_of(context), wanted, warn, runs)
+    request = Request(host_of(context), options, warn, runs)
     kind = check(request).name
     if runs:
-        check_networks(context, run_settings(wanted, "", kind)["net"])
+        check_networks(context, run_settings(options, "", kind)["net"])
     check_root()
     with Bar() as bar:
         request.progress = bar
@@ -92,7 +92,7 @@ def prepared(context: Context, wanted: PodRequest, *, runs: bool) -> Pod:
 
 
 def check_networks(context: Context, networks: list[tuple[str, str]]) -> None:
-    """Check that the networks exist, before anything is created.  Raises NetworkError."""
+    """Raise NetworkError unless each of the (name, plugin arguments) names an existing network."""
     directories = net_directories(
         context.user_config, context.local_config, context.system_config, context.directory
     )
@@ -100,13 +100,16 @@ def check_networks(context: Context, networks: list[tuple[str, str]]) -> None:
 
 
 def check_root() -> None:
-    """Raise UsageError unless we are root."""
+    """Raise UsageError unless this process runs as root."""
     if os.geteuid():
         raise UsageError("ocipod must be run as root", "sudo ocipod ...")
 
 
 def read_request() -> object:
-    """Return the JSON document on standard input.  Raises HostError, UsageError."""
+    """Return the parsed JSON document on standard input, a request of the manager.
+
+    Raises HostError if it cannot be read, UsageError if it is too large or not JSON.
+    """
     try:
         with open(0, "rb", closefd=False) as file:
             data = file.read(LARGEST_REQUEST + 1)
@@ -121,18 +124,18 @@ def read_request() -> object:
 
 
 def warn(text: str) -> None:
-    """Print a warning to standard error, unbuffered: the next step may take long."""
+    """Print a warning to standard error at once: the next operation may take long."""
     tell("ocipod", text)
 
 
-def parse_run(words: list[str], program: Arguments) -> PodArguments:
+def parse_run(argv: list[str], program: Arguments) -> PodArguments:
     """Parse the arguments of ``run``.  Raises UsageError."""
     options = (*PREPARE_OPTIONS, *RUN_OPTIONS, *SAVED_OPTIONS)
-    return parse_pod_arguments(words, options, APP_OPTIONS, GLOBAL_OPTIONS, program=program)
+    return parse_pod_arguments(argv, options, APP_OPTIONS, GLOBAL_OPTIONS, program=program)
 
 
 def run_run(context: Context, parsed: PodArguments) -> int:
-    """Run a pod; return its exit code, or with --detach 0 once it is ready."""
+    """Prepare and run a pod; return its exit code, or with --detach 0 once the pod is ready."""
     request = pod_request(parsed)
     pod = prepared(context, request, runs=True)
     try:
@@ -147,10 +150,10 @@ def run_run(context: Context, parsed: PodArguments) -> int:
     return write(f"{pod.uuid}\n")
 
 
-def parse_prepare(words: list[str], program: Arguments) -> PodArguments:
+def parse_prepare(argv: list[str], program: Arguments) -> PodArguments:
     """Parse the arguments of ``prepare``.  Raises UsageError."""
     options = (*PREPARE_OPTIONS, *PREPARED_OPTIONS)
-    return parse_pod_arguments(words, options, APP_OPTIONS, GLOBAL_OPTIONS, program=program)
+    return parse_pod_arguments(argv, options, APP_OPTIONS, GLOBAL_OPTIONS, program=program)
 
 
 def run_prepare(context: Context, parsed: PodArguments) -> int:
@@ -161,7 +164,7 @@ def run_prepare(context: Context, parsed: PodArguments) -> int:
 
 
 def run_run_prepared(context: Context, arguments: Arguments) -> int:
-    """Run a pod made by ``prepare``; return what ``run`` returns."""
+    """Run a prepared pod; return its exit code, or with --detach 0 once the pod is ready."""
     check_root()
     request = from_options(PodRequest, arguments)
     pod = open_pod(context.directory, arguments.positional[0])
@@ -193,11 +196,11 @@ def run_run_prepared(context: Context, arguments: Arguments) -> int:
 
 
 def _run_sandbox(context: Context, pod: Pod, config: dict[str, Any], request: PodRequest) -> int:
-    """Run a sandbox that is prepared or has exited; return what ``run`` returns."""
+    """Run a sandbox that is prepared or has exited; return the exit status of the command."""
     if request != PodRequest(detach=request.detach):
         raise UsageError(
-            f"pod {pod.uuid} is a sandbox: it runs with the options that it was made with",
-            "only --detach can be given",
+            f"run pod {pod.uuid}: a sandbox runs with the options that it was created with",
+            "leave out all options but --detach",
         )
     if pod.refresh() == STATES[PREPARED][0]:
         to_run(pod)
@@ -211,7 +214,7 @@ def _run_sandbox(context: Context, pod: Pod, config: dict[str, Any], request: Po
 
 
 def _become_sandbox(pod: Pod, *, detach: bool) -> int:
-    """Start the monitor, or become it; print the UUID once the pod is ready."""
+    """Become the pod's monitor, or with ``detach`` start it; print the UUID of the ready pod."""
     uuid = pod.uuid
     if not detach:
         return be_monitor(pod, warn, lambda: write(f"{uuid}\n"))
@@ -220,7 +223,7 @@ def _become_sandbox(pod: Pod, *, detach: bool) -> int:
 
 
 def run_app_sandbox(context: Context, arguments: Arguments) -> int:
-    """Run the pod and print its UUID once it is ready; become its monitor without --detach."""
+    """Create and run a sandbox, and print its UUID; without --detach, become its monitor."""
     request = from_options(SandboxRequest, arguments)
     if arguments.flag("request"):
         if request != SandboxRequest():
@@ -238,25 +241,25 @@ def run_app_sandbox(context: Context, arguments: Arguments) -> int:
     return _become_sandbox(pod, detach=request.detach)
 
 
-# The other commands on apps call the name of the app so.
+# An alias of --name: the other commands on apps have --app.
 _APP = Option("app", value="APP", short="a")
 
 
-def parse_app_add(words: list[str], program: Arguments) -> PodArguments:
+def parse_app_add(argv: list[str], program: Arguments) -> PodArguments:
     """Parse the arguments of ``app add``.  Raises UsageError."""
     options = (*APP_OPTIONS, *ADD_OPTIONS, _APP)
     parsed = parse_pod_arguments(
-        words, (), options, GLOBAL_OPTIONS, leading=1, single=True, program=program
+        argv, (), options, GLOBAL_OPTIONS, leading=1, single=True, program=program
     )
     for app in parsed.apps:
         texts = app.options.texts
         if (name := texts.pop("app", "")) and texts.setdefault("name", name) != name:
-            raise UsageError("app add: --app and --name are different", "leave out --app")
+            raise UsageError("app add: --app and --name give different names", "leave out --app")
     return parsed
 
 
 def run_app_add(context: Context, parsed: PodArguments) -> int:
-    """Add an app to the pod, ready to be started.  Raises RuntimeFailure."""
+    """Add an app to a sandbox, without starting it.  Raises RuntimeFailure."""
     if not parsed.positional or len(parsed.apps) != 1:
         raise UsageError("app add: a pod and one image are required", "ocipod app add UUID IMAGE")
     app = app_request(parsed.apps[0])
@@ -267,14 +270,14 @@ def run_app_add(context: Context, parsed: PodArguments) -> int:
 
 
 LARGEST_REQUEST = 16 << 20  # bytes; a request to the daemon's API is 1 MiB at most
-# Reads a request in JSON (pods/manifest/request.py) from standard input: for the daemon.
+# For the daemon: read a request in JSON (pods/manifest/request.py) from standard input.
 REQUEST = Option("request")
 POD_STATUS = (
     ("0", "all apps returned 0, or the pod was stopped before one failed"),
     ("N", "exit status of the first app that failed; 128 + N if signal N killed it"),
     ("254", "the pod could not be created"),
 )
-# Options that both a pod and an app can have are shown once.
+# The help shows options that both a pod and an app can have once.
 POD_OPTIONS = tuple(option for option in PREPARE_OPTIONS if option.name not in ALSO_OF_POD)
 _OF_SANDBOX = (
     *("sysctl", "no-overlay", "private-users", "annotation", "user-annotation", "user-label"),

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import PodError
-from ociruntime.pods.bundle.host_devices import all_devices, found
+from ociruntime.pods.bundle.host_devices import all_devices, find_devices
 
 
 def test_a_device_and_a_link_to_it(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/dev/null")
     for source in ("/dev/null", str(tmp_path / "link")):
-        (one,) = found(source, "/dev/x", "r")
+        (one,) = find_devices(source, "/dev/x", "r")
         assert (one["path"], one["type"], one["major"], one["minor"]) == ("/dev/x", "c", 1, 3)
         assert (one["access"], one["fileMode"]) == ("r", 0o666)
 
@@ -28,7 +28,7 @@ def test_what_is_no_device(tmp_path: Path, name: str) -> None:
     (tmp_path / "empty" / "link").symlink_to("/dev/null")
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(PodError, match=f"device .*/{name}: "):
-        found(str(tmp_path / name), "/dev/x", "r")
+        find_devices(str(tmp_path / name), "/dev/x", "r")
 
 
 @pytest.mark.root
@@ -40,7 +40,7 @@ def test_a_directory(tmp_path: Path) -> None:
     os.mknod(tmp_path / "two", stat.S_IFBLK | 0o600, os.makedev(7, 200))
     (tmp_path / "file").touch()
     (tmp_path / "link").symlink_to("/dev")
-    devices = found(str(tmp_path), "/dev/mine", "rw")
+    devices = find_devices(str(tmp_path), "/dev/mine", "rw")
     assert {(one["path"], one["type"]) for one in devices} == {
         ("/dev/mine/a/one", "c"),
         ("/dev/mine/two", "b"),
@@ -55,4 +55,4 @@ def test_all() -> None:
 
 def test_too_many_files() -> None:
     with pytest.raises(PodError, match="device /: more than 4096 files in this directory"):
-        found("/", "/x", "r")
+        find_devices("/", "/x", "r")

@@ -197,5 +197,5 @@ def test_waiting_for_the_end_of_one_run_only(pod: Pod, monkeypatch: pytest.Monke
 def test_a_volume_that_is_gone(tmp_path: Path) -> None:
     facts = AppFacts("uuid", "/rootfs")
     volumes = [{"name": "v", "kind": "host", "source": f"{tmp_path}/gone"}]
-    with pytest.raises(HostError, match=f'volume "v": open {tmp_path}/gone: no such file'):
+    with pytest.raises(HostError, match=f'mount volume "v": open {tmp_path}/gone: no such file'):
         write_bundle._find_volumes(facts, str(tmp_path), {"volumes": volumes})
