@@ -25,7 +25,7 @@ LAST = "v2box"
 # all processes of the machine share, are in the part "rest".
 FOLDERS = {
     "quiet": ("unit", "meta"),
-    "runtime": ("attacks", "errors", "executor", "faults", "properties", "runtime"),
+    "runtime": ("attacks", "errors", "executor", "faults", "images", "properties", "runtime"),
 }
 PARTS = (*FOLDERS, "rest")
 LONG = "long: `./dev test --all` runs it, and so does its file's name among the arguments"
@@ -94,7 +94,8 @@ def _add_selection(parser: pytest.Parser) -> None:
     parser.addoption(
         "--part",
         choices=PARTS,
-        help="run only the tests of tests/unit and tests/meta, those of the runtime, or all others",
+        help="run only the tests of tests/unit and tests/meta, those of the runtime and of images, "
+        "or all others",
     )
 
 

@@ -174,6 +174,7 @@ def test_bundled_library_is_used(environment: Path) -> None:
     assert f"{library(environment)}/_bundled/libseccomp.so.2" in done.stdout, done.stderr
 
 
+@pytest.mark.long  # a second build of everything
 def test_wheel_for_this_system(source: Path) -> None:
     """Without the variable: the system's own library, and no promise to others."""
     shutil.rmtree(source / "build")

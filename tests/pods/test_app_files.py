@@ -178,8 +178,9 @@ def test_a_name_that_is_a_whiteout_in_layers(sandbox: Sandbox, copies: Copies) -
     assert shell(sandbox, "ls -A /tmp").split() == [".wh..wh..opq", ".wh.a", "a"]
 
 
+@pytest.mark.parametrize("rounds", [8, pytest.param(25, marks=pytest.mark.long)])
 def test_files_that_change_into_links_meanwhile(
-    sandbox: Sandbox, copies: Copies, outside: Path
+    sandbox: Sandbox, copies: Copies, outside: Path, rounds: int
 ) -> None:
     """The app exchanges a directory and a link to the host's for it as fast as it can."""
     script = f"mkdir /a /b; echo own >/a/file; ln -s {outside} /l; ln -s /a /link; "
@@ -187,7 +188,10 @@ def test_files_that_change_into_links_meanwhile(
     sandbox.start("web", script)
     shell(sandbox, "until [ -L /link ]; do sleep 0.1; done")
     reached = 0
-    for _ in range(25):
+    # How often a copy finds the file depends on how busy the machine is.
+    for number in range(200):
+        if number >= rounds and reached:
+            break
         for path in ("/a/file", "/link/file"):
             done = copies._run("copy-out", path)
             assert b"the host's" not in done.stdout

@@ -226,7 +226,7 @@ def test_wrong_members_of_an_app(member: str, value: object, message: str) -> No
         ("port", [{"name": "80-tcp", "hostPort": 0, "hostIP": ""}], "port[0].hostPort: 0 is not"),
         ("port", [{"name": "80-tcp", "hostPort": 1, "hostIP": "x"}], "port[0].hostIP: invalid IP"),
         ("port", [{"hostPort": 1}], "port[0].name: required"),
-        ("net", ["a", "a"], 'net: "a" given twice'),
+        ("net", ["a", "a"], 'net: network "a" is given twice'),
         ("net", "host", "net: must be a list"),
         ("dns", ["x"], 'dns: invalid name server "x"'),
         ("hostname", "-x", 'hostname: invalid hostname "-x"'),

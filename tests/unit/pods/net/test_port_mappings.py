@@ -66,7 +66,7 @@ def test_names_that_say_it_themselves() -> None:
             [[port("a", 1)], [port("a", 2)]],
             "the apps of the pod define it differently",
         ),
-        ([wish("a", 80), wish("b", 80)], [[port("a", 1), port("b", 2)]], "80/tcp .* twice"),
+        ([wish("a", 80), wish("b", 80)], [[port("a", 1), port("b", 2)]], "80/tcp.* twice"),
         ([wish("a", 65535)], [[port("a", 1, count=2)]], "above 65535"),
         ([wish("a", 0)], [[port("a", 1)]], "no host port"),
     ],
