@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.pods.bundle.private_mount_namespace import NODEV, NOSUID
-from ociruntime.pods.kvm.confinement import RDONLY, _show
+from ociruntime.pods.kvm.confinement import RDONLY, _bind_mount
 from tests.support import isolation
 from tests.support.peers import judge_by
 
@@ -23,7 +23,7 @@ def test_a_read_only_share_is_read_only_below(isolated: None, work: Path) -> Non
     isolation.mount("tmpfs", str(share / "below"), "tmpfs")
     try:
         os.mknod(share / "below/null", 0o20666, os.makedev(1, 3))
-        _show(str(root), str(share), RDONLY | NOSUID | NODEV)
+        _bind_mount(str(root), str(share), RDONLY | NOSUID | NODEV)
         shown = Path(f"{root}{share}/below")
         try:
             with pytest.raises(OSError, match="Read-only file system"):

@@ -99,7 +99,7 @@ def test_an_app_that_does_not_run(ocipod: Ocipod, sandbox: Sandbox) -> None:
     ocipod("app", "exec", uuid, "true").failed(
         f'app "one" of pod {uuid} is not running: it is exited'
     )
-    ocipod("attach", uuid).failed('app "one" is not running: it is exited')
+    ocipod("attach", uuid).failed(f'app "one" of pod {uuid} is not running: it is exited')
 
 
 def test_an_app_that_cannot_be_started(ocipod: Ocipod, sandbox: Sandbox) -> None:
@@ -213,7 +213,9 @@ def test_attached_before_the_start(ocipod: Ocipod, sandbox: Sandbox) -> None:
         *("app", "add", sandbox.uuid, sandbox.image, "--name=a", "--stdin=stream"),
         *shell("echo first", "read -r line", "echo got $line", "exit 7"),
     ).ok()
-    ocipod("attach", sandbox.uuid).failed('"a" is not running: it is prepared')
+    ocipod("attach", sandbox.uuid).failed(
+        f'"a" of pod {sandbox.uuid} is not running: it is prepared'
+    )
     for times in range(2):
         before = sockets(ocipod, sandbox.uuid)
         client = ocipod.popen(
@@ -321,5 +323,5 @@ def test_a_volume_of_none_of_the_pods_users(ocipod: Ocipod, work: Path) -> None:
 def test_requests_while_the_pod_ends(ocipod: Ocipod, sandbox: Sandbox) -> None:
     sandbox.start("one", "trap '' TERM", "while :; do sleep 1; done")
     ocipod("stop", sandbox.uuid).ok()
-    ocipod("app", "start", sandbox.uuid).failed("the pod is being stopped")
+    ocipod("app", "start", sandbox.uuid).failed(f"pod {sandbox.uuid} is being stopped")
     ocipod("stop", "--force", "--wait", sandbox.uuid).ok()

@@ -87,7 +87,7 @@ def test_two_apps(vm: Ocipod, work: Path) -> None:
     assert processes.until(lambda: begun <= {*vm("logs", uuid).out.splitlines()}, 60)
     vm("enter", "--app=a", uuid).failed("exec is not supported for flavour kvm")
     vm("app", "exec", "--app=a", uuid, "true").failed("exec is not supported for flavour kvm")
-    vm("app", "stop", "--app=a", uuid).failed("the pod is immutable")
+    vm("app", "stop", "--app=a", uuid).failed(f"pod {uuid} is immutable")
     vm("app", "add", uuid, image).failed("is immutable")
     vm("stop", uuid).ok()
     ended(vm, uuid)

@@ -220,10 +220,13 @@ def test_requests_that_no_command_makes(ocipod: Ocipod) -> None:
     uuid = ocipod("app", "sandbox", "--detach", "--net=none").ok().out.strip()
     with phases.open_pod(str(ocipod.directory), uuid) as pod:
         for request, answer in (
-            ({"op": "dance"}, 'unknown request "dance"'),
-            ({"op": "add", "app": "x"}, 'the manifest has no app "x"'),
-            ({"op": "start", "app": "x"}, 'the pod has no app "x" (the pod has no apps)'),
-            ({"op": "halt", "seconds": -1}, "invalid number of seconds: -1"),
+            ({"op": "dance"}, f'pod {uuid}: unknown request "dance"'),
+            ({"op": "add", "app": "x"}, f'add app "x" to pod {uuid}: not found in the manifest'),
+            ({"op": "start", "app": "x"}, f'pod {uuid} has no app "x" (its apps: none)'),
+            (
+                {"op": "halt", "seconds": -1},
+                "halt request: invalid number of seconds: -1 (must be from 0 to 1000000)",
+            ),
         ):
             with pytest.raises(PodError) as refused:
                 ask(pod, request, 20)

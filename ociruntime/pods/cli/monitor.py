@@ -8,7 +8,7 @@ from ociruntime.commandline.output import tell
 from ociruntime.commandline.parser import Arguments
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.store.pod import RUN, phase_path
-from ociruntime.pods.supervisor.hibernation import wake_up
+from ociruntime.pods.supervisor.hibernation import load_snapshot
 from ociruntime.pods.supervisor.supervise import Supervisor
 
 
@@ -21,7 +21,7 @@ def run(context: Context, arguments: Arguments) -> int:
     if lock < 0 or state_fd < 0:
         hint = "use ocipod run, ocipod run-prepared or ocipod app sandbox"
         raise UsageError("monitor: internal command, cannot be run by hand", hint)
-    snapshot = wake_up(state_fd)
+    snapshot = load_snapshot(state_fd)
     uuid = arguments.positional[0]
     path = phase_path(context.directory, RUN, uuid)
     return Supervisor(path, uuid, lock, _warn, snapshot).run()

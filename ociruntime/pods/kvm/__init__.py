@@ -1,1 +1,1 @@
-"""Pods of flavour kvm: virtual machines in which a guest agent (``csrc/guest``) starts the apps."""
+"""Pods of flavour kvm: a virtual machine whose guest agent (``csrc/guest``) starts the apps."""

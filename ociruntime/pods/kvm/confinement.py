@@ -1,9 +1,9 @@
-"""Confine a pod's qemu: its own root, few capabilities, private namespaces.
+"""Confine a pod's qemu: a root of its own, few capabilities, private namespaces.
 
-The guest is hostile, and qemu is its attack surface. A guest that takes over qemu finds a read-only
-root with the system's libraries and the directories that the pod shares anyway. It has no network,
-no mounts or sysctls of the host, and only the capabilities with which qemu acts as root on the
-shared directories (9p with security_model=passthrough).
+The guest may be hostile, and qemu is its attack surface. A guest that takes over qemu finds a
+read-only root with the system's libraries and the directories that the pod shares anyway. It cannot
+reach the host's network, mounts or sysctls, and has only the capabilities with which qemu acts as
+root on the shared directories (9p with security_model=passthrough).
 """
 
 from __future__ import annotations
@@ -28,20 +28,21 @@ from ociruntime.pods.kvm.qemu import CONSOLE, Hardware
 ROOT = "machine-root"  # in the pod's directory: where the new root is assembled
 RDONLY, REMOUNT, BIND, MOVE = 1, 32, 4096, 8192
 
-# The distribution's programs and libraries. Symbolic links, such as today's /lib, stay links.
+# The distribution's programs and libraries. Symbolic links, such as /lib, are copied as links.
 SYSTEM = ("/usr", "/bin", "/lib", "/lib64", "/etc/alternatives", "/etc/ld.so.cache")
 DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/kvm")
 
 # CAP_DAC_READ_SEARCH is left out: it opens any file of a filesystem by its handle (Shocker).
-KEPT = frozenset("CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER CAP_FSETID CAP_MKNOD CAP_SETFCAP".split())
+KEPT_CAPABILITIES = frozenset(
+    "CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER CAP_FSETID CAP_MKNOD CAP_SETFCAP".split()
+)
 PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
 
 
 def confine(machine: Hardware) -> None:
-    """Confine this process, which must then execute qemu.
+    """Confine this process, which must then execute qemu with the hardware ``machine``.
 
-    Call it in the pod's directory; afterwards the working directory is the new root. Raises
-    HostError.
+    The working directory must be the pod's; afterwards it is the new root. Raises HostError.
     """
     from ociruntime._shim import lib
 
@@ -54,38 +55,46 @@ def confine(machine: Hardware) -> None:
     root = os.path.abspath(ROOT)
     mount("machine", root, "tmpfs", NOSUID | NODEV, "mode=755,size=1m")
     for path in SYSTEM:
-        _show_system(root, path)
+        _add_system_path(root, path)
     for path in DEVICES:
         if os.path.exists(path):
-            _show(root, path, RDONLY | NOSUID | NOEXEC)
-    _show(root, os.path.dirname(os.path.realpath(machine.program)), RDONLY | NOSUID | NODEV)
-    _show(root, machine.kernel, RDONLY | NOSUID | NODEV | NOEXEC)
+            _bind_mount(root, path, RDONLY | NOSUID | NOEXEC)
+    _bind_mount(root, os.path.dirname(os.path.realpath(machine.program)), RDONLY | NOSUID | NODEV)
+    _bind_mount(root, machine.kernel, RDONLY | NOSUID | NODEV | NOEXEC)
     for share in machine.shares:
-        _show(root, share.path, NOSUID | NODEV | (RDONLY if share.read_only else 0))
-    _show(root, os.path.abspath(CONSOLE), NOSUID | NODEV | NOEXEC, f"/{CONSOLE}")
-    _show_proc(f"{root}/proc")
+        _bind_mount(root, share.path, NOSUID | NODEV | (RDONLY if share.read_only else 0))
+    _bind_mount(root, os.path.abspath(CONSOLE), NOSUID | NODEV | NOEXEC, f"/{CONSOLE}")
+    _mount_proc(f"{root}/proc")
     mount("", root, "", REMOUNT | BIND | RDONLY | NOSUID | NODEV)
     _enter(root)
     for number, name in enumerate(CAPABILITIES):
-        if name not in KEPT and (result := lib.oci_prctl(PR_CAPBSET_DROP, number)) != -EINVAL:
+        if (
+            name not in KEPT_CAPABILITIES
+            and (result := lib.oci_prctl(PR_CAPBSET_DROP, number)) != -EINVAL
+        ):
             check_call(result, f"drop {name}")  # an older kernel lacks the newest capabilities
     check_call(lib.oci_prctl(PR_SET_NO_NEW_PRIVS, 1), "set no_new_privs")
 
 
-def _show_system(root: str, path: str) -> None:
+def _add_system_path(root: str, path: str) -> None:
+    """Copy the symbolic link ``path`` into the new root, or bind-mount the directory read-only."""
     if os.path.islink(path):
         os.symlink(os.readlink(path), root + path)
     elif os.path.exists(path):
-        _show(root, path, RDONLY | NOSUID | NODEV)
+        _bind_mount(root, path, RDONLY | NOSUID | NODEV)
 
 
-def _show(root: str, path: str, flags: int, name: str = "") -> None:
-    """Bind-mount a host path into the new root, at the same path or at ``name``."""
+def _bind_mount(root: str, path: str, flags: int, name: str = "") -> None:
+    """Bind-mount the host's ``path`` below ``root`` with mount ``flags``, at ``path`` or ``name``.
+
+    Raises HostError.
+    """
     target = root + (name or path)
     if os.path.exists(target):
         if not os.path.samefile(target, path):
             raise HostError(
-                f'bind mount "{path}" for qemu', FileExistsError(17, "another file has this path")
+                f'bind mount "{path}" for qemu',
+                FileExistsError(17, "the new root has another file there"),
             )
         return
     if os.path.isdir(path):
@@ -94,16 +103,15 @@ def _show(root: str, path: str, flags: int, name: str = "") -> None:
         os.makedirs(os.path.dirname(target), exist_ok=True)
         os.close(os.open(target, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
     mount(path, target, "", BIND | MS_REC)
-    # MS_REMOUNT changes a single mount, so the submounts that came with it are remounted one by
-    # one.
+    # MS_REMOUNT changes a single mount, so the submounts are remounted one by one.
     for mount_point in mounts_below(target, mountinfo()):
         mount("", mount_point, "", REMOUNT | BIND | flags)
 
 
-def _show_proc(target: str) -> None:
+def _mount_proc(target: str) -> None:
     """Mount procfs read-only with subset=pid: qemu opens its initramfs through /proc/self/fd.
 
-    Without it, uid 0 could write to /proc/sys, which needs no capability.
+    Without subset=pid, uid 0 could write to /proc/sys, which needs no capability.
     """
     os.mkdir(target)
     flags = RDONLY | NOSUID | NODEV | NOEXEC
@@ -114,6 +122,7 @@ def _show_proc(target: str) -> None:
 
 
 def _enter(root: str) -> None:
+    """Make the mount ``root`` the root directory of this process.  Raises HostError."""
     try:
         os.chdir(root)
         mount(".", "/", "", MOVE)

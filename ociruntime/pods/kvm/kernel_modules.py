@@ -1,4 +1,4 @@
-"""Find kernel modules and their dependencies, in load order.
+"""``Modules``: read kernel modules and their dependencies from a directory, in load order.
 
 Dependencies are read from the modules (modinfo ``depends``), so no ``depmod`` output is needed.
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from ociruntime.base.errors import HostError, PodError
 
 _NAME = re.compile(r"(.+)\.ko(|\.gz|\.xz|\.zst)")
-_NEEDED = re.compile(rb"\0depends=([^\0]*)\0")
+_DEPENDENCIES = re.compile(rb"\0depends=([^\0]*)\0")
 _BUILTIN = "modules.builtin"
 
 
@@ -30,9 +30,9 @@ class Modules:
         self._builtin = _builtin(directory)
 
     def load_order(self, names: Iterable[str]) -> list[bytes]:
-        """Return the decompressed modules ``names`` and their dependencies, in load order.
+        """Return the contents of the modules ``names`` and their dependencies, in load order.
 
-        Built-in ones are skipped.  Raises PodError, HostError.
+        They are decompressed; built-in modules are skipped.  Raises PodError, HostError.
         """
         loaded: dict[str, bytes] = {}
         for name in names:
@@ -47,19 +47,20 @@ class Modules:
             message = f"the kernel of the virtual machine lacks the module {name}"
             raise PodError(message, f"it is neither a module below {self.directory} nor built in")
         data = _read(path)
-        match = _NEEDED.search(data)
-        for needed in match[1].decode().split(",") if match else ():
-            if needed:
-                self._add(_plain(needed), loaded)
+        match = _DEPENDENCIES.search(data)
+        for dependency in match[1].decode().split(",") if match else ():
+            if dependency:
+                self._add(_plain(dependency), loaded)
         loaded[name] = data
 
 
 def _plain(name: str) -> str:
-    """Normalise dashes to underscores, which are equivalent in module names."""
+    """Return a module's name with underscores for dashes, which are equivalent."""
     return name.replace("-", "_")
 
 
 def _builtin(directory: str) -> frozenset[str]:
+    """Return the names of built-in modules in ``modules.builtin`` of ``directory``."""
     try:
         with open(f"{directory}/{_BUILTIN}", encoding="utf-8") as file:
             paths = file.read().split()
@@ -69,6 +70,7 @@ def _builtin(directory: str) -> frozenset[str]:
 
 
 def _read(path: str) -> bytes:
+    """Return the decompressed content of the module ``path``.  Raises HostError, PodError."""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -77,7 +79,7 @@ def _read(path: str) -> bytes:
     try:
         return _decompressor(path)(data)
     except (OSError, EOFError, ValueError) as error:
-        raise PodError(f"the kernel module {path} is damaged: {error}") from error
+        raise PodError(f"decompress the kernel module {path}: {error}") from error
 
 
 def _decompressor(path: str) -> Callable[[bytes], bytes]:
@@ -88,22 +90,25 @@ def _decompressor(path: str) -> Callable[[bytes], bytes]:
     if path.endswith(".xz"):
         import lzma
 
-        return _errors_of(lzma.decompress, lzma.LZMAError)
+        return _with_value_error(lzma.decompress, lzma.LZMAError)
     if path.endswith(".zst"):
         try:
             import zstandard
         except ImportError:
             raise PodError(
-                f"decompress {path}: zstd is not supported", "pip install zstandard"
+                f"decompress the kernel module {path}: zstd is not supported",
+                "pip install zstandard",
             ) from None
-        return _errors_of(
+        return _with_value_error(
             lambda data: zstandard.ZstdDecompressor().decompressobj().decompress(data),
             zstandard.ZstdError,
         )
     return bytes
 
 
-def _errors_of(call: Callable[[bytes], bytes], kind: type[Exception]) -> Callable[[bytes], bytes]:
+def _with_value_error(
+    call: Callable[[bytes], bytes], kind: type[Exception]
+) -> Callable[[bytes], bytes]:
     def inner(data: bytes) -> bytes:
         try:
             return call(data)

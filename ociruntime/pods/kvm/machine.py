@@ -1,7 +1,7 @@
-"""A running pod's virtual machine: qemu as a child of the monitor.
+"""``Machine``: run a pod's virtual machine, with qemu as a child of the monitor.
 
-On the host, each app is represented by a process, its proxy, which has the app's streams, forwards
-signals, and exits with the app's status.
+On the host, each app has a proxy: a process that has the app's streams, forwards signals to the
+app, and exits with its status.
 """
 
 from __future__ import annotations
@@ -26,18 +26,20 @@ from ociruntime.pods.loop.event_loop import Loop, Timer
 from ociruntime.pods.loop.listening import listen
 from ociruntime.pods.loop.worker import Outcome
 
-PORTS = "machine"  # directory of the numbered sockets; 0 is the machine's own
-CGROUP = "machine"
+PORTS = (
+    "machine"  # directory of the ports' sockets: 0 of the guest agent, then 1, 2 ... of the apps
+)
+CGROUP = "machine"  # qemu's cgroup, below the pod's
 SEEK_END = 2
 CONSOLE_TAIL = 4096  # bytes read from the end of the console's log, which the guest can fill
 POWER_OFF_TIMEOUT = 5.0  # seconds until qemu is killed
 
 
 class Machine(PodContext):
-    """The context of kvm pods, without an OCI runtime; such pods are immutable."""
+    """The pod context of flavour kvm, which needs no OCI runtime; kvm pods are immutable."""
 
     can_hibernate = False
-    __slots__ = ("_apps", "_ended", "_limit", "_over", "_pid")
+    __slots__ = ("_apps", "_ended", "_kill_timer", "_over", "_pid")
 
     def __init__(self, loop: Loop, path: str, runtime: RuntimeCalls) -> None:
         super().__init__(loop, path, runtime)
@@ -45,18 +47,21 @@ class Machine(PodContext):
         self._pid = 0
         self._over = False
         self._ended: Callable[[], None] | None = None
-        self._limit: Timer | None = None
+        self._kill_timer: Timer | None = None
 
     def set_up(self, config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
-        """Do nothing: the guest mounts /dev/shm, and the machine's size limits the pod."""
+        """Return no warnings: the guest mounts /dev/shm, and the machine's size limits the pod."""
         del config, manifest
         return []
 
     def begin(self) -> None:
-        """Start qemu; apps can be started at once, and wait for it.  Raises PodError, HostError."""
+        """Start qemu in a child process; the start of an app waits until the guest has booted.
+
+        Raises PodError, HostError.
+        """
         self._apps = [str(entry["name"]) for entry in apps_of(read_manifest())]
-        for each in _make_empty(PORTS):
-            remove_file(f"{PORTS}/{each}")
+        for stale in _make_directory(PORTS):
+            remove_file(f"{PORTS}/{stale}")
         remove_file(CONSOLE)
         listeners = [
             listen(f"{PORTS}/{n}", socket.SOCK_STREAM, 2) for n in range(len(self._apps) + 1)
@@ -69,13 +74,13 @@ class Machine(PodContext):
             listener.close()
 
     def end(self, then: Callable[[], None]) -> None:
-        """Power off the machine; call ``then`` once qemu has exited."""
+        """Power off the machine, kill qemu after 5 seconds; call ``then`` after qemu's exit."""
         self._over = True
         if not self._pid:
             then()
             return
         self._ended = then
-        self._limit = self.loop.after(POWER_OFF_TIMEOUT, self._kill)
+        self._kill_timer = self.loop.after(POWER_OFF_TIMEOUT, self._kill)
         virtio_port.power_off(f"{PORTS}/0")
 
     def _kill(self) -> None:
@@ -84,13 +89,13 @@ class Machine(PodContext):
 
     def _handle_exit(self, outcome: Outcome) -> None:
         self._pid = 0
-        if self._limit is not None:
-            self._limit.cancel()
+        if self._kill_timer is not None:
+            self._kill_timer.cancel()
         if self._ended is not None:
             self._ended()
             return
         why = outcome.error or _last_console_line()
-        # Deferred, so that exits of apps that arrived with this one are handled first.
+        # Deferred, so that apps that exited at the same time as qemu are handled first.
         self.loop.after(
             0, lambda: self._fail(f"{virtio_port.GONE}: {why}" if why else virtio_port.GONE)
         )
@@ -100,9 +105,10 @@ class Machine(PodContext):
             raise PodError(reason)
 
     def create_container(self, app: str, streams: list[int], terminal: bool) -> None:
-        """Start the app and write the pid of its proxy, which the monitor adopts (runs in a child).
+        """Start the app in the guest, and write its proxy's pid to ``apps/APP/pid``.
 
-        Raises RuntimeFailure.
+        Runs in a child; the monitor is subreaper and so the proxy's parent.  ``streams`` are
+        descriptors, -1 for /dev/null.  Raises RuntimeFailure.
         """
         if terminal:
             raise PodError(f'start app "{app}": a virtual machine has no terminal')
@@ -112,24 +118,30 @@ class Machine(PodContext):
         json_files.replace_text(f"apps/{app}/pid", str(pid).encode(), lasting=False)
 
     def call_runtime(self, app: str, words: tuple[str, ...]) -> None:
-        """End the app's processes on "delete"; "start" needs nothing (runs in a child)."""
+        """Kill the app's processes for "delete"; do nothing for "start" (runs in a child).
+
+        Raises PodError.
+        """
         if words[0] == "delete":
             virtio_port.end_app(f"{PORTS}/{self._apps.index(app) + 1}")
 
     def _become_machine(self, ports: list[int]) -> NoReturn:
-        """Mount the apps' files and execute qemu (runs in a child).  Raises RuntimeFailure."""
+        """Mount the apps' root filesystems and execute qemu in this child.  Raises RuntimeFailure.
+
+        ``ports`` are the descriptors of the listening sockets of the ports.
+        """
         from ociruntime.pods.kvm.confinement import confine
-        from ociruntime.pods.kvm.network import take_over
+        from ociruntime.pods.kvm.network import connect_taps
         from ociruntime.pods.kvm.prepare_machine import networks_in, prepare_machine
         from ociruntime.pods.kvm.qemu import command
 
         close_inherited_on_exec()
         config: dict[str, Any] = json_files.read("runtime-config")
-        machine, files = prepare_machine(self.path, self._apps, config)
-        machine.initial = f"/proc/self/fd/{memory_file('initial', files, 0)}"
+        machine, initramfs = prepare_machine(self.path, self._apps, config)
+        machine.initramfs = f"/proc/self/fd/{memory_file('initramfs', initramfs, 0)}"
         machine.ports = ports
-        machine.networks = take_over(self.namespaces["network"], networks_in(self.path))
-        words = command(machine)
+        machine.networks = connect_taps(self.namespaces["network"], networks_in(self.path))
+        argv = command(machine)
         for fd in (*ports, *(fd for fd, _ in machine.networks)):
             os.set_inheritable(fd, True)
         self._join_cgroup()
@@ -139,14 +151,17 @@ class Machine(PodContext):
         for number, fd in enumerate((null, log, log)):
             os.dup2(fd, number)
         confine(machine)
-        # Import nothing from here on: the root has changed.
+        # Import nothing from here on: the root directory has changed.
         try:
-            os.execve(words[0], words, {"PATH": ":".join(DIRECTORIES)})
+            os.execve(argv[0], argv, {"PATH": ":".join(DIRECTORIES)})
         except OSError as error:
-            raise HostError(f"execute {words[0]}", error) from None
+            raise HostError(f"execute {argv[0]}", error) from None
 
     def _join_cgroup(self) -> None:
-        """Join the pod's cgroup, so that its lock holder kills qemu; one hierarchy is enough."""
+        """Move this process to a cgroup of the pod, whose processes the lock holder kills.
+
+        One hierarchy of cgroup v1 is enough.  Raises PodError if no cgroup can be joined.
+        """
         for directory in self.cgroups:
             try:
                 for path in (directory, f"{directory}/{CGROUP}"):
@@ -162,11 +177,11 @@ class Machine(PodContext):
             except OSError:
                 continue
             return
-        raise PodError("start the virtual machine: the pod has no cgroup to join")
+        raise PodError("start the virtual machine: no cgroup of the pod can be joined")
 
 
-def _make_empty(directory: str) -> list[str]:
-    """Create the directory if it does not exist; return the names of its entries."""
+def _make_directory(directory: str) -> list[str]:
+    """Create ``directory`` if missing; return the names of its entries.  Raises HostError."""
     try:
         os.mkdir(directory, 0o700)
     except FileExistsError:

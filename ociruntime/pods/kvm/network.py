@@ -1,7 +1,7 @@
 """Connect a pod's virtual machine to the networks of the pod's network namespace.
 
-In the namespace, each network interface of the pod is bridged with a tap device of the machine,
-which gets the interface's IP addresses.  All of it disappears with the namespace.
+In the namespace, each network interface of the pod is bridged with a tap device of the machine; the
+guest gets the interface's IPv4 addresses.  The kernel removes the devices with the namespace.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ RTM_DELADDR = 21
 _TUNSETIFF = 0x400454CA
 _TAP = 0x0002 | 0x1000 | 0x4000  # IFF_TAP, IFF_NO_PI, IFF_VNET_HDR
 _ALL = (1 << 32) - 1
-_POINT_TO_POINT = "ptp"  # the plugin whose networks reach all hosts through the gateway
+_POINT_TO_POINT = "ptp"  # CNI plugin: the guest reaches every host through the gateway
 
 
 def lines(networks: list[dict[str, Any]]) -> list[str]:
-    """Return the guest agent's network lines for net-info.json; see ``csrc/guest/network.c``.
+    """Return the guest's addresses and routes, as lines for ``csrc/guest/network.c``.
 
-    Raises PodError for a network that has only IPv6 addresses.
+    ``networks`` is the list in the pod's net-info.json.  Raises PodError for a network
+    that has only IPv6 addresses.
     """
-    made = []
+    guest_lines = []
     for number, network in enumerate(networks):
         result = network.get("result") or {}
         addresses = [ip["address"] for ip in result.get("ips") or ()]
@@ -45,21 +46,21 @@ def lines(networks: list[dict[str, Any]]) -> list[str]:
                 continue
             gateway = ip.get("gateway") or ""
             prefix = 32 if kind == _POINT_TO_POINT else own.prefix
-            made.append(f"a {number} {own.address} {_mask(prefix)}")
+            guest_lines.append(f"a {number} {own.address} {_mask(prefix)}")
             if prefix == 32 and gateway:
-                made.append(f"r {number} {gateway} {_mask(32)}")
-            made += _routes(number, result, gateway)
-    return made
+                guest_lines.append(f"r {number} {gateway} {_mask(32)}")
+            guest_lines += _routes(number, result, gateway)
+    return guest_lines
 
 
 def _routes(number: int, result: dict[str, Any], gateway: str) -> list[str]:
-    made = []
+    guest_lines = []
     for route in result.get("routes") or ():
         target = parse_network(route["dst"])
         if target.family == AF_INET:
             way = route.get("gw") or gateway
-            made.append(f"r {number} {target.first} {_mask(target.prefix)} {way}".rstrip())
-    return made
+            guest_lines.append(f"r {number} {target.first} {_mask(target.prefix)} {way}".rstrip())
+    return guest_lines
 
 
 def _mask(prefix: int) -> str:
@@ -72,11 +73,11 @@ def hardware_address(address: str, number: int) -> str:
     return ":".join(f"{byte:02x}" for byte in (0x52, 0x54 ^ number, *packed))
 
 
-def take_over(namespace: str, networks: list[dict[str, Any]]) -> list[tuple[int, str]]:
-    """Enter the network ``namespace`` and bridge a tap device with each of ``networks``.
+def connect_taps(namespace: str, networks: list[dict[str, Any]]) -> list[tuple[int, str]]:
+    """Bridge the interface of each of ``networks`` with a new tap device in ``namespace``.
 
-    Returns the (tap descriptor, MAC address) of each.  This process stays in the namespace.
-    Raises HostError, NetworkError.
+    ``namespace`` is the path of a network namespace, in which this process stays.  Returns (tap
+    descriptor, MAC address) pairs.  Raises HostError, NetworkError.
     """
     from ociruntime._shim import lib
 
@@ -88,14 +89,14 @@ def take_over(namespace: str, networks: list[dict[str, Any]]) -> list[tuple[int,
     try:
         netlink = Rtnetlink()
         try:
-            return [_take(netlink, number, each) for number, each in enumerate(networks)]
+            return [_connect_tap(netlink, number, each) for number, each in enumerate(networks)]
         finally:
             netlink.close()
     except OSError as error:
         raise HostError("connect the virtual machine to a network", error) from error
 
 
-def _take(netlink: Rtnetlink, number: int, network: dict[str, Any]) -> tuple[int, str]:
+def _connect_tap(netlink: Rtnetlink, number: int, network: dict[str, Any]) -> tuple[int, str]:
     tap = f"tap{number}"
     try:
         fd = os.open(DEVICE, os.O_RDWR)
@@ -106,7 +107,7 @@ def _take(netlink: Rtnetlink, number: int, network: dict[str, Any]) -> tuple[int
     bridge = f"machine{number}"
     devices.make_bridge(netlink, bridge, 0, "")
     index = devices.find(netlink, bridge).index
-    _give_up_addresses(netlink, device.index)
+    _remove_addresses(netlink, device.index)
     for each in (device.index, devices.find(netlink, tap).index):
         devices.join_bridge(netlink, each, index, False)
         netlink.set_up(each)
@@ -114,14 +115,14 @@ def _take(netlink: Rtnetlink, number: int, network: dict[str, Any]) -> tuple[int
     return fd, hardware_address(str(network.get("ip4") or ""), number)
 
 
-def _give_up_addresses(netlink: Rtnetlink, index: int) -> None:
+def _remove_addresses(netlink: Rtnetlink, index: int) -> None:
     head = pack(ADDRESS, AF_INET, 0, 0, 0, index)
     for answer in netlink.request(RTM_GETADDR, head, NLM_F_DUMP):
         family, _, _, _, owner = unpack_from(ADDRESS, answer)
         if (family, owner) == (AF_INET, index):
-            netlink.request(RTM_DELADDR, answer[: calcsize(ADDRESS)] + _members(answer))
+            netlink.request(RTM_DELADDR, answer[: calcsize(ADDRESS)] + _attributes(answer))
 
 
-def _members(answer: bytes) -> bytes:
-    """Return the attributes unchanged; the kernel ignores those that it does not need."""
+def _attributes(answer: bytes) -> bytes:
+    """Return the attributes of an RTM_GETADDR answer, for RTM_DELADDR; it ignores some of them."""
     return answer[calcsize(ADDRESS) :]

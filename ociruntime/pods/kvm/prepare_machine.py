@@ -1,4 +1,4 @@
-"""Prepare the hardware description and the initramfs of a pod's virtual machine."""
+"""Prepare a pod's virtual machine: its hardware, initramfs, and the apps' settings in the guest."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NET_MODULES = ("virtio_net",)
 
 
 def prepare_machine(path: str, apps: list[str], config: dict[str, Any]) -> tuple[Hardware, bytes]:
-    """Return the machine's hardware (the caller adds ports and networks) and its initramfs.
+    """Return the hardware of the pod's machine, without ports and networks, and its initramfs.
 
     ``path`` is the pod's directory, ``config`` its runtime-config.  Mounts the root filesystems of
     ``apps`` (names in the manifest's order) for qemu to share.  Raises RuntimeFailure.
@@ -47,12 +47,12 @@ def prepare_machine(path: str, apps: list[str], config: dict[str, Any]) -> tuple
     machine.kernel = kvm.kernel
     machine.shares = description.shares
     manifest = json_files.read(f"{path}/pod")
-    of_apps = [entry["app"].get("isolators", []) for entry in manifest["apps"]]
-    of_pod = manifest.get("isolators", [])
-    memory = [isolators.memory_limit(each) for each in of_apps]
-    machine.memory = memory_of(kvm, memory, isolators.memory_limit(of_pod))
-    cpus = [isolators.cpu_limit(each) for each in of_apps]
-    machine.cpus = cpus_of(kvm, cpus, isolators.cpu_limit(of_pod))
+    app_isolators = [entry["app"].get("isolators", []) for entry in manifest["apps"]]
+    pod_isolators = manifest.get("isolators", [])
+    memory = [isolators.memory_limit(each) for each in app_isolators]
+    machine.memory = memory_of(kvm, memory, isolators.memory_limit(pod_isolators))
+    cpus = [isolators.cpu_limit(each) for each in app_isolators]
+    machine.cpus = cpus_of(kvm, cpus, isolators.cpu_limit(pod_isolators))
     networks = network.lines(networks_in(path))
     files = initial_files(kvm, description, str(config.get("hostname") or ""), networks)
     files["shm-options"] = f"mode=1777,size={config['shm_size']}".encode()
@@ -60,7 +60,7 @@ def prepare_machine(path: str, apps: list[str], config: dict[str, Any]) -> tuple
 
 
 def networks_in(path: str) -> list[dict[str, Any]]:
-    """Return the networks in the net-info.json below ``path``, [] if there is none.
+    """Return the networks in the net-info.json of the pod at ``path``, [] if it has none.
 
     Raises PodError, HostError.
     """
@@ -73,14 +73,16 @@ def networks_in(path: str) -> list[dict[str, Any]]:
 def initial_files(
     kvm: Settings, description: Description, hostname: str, networks: list[str]
 ) -> dict[str, bytes]:
-    """Return the contents of the initramfs's files by path; ``networks`` from ``network.lines``.
+    """Return the contents of the files of the initramfs by path.
+
+    ``networks`` are lines of ``network.lines``.
 
     Raises PodError, HostError.
     """
     files = {INIT: _read(PROGRAM), "hostname": hostname.encode()}
     files["network"] = "".join(f"{line}\n" for line in networks).encode()
-    wanted = MODULES + (NET_MODULES if networks else ())
-    modules = Modules(kvm.modules).load_order(wanted) if kvm.modules else []
+    names = MODULES + (NET_MODULES if networks else ())
+    modules = Modules(kvm.modules).load_order(names) if kvm.modules else []
     files |= {f"modules/{number}": data for number, data in enumerate(modules)}
     files["shares"] = "".join(f"{share.tag}\n" for share in description.shares).encode()
     files |= {f"apps/{number}": data for number, data in enumerate(description.apps)}
@@ -89,6 +91,7 @@ def initial_files(
 
 
 def _directories(configs: dict[str, dict[str, Any]]) -> frozenset[str]:
+    """Return the sources of the apps' bind mounts that are directories."""
     sources = {
         mount["source"]
         for config in configs.values()
@@ -112,9 +115,9 @@ _ALIGNMENT = 4
 
 
 def archive(files: Mapping[str, bytes], programs: frozenset[str] = frozenset()) -> bytes:
-    """Return a cpio archive (newc) of ``files``, contents by relative path, with their directories.
+    """Return a cpio archive (newc) of ``files`` (contents by relative path) and their directories.
 
-    ``programs`` are the paths of executable ones.  /dev/console is added for the guest's init.
+    The files in ``programs`` are executable.  /dev/console is added for the guest's init.
     """
     parts: list[bytes] = []
     directories: set[str] = set()
@@ -139,6 +142,7 @@ def archive(files: Mapping[str, bytes], programs: frozenset[str] = frozenset()) 
 
 
 def _entry(number: int, name: str, mode: int, data: bytes, device: tuple[int, int]) -> bytes:
+    """Return a cpio entry; ``number`` is its inode, ``device`` the (major, minor) of a device."""
     path = name.encode() + b"\0"
     # inode, mode, uid, gid, links, mtime, size, device of the file (2), rdev (2), name size,
     # checksum
@@ -172,10 +176,11 @@ _IGNORED = (
 
 
 class Description:
-    """Input of the guest agent: ``apps`` are descriptions in the manifest's order.
+    """What the guest agent needs to run a pod's apps.
 
-    ``files`` are paths of the pod's files to copy into the machine, ``shares`` the host directories
-    to share with it.
+    ``apps`` are the apps' settings in the manifest's order, in the format of
+    ``csrc/guest/become.c``.  ``files`` are paths of the pod's files to copy into the machine,
+    ``shares`` the host directories to share with it.
     """
 
     def __init__(self) -> None:
@@ -184,65 +189,69 @@ class Description:
         self.shares: list[Share] = []
 
     def share(self, path: str, read_only: bool) -> str:
-        """Share a host directory; return its path in the guest."""
-        for one in self.shares:
-            if (one.path, one.read_only) == (path, read_only):
-                return f"/share/{one.tag}"
+        """Share the host directory ``path`` with the machine; return its path in the guest."""
+        for share in self.shares:
+            if (share.path, share.read_only) == (path, read_only):
+                return f"/share/{share.tag}"
         self.shares.append(Share(f"s{len(self.shares)}", path, read_only))
         return f"/share/{self.shares[-1].tag}"
 
     def file(self, path: str) -> str:
-        """Copy a file of the pod into the machine; return its path in the guest."""
+        """Have the pod's file ``path`` copied into the machine; return its path in the guest."""
         if path not in self.files:
             self.files.append(path)
         return f"/files/{self.files.index(path)}"
 
 
 def describe(configs: dict[str, Json], pod_path: str, directories: frozenset[str]) -> Description:
-    """Describe the apps to the guest agent; ``configs`` are their ``config.json`` by name.
+    """Return the description of a pod's apps for the guest agent.
 
-    ``directories`` are the mount sources that are directories.  Raises PodError for settings that
-    a virtual machine does not support.
+    ``configs`` are the apps' ``config.json`` by name, ``directories`` the mount sources that are
+    directories.  Raises PodError for settings that a virtual machine does not support.
     """
-    made = Description()
+    description = Description()
     for name, config in configs.items():
-        made.apps.append(_app(made, name, config, pod_path, directories))
-    return made
+        description.apps.append(_app(description, name, config, pod_path, directories))
+    return description
 
 
 def _app(
-    made: Description, name: str, config: Json, pod_path: str, directories: frozenset[str]
+    description: Description, name: str, config: Json, pod_path: str, directories: frozenset[str]
 ) -> bytes:
+    """Return an app's settings, each ended by NUL (format: ``csrc/guest/become.c``)."""
     process = config["process"]
     user = process["user"]
-    words = ["r" + made.share(config["root"]["path"], False)]
+    app_settings = ["r" + description.share(config["root"]["path"], False)]
     for mount in config["mounts"]:
-        words += _mount(made, name, mount, pod_path, directories)
+        app_settings += _mount(description, name, mount, pod_path, directories)
     linux = config.get("linux", {})
-    words += [f"x{path}" for path in linux.get("maskedPaths", [])]
-    words += [f"y{path}" for path in linux.get("readonlyPaths", [])]
+    app_settings += [f"x{path}" for path in linux.get("maskedPaths", [])]
+    app_settings += [f"y{path}" for path in linux.get("readonlyPaths", [])]
     if config["root"].get("readonly"):
-        words.append("o")
+        app_settings.append("o")
     for file, value in unified(linux.get("resources", {})):
-        words += [f"l{file}", value]
-    words += [f"u{user['uid']}", f"g{user['gid']}"]
-    words += [f"G{number}" for number in user.get("additionalGids", [])]
-    kept = process.get("capabilities", {}).get("bounding", [])
-    words += [f"b{n}" for n, capability in enumerate(CAPABILITIES) if capability not in kept]
+        app_settings += [f"l{file}", value]
+    app_settings += [f"u{user['uid']}", f"g{user['gid']}"]
+    app_settings += [f"G{number}" for number in user.get("additionalGids", [])]
+    bounding = process.get("capabilities", {}).get("bounding", [])
+    app_settings += [
+        f"b{n}" for n, capability in enumerate(CAPABILITIES) if capability not in bounding
+    ]
     if process.get("noNewPrivileges"):
-        words.append("n")
-    words.append(f"w{process['cwd']}")
-    words += [f"e{variable}" for variable in process["env"]]
-    words += [f"a{argument}" for argument in process["args"]]
-    for word in words:
-        if "\0" in word:
-            raise PodError(f'app "{name}": settings must not contain NUL')
-    return b"".join(word.encode("utf-8", "surrogateescape") + b"\0" for word in words)
+        app_settings.append("n")
+    app_settings.append(f"w{process['cwd']}")
+    app_settings += [f"e{variable}" for variable in process["env"]]
+    app_settings += [f"a{argument}" for argument in process["args"]]
+    for setting in app_settings:
+        if "\0" in setting:
+            raise PodError(f'app "{name}": config.json: settings must not contain NUL')
+    return b"".join(setting.encode("utf-8", "surrogateescape") + b"\0" for setting in app_settings)
 
 
 def _mount(
-    made: Description, name: str, mount: Json, pod_path: str, directories: frozenset[str]
+    description: Description, name: str, mount: Json, pod_path: str, directories: frozenset[str]
 ) -> list[str]:
+    """Return the settings of a mount of the app ``name``.  Raises PodError."""
     source, kind = mount["source"], mount["type"]
     options = mount.get("options", [])
     flags = sum(_FLAGS.get(option, 0) for option in options)
@@ -254,8 +263,14 @@ def _mount(
         return ["m/shm", mount["destination"], kind, str(flags), ""]
     if source in directories:
         read_only = "ro" in options
-        return [f"m{made.share(source, read_only)}", mount["destination"], kind, str(flags), ""]
+        return [
+            f"m{description.share(source, read_only)}",
+            mount["destination"],
+            kind,
+            str(flags),
+            "",
+        ]
     if source.startswith(f"{pod_path}/"):
-        return [f"m{made.file(source)}", mount["destination"], kind, str(flags), ""]
+        return [f"m{description.file(source)}", mount["destination"], kind, str(flags), ""]
     message = f'app "{name}": volume {source}: a virtual machine supports directories only'
     raise PodError(message)

@@ -1,4 +1,4 @@
-"""Build qemu's command line for a pod's virtual machine."""
+"""``Hardware`` of a pod's virtual machine, and ``command``, which builds qemu's argv from it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=d
 
 
 class Share:
-    """A host directory, which the guest mounts by its 9p tag."""
+    """A host directory ``path`` that qemu exports; the guest mounts it by its 9p ``tag``."""
 
     __slots__ = ("path", "read_only", "tag")
 
@@ -32,13 +32,13 @@ class Share:
 class Hardware:
     """The hardware of a virtual machine.
 
-    ``ports`` are descriptors of listening sockets: of the machine, then of each app.  ``memory`` is
-    in MiB; ``program`` (qemu), ``kernel`` and ``initial`` (the initramfs) are paths; ``networks``
+    ``ports`` are descriptors of listening sockets, one of the guest agent and then one per app.
+    ``memory`` is in MiB.  ``program`` (qemu), ``kernel`` and ``initramfs`` are paths.  ``networks``
     are (tap descriptor, MAC address) pairs.
     """
 
     __slots__ = (
-        *("accelerator", "cpus", "initial", "kernel", "memory", "name", "networks", "ports"),
+        *("accelerator", "cpus", "initramfs", "kernel", "memory", "name", "networks", "ports"),
         *("program", "shares"),
     )
 
@@ -49,44 +49,50 @@ class Hardware:
         self.cpus = 1
         self.memory = 256
         self.kernel = ""
-        self.initial = ""
+        self.initramfs = ""
         self.shares: list[Share] = []
         self.ports: list[int] = []
         self.networks: list[tuple[int, str]] = []
 
 
 def command(hardware: Hardware) -> list[str]:
-    """Return qemu's argv.  Raises PodError for too many devices."""
+    """Return the argv that starts qemu with ``hardware``.
+
+    Raises PodError if the machine's PCI bus has too few slots for its devices.
+    """
     devices = len(hardware.shares) + len(hardware.networks)
     if devices > MOST_DEVICES:
-        message = f"a virtual machine supports at most {MOST_DEVICES} directories and networks"
+        message = (
+            f'start virtual machine "{hardware.name}": too many devices: '
+            f"at most {MOST_DEVICES} directories and networks are supported"
+        )
         raise PodError(message, f"this pod's apps, volumes and networks need {devices}")
-    words = [
+    argv = [
         *(hardware.program, "-name", _value(hardware.name)),
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
         *("-machine", "q35", "-accel", hardware.accelerator, "-cpu", "max"),
         *("-m", f"{hardware.memory}M", "-smp", str(hardware.cpus), "-sandbox", _SANDBOX),
-        *("-kernel", hardware.kernel, "-initrd", hardware.initial),
+        *("-kernel", hardware.kernel, "-initrd", hardware.initramfs),
         *("-append", " ".join(_KERNEL)),
         *("-chardev", f"file,id=console,path={CONSOLE},append=on", "-serial", "chardev:console"),
         *("-device", f"virtio-serial-pci,id=ports,max_ports={len(hardware.ports) + 1}"),
     ]
     for number, fd in enumerate(hardware.ports, 1):
-        words += ["-chardev", f"socket,id=port{number},fd={fd},server=on,wait=off"]
-        words += ["-device", f"virtserialport,bus=ports.0,nr={number},chardev=port{number}"]
+        argv += ["-chardev", f"socket,id=port{number},fd={fd},server=on,wait=off"]
+        argv += ["-device", f"virtserialport,bus=ports.0,nr={number},chardev=port{number}"]
     for share in hardware.shares:
         options = ["security_model=passthrough", "multidevs=remap"]
         if share.read_only:
             options.append("readonly=on")
         path = _value(share.path)
-        words += ["-fsdev", f"local,id={share.tag},path={path},{','.join(options)}"]
-        words += ["-device", f"virtio-9p-pci,fsdev={share.tag},mount_tag={share.tag}"]
+        argv += ["-fsdev", f"local,id={share.tag},path={path},{','.join(options)}"]
+        argv += ["-device", f"virtio-9p-pci,fsdev={share.tag},mount_tag={share.tag}"]
     for number, (fd, address) in enumerate(hardware.networks):
-        words += ["-netdev", f"tap,id=net{number},fd={fd}"]
-        words += ["-device", f"virtio-net-pci,netdev=net{number},mac={address},romfile="]
-    return words
+        argv += ["-netdev", f"tap,id=net{number},fd={fd}"]
+        argv += ["-device", f"virtio-net-pci,netdev=net{number},mac={address},romfile="]
+    return argv
 
 
 def _value(text: str) -> str:
-    """Escape commas, which separate qemu's suboptions."""
+    """Return ``text`` with commas doubled, because a comma separates suboptions of qemu."""
     return text.replace(",", ",,")

@@ -1,6 +1,6 @@
-"""Settings of virtual machines: kernel, modules and sizes.
+"""Settings of pods of flavour kvm (kernel, modules, machine size), and checks of their options.
 
-They come from ``$LOCAL_CONFIG/kvm.json``, in which every member is optional:
+The settings come from ``$LOCAL_CONFIG/kvm.json``, in which every member is optional:
 
     {"kernel": FILE, "modules": DIRECTORY, "memory": MEBIBYTES, "cpus": N,
      "accelerator": "auto|kvm|tcg", "qemu": FILE}
@@ -21,10 +21,10 @@ from ociruntime.pods.manifest.request import PodRequest
 FILE = "kvm.json"
 DEVICE = "/dev/kvm"
 ACCELERATORS = ("auto", "kvm", "tcg")
-MEMORY = 256  # MiB
-OWN_MEMORY = 96  # MiB for the kernel and the guest agent, besides the apps
+MEMORY = 256  # MiB, the default
+OWN_MEMORY = 96  # MiB for the kernel and the guest agent, added to the apps' memory
 LEAST_MEMORY, MOST_CPUS = 64, 255
-_NOT_IN_A_MACHINE = (
+_UNSUPPORTED_ISOLATORS = (
     *(isolators.ULIMITS, isolators.MEMORY_SWAP, isolators.MEMORY_RESERVATION),
     *(isolators.CPU_QUOTA, isolators.CPUSET_CPUS, isolators.CPUSET_MEMS, isolators.PRIVILEGED),
 )
@@ -33,10 +33,11 @@ _NUMBERS = ("memory", "cpus")
 
 
 class Settings:
-    """The members of kvm.json, or defaults.
+    """The settings in kvm.json, with defaults.
 
-    ``modules`` is "" if the kernel has all drivers built in.  ``accelerator`` is "kvm", or "tcg"
-    for emulation; ``settings`` resolves "auto".  ``memory`` and ``cpus`` are 0 if not set.
+    ``modules`` is the directory of the kernel's modules, "" if all drivers are built in.
+    ``accelerator`` is "kvm", "tcg" (emulation) or "auto", which ``settings`` resolves.  ``memory``
+    (MiB) and ``cpus`` are 0 if not set.
     """
 
     __slots__ = ("accelerator", "cpus", "kernel", "memory", "modules", "qemu")
@@ -51,52 +52,54 @@ class Settings:
 
 
 def settings(local_config: str, kernel: str = "") -> Settings:
-    """Return this host's settings; ``kernel`` (--kvm-kernel) overrides that of kvm.json.
+    """Return the settings in kvm.json of the directory ``local_config``, with defaults and paths.
 
-    Raises PodError if this host cannot run virtual machines.
+    ``kernel`` (--kvm-kernel) overrides the kernel in kvm.json.  Raises PodError if this host cannot
+    run virtual machines, or kvm.json is invalid.
     """
-    found = _read(f"{local_config}/{FILE}")
+    kvm = _read(f"{local_config}/{FILE}")
     if os.uname().machine != "x86_64":
         raise PodError(f"flavour kvm: architecture {os.uname().machine} is not supported")
-    program = found.qemu if found.qemu.startswith("/") else find_program(found.qemu)
+    program = kvm.qemu if kvm.qemu.startswith("/") else find_program(kvm.qemu)
     if not os.access(program, os.X_OK):
         hint = f'install qemu, or set "qemu" in {FILE}'
-        raise PodError(f"flavour kvm: {found.qemu} is not installed", hint)
-    found.qemu = program
-    _find_kernel(found, kernel)
-    if found.accelerator == "auto":
-        found.accelerator = "kvm" if _can_open(DEVICE) else "tcg"
-    elif found.accelerator == "kvm" and not _can_open(DEVICE):
+        raise PodError(f"flavour kvm: {kvm.qemu} is not installed", hint)
+    kvm.qemu = program
+    _find_kernel(kvm, kernel)
+    if kvm.accelerator == "auto":
+        kvm.accelerator = "kvm" if _can_open(DEVICE) else "tcg"
+    elif kvm.accelerator == "kvm" and not _can_open(DEVICE):
         hint = f'set "accelerator": "tcg" in {FILE} for emulation'
         raise PodError(f"flavour kvm: {DEVICE} cannot be opened", hint)
-    return found
+    return kvm
 
 
-def _find_kernel(found: Settings, kernel: str) -> None:
+def _find_kernel(kvm: Settings, kernel: str) -> None:
+    """Set the paths of the kernel and its modules in ``kvm``.  Raises PodError."""
     hint = f'set --kvm-kernel FILE, or "kernel" in {FILE}'
     release = os.uname().release
     if kernel:
-        found.kernel, found.modules = os.path.abspath(kernel), ""
-    elif not found.kernel:
-        found.kernel = f"/boot/vmlinuz-{release}"
-        if not os.path.isfile(found.kernel):
-            raise PodError(f"flavour kvm: kernel {found.kernel} not found", hint)
+        kvm.kernel, kvm.modules = os.path.abspath(kernel), ""
+    elif not kvm.kernel:
+        kvm.kernel = f"/boot/vmlinuz-{release}"
+        if not os.path.isfile(kvm.kernel):
+            raise PodError(f"flavour kvm: kernel {kvm.kernel} not found", hint)
     try:
-        with open(found.kernel, "rb"):
+        with open(kvm.kernel, "rb"):
             pass
     except OSError as error:
-        raise PodError(f"flavour kvm: open kernel {found.kernel}: {reason(error)}", hint) from None
-    if not found.modules:
-        found.modules = _modules_beside(found.kernel)
-    elif not os.path.isdir(found.modules):
-        hint = f'"modules" in {FILE}'
-        raise PodError(f"flavour kvm: kernel modules {found.modules}: not a directory", hint)
+        raise PodError(f"flavour kvm: open kernel {kvm.kernel}: {reason(error)}", hint) from None
+    if not kvm.modules:
+        kvm.modules = _modules_beside(kvm.kernel)
+    elif not os.path.isdir(kvm.modules):
+        hint = f'set "modules" in {FILE} to a directory such as /lib/modules/{release}'
+        raise PodError(f"flavour kvm: kernel modules {kvm.modules}: not a directory", hint)
 
 
 def _modules_beside(kernel: str) -> str:
-    """Return ``X/lib/modules/REL`` for the kernel ``X/boot/vmlinuz-REL``, or /lib/modules/REL.
+    """Return the directory of the modules of the kernel file ``kernel``, "" if there is none.
 
-    Returns "" if neither is a directory.
+    It is ``X/lib/modules/REL`` for ``X/boot/vmlinuz-REL``, otherwise ``/lib/modules/REL``.
     """
     boot, _, name = kernel.rpartition("/")
     release = name.partition("-")[2]
@@ -116,70 +119,74 @@ def _can_open(path: str) -> bool:
 
 
 def _read(path: str) -> Settings:
+    """Return the settings in the file ``path``, defaults if it does not exist.  Raises PodError."""
     import json
 
-    found = Settings()
+    kvm = Settings()
     try:
         with open(path, encoding="utf-8") as file:
             document = json.load(file)
     except FileNotFoundError:
-        return found
+        return kvm
     except OSError as error:
         raise PodError(f"read {path}: {reason(error)}") from None
     except ValueError as error:
         raise PodError(f"{path}: invalid JSON: {error}") from None
-    _fill(found, document, path)
-    return found
+    _fill(kvm, document, path)
+    return kvm
 
 
-def _fill(found: Settings, document: Any, path: str) -> None:  # noqa: ANN401 - JSON
+def _fill(kvm: Settings, document: Any, path: str) -> None:  # noqa: ANN401 - JSON
+    """Set the members of ``kvm`` from ``document``, read from ``path``.  Raises PodError."""
     if not isinstance(document, dict):
         raise PodError(f"{path}: must be a JSON object")
     for name, value in document.items():
         is_text = name in _TEXTS and isinstance(value, str) and value
         is_number = name in _NUMBERS and type(value) is int and value > 0
         if is_text or is_number:
-            setattr(found, name, value)
+            setattr(kvm, name, value)
         elif name in _TEXTS + _NUMBERS:
-            kind = "string" if name in _TEXTS else "number above 0"
+            kind = "string" if name in _TEXTS else "positive integer"
             raise PodError(f'{path}: "{name}" must be a {kind}')
         else:
-            raise PodError(f'{path}: unknown member "{name}"', ", ".join(_TEXTS + _NUMBERS))
-    if found.accelerator not in ACCELERATORS:
-        message = f'{path}: unknown accelerator "{found.accelerator}"'
-        raise PodError(message, ", ".join(ACCELERATORS))
-    if found.memory and found.memory < LEAST_MEMORY:
+            raise PodError(
+                f'{path}: unknown member "{name}"', f"one of {', '.join(_TEXTS + _NUMBERS)}"
+            )
+    if kvm.accelerator not in ACCELERATORS:
+        message = f'{path}: unknown accelerator "{kvm.accelerator}"'
+        raise PodError(message, f"one of {', '.join(ACCELERATORS)}")
+    if kvm.memory and kvm.memory < LEAST_MEMORY:
         raise PodError(f'{path}: "memory" must be at least {LEAST_MEMORY} (MiB)')
-    if found.cpus > MOST_CPUS:
+    if kvm.cpus > MOST_CPUS:
         raise PodError(f'{path}: "cpus" must be at most {MOST_CPUS}')
 
 
-def memory_of(found: Settings, limits: list[int | None], whole: int | None = None) -> int:
-    """Return the machine's memory in MiB: the pod's limit, the setting, or the apps' sum.
+def memory_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = None) -> int:
+    """Return the machine's memory in MiB: the pod's limit, the setting, or the sum of the apps'.
 
-    ``limits`` are the apps' limits in bytes, ``whole`` is the pod's; None means no limit.  The
-    default is 256, if an app has no limit.
+    ``limits`` are the apps' memory limits in bytes, ``pod_limit`` is the pod's; None means no
+    limit.  The sum is replaced by 256 if an app has no limit.
     """
-    if whole is not None:
-        return max(LEAST_MEMORY, OWN_MEMORY + -(-whole // (1 << 20)))
-    if found.memory:
-        return found.memory
+    if pod_limit is not None:
+        return max(LEAST_MEMORY, OWN_MEMORY + -(-pod_limit // (1 << 20)))
+    if kvm.memory:
+        return kvm.memory
     known = [limit for limit in limits if limit is not None]
     if len(known) < len(limits) or not known:
         return MEMORY
     return max(LEAST_MEMORY, OWN_MEMORY + -(-sum(known) // (1 << 20)))
 
 
-def cpus_of(found: Settings, limits: list[int | None], whole: int | None = None) -> int:
-    """Return the machine's number of CPUs: the pod's limit, the setting, or the apps' sum.
+def cpus_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = None) -> int:
+    """Return the machine's number of CPUs: the pod's limit, the setting, or the sum of the apps'.
 
-    ``limits`` are the apps' limits in thousandths of a CPU, ``whole`` is the pod's; None means no
-    limit.  The default is 1, if an app has no limit.
+    ``limits`` are the apps' limits in thousandths of a CPU, ``pod_limit`` is the pod's; None means
+    no limit.  The sum is replaced by 1 if an app has no limit.
     """
-    if whole is not None:
-        limits = [whole]
-    elif found.cpus:
-        return found.cpus
+    if pod_limit is not None:
+        limits = [pod_limit]
+    elif kvm.cpus:
+        return kvm.cpus
     known = [limit for limit in limits if limit is not None]
     if len(known) < len(limits) or not known:
         return 1
@@ -187,7 +194,7 @@ def cpus_of(found: Settings, limits: list[int | None], whole: int | None = None)
 
 
 def check_request(request: PodRequest, local_config: str) -> None:
-    """Check a request to prepare a pod.
+    """Check that a pod of flavour kvm supports the options in ``request``, made by ``prepare``.
 
     Raises UsageError; PodError if this host cannot run virtual machines.
     """
@@ -199,16 +206,22 @@ def check_request(request: PodRequest, local_config: str) -> None:
 
 
 def check_run(request: PodRequest, local_config: str, kernel: str) -> None:
-    """Check what ``run-prepared`` may request, too.  Raises UsageError, PodError."""
+    """Check the options of ``run-prepared`` and the kernel file ``kernel`` for flavour kvm.
+
+    Raises UsageError; PodError if this host cannot run virtual machines.
+    """
     if request.interactive and os.isatty(0):
         raise UsageError(
-            "--interactive: a virtual machine has no terminal", "redirect standard input"
+            "--interactive: a virtual machine has no terminal", "redirect stdin from a file or pipe"
         )
     settings(local_config, kernel)
 
 
 def check_networks(networks: list[tuple[str, str]], ipc: str) -> None:
-    """Check ``networks``, a list of (name, arguments), and the IPC mode.  Raises UsageError."""
+    """Check the networks, (name, arguments) pairs, and IPC mode of a pod of flavour kvm.
+
+    Raises UsageError.
+    """
     for name, _ in networks:
         if name == "host":
             hint = "choose another network"
@@ -219,18 +232,23 @@ def check_networks(networks: list[tuple[str, str]], ipc: str) -> None:
 
 
 def check_manifest(manifest: dict[str, Any]) -> None:
-    """Check isolators, streams and volumes of a pod for flavour kvm.  Raises UsageError."""
+    """Check that flavour kvm supports the isolators, streams, devices and volumes in ``manifest``.
+
+    Raises UsageError.
+    """
     for isolator in manifest["isolators"]:
         if isolator["name"] not in (isolators.MEMORY, isolators.CPU):
             message = f"{isolator['name']}: not supported for a whole pod of flavour kvm"
             raise UsageError(message, "set it for each app, after its image")
     for entry in manifest["apps"]:
         for isolator in entry["app"].get("isolators", ()):
-            if isolator["name"] in _NOT_IN_A_MACHINE:
+            if isolator["name"] in _UNSUPPORTED_ISOLATORS:
                 message = f'app "{entry["name"]}": {isolator["name"]}: not supported'
                 raise UsageError(f"{message} by flavour kvm")
         if entry.get("devices"):
-            message = f'app "{entry["name"]}": a virtual machine has no devices of the host'
+            message = (
+                f'app "{entry["name"]}": a virtual machine has no devices of the host (--device)'
+            )
             raise UsageError(message)
         if "tty" in entry["app"].get("streams", {}).values():
             name = entry["name"]

@@ -1,6 +1,7 @@
-"""The host's end of an app's virtio port, a Unix socket; ``csrc/guest/guest.h`` has the frames.
+"""Start and kill apps in a virtual machine through their virtio ports, Unix sockets on the host.
 
-All of it runs in children of the monitor, because the machine may stall.
+``csrc/guest/guest.h`` defines the frames.  The functions run in children of the monitor, because
+the machine may stall; only ``power_off`` runs in the monitor, and does not wait.
 """
 
 from __future__ import annotations
@@ -15,29 +16,31 @@ from ociruntime.base.process import close_inherited_on_exec
 
 PROGRAM = __file__.rpartition("/")[0] + "/_guest"
 START, RUNNING, FAILED, END = b"s", b"r", b"f", b"d"
-HEAD = "<cH"  # kind and size
+HEAD = "<cH"  # a frame's kind and size
 LARGEST = 3 + 4096  # maximum size of a frame in bytes
-BOOT_SECONDS = 180.0  # timeout of the guest's boot
-END_SECONDS = 20.0  # timeout of killing an app's processes
+BOOT_TIMEOUT = 180.0  # how long to wait for the guest to boot
+END_TIMEOUT = 20.0  # how long to wait until an app's processes are killed
 GONE = "the virtual machine has exited"
 _FIRST_FREE = 10  # above the descriptors passed to the proxy
 
 
 def start_app(path: str, streams: list[int]) -> int:
-    """Start the app of the port at ``path``; return the pid of its proxy.
+    """Start the app whose port is the socket ``path``; return the pid of its proxy on the host.
 
-    ``streams`` are the app's stdin, stdout and stderr, -1 for /dev/null.  Raises PodError with the
-    guest's error, HostError.
+    ``streams`` are the descriptors of the app's stdin, stdout and stderr, -1 for /dev/null.  Raises
+    PodError with the guest's error message; HostError.
     """
-    port = _connect(path, BOOT_SECONDS)
-    deadline = monotonic() + BOOT_SECONDS
+    port = _connect(path, BOOT_TIMEOUT)
+    deadline = monotonic() + BOOT_TIMEOUT
     try:
         _send(port, START, b"")
         kind, data = _receive(port, deadline)
         if kind == FAILED:
             raise PodError(data.decode(errors="replace"))
         if kind != RUNNING:
-            raise PodError(f"start the app: unexpected reply {kind!r} from the virtual machine")
+            raise PodError(
+                f"start an app in the virtual machine: unexpected reply {kind!r} of the agent"
+            )
         port.settimeout(None)
         return _spawn(port.fileno(), streams)
     finally:
@@ -45,15 +48,18 @@ def start_app(path: str, streams: list[int]) -> int:
 
 
 def end_app(path: str) -> None:
-    """Kill the processes of the app of the port at ``path``, and wait.  Raises PodError."""
+    """Kill the processes of the app whose port is the socket ``path``, and wait for their exit.
+
+    Raises PodError if the guest agent does not confirm it in time.
+    """
     try:
-        port = _connect(path, END_SECONDS)
+        port = _connect(path, END_TIMEOUT)
     except PodError:
         return  # the machine has exited, and its apps with it
     mark = os.urandom(16)
-    deadline = monotonic() + END_SECONDS
+    deadline = monotonic() + END_TIMEOUT
     try:
-        port.sendall(bytes(LARGEST))  # complete a frame that the proxy may have left unfinished
+        port.sendall(bytes(LARGEST))  # complete a frame that the proxy may have begun
         _send(port, END, mark)
         received = b""
         while mark not in received:
@@ -68,7 +74,7 @@ def end_app(path: str) -> None:
 
 
 def power_off(path: str) -> None:
-    """Make the guest power off, through the machine's port at ``path``; do not wait."""
+    """Tell the guest agent, whose port is the socket ``path``, to power off; do not wait."""
     try:
         port = _connect(path, 0.0)
     except PodError:
@@ -82,6 +88,7 @@ def power_off(path: str) -> None:
 
 
 def _connect(path: str, seconds: float) -> socket.socket:
+    """Return a connection to the port ``path``.  Raises PodError if the machine has exited."""
     port = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     port.settimeout(seconds)
     try:
@@ -100,20 +107,24 @@ def _send(port: socket.socket, kind: bytes, data: bytes) -> None:
 
 
 def _receive(port: socket.socket, deadline: float) -> tuple[bytes, bytes]:
-    """Read exactly one frame, because later bytes are for the proxy.  Raises PodError."""
+    """Read one frame, and no byte after it, which is for the proxy; return its kind and data.
+
+    Raises PodError if the machine has exited or ``deadline`` has passed.
+    """
     kind, size = unpack(HEAD, _exactly(port, 3, deadline))
     return kind, _exactly(port, size, deadline)
 
 
 def _part(port: socket.socket, size: int, deadline: float) -> bytes:
-    """Receive some bytes, b"" at the end.  Raises OSError, after ``deadline`` TimeoutError.
+    """Receive up to ``size`` bytes, b"" at the end of the stream.
 
-    The guest chooses what it sends, and how slowly.
+    Raises OSError, which is TimeoutError once ``deadline`` has passed: a hostile guest could send
+    one byte at a time for ever.
     """
-    left = deadline - monotonic()
-    if left <= 0:
+    remaining = deadline - monotonic()
+    if remaining <= 0:
         raise TimeoutError("timed out")
-    port.settimeout(left)
+    port.settimeout(remaining)
     return port.recv(size)
 
 
@@ -124,7 +135,7 @@ def _exactly(port: socket.socket, size: int, deadline: float) -> bytes:
             part = _part(port, size - len(data), deadline)
         except TimeoutError:
             raise PodError(
-                f"the virtual machine has not started within {BOOT_SECONDS:.0f} s"
+                f"the virtual machine has not started within {BOOT_TIMEOUT:.0f} s"
             ) from None
         except OSError:
             part = b""
@@ -135,6 +146,7 @@ def _exactly(port: socket.socket, size: int, deadline: float) -> bytes:
 
 
 def _spawn(port: int, streams: list[int]) -> int:
+    """Start the app's proxy with ``streams`` and the connection ``port``; return its pid."""
     import fcntl
 
     fds = [*streams, port]

@@ -1,1 +1,1 @@
-"""The process that runs a pod: supervises its apps, copies their output, answers requests."""
+"""The monitor, the process that runs a pod: it starts apps, copies output and answers requests."""

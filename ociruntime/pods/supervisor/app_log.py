@@ -1,8 +1,8 @@
 """An app's log file, in the Kubernetes (CRI) log format.
 
-A line is ``TIME stdout|stderr F|P TEXT``.  P marks part of a line: it was written without a line
-feed, or is longer than ``LONGEST``, and continues in the next entry of its stream.  A file that
-reaches its limit is rotated to NAME.1, that one to NAME.2, and so on.
+An entry is a line ``TIME stdout|stderr F|P TEXT``.  P marks a part of a line that continues in the
+next entry of its stream: it was written without a line feed, or is longer than ``LONGEST``.  A file
+that reaches its limit is renamed to NAME.1, and the earlier NAME.1 to NAME.2, the oldest one kept.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from ociruntime.base.errors import HostError
 
 LONGEST = 16384  # maximum bytes of text in an entry
 LIMIT = 10 << 20  # bytes of a file before it is rotated
-FILES = 3
+FILES = 3  # log files of an app, with NAME itself
 
 
 class AppLog:
-    """An open log file; ``lost`` counts the bytes that could not be written."""
+    """An app's open log file; ``lost`` counts the bytes of output that could not be written."""
 
     __slots__ = ("_fd", "_limit", "_path", "_size", "lost")
 
     def __init__(self, path: str, limit: int = LIMIT, fd: int = -1) -> None:
-        """Open the log; ``fd`` is its descriptor if it is open already, or -1.
+        """Open the log file ``path``, unless ``fd`` is its descriptor already.
 
-        Raises HostError.
+        A file that would exceed ``limit`` bytes is rotated.  Raises HostError.
         """
         self._path = path
         self._limit = limit
@@ -33,7 +33,7 @@ class AppLog:
         self._fd, self._size = self._open() if fd < 0 else (fd, os.fstat(fd).st_size)
 
     def _open(self) -> tuple[int, int]:
-        """Open the log, creating it if needed; its descriptor and size.  Raises HostError."""
+        """Open or create the log file; return its descriptor and size.  Raises HostError."""
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         fd = -1
         try:
@@ -42,12 +42,12 @@ class AppLog:
         except OSError as error:
             if fd >= 0:
                 os.close(fd)
-            raise HostError(f"open the log {self._path}", error) from None
+            raise HostError(f'open the log file "{self._path}"', error) from None
 
     def write(self, stream: str, data: bytes) -> None:
-        """Append a chunk of output from ``stream``.
+        """Append ``data``, output of the app on ``stream``, to the log.
 
-        Never raises: the app must not be disturbed.
+        Raises nothing, so that a full disk does not stop the app; ``lost`` counts what is missing.
         """
         lines = format_lines(json_files.now(), stream, data)
         if self._size and self._size + len(lines) > self._limit:
@@ -65,20 +65,20 @@ class AppLog:
             pass
 
     def _rotate(self) -> None:
-        if self._is_there():  # otherwise an earlier attempt has already renamed it to NAME.1
-            self._set_aside()
+        if self._exists():  # otherwise an earlier attempt has already renamed it to NAME.1
+            self._rename_files()
         fd, size = self._open()
         os.close(self._fd)
         self._fd, self._size = fd, size
 
-    def _is_there(self) -> bool:
+    def _exists(self) -> bool:
         try:
             os.lstat(self._path)
         except FileNotFoundError:
             return False
         return True
 
-    def _set_aside(self) -> None:
+    def _rename_files(self) -> None:
         for number in range(FILES - 1, 0, -1):
             older = f"{self._path}.{number}"
             newer = f"{self._path}.{number - 1}" if number > 1 else self._path
@@ -98,18 +98,18 @@ class AppLog:
 
 
 def format_lines(time: str, stream: str, data: bytes) -> bytes:
-    """Format ``data`` as entries of a log."""
-    whole = f"{time} {stream} F ".encode()
-    piece = f"{time} {stream} P ".encode()
+    """Return ``data``, output on ``stream``, as entries of a log with the timestamp ``time``."""
+    full = f"{time} {stream} F ".encode()
+    partial = f"{time} {stream} P ".encode()
     lines: list[bytes] = []
     texts = data.split(b"\n")
     for text in texts[:-1]:
         while len(text) > LONGEST:
-            lines += (piece, text[:LONGEST], b"\n")
+            lines += (partial, text[:LONGEST], b"\n")
             text = text[LONGEST:]  # noqa: PLW2901 - the rest of the line
-        lines += (whole, text, b"\n")
-    rest = texts[-1]
-    while rest:
-        lines += (piece, rest[:LONGEST], b"\n")
-        rest = rest[LONGEST:]
+        lines += (full, text, b"\n")
+    unfinished = texts[-1]
+    while unfinished:
+        lines += (partial, unfinished[:LONGEST], b"\n")
+        unfinished = unfinished[LONGEST:]
     return b"".join(lines)

@@ -1,4 +1,4 @@
-"""An app's record, ``apps/NAME/state.json``, and how it is kept up to date on disk."""
+"""An app's record: its members, and ``RecordFile``, which writes it to ``apps/NAME/state.json``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ociruntime.pods.loop.event_loop import Loop, Timer
 Record = dict[str, Any]
 
 
-AGAIN = 1.0  # seconds until a failed write is retried
+RETRY_INTERVAL = 1.0  # seconds until a failed write is retried
 
 
 def new_record() -> Record:
@@ -34,20 +34,20 @@ def new_record() -> Record:
     }
 
 
-def note_start(record: Record) -> None:
-    """Update the record for a start, which may be a restart."""
-    again = record["started"] is not None
+def record_start(record: Record) -> None:
+    """Reset the record for the app's next start; count a restart if it was started before."""
+    is_restart = record["started"] is not None
     record.update(
         {"state": "prepared", "finished": None, "exit_code": None, "signal": None},
         oom_killed=False,
         stopped_by=None,
         reason="",
-        restarts=record["restarts"] + again,
+        restarts=record["restarts"] + is_restart,
     )
 
 
-def note_end(record: Record, wait_status: int, oom_killed: bool) -> None:
-    """Update the record with the exit status of the app's process."""
+def record_exit(record: Record, wait_status: int, oom_killed: bool) -> None:
+    """Set the exit code, signal and ``oom_killed`` in the record from a waitpid(2) status."""
     killed = os.WIFSIGNALED(wait_status)
     record.update(
         exit_code=worker.exit_status(wait_status),
@@ -57,9 +57,9 @@ def note_end(record: Record, wait_status: int, oom_killed: bool) -> None:
 
 
 class RecordFile:
-    """An app's record on disk, and the file ``status``, which has the exit code alone.
+    """The files ``state.json``, an app's record, and ``status``, its exit code, in its directory.
 
-    A write that fails, for example because the disk is full, does not stop the app; it is retried.
+    A write that fails, for example because the disk is full, does not stop the app: it is retried.
     """
 
     __slots__ = ("_code", "_directory", "_loop", "_record", "_timer")
@@ -68,11 +68,11 @@ class RecordFile:
         self._loop = loop
         self._directory = directory
         self._record = record
-        self._code = b""  # not yet written to ``status``
+        self._code = b""  # content of ``status`` that is not written yet
         self._timer: Timer | None = None  # set while the files are behind the record
 
     def save(self) -> None:
-        """Write the record before an action.  On HostError the action must not happen."""
+        """Write the record before an action, which must not happen if this raises HostError."""
         if self._code:
             json_files.replace_text(f"{self._directory}/status", self._code)
             self._code = b""
@@ -82,41 +82,41 @@ class RecordFile:
         self.give_up()
 
     def save_start(self) -> None:
-        """Write the record before a start, and remove the old status.  See ``save``."""
+        """Write the record before a start, and remove the old ``status``.  Raises HostError."""
         self._code = b""
         remove_file(f"{self._directory}/status")
         self.save()
 
-    def note(self) -> None:
-        """Record what has happened, now or, if the write fails, later."""
+    def save_or_retry(self) -> None:
+        """Write the record after an event; if the write fails, retry every second."""
         try:
             self.save()
         except HostError:
             if self._timer is None:
-                self._timer = self._loop.after(AGAIN, self._note_again)
+                self._timer = self._loop.after(RETRY_INTERVAL, self._retry)
 
-    def note_end(self) -> None:
-        """Record that the app has exited, with its status.  See ``note``."""
+    def save_exit(self) -> None:
+        """Write the record and ``status`` after the app's exit; retry if a write fails."""
         self._code = f"{self._record['exit_code']}\n".encode()
-        self.note()
+        self.save_or_retry()
 
-    def _note_again(self) -> None:
+    def _retry(self) -> None:
         self._timer = None
-        self.note()
+        self.save_or_retry()
 
     @property
     def is_late(self) -> bool:
-        """Return whether a write is still pending."""
+        """Return whether a write has failed and will be retried."""
         return self._timer is not None
 
     def give_up(self) -> None:
-        """Cancel pending writes."""
+        """Cancel the retry of a failed write."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def save_late(self) -> None:
-        """Write for the last time what is still pending.  Raises HostError."""
+        """Write the record now if an earlier write failed.  Raises HostError."""
         if self.is_late:
             self.give_up()
             self.save()

@@ -1,4 +1,4 @@
-"""One supervised app: start it, stop it (stop signal, timeout, SIGKILL), record and remove it."""
+"""``AppRun``, an app as its pod's monitor runs it: start, stop, record its state, and remove it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,12 @@ from ociruntime.pods.loop.event_loop import Timer
 from ociruntime.pods.loop.worker import Outcome
 from ociruntime.pods.store import pod_cgroup
 from ociruntime.pods.supervisor.app_log import AppLog
-from ociruntime.pods.supervisor.app_record import RecordFile, new_record, note_end, note_start
+from ociruntime.pods.supervisor.app_record import (
+    RecordFile,
+    new_record,
+    record_exit,
+    record_start,
+)
 from ociruntime.pods.supervisor.app_streams import AppStreams, ConsoleListener
 
 Done = Callable[[RuntimeFailure | None], None]
@@ -29,9 +34,10 @@ NOT_STARTED = "not started"  # the reason of an app that was stopped before its 
 
 
 class AppRun:
-    """An app of the pod, with its record (``state.json``).
+    """An app of a pod: its container, streams, log and record (``state.json``).
 
-    One task runs at a time (``busy``); others are queued in the order of arrival.
+    Start, stop and remove requests run one at a time, in the order of arrival.  ``busy`` is true
+    from the start of the app, or of its removal, until the cleanup is complete.
     """
 
     __slots__ = (
@@ -52,7 +58,11 @@ class AppRun:
     )
 
     def __init__(self, context: PodContext, entry: App, snapshot: App | None = None) -> None:
-        """Take an ``entry`` of the manifest's ``apps``, or a snapshot.  Raises HostError."""
+        """Create the app from ``entry``, a member of the pod manifest's ``apps``.
+
+        With ``snapshot``, take over the app from the monitor's state before hibernation.  Raises
+        HostError if the app's record or log cannot be written.
+        """
         self.context = context
         self.name: str = entry["name"]
         app = entry.get("app") or {}
@@ -62,10 +72,10 @@ class AppRun:
         self.terminal = "tty" in self.kinds.values() or (
             self.kinds.get("stdin") == "interactive" and context.has_terminal
         )
-        self.label = self.name  # prefix of its lines in the foreground
+        self.label = self.name  # prefix of the app's output lines in the foreground
         self.busy = False
         self.pid = 0
-        self._status: int | None = None  # wait status of the process until it is recorded
+        self._status: int | None = None  # wait status of the app's process until it is recorded
         self._failure: RuntimeFailure | None = None
         self._cancelled = False
         self._starting = False
@@ -89,59 +99,73 @@ class AppRun:
 
     @property
     def directory(self) -> str:
+        """The app's directory, relative to the pod's."""
         return f"apps/{self.name}"
 
     @property
     def is_active(self) -> bool:
-        """Return whether a process or container of the app still has to be cleaned up."""
+        """Return whether the app runs, or its container is not cleaned up yet."""
         return self.busy
 
     def start(self, done: Done) -> None:
-        """Create and start the container; calls ``done(None)`` at once if it is already running."""
-        self._in_turn(lambda: self._start(done))
+        """Create and start the app's container after all earlier requests for the app.
+
+        Calls ``done(error)`` with the reason if the start fails; ``done(None)`` once the container
+        runs, at once if it runs already.
+        """
+        self._enqueue(lambda: self._start(done))
 
     def stop(self, by: str, seconds: float, done: Callable[[], None]) -> None:
-        """Queue a ``halt`` behind earlier requests."""
+        """Stop the app after all earlier requests for it, and call ``done`` once it has exited.
+
+        ``seconds`` pass between the stop signal and SIGKILL; the record names ``by`` ("stop",
+        "halt" or "pod stop") as the reason.
+        """
         if self._cancelled and not self._queue:
-            self.halt(by, seconds, done)  # a stop is under way: this one may have a shorter timeout
+            self.halt(by, seconds, done)  # already stopping: the new timeout may be shorter
         else:
-            self._in_turn(lambda: self.halt(by, seconds, done))
+            self._enqueue(lambda: self.halt(by, seconds, done))
 
     def remove(self, seconds: float, done: Done) -> None:
-        """Stop the app and unmount its files; only files on disk remain."""
-        self._in_turn(lambda: self._remove(seconds, done))
+        """Stop the app and unmount its root filesystem; the files in its directory remain.
+
+        ``seconds`` pass between the stop signal and SIGKILL.  Calls ``done(error)``, with None on
+        success.
+        """
+        self._enqueue(lambda: self._remove(seconds, done))
 
     def save_late(self) -> None:
-        """Write the record for the last time if it is behind.  Raises HostError."""
+        """Write the app's record now if an earlier write failed.  Raises HostError."""
         self._file.save_late()
 
     def abandon(self) -> None:
-        """Drop queued requests because the pod is ending."""
+        """Drop the app's queued requests because the pod is ending."""
         self._queue.clear()
 
-    def _in_turn(self, task: Callable[[], None]) -> None:
+    def _enqueue(self, task: Callable[[], None]) -> None:
         if self._queue or not self._is_settled():
             self._queue.append(task)
         else:
             task()
 
     def _is_settled(self) -> bool:
-        """Return whether the app is running or fully stopped, not in between."""
+        """Return whether the app is running or fully stopped, neither starting nor stopping."""
         return not self.busy or self.record["state"] == "running"
 
-    def _go_on(self) -> None:
+    def _run_queue(self) -> None:
         while self._queue and self._is_settled():
             self._queue.pop(0)()
 
     def _start(self, done: Done) -> None:
         if self.busy or self.record["state"] == "deleting":
-            done(None if self.busy else PodError(f'the pod has no app "{self.name}"'))
+            message = f'start app "{self.name}" of pod {self.context.runtime.uuid}'
+            done(None if self.busy else PodError(f"{message}: the app has been removed"))
             return
         try:
             self._create(done)
         except RuntimeFailure as error:
             self._start_done = done
-            self._not_started(error)
+            self._start_failed(error)
 
     def _create(self, done: Done) -> None:
         self.busy = True
@@ -149,7 +173,7 @@ class AppRun:
         self._start_done = done
         self._status = self._failure = None
         self.label = self.name
-        note_start(self.record)
+        record_start(self.record)
         self._file.save_start()
         context = self.context
         self.streams = streams = self._connect()
@@ -159,12 +183,15 @@ class AppRun:
         worker.start(
             context.loop,
             context.private,
-            lambda: context.create_container(self.name, streams.given, self.terminal),
+            lambda: context.create_container(self.name, streams.app_ends, self.terminal),
             lambda outcome: self._created(outcome, listener),
         )
 
     def _connect(self, log: int = -1) -> AppStreams:
-        """Return unconnected streams that write to the log (``log``: its descriptor if open)."""
+        """Return new streams of the app, whose output goes to the app's log and to ``on_output``.
+
+        ``log`` is the descriptor of the log if it is already open, or -1.
+        """
         self._log = AppLog(f"logs/{self.name}.log", self.context.log_limit, log)
         streams = AppStreams(self.context.loop)
         streams.sinks.append(self._log.write)
@@ -173,7 +200,7 @@ class AppRun:
 
     def _created(self, outcome: Outcome, listener: ConsoleListener | None) -> None:
         assert self.streams is not None
-        self.streams.close_given()
+        self.streams.close_app_ends()
         master = listener.take() if listener is not None else -1
         if outcome.status:
             text = outcome.error or failure(
@@ -183,9 +210,9 @@ class AppRun:
             )
             if master >= 0:
                 os.close(master)
-            self._not_started(PodError(text))
+            self._start_failed(PodError(text))
             return
-        self._expect(int(read_file(f"{self.directory}/pid")))
+        self._watch_process(int(read_file(f"{self.directory}/pid")))
         self.streams.read()
         if master >= 0:
             self.streams.use_terminal(master)
@@ -198,16 +225,17 @@ class AppRun:
             os.kill(self.pid, SIGKILL)
             return
         context = self.context
-        words = ("start", context.runtime.container(self.name))
+        argv = ("start", context.runtime.container(self.name))
         worker.start(
             context.loop,
             context.private,
-            lambda: context.call_runtime(self.name, words),
+            lambda: context.call_runtime(self.name, argv),
             self._started,
         )
         self._starting = True
 
-    def _expect(self, pid: int) -> None:
+    def _watch_process(self, pid: int) -> None:
+        """Take ``pid`` as the app's process, and have the event loop reap it."""
         self.pid = pid
         self.label = f"{self.name}[{pid}]"
         self.context.loop.expect(pid, self._exited)
@@ -231,13 +259,13 @@ class AppRun:
             self.record["state"] = "stopping"
             if self.pid:
                 self._send(self._stop_signal)
-        self._file.note()
+        self._file.save_or_retry()
         done, self._start_done = self._start_done, _nothing
         done(None)
         if self._status is not None:
             self._finish()
         else:
-            self._go_on()
+            self._run_queue()
 
     def _exited(self, wait_status: int) -> None:
         self._status = wait_status
@@ -245,19 +273,19 @@ class AppRun:
         if not self._starting:
             self._finish()
 
-    def _not_started(self, error: RuntimeFailure) -> None:
-        """Clean up after a start that failed: no process, or not the app's program."""
+    def _start_failed(self, error: RuntimeFailure) -> None:
+        """Record ``error`` as the reason why the app's start failed, and delete its container."""
         self._failure = error
         self._finish()
 
     def _finish(self) -> None:
-        """Record the exit, and have the runtime delete the container."""
+        """Record that the app has exited, and have the runtime delete its container."""
         if self._kill_timer is not None:
             self._kill_timer.cancel()
             self._kill_timer = None
         stopped_early = self._cancelled and self.record["state"] == "prepared"
         self.record.update(state="exited", finished=json_files.now(), pid=None)
-        if stopped_early:  # its exit status would be that of what waited to become the program
+        if stopped_early:  # SIGKILL ended the init before it executed the app's program
             self.record.update(exit_code=OWN_FAILURE, reason=NOT_STARTED)
         elif self._failure is not None:
             text = str(self._failure)
@@ -267,16 +295,16 @@ class AppRun:
             self.on_output(self, "stderr", f"{text}\n".encode())
         elif self._status is not None:
             killed_for_memory = pod_cgroup.was_out_of_memory(self.context.cgroups, self.name)
-            note_end(self.record, self._status, killed_for_memory)
+            record_exit(self.record, self._status, killed_for_memory)
             if self.streams is not None:
                 self.streams.drain()
-        self._file.note_end()
+        self._file.save_exit()
         context = self.context
-        words = ("delete", "--force", context.runtime.container(self.name))
+        argv = ("delete", "--force", context.runtime.container(self.name))
         worker.start(
             context.loop,
             context.private,
-            lambda: context.call_runtime(self.name, words),
+            lambda: context.call_runtime(self.name, argv),
             self._deleted,
         )
 
@@ -296,15 +324,21 @@ class AppRun:
         error, self._failure = self._failure, None
         self.busy = self._cancelled = False
         done, self._start_done = self._start_done, _nothing
-        done(error or PodError(f'start app "{self.name}": it was stopped before it had started'))
-        waiting, self._stop_done = self._stop_done, []
-        for call in waiting:
-            call()
+        done(
+            error
+            or PodError(f'start app "{self.name}": the app was stopped before its program ran')
+        )
+        callbacks, self._stop_done = self._stop_done, []
+        for callback in callbacks:
+            callback()
         self.on_end(self)
-        self._go_on()
+        self._run_queue()
 
     def halt(self, by: str, seconds: float, done: Callable[[], None]) -> None:
-        """Send the stop signal, and SIGKILL after ``seconds`` (0: at once); then call ``done``."""
+        """Stop the app ahead of its queued requests, and call ``done`` once it has exited.
+
+        SIGKILL follows the stop signal after ``seconds``; 0 sends SIGKILL alone.
+        """
         if not self.busy:
             done()
             return
@@ -325,19 +359,20 @@ class AppRun:
             self.kill()
         if self.record["state"] == "running":
             self.record["state"] = "stopping"
-            self._file.note()
+            self._file.save_or_retry()
 
     @property
     def is_quiet(self) -> bool:
-        """Return whether a snapshot is possible: no transition, write or input is pending."""
+        """Return whether the app has no pending request, write or input."""
         if self._queue or self._cancelled or self._file.is_late or not self._is_settled():
             return False
         return not self.busy or (self.streams is not None and self.streams.is_quiet)
 
     def snapshot(self) -> App:
-        """Return a snapshot of a quiet app, from which a new monitor can restore it.
+        """Return the app's state for hibernation, a JSON object; only valid while ``is_quiet``.
 
-        {"entry", "record"}, and for a running app also "pid", "log", "streams"
+        Its members are "entry" and "record"; for a running app also "pid", "streams" and "log" (a
+        descriptor).
         """
         options = {"streams": self.kinds, "stopSignal": str(self._stop_signal)}
         entry = {"name": self.name, "app": options}
@@ -350,18 +385,18 @@ class AppRun:
         self.busy = True
         self.streams = self._connect(snapshot["log"])
         self.streams.restore(snapshot["streams"])
-        self._expect(snapshot["pid"])
+        self._watch_process(snapshot["pid"])
 
     def _remove(self, seconds: float, done: Done) -> None:
         if self.busy:
             self.halt("stop", seconds, lambda: self._remove(seconds, done))
             return
-        if self.record["state"] == "deleting":  # an earlier request has done it
+        if self.record["state"] == "deleting":  # an earlier request has removed the app
             done(None)
             return
         self.busy = True
         self.record["state"] = "deleting"
-        self._file.note()
+        self._file.save_or_retry()
         path = f"{self.context.path}/{self.directory}/bundle/rootfs"
         worker.start(
             self.context.loop,
@@ -374,12 +409,12 @@ class AppRun:
         self.busy = False
         self.record["state"] = "exited" if outcome.status else "deleting"
         if not outcome.status:
-            self._file.give_up()  # its directory will be removed
+            self._file.give_up()  # the client removes the app's directory
         done(PodError(outcome.error) if outcome.status else None)
-        self._go_on()
+        self._run_queue()
 
     def kill(self) -> None:
-        """Kill the app's init; deleting the container kills the rest of its cgroup."""
+        """Send SIGKILL to the app's init; deleting the container kills the rest of its cgroup."""
         self._cancelled = True
         if self.pid:
             self._send(SIGKILL)
@@ -402,9 +437,9 @@ def _no_end(app: AppRun) -> None:
 
 
 def stop_signal(name: str) -> int:
-    """Return the number of an image's ``StopSignal``; SIGTERM if it is invalid.
+    """Return the number of the stop signal ``name``, SIGTERM if the name is invalid.
 
-    The image is not trusted: the result is always a signal that can be sent.
+    ``name`` comes from an untrusted image; the result is always a signal that kill(2) accepts.
     """
     try:
         number = signal_number(name)

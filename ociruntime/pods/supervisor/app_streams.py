@@ -1,7 +1,7 @@
-"""An app's standard streams: pipes or a terminal, whose other ends the monitor holds.
+"""An app's standard streams: pipes or a terminal, of which the monitor has the other ends.
 
-Output goes to the log, to the foreground and to attached clients; none of them can block the app.
-Input is buffered here until the app reads it.
+The monitor copies output to the log, the foreground and attached clients; a slow one does not block
+the app.  Input is buffered until the app reads it.
 """
 
 from __future__ import annotations
@@ -20,20 +20,22 @@ Sink = Callable[[str, bytes], None]  # "stdout" or "stderr", and a chunk of outp
 
 
 CHUNK = 32768
-INPUT_HELD = 65536  # bytes of input to buffer before its writer is paused
-PIPE_HOLDS = 1 << 20  # maximum capacity of a pipe, unless raised with CAP_SYS_RESOURCE
-HUNG_UP_PAUSE = 0.1  # seconds between polls of a terminal that no process has open
+INPUT_LIMIT = 65536  # bytes of input to buffer before its writer is paused
+PIPE_CAPACITY = 1 << 20  # maximum capacity of a pipe, unless raised with CAP_SYS_RESOURCE
+HANGUP_POLL_INTERVAL = 0.1  # seconds between polls of a terminal that no process has open
 
 
 class AppStreams:
-    """The streams of one run of an app; ``given`` are its descriptors, -1 for the null device.
+    """The streams of one run of an app.
 
-    ``sinks`` are called with output; ``on_room`` when there is room for more input.
+    ``app_ends`` are the descriptors that become the app's stdin, stdout and stderr, -1 for
+    /dev/null.  The functions in ``sinks`` are called with output, those in ``on_room`` when the
+    buffer has room for more input.
     """
 
     __slots__ = (
-        *("_closing", "_given_closed", "_input", "_loop", "_pending", "_readers", "_terminal"),
-        *("given", "on_room", "sinks"),
+        *("_closing", "_app_ends_closed", "_input", "_loop", "_pending", "_readers", "_terminal"),
+        *("app_ends", "on_room", "sinks"),
     )
 
     def __init__(self, loop: Loop) -> None:
@@ -42,25 +44,26 @@ class AppStreams:
         self._input = -1
         self._pending = b""
         self._closing = False
-        self._given_closed = False
+        self._app_ends_closed = False
         self._terminal = -1
         self.sinks: list[Sink] = []
         self.on_room: list[Callable[[], None]] = []
-        self.given = [-1, -1, -1]
+        self.app_ends = [-1, -1, -1]
 
     def make(self, kinds: dict[str, str], terminal: bool) -> None:
-        """Create pipes; ``kinds`` of stdin, stdout and stderr are as in the manifest.
+        """Create the app's pipes; none if it has a ``terminal``.
 
-        Call ``read`` to begin reading.  Raises HostError.
+        ``kinds`` is the manifest's ``streams`` object: "stream", "null" or "interactive" by stream
+        name.  Output is not read before ``read``.  Raises HostError.
         """
         if terminal:
             return
         if kinds.get("stdin") == "interactive":
-            self.given = [os.dup(fd) for fd in (0, 1, 2)]
+            self.app_ends = [os.dup(fd) for fd in (0, 1, 2)]
             return
         try:
             if kinds.get("stdin") == "stream":
-                self.given[0], self._input = os.pipe2(os.O_CLOEXEC)
+                self.app_ends[0], self._input = os.pipe2(os.O_CLOEXEC)
                 os.set_blocking(self._input, False)
             for number, name in ((1, "stdout"), (2, "stderr")):
                 if kinds.get(name) != "null":
@@ -70,31 +73,34 @@ class AppStreams:
             raise HostError("create an app's pipes", error) from None
 
     def _make_reader(self, number: int, name: str) -> None:
-        reader, self.given[number] = os.pipe2(os.O_CLOEXEC)
+        reader, self.app_ends[number] = os.pipe2(os.O_CLOEXEC)
         os.set_blocking(reader, False)
         self._readers[reader] = name
 
     def read(self) -> None:
-        """Begin to read; output before that may be of a runtime that failed."""
+        """Begin to read output; called once the container exists: a failed runtime writes too."""
         for reader in self._readers:
             self._watch(reader)
 
     def _watch(self, reader: int) -> None:
-        self._loop.watch(reader, READABLE, lambda _: self._take(reader))
+        self._loop.watch(reader, READABLE, lambda _: self._read_ready(reader))
 
     @property
     def is_quiet(self) -> bool:
-        """Return whether the app has read all its input."""
-        return self._given_closed and not self._pending
+        """Return whether the app has started and has read all its input."""
+        return self._app_ends_closed and not self._pending
 
     def snapshot(self) -> dict[str, Any]:
-        """Return a snapshot: {"readers": [[descriptor, stream]], "input", "terminal"}."""
+        """Return the monitor's descriptors for hibernation, a JSON object.
+
+        {"readers": [[descriptor, stream name]], "input": descriptor, "terminal": descriptor or -1}
+        """
         readers = [list(reader) for reader in self._readers.items()]
         return {"readers": readers, "input": self._input, "terminal": self._terminal}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Restore from a snapshot, instead of ``make``."""
-        self._given_closed = True
+        """Take over the descriptors in the result of ``snapshot``, instead of ``make``."""
+        self._app_ends_closed = True
         self._readers = dict(snapshot["readers"])
         self._input, self._terminal = snapshot["input"], snapshot["terminal"]
         for reader in self._readers:
@@ -102,16 +108,16 @@ class AppStreams:
                 self._watch(reader)
         self._watch_terminal()
 
-    def close_given(self) -> None:
-        """Close the app's ends after it has inherited them, so that hang-ups can be seen."""
-        if not self._given_closed:
-            self._given_closed = True
-            for fd in self.given:
+    def close_app_ends(self) -> None:
+        """Close the monitor's copies of the app's ends, so that a hangup is detected."""
+        if not self._app_ends_closed:
+            self._app_ends_closed = True
+            for fd in self.app_ends:
                 if fd >= 0:
                     os.close(fd)
 
     def use_terminal(self, master: int) -> None:
-        """Use the app's terminal, by its master."""
+        """Use the app's terminal, with the descriptor ``master``, for input and output."""
         os.set_blocking(master, False)
         self._terminal = self._input = master
         self._readers[master] = "stdout"
@@ -119,7 +125,7 @@ class AppStreams:
 
     @property
     def terminal(self) -> int:
-        """The master of the app's terminal, or -1."""
+        """The descriptor of the master of the app's terminal, or -1."""
         return self._terminal
 
     @property
@@ -131,25 +137,25 @@ class AppStreams:
         return self._input >= 0
 
     def has_output(self, name: str) -> bool:
-        """Return whether the stream ``name`` (stdout or stderr) may still have output."""
+        """Return whether the monitor still reads the app's stream ``name`` (stdout or stderr)."""
         return name in self._readers.values()
 
     def resize(self, rows: int, columns: int) -> None:
-        """Set the terminal's size."""
+        """Set the size of the app's terminal, if it has one, in characters."""
         if self._terminal >= 0:
             from ociruntime.base.terminal import set_window_size
 
             set_window_size(self._terminal, rows, columns)
 
     def put(self, data: bytes) -> bool:
-        """Write input to the app; return whether there is room for more."""
+        """Write ``data`` to the app's stdin, or buffer it; return whether more fits."""
         if self._input >= 0 and not self._closing:
             self._pending += data
             self._write()
-        return len(self._pending) < INPUT_HELD
+        return len(self._pending) < INPUT_LIMIT
 
     def end_input(self) -> None:
-        """Close the app's stdin; no effect on a terminal."""
+        """Close the app's stdin once buffered input is written; no effect on a terminal."""
         if self._input >= 0 and self._input != self._terminal:
             self._closing = True
             self._write()
@@ -173,14 +179,14 @@ class AppStreams:
             if self._closing:
                 os.close(self._input)
                 self._input = -1
-        if len(self._pending) < INPUT_HELD:
-            for call in list(self.on_room):
-                call()
+        if len(self._pending) < INPUT_LIMIT:
+            for callback in list(self.on_room):
+                callback()
 
     def _watch_terminal(self) -> None:
         if self._terminal in self._readers:
-            wanted = READABLE | (WRITABLE if self._pending else 0)
-            self._loop.watch(self._terminal, wanted, self._terminal_ready)
+            events = READABLE | (WRITABLE if self._pending else 0)
+            self._loop.watch(self._terminal, events, self._terminal_ready)
 
     def _terminal_ready(self, events: int) -> None:
         if events & WRITABLE:
@@ -189,7 +195,7 @@ class AppStreams:
             self._read(self._terminal)
 
     def _read(self, fd: int) -> int:
-        """Read a chunk and pass it on; return its size, 0 if there was none."""
+        """Read a chunk of output from ``fd`` and call the sinks; return its size, 0 if none."""
         try:
             data = os.read(fd, CHUNK)
         except BlockingIOError:
@@ -202,29 +208,29 @@ class AppStreams:
             return len(data)
         self._loop.forget(fd)
         if fd == self._terminal:
-            # EIO: no process has the terminal open right now; one may open it again.
-            self._loop.after(HUNG_UP_PAUSE, self._watch_terminal)
+            # EIO: no process has the terminal open now; a process may open it again.
+            self._loop.after(HANGUP_POLL_INTERVAL, self._watch_terminal)
         else:
             del self._readers[fd]
             os.close(fd)
         return 0
 
-    def _take(self, fd: int) -> None:
+    def _read_ready(self, fd: int) -> None:
         self._read(fd)
 
     def drain(self) -> None:
-        """Read the output written so far.
+        """Read the output that the app has written, at most a full pipe per stream.
 
-        Reads at most what a pipe can hold, because orphans may keep writing faster than we read.
+        The limit is needed because orphans may write faster than the monitor reads.
         """
         for fd in list(self._readers):
-            left = PIPE_HOLDS
-            while left > 0 and (taken := self._read(fd)):
-                left -= taken
+            remaining = PIPE_CAPACITY
+            while remaining > 0 and (size := self._read(fd)):
+                remaining -= size
 
     def close(self) -> None:
-        """Close all descriptors."""
-        self.close_given()
+        """Close all descriptors of the streams."""
+        self.close_app_ends()
         for fd in {*self._readers, self._input, self._terminal} - {-1}:
             self._loop.forget(fd)
             os.close(fd)
@@ -233,21 +239,24 @@ class AppStreams:
 
 
 class ConsoleListener:
-    """A socket at ``path`` that accepts one connection, in ``take``."""
+    """A console socket (runc's ``--console-socket``), which receives the master of a terminal."""
 
     __slots__ = ("_path", "_socket")
 
     def __init__(self, path: str) -> None:
-        """Start to listen.  Raises HostError."""
+        """Listen at ``path``, in place of a stale socket.  Raises HostError."""
         self._path = path
         try:
             remove_file(path)
         except OSError as error:
-            raise HostError(f"remove {path}", error) from None
+            raise HostError(f'remove the console socket "{path}"', error) from None
         self._socket = listen(path, socket.SOCK_STREAM | socket.SOCK_NONBLOCK, 1)
 
     def take(self) -> int:
-        """Return the terminal's master once the runtime has exited; -1 if none was sent."""
+        """Return the terminal master that the runtime has sent, -1 if none; close the socket.
+
+        Call it once the runtime has exited.
+        """
         master = -1
         try:
             sender, _ = self._socket.accept()

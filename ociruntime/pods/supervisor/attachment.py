@@ -1,4 +1,4 @@
-"""The monitor's side of ``attach``: relay between a control connection and an app's streams."""
+"""The monitor's side of ``attach``: copy data between a client and an app's streams."""
 
 from __future__ import annotations
 
@@ -9,31 +9,34 @@ from ociruntime.pods.loop.control_socket import Connection
 from ociruntime.pods.supervisor.app_run import AppRun
 from ociruntime.pods.supervisor.app_streams import AppStreams
 
-KINDS = {"stdout": b"o", "stderr": b"e"}
-ALL = ("stdin", "stdout", "stderr")
+FRAME_KINDS = {"stdout": b"o", "stderr": b"e"}
+STREAMS = ("stdin", "stdout", "stderr")
 
 
 def endpoints(app: AppRun) -> list[str]:
-    """Return what can be attached: ``tty``, or those of the three streams that the app has."""
+    """Return the streams of a running app that a client can attach to; [] if it is not running.
+
+    ``["tty"]`` for an app with a terminal, otherwise those of stdin, stdout and stderr that it has.
+    """
     streams = app.streams
     if streams is None:
         return []
     if app.terminal:
         return ["tty"]
-    shown = [name for name in ("stdout", "stderr") if streams.has_output(name)]
-    return ["stdin", *shown] if streams.has_input else shown
+    outputs = [name for name in ("stdout", "stderr") if streams.has_output(name)]
+    return ["stdin", *outputs] if streams.has_input else outputs
 
 
-def _to_come(app: AppRun) -> list[str]:
-    """Return what can be attached once the app is started."""
+def _future_streams(app: AppRun) -> list[str]:
+    """Return the streams (stdin, stdout, stderr) that the app will have once it is started."""
     if app.terminal:
-        return list(ALL)
-    given = {"stdin": app.kinds.get("stdin") == "stream"}
-    return [name for name in ALL if given.get(name, app.kinds.get(name) != "null")]
+        return list(STREAMS)
+    outputs = [name for name in ("stdout", "stderr") if app.kinds.get(name) != "null"]
+    return ["stdin", *outputs] if app.kinds.get("stdin") == "stream" else outputs
 
 
 def _size_of(request: dict[str, Any]) -> tuple[int, int] | None:
-    """Return (rows, columns) of a request, None if missing or malformed."""
+    """Return the terminal size (rows, columns) in a request, None if it is missing or invalid."""
     match request.get("size"):
         case [int(rows), int(columns)] if 0 < rows < 10000 and 0 < columns < 10000:
             return rows, columns
@@ -41,45 +44,50 @@ def _size_of(request: dict[str, Any]) -> tuple[int, int] | None:
 
 
 class Attachment:
-    """An attached client, until it disconnects or the app exits.
+    """A client that is attached to an app, until the client disconnects or the app exits.
 
-    With ``wait`` in the request, an app that is not running is attached at its next start, before
-    it can write anything.  With ``size`` (rows, columns), its terminal gets that size before the
-    program runs.
+    With ``wait`` in the request, a client of an app that is not running is attached at the app's
+    next start, before the app can write anything.  With ``size`` (rows, columns), the app's
+    terminal gets that size before its program runs.
     """
 
-    __slots__ = ("_app", "_connection", "_size", "_streams", "_wanted")
+    __slots__ = ("_app", "_attached", "_connection", "_size", "_streams")
 
     def __init__(self, connection: Connection, app: AppRun, request: dict[str, Any]) -> None:
-        """Answer the request; its ``streams`` lists what to attach.  Raises PodError."""
+        """Attach the client and answer its request.
+
+        ``streams`` of the request lists the streams to attach to; all by default.  Raises PodError
+        if the app is not running, or has no such stream.
+        """
         state = app.record["state"]
+        where = f'app "{app.name}" of pod {app.context.runtime.uuid}'
         self._app = app
         self._connection = connection
         self._streams: AppStreams | None = None
         self._size = _size_of(request)
         if app.streams is not None and state in ("running", "stopping"):
-            offered = list(ALL) if app.terminal else endpoints(app)
+            available = list(STREAMS) if app.terminal else endpoints(app)
         elif request.get("wait") and not app.is_active:
-            offered = _to_come(app)
+            available = _future_streams(app)
         else:
-            raise PodError(f'app "{app.name}" is not running: it is {state}')
-        wanted = request.get("streams") or offered
-        if not isinstance(wanted, list):
-            raise PodError('attach: "streams" of the request must be a list')
-        self._wanted = [str(name) for name in wanted]
-        for name in self._wanted:
-            if name not in offered:
-                hint = f"it has {', '.join(offered) or 'none'}"
-                raise PodError(f'app "{app.name}" has no {name} to attach to', hint)
+            raise PodError(f"{where} is not running: it is {state}")
+        requested = request.get("streams") or available
+        if not isinstance(requested, list):
+            raise PodError(f'attach to {where}: "streams" of the request must be a list')
+        self._attached = [str(name) for name in requested]
+        for name in self._attached:
+            if name not in available:
+                hint = f"its streams: {', '.join(available) or 'none'}"
+                raise PodError(f'attach to {where}: the app has no stream "{name}"', hint)
         if app.streams is not None:
             self._use(app.streams)
         else:
             app.on_streams.append(self._use)
-            connection.pause(True)  # hold back input until the app is there to read it
+            connection.pause(True)  # do not read input before the app is started
         app.watchers.append(self._ended)
         connection.on_frame = self._frame
         connection.on_close = self._closed
-        connection.answer({"tty": app.terminal, "streams": self._wanted})
+        connection.answer({"tty": app.terminal, "streams": self._attached})
 
     def _use(self, streams: AppStreams) -> None:
         self._streams = streams
@@ -90,25 +98,25 @@ class Attachment:
         self._connection.pause(False)
 
     def _output(self, stream: str, data: bytes) -> None:
-        if stream in self._wanted:
-            self._connection.send(KINDS[stream] + data)
+        if stream in self._attached:
+            self._connection.send(FRAME_KINDS[stream] + data)
 
     def _frame(self, message: bytes) -> None:
-        kind, rest = message[:1], message[1:]
+        kind, payload = message[:1], message[1:]
         if kind == b"r":
-            self._resize(rest)
-        elif "stdin" not in self._wanted or self._streams is None:
+            self._resize(payload)
+        elif "stdin" not in self._attached or self._streams is None:
             return
         elif kind == b"i":
-            self._connection.pause(not self._streams.put(rest))
+            self._connection.pause(not self._streams.put(payload))
         elif kind == b"c":
             self._streams.end_input()
 
     def _resize(self, size: bytes) -> None:
-        words = size.split()
-        given = all(word.isdigit() and len(word) < 5 for word in words)
-        if len(words) == 2 and given and self._streams is not None:
-            self._streams.resize(int(words[0]), int(words[1]))
+        fields = size.split()
+        are_valid = all(field.isdigit() and len(field) < 5 for field in fields)
+        if len(fields) == 2 and are_valid and self._streams is not None:
+            self._streams.resize(int(fields[0]), int(fields[1]))
 
     def _has_room(self) -> None:
         self._connection.pause(False)

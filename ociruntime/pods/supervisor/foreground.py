@@ -1,4 +1,4 @@
-"""A foreground pod: its output, prefixed by app names, and the terminal of ``--interactive``."""
+"""Output of a pod in the foreground, prefixed by app names, and the terminal of --interactive."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ CHUNK = 4096
 
 
 class LocalTerminal:
-    """Between ``connect`` and ``close``, the terminal is in raw mode and keys go to the app."""
+    """The terminal of an ``--interactive`` pod, connected to the terminal of its only app.
+
+    Between ``connect`` and ``close``, it is in raw mode and the app gets its input.
+    """
 
     __slots__ = ("_input", "_loop", "_output", "_streams", "_terminal")
 
@@ -26,12 +29,12 @@ class LocalTerminal:
         self._terminal = Terminal(0, owned=False)
         self._output = ForegroundCopy(loop, 1)
         self._streams: AppStreams | None = None
-        # Reopen it: O_NONBLOCK on the shared description would affect the caller's shell.
+        # Reopen the terminal: O_NONBLOCK on the shared open file would affect the caller's shell.
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
         self._input = os.open("/proc/self/fd/0", flags)
 
     def connect(self, streams: AppStreams) -> None:
-        """Connect to the app's terminal."""
+        """Set raw mode, and copy the terminal's input and size to the app's terminal."""
         self._streams = streams
         self._terminal.make_raw()
         streams.on_room.append(self._watch)
@@ -53,16 +56,16 @@ class LocalTerminal:
             self._loop.forget(self._input)
 
     def write(self, data: bytes) -> None:
-        """Write the app's output to the terminal."""
+        """Write ``data``, output of the app, to the terminal; drop it if too much is pending."""
         self._output.write_bare(data)
 
     @property
     def is_empty(self) -> bool:
-        """Return whether all output has been written."""
+        """Return whether all output has been written to the terminal."""
         return self._output.is_empty
 
     def signal(self, number: int) -> None:
-        """Handle SIGWINCH (new size) and SIGCONT (raw mode again)."""
+        """Handle the signal ``number``: SIGWINCH copies the size, SIGCONT also sets raw mode."""
         if self._streams is None:
             return
         if number == signal.SIGCONT:
@@ -71,7 +74,7 @@ class LocalTerminal:
             self.resize()
 
     def resize(self) -> None:
-        """Set the size of the app's terminal to ours."""
+        """Copy the terminal's size to the app's terminal."""
         if self._streams is not None and self._streams.has_terminal:
             self._terminal.give_size_to(self._streams.terminal)
 
@@ -84,15 +87,18 @@ class LocalTerminal:
         self._terminal.restore()
 
 
-HELD = 1 << 20  # bytes to buffer for a slow reader before output is dropped
+BUFFER_LIMIT = 1 << 20  # bytes to buffer for a slow reader before output is dropped
 
 
 class ForegroundCopy:
-    """A writer of whole lines to ``fd``; another app's output ends an unfinished line."""
+    """Writes the output of a pod's apps to ``fd`` without blocking, each line prefixed.
+
+    When another app writes after an unfinished line, a line feed is added first.
+    """
 
     __slots__ = (
         *("_dropped", "_fd", "_loop", "_open_line", "_owned", "_pending", "_put"),
-        "_unwanted",
+        "_reader_gone",
     )
 
     def __init__(self, loop: Loop, fd: int) -> None:
@@ -102,22 +108,22 @@ class ForegroundCopy:
         self._pending = b""
         self._open_line = ""  # prefix of the line that is not finished yet
         self._dropped = 0
-        self._unwanted = False
+        self._reader_gone = False
 
     def write(self, prefix: str, data: bytes) -> None:
-        """Write a chunk of output, with ``prefix`` before each line."""
-        if self._unwanted or not data:
+        """Write ``data``, output of an app, with ``prefix`` before each line."""
+        if self._reader_gone or not data:
             return
-        if len(self._pending) > HELD:
+        if len(self._pending) > BUFFER_LIMIT:
             self._dropped += len(data)
             return
         text = b""
         if self._open_line and self._open_line != prefix:
             text = b"\n"
             self._open_line = ""
-        mark = prefix.encode()
+        start = prefix.encode()
         body = data if data[-1:] != b"\n" else data[:-1]
-        text += (b"" if self._open_line else mark) + body.replace(b"\n", b"\n" + mark)
+        text += (b"" if self._open_line else start) + body.replace(b"\n", b"\n" + start)
         if body is not data:
             text += b"\n"
         self._open_line = prefix if body is data else ""
@@ -128,10 +134,10 @@ class ForegroundCopy:
         self._flush()
 
     def write_bare(self, data: bytes) -> None:
-        """Write a chunk of output unchanged."""
-        if self._unwanted:
+        """Write ``data``, output of an app, unchanged."""
+        if self._reader_gone:
             return
-        if len(self._pending) > HELD:
+        if len(self._pending) > BUFFER_LIMIT:
             self._dropped += len(data)
             return
         self._pending += data
@@ -145,38 +151,46 @@ class ForegroundCopy:
             self._loop.watch(self._fd, WRITABLE, lambda _: self._flush())
             return
         except OSError:
-            self._unwanted = True  # EPIPE and the like: the reader is gone
+            self._reader_gone = True  # EPIPE, for example: the reader has closed the pipe
             self._pending = b""
         self._loop.forget(self._fd)
 
     @property
     def is_empty(self) -> bool:
+        """Return whether no output waits to be written."""
         return not self._pending
 
     def snapshot(self) -> tuple[str, int]:
-        """Return a snapshot; only valid while the copy is empty."""
+        """Return the state for hibernation: the unfinished line's prefix, and dropped bytes.
+
+        Only valid while ``is_empty``.
+        """
         return self._open_line, self._dropped
 
     def restore(self, snapshot: tuple[str, int]) -> None:
-        """Restore from a snapshot."""
+        """Set the state from the result of ``snapshot``."""
         self._open_line, self._dropped = snapshot
 
     def close(self) -> None:
-        """Stop writing."""
+        """Stop writing, and close the descriptor if this object has opened it."""
         self._loop.forget(self._fd)
         if self._owned:
             os.close(self._fd)
 
 
 def _without_blocking(fd: int) -> tuple[int, bool]:
-    """Reopen a pipe or terminal non-blocking: other users of its description must not be."""
+    """Return a non-blocking descriptor of the file of ``fd``, and whether it was opened here.
+
+    A pipe or terminal is reopened, so that other processes that share the open file of ``fd`` do
+    not become non-blocking; any other file is returned as it is.
+    """
     try:
         mode = os.fstat(fd).st_mode
         if stat.S_ISFIFO(mode) or (stat.S_ISCHR(mode) and os.isatty(fd)):
             flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
             return os.open(f"/proc/self/fd/{fd}", flags), True
     except OSError:
-        pass  # closed, or owned by another user: use it as it is
+        pass  # closed, or owned by another user: use the descriptor itself
     return fd, False
 
 
@@ -188,9 +202,12 @@ def _is_socket(fd: int) -> bool:
 
 
 def _send(fd: int, data: bytes) -> int:
-    """Write without blocking; a socket cannot be reopened, so send with MSG_DONTWAIT."""
+    """Write ``data`` to the socket ``fd`` without blocking; return the number of bytes written.
+
+    A socket cannot be reopened as non-blocking, so this sends with MSG_DONTWAIT.  Raises OSError.
+    """
     sock = socket.socket(fileno=fd)
     try:
         return sock.send(data, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
     finally:
-        sock.detach()  # the descriptor belongs to our caller
+        sock.detach()  # do not close the caller's descriptor

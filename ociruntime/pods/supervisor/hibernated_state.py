@@ -1,4 +1,4 @@
-"""Hibernation of a pod's monitor: when to hibernate, and the snapshot to restore from."""
+"""A pod monitor's hibernation: when it may start, and how its snapshot is taken and restored."""
 
 from __future__ import annotations
 
@@ -14,30 +14,32 @@ if TYPE_CHECKING:
 Snapshot = dict[str, Any]
 
 
-def sleep_when_quiet(pod: Supervisor, timeout: float = 0) -> None:
-    """Hibernate from now on after ``timeout`` seconds without an event, 0 for the default."""
+def hibernate_when_idle(pod: Supervisor, timeout: float = 0) -> None:
+    """Make the monitor hibernate after ``timeout`` seconds without an event, 0 for the default."""
     # Never while a user is attached to the terminal, nor for kvm pods: the machine is large anyway,
     # and its state (a child with a result to be read) is not worth serialising.
     if pod.terminal is None and pod.context.can_hibernate:
         pod.loop.idle_timeout = timeout or hibernation.first_timeout()
-        pod.loop.on_quiet = lambda: _sleep(pod)
+        pod.loop.on_quiet = lambda: _hibernate(pod)
 
 
-def _sleep(pod: Supervisor) -> None:
+def _hibernate(pod: Supervisor) -> None:
+    """Hibernate if nothing is pending; on an error, continue and try again a minute later."""
     if not is_quiet(pod):
         return
     title = f"ocipod monitor {pod.uuid} (idle)"
     try:
         snapshot = take_snapshot(pod)
-        hibernation.try_to_sleep(
-            pod.loop, title, _command(pod), snapshot, _descriptors(pod, snapshot)
-        )
-    except Exception:  # noqa: BLE001 - out of memory, for example; the monitor works awake as well
-        pod.loop.idle_timeout = hibernation.LONGEST
+        hibernation.hibernate(pod.loop, title, _command(pod), snapshot, _descriptors(pod, snapshot))
+    except Exception:  # noqa: BLE001 - such as out of memory: the monitor works on
+        pod.loop.idle_timeout = hibernation.LONGEST_TIMEOUT
 
 
 def is_quiet(pod: Supervisor) -> bool:
-    """Return whether nothing is pending: apps are running or have exited, no client waits."""
+    """Return whether the monitor may hibernate.
+
+    It may if no client is connected, no output or request is pending, and no app is changing state.
+    """
     if not pod.ready or pod.halting or pod.failure is not None or pod.control is None:
         return False
     running = {app.pid for app in pod.apps.values() if app.pid}
@@ -50,9 +52,9 @@ def is_quiet(pod: Supervisor) -> bool:
 
 
 def take_snapshot(pod: Supervisor) -> Snapshot:
-    """Return the snapshot of a quiet monitor: state that is not in the pod's files.
+    """Return the state of an idle monitor that is not in the pod's files, as a JSON object.
 
-    A later version of this program may restore it, so the members must not change their meaning.
+    A later version of this program may restore it: the members must not change their meaning.
     """
     assert pod.control is not None
     return {
@@ -70,7 +72,7 @@ def take_snapshot(pod: Supervisor) -> Snapshot:
 def _descriptors(pod: Supervisor, snapshot: Snapshot) -> list[int]:
     """Return the descriptors that must survive execve(2): those in ``snapshot``, and the lock."""
     processes = snapshot["processes"]
-    found = {
+    descriptors = {
         pod.lock,
         snapshot["control"],
         *(processes[name] for name in pod.processes.DESCRIPTORS),
@@ -78,12 +80,13 @@ def _descriptors(pod: Supervisor, snapshot: Snapshot) -> list[int]:
     for app in snapshot["apps"]:
         if "pid" in app:
             streams = app["streams"]
-            found |= {app["log"], streams["input"], streams["terminal"]}
-            found |= {fd for fd, _ in streams["readers"]}
-    return sorted(found - {-1})
+            descriptors |= {app["log"], streams["input"], streams["terminal"]}
+            descriptors |= {fd for fd, _ in streams["readers"]}
+    return sorted(descriptors - {-1})
 
 
 def _command(pod: Supervisor) -> list[str]:
+    """Return the Python file and arguments of ``ocipod monitor``, which resumes the monitor."""
     program = __file__.rpartition("/supervisor/")[0] + "/cli/__main__.py"
     options = [
         f"--dir={pod.config['directory']}",
@@ -93,8 +96,8 @@ def _command(pod: Supervisor) -> list[str]:
 
 
 def restore(pod: Supervisor, snapshot: Snapshot) -> None:
-    """Restore a newly created ``pod`` from a snapshot.  Raises RuntimeFailure."""
-    hibernation.take_signals(snapshot)
+    """Set the state of the new supervisor ``pod`` from ``snapshot``.  Raises RuntimeFailure."""
+    hibernation.restore_signal_mask(snapshot)
     pod.loop.reap_soon()  # children that exited during hibernation
     pod.processes.restore(snapshot["processes"])
     pod.context.namespaces = snapshot["namespaces"]
@@ -106,4 +109,4 @@ def restore(pod: Supervisor, snapshot: Snapshot) -> None:
         pod.add_app(app["entry"], app)
     pod.control = ControlSocket(pod.loop, "ctl", Requests(pod).handle, snapshot["control"])
     pod.ready = True
-    sleep_when_quiet(pod, hibernation.next_timeout(snapshot["idle_timeout"], snapshot["slept"]))
+    hibernate_when_idle(pod, hibernation.next_timeout(snapshot["idle_timeout"], snapshot["slept"]))

@@ -1,9 +1,9 @@
 """Hibernation: an idle monitor re-executes itself as a small C program until the next event.
 
-The snapshot is written to a memory file, then the process executes ``csrc/hibernation``: same pid,
-same children, same descriptors.  At the first event the stub executes the interpreter again, which
-restores the snapshot.  Signals are blocked from before the first execve(2) to after the second, so
-that none is lost and none kills the process.
+The monitor writes its snapshot to a memory file and executes ``csrc/hibernation`` (the stub), which
+keeps its pid, children and descriptors.  At the first event the stub executes the interpreter
+again, which restores the snapshot.  Signals are blocked from before the first execve(2) to after
+the second, so that no signal is lost and no signal kills the process.
 """
 
 from __future__ import annotations
@@ -26,44 +26,60 @@ Snapshot = dict[str, Any]
 
 
 PROGRAM = __file__.rpartition("/")[0] + "/_hibernation"
-VARIABLE = "OCIPOD_IDLE_TIMEOUT"  # timeout in seconds, for tests: overrides all of the following
-SHORTEST = 5.0  # seconds without an event before the first hibernation
-LONGEST = 60.0
-WORTH_IT = 60.0  # seconds; after a shorter hibernation, the timeout before the next one grows
+VARIABLE = "OCIPOD_IDLE_TIMEOUT"  # for tests: idle timeout in seconds, instead of the following
+SHORTEST_TIMEOUT = 5.0  # seconds without an event before the first hibernation
+LONGEST_TIMEOUT = 60.0  # seconds
+LONG_HIBERNATION = 60.0  # seconds; after a shorter hibernation, the idle timeout doubles
 
 
 def first_timeout() -> float:
     """Return the seconds without an event before the first hibernation."""
-    wanted = variable_for_tests(VARIABLE)
-    return float(wanted) if wanted else SHORTEST
+    override = variable_for_tests(VARIABLE)
+    return float(override) if override else SHORTEST_TIMEOUT
 
 
 def next_timeout(before: float, slept: float) -> float:
-    """Return the timeout after a hibernation of ``slept`` seconds, where it was ``before``."""
+    """Return the next idle timeout in seconds.
+
+    ``before`` was the last timeout, and ``slept`` the duration of the hibernation that followed.
+    """
     if variable_for_tests(VARIABLE):
         return before
-    return SHORTEST if slept >= WORTH_IT else min(2 * before, LONGEST)
+    return SHORTEST_TIMEOUT if slept >= LONG_HIBERNATION else min(2 * before, LONGEST_TIMEOUT)
 
 
-def try_to_sleep(
-    loop: Loop, title: str, command: list[str], snapshot: Snapshot, kept: list[int]
+def hibernate(
+    loop: Loop, title: str, command: list[str], snapshot: Snapshot, descriptors: list[int]
 ) -> None:
-    """Hibernate and become ``command`` with ``--resume-fd N``; return if an event is pending.
+    """Replace this process by the hibernation stub; return, unchanged, if an event is pending.
 
-    ``title`` is for ``ps``; ``command`` is a Python file with arguments; ``kept`` are the
-    descriptors that ``snapshot`` refers to.  On HostError or OSError the monitor is unchanged.
+    At the next event the stub executes ``command``, a Python file and its arguments, with
+    ``--resume-fd N``, a descriptor to load ``snapshot`` from.  ``descriptors`` are those that the
+    snapshot refers to, ``title`` is the stub's name in ``ps``.  Raises HostError, OSError; the
+    monitor is unchanged.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
         # A signal received before it was blocked has left a byte in the loop's wakeup pipe.
         if loop.is_quiet and not signal.sigpending():
-            snapshot = {**snapshot, "kept": kept, "mask": sorted(before), "since": time.monotonic()}
-            _sleep(loop.descriptors(), title, command, snapshot)
+            snapshot = {
+                **snapshot,
+                "kept": descriptors,
+                "mask": sorted(before),
+                "since": time.monotonic(),
+            }
+            _execute_stub(loop.descriptors(), title, command, snapshot)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _sleep(descriptors: list[int], title: str, command: list[str], snapshot: Snapshot) -> None:
+def _execute_stub(
+    descriptors: list[int], title: str, command: list[str], snapshot: Snapshot
+) -> None:
+    """Write ``snapshot`` to a memory file and execute the stub, which polls ``descriptors``.
+
+    Raises HostError.
+    """
     memory = -1
     try:
         for fd in snapshot["kept"]:
@@ -74,10 +90,10 @@ def _sleep(descriptors: list[int], title: str, command: list[str], snapshot: Sna
             memory = os.memfd_create("monitor", 0)
             write_all(memory, json_files.text_of({**snapshot, "watched": watched.fileno()}))
             os.set_inheritable(watched.fileno(), True)
-            own = [title, str(watched.fileno()), command[0]]
-            words = [*own, *_start_of(command), "--resume-fd", str(memory), ""]
+            stub_argv = [title, str(watched.fileno()), command[0]]
+            argv = [*stub_argv, *_resume_command(command), "--resume-fd", str(memory), ""]
             fault("monitor.before-sleep")
-            os.execve(PROGRAM, words, os.environ)
+            os.execve(PROGRAM, argv, os.environ)
     except OSError as error:
         raise HostError(f"execute {PROGRAM}", error) from None
     finally:
@@ -87,10 +103,10 @@ def _sleep(descriptors: list[int], title: str, command: list[str], snapshot: Sna
             os.set_inheritable(fd, False)
 
 
-def _start_of(command: list[str]) -> list[str]:
-    """Return the path of what starts ``command``, and its argv.
+def _resume_command(command: list[str]) -> list[str]:
+    """Return the path of the program that starts ``command``, followed by its argv.
 
-    This is the launcher, or the interpreter with the options that we were started with.
+    The program is the launcher, or the Python interpreter with the options of this process.
     """
     if launcher := own_launcher("ocipod"):
         return [launcher, launcher, *command[1:]]
@@ -98,10 +114,11 @@ def _start_of(command: list[str]) -> list[str]:
     return [sys.executable, *interpreter, *command]
 
 
-def wake_up(memory: int) -> Snapshot:
-    """Return the snapshot, with "slept" in seconds; signals are still blocked.
+def load_snapshot(memory: int) -> Snapshot:
+    """Read the monitor's snapshot from the descriptor ``memory`` after hibernation, and close it.
 
-    Raises HostError, PodError.
+    The member "slept" of the result is the duration of the hibernation in seconds.  Signals are
+    still blocked.  Raises HostError, PodError.
     """
     try:
         os.lseek(memory, 0, 0)
@@ -121,6 +138,6 @@ def wake_up(memory: int) -> Snapshot:
     return snapshot
 
 
-def take_signals(snapshot: Snapshot) -> None:
-    """Unblock signals; call it once there are handlers for them."""
+def restore_signal_mask(snapshot: Snapshot) -> None:
+    """Restore the signal mask of before the hibernation; call it once handlers are installed."""
     signal.pthread_sigmask(signal.SIG_SETMASK, snapshot["mask"])

@@ -1,8 +1,8 @@
-"""A pod's two helper processes: its init, and the holder of its lock.
+"""Start and watch a pod's two helper processes: its init, and the holder of its lock.
 
-Both run csrc/init, from a sealed copy in memory, since apps can reach it as /proc/1/exe.  The lock
-holder has a copy of the lock's descriptor, and lives as long as any process of the init's PID
-namespace.
+Both execute csrc/init from a sealed copy in memory, because apps can open the init's program as
+/proc/1/exe.  The lock holder inherits the lock's descriptor, and runs until the last process in the
+init's PID namespace has exited.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ociruntime.pods.loop.event_loop import Loop
 
 PROGRAM = __file__.rpartition("/")[0] + "/_init"
 
-# clone(2)'s flags by the runtime specification's names.
+# Flags of clone(2) by the namespace types of the OCI runtime specification.
 KINDS = {
     "mount": 0x00020000,
     "uts": 0x04000000,
@@ -27,93 +27,105 @@ KINDS = {
     "pid": 0x20000000,
     "network": 0x40000000,
 }
-NAMES = {"network": "net", "mount": "mnt"}  # names in /proc/PID/ns that differ
+NAMES = {"network": "net", "mount": "mnt"}  # types that have another name in /proc/PID/ns
 
 
 class PodProcesses:
-    """``pid`` is the init's, 0 after its exit; both processes are our children."""
+    """The init and the lock holder of a pod, both children of the monitor.
+
+    ``pid`` is the init's pid, 0 before its start and after its exit.  ``on_init_exit`` is called
+    when the init has exited, ``on_end`` when both have.
+    """
 
     DESCRIPTORS = ("alive", "control", "pidfd")  # members of a snapshot that are descriptors
 
     __slots__ = (
         *("_alive", "_cgroups", "_control", "_lock_holder", "_lock", "_loop", "_pidfd"),
-        *("on_end", "on_loss", "pid"),
+        *("on_end", "on_init_exit", "pid"),
     )
 
     def __init__(self, loop: Loop, lock: int, cgroups: list[str]) -> None:
-        """Take the locking descriptor, and the cgroups that the lock holder will empty."""
+        """Prepare to start both processes.
+
+        ``lock`` is the descriptor that holds the pod's lock.  The lock holder kills what remains in
+        ``cgroups`` (directories) when the pod has ended.
+        """
         self._loop = loop
         self._lock = lock
         self._cgroups = cgroups
-        self._control = -1  # our end of a pipe, whose closing shows that we have ended
-        self._alive = -1  # its other end, for lock holders started later
+        self._control = -1  # write end of a pipe: it closes when the monitor exits
+        self._alive = -1  # read end of that pipe, for lock holders started later
         self._pidfd = -1
         self._lock_holder = 0
-        self.on_end: Callable[[], None] = _nothing  # called when both have exited
-        self.on_loss: Callable[[], None] = _nothing  # called when the init has exited
+        self.on_end: Callable[[], None] = _nothing
+        self.on_init_exit: Callable[[], None] = _nothing
         self.pid = 0
 
     def start(self, kinds: tuple[str, ...], hostname: str, id_map: str) -> None:
-        """Start the init with new namespaces of ``kinds``.
+        """Start the lock holder and the init, the latter in new namespaces of ``kinds``.
 
-        ``id_map`` is the content of uid_map and gid_map for a "user" namespace.  Raises HostError,
-        PodError.
+        ``id_map`` is the content of uid_map and gid_map for a "user" namespace, or "".  Raises
+        HostError, PodError.
         """
         self._alive, self._control = os.pipe2(os.O_CLOEXEC)
-        report, told = os.pipe2(os.O_CLOEXEC)
+        report, report_end = os.pipe2(os.O_CLOEXEC)
         flags = 0
         for kind in kinds:
             flags |= KINDS[kind]
-        given = (self._lock, self._alive, told)
-        words = [str(number) for number in (*given, flags)]
+        descriptors = (self._lock, self._alive, report_end)
+        numbers = [str(number) for number in (*descriptors, flags)]
         try:
-            self._spawn(["pod", *words, hostname, *self._cgroups], given)
+            self._spawn(["pod", *numbers, hostname, *self._cgroups], descriptors)
         finally:
-            os.close(told)
+            os.close(report_end)
         try:
-            self._begin(report, id_map)
+            self._finish_start(report, id_map)
         finally:
             os.close(report)
 
     @property
     def pids(self) -> set[int]:
-        """Return the pids of those that are running."""
+        """Return the pids of the init and the lock holder, without those that have exited."""
         return {self.pid, self._lock_holder} - {0}
 
     def snapshot(self) -> dict[str, int]:
-        """Return a snapshot; only valid while both are running."""
+        """Return pids and descriptors for hibernation; only valid while both processes run."""
         pids = {"pid": self.pid, "lock_holder": self._lock_holder}
         return {**pids, "control": self._control, "alive": self._alive, "pidfd": self._pidfd}
 
     def restore(self, snapshot: dict[str, int]) -> None:
-        """Restore from a snapshot, instead of ``start``."""
+        """Take over running processes from a ``snapshot``, instead of ``start``."""
         self.pid, self._lock_holder = snapshot["pid"], snapshot["lock_holder"]
         self._control, self._alive = snapshot["control"], snapshot["alive"]
         self._pidfd = snapshot["pidfd"]
         self._loop.expect(self.pid, self._init_ended)
         self._loop.expect(self._lock_holder, self._lock_holder_ended)
 
-    def _begin(self, report: int, id_map: str) -> None:
+    def _finish_start(self, report: int, id_map: str) -> None:
+        """Read the init's pid from the pipe ``report``, write its ID maps, and let it continue.
+
+        Raises PodError, HostError with the system call that failed in the init.
+        """
         line = b""
         while not line.endswith(b"\n"):
             byte = os.read(report, 1)
             if not byte:
-                raise PodError("start the pod's init: it exited without a report")
+                raise PodError("start the pod's init: it exited before it reported its pid")
             line += byte
         pid = int(line)
         if not pid:
-            raise PodError("create the pod's namespaces: not possible", "see dmesg and ulimit -u")
+            raise PodError("create the pod's namespaces: clone failed", "see dmesg and ulimit -u")
         self.pid = pid
         self._loop.expect(pid, self._init_ended)
         self._pidfd = os.pidfd_open(pid)
         if id_map:
             self._map_ids(id_map)
         os.write(self._control, b"g")
-        said = b""
+        failure = b""
         while part := os.read(report, 4096):
-            said += part
-        if said:
-            call, _, number = said.decode().strip().rpartition(" ")
+            failure += part
+        if failure:
+            call, _, number = failure.decode().strip().rpartition(" ")
             raise HostError(f"start the pod's init: {call}", _os_error(int(number)))
 
     def _map_ids(self, id_map: str) -> None:
@@ -127,10 +139,10 @@ class PodProcesses:
             except OSError as error:
                 raise HostError(f"write the pod's {name}", error) from None
 
-    def _spawn(self, words: list[str], descriptors: tuple[int, ...]) -> None:
-        """Start the program as the lock holder; ``descriptors`` keep their numbers in it.
+    def _spawn(self, arguments: list[str], descriptors: tuple[int, ...]) -> None:
+        """Start the lock holder with ``arguments``.
 
-        It gets no other descriptor that this process has inherited.
+        It inherits ``descriptors``, under the same numbers, and no others.  Raises HostError.
         """
         close_inherited_on_exec()
         program = sealed_program(PROGRAM)
@@ -142,7 +154,7 @@ class PodProcesses:
         ]
         try:
             self._lock_holder = os.posix_spawn(
-                f"/proc/self/fd/{program}", ["ocipod-lock", *words], {}, file_actions=actions
+                f"/proc/self/fd/{program}", ["ocipod-lock", *arguments], {}, file_actions=actions
             )
         except OSError as error:
             raise HostError(f"start {PROGRAM}", error) from None
@@ -151,7 +163,7 @@ class PodProcesses:
         self._loop.expect(self._lock_holder, self._lock_holder_ended)
 
     def namespaces(self, kinds: tuple[str, ...]) -> dict[str, str]:
-        """Map each of ``kinds``, with the specification's names, to the init's namespace's path."""
+        """Return the paths of the init's namespaces in /proc, by their OCI types ``kinds``."""
         return {kind: f"/proc/{self.pid}/ns/{NAMES.get(kind, kind)}" for kind in kinds}
 
     def started(self) -> int:
@@ -164,7 +176,7 @@ class PodProcesses:
         return not self.pid and not self._lock_holder
 
     def end(self) -> None:
-        """Kill the init, and with it its whole PID namespace."""
+        """Kill the init; the kernel then kills all processes in its PID namespace."""
         if self.pid:
             os.kill(self.pid, SIGKILL)
 
@@ -173,7 +185,7 @@ class PodProcesses:
         self.pid = 0
         for fd in (self._control, self._alive, self._pidfd):
             os.close(fd)
-        self.on_loss()
+        self.on_init_exit()
         if not self._lock_holder:
             self.on_end()
 
@@ -181,8 +193,8 @@ class PodProcesses:
         del status
         self._lock_holder = 0
         if self.pid:  # the lock holder was killed: start another
-            given = (self._lock, self._pidfd, self._alive)
-            self._spawn(["keep", *(str(fd) for fd in given), *self._cgroups], given)
+            descriptors = (self._lock, self._pidfd, self._alive)
+            self._spawn(["keep", *(str(fd) for fd in descriptors), *self._cgroups], descriptors)
         else:
             self.on_end()
 

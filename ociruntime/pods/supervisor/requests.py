@@ -1,4 +1,4 @@
-"""Handle the requests that a pod's monitor receives on its control socket."""
+"""``Requests``: carry out what clients request from a pod's monitor through its control socket."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Request = dict[str, Any]
 
 
 class Requests:
-    """The request handlers of ``pod``; a request is an object with ``op`` and its parameters."""
+    """Handlers of requests to ``pod``, which are JSON objects with ``op`` and its parameters."""
 
     __slots__ = ("_operations", "_pod")
 
@@ -36,49 +36,63 @@ class Requests:
         }
 
     def handle(self, connection: Connection, request: Request) -> None:
-        """Answer now or later.  Raises RuntimeFailure for a request that is refused at once."""
+        """Carry out ``request`` and answer it on ``connection``, now or once it is complete.
+
+        Raises RuntimeFailure for a request that is refused at once.
+        """
         operation = self._operations.get(str(request.get("op")))
         if operation is None:
-            raise PodError(f'unknown request "{request.get("op")}"')
+            raise PodError(f'{self._name}: unknown request "{request.get("op")}"')
         operation(connection, request)
 
+    @property
+    def _name(self) -> str:
+        """The pod's name in error messages."""
+        return f"pod {self._pod.uuid}"
+
     def _app(self, request: Request) -> AppRun:
+        """Return the app that ``request`` names.  Raises PodError if the pod has no such app."""
         name = str(request.get("app"))
         app = self._pod.apps.get(name)
         if app is None:
-            known = ", ".join(self._pod.apps) or "the pod has no apps"
-            raise PodError(f'the pod has no app "{name}"', known)
+            names = ", ".join(self._pod.apps) or "none"
+            raise PodError(f'{self._name} has no app "{name}"', f"its apps: {names}")
         return app
 
     def _must_be_ready(self) -> None:
         if self._pod.halting:
-            raise PodError("the pod is being stopped")
+            raise PodError(f"{self._name} is being stopped")
         if not self._pod.ready:
-            raise PodError("the pod is not ready yet", "ocipod status --wait-ready")
+            raise PodError(
+                f"{self._name} is not ready yet",
+                f"wait with: ocipod status --wait-ready {self._pod.uuid}",
+            )
 
     def _must_be_mutable(self) -> None:
         if not self._pod.mutable:
-            raise PodError("the pod is immutable", "only pods of `app sandbox` can be changed")
+            raise PodError(
+                f"{self._name} is immutable", "only pods of `app sandbox` can be changed"
+            )
         self._must_be_ready()
 
     def _status(self, connection: Connection, request: Request) -> None:
         del request
         pod = self._pod
         apps = {name: app.record for name, app in pod.apps.items()}
-        facts = {"ready": pod.ready, "halting": pod.halting, "mutable": pod.mutable}
-        connection.answer({**facts, "apps": apps})
+        flags = {"ready": pod.ready, "halting": pod.halting, "mutable": pod.mutable}
+        connection.answer({**flags, "apps": apps})
 
     def _add(self, connection: Connection, request: Request) -> None:
         self._must_be_mutable()
         name = str(request.get("app"))
         if name in self._pod.apps:
-            raise PodError(f'the pod already has an app "{name}"')
+            raise PodError(f'{self._name} already has an app "{name}"')
         for entry in apps_of(read_manifest()):
             if entry["name"] == name:
                 self._pod.add_app(entry)
                 connection.answer({})
                 return
-        raise PodError(f'the manifest has no app "{name}"')
+        raise PodError(f'add app "{name}" to {self._name}: not found in the manifest')
 
     def _start(self, connection: Connection, request: Request) -> None:
         self._must_be_mutable()
@@ -92,7 +106,7 @@ class Requests:
     def _remove(self, connection: Connection, request: Request) -> None:
         self._must_be_mutable()
         app = self._pod.apps.get(str(request.get("app")))
-        if app is None:  # `app add` was killed before it notified the monitor
+        if app is None:  # `app add` was killed before it sent its request
             connection.answer({})
             return
         app.remove(_seconds(request), lambda error: self._removed(connection, app, error))
@@ -101,12 +115,12 @@ class Requests:
         if error is None:
             self._pod.apps.pop(app.name, None)
         _answer(connection, error)
-        self._pod.go_on()
+        self._pod.end_if_done()
 
     def _halt(self, connection: Connection, request: Request) -> None:
         seconds = 0 if request.get("force") else _seconds(request)
         connection.answer({})
-        # The request is accepted; a failure from here on ends the pod as well.
+        # The client has its answer already; an error from here on ends the pod as well.
         self._pod.attempt(lambda: self._pod.halt("pod stop", seconds))
 
     def _endpoints(self, connection: Connection, request: Request) -> None:
@@ -114,7 +128,7 @@ class Requests:
 
     def _attach(self, connection: Connection, request: Request) -> None:
         if self._pod.halting and request.get("wait"):
-            raise PodError("the pod is being stopped")
+            raise PodError(f"{self._name} is being stopped")
         Attachment(connection, self._app(request), request)
 
 
@@ -126,7 +140,10 @@ def _answer(connection: Connection, error: RuntimeFailure | None) -> None:
 
 
 def _seconds(request: Request) -> float:
+    """Return the seconds between stop signal and SIGKILL, 10 by default.  Raises PodError."""
     value = request.get("seconds", 10)
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1e6:
-        raise PodError(f"invalid number of seconds: {value}")
+        operation = request.get("op")
+        message = f"{operation} request: invalid number of seconds: {value}"
+        raise PodError(message, "must be from 0 to 1000000")
     return float(value)

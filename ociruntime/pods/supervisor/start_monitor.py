@@ -13,58 +13,62 @@ from ociruntime.pods.store.pod import Pod
 if TYPE_CHECKING:
     from ociruntime.pods.supervisor.supervise import Supervisor
 
-Say = Callable[[str], None]
+HandleMessage = Callable[[str], None]
 
 
 MONITOR_LOG = "monitor.log"
 FAILED = 254
 
 
-def be_monitor(pod: Pod, warn: Say, on_ready: Callable[[], object] | None = None) -> int:
-    """Supervise ``pod``, which is in phase run and locked by us, until it exits; its exit code.
+def be_monitor(pod: Pod, warn: HandleMessage, on_ready: Callable[[], object] | None = None) -> int:
+    """Run ``pod``, which is in phase run and locked, in this process; return its exit code.
 
-    The apps' output is copied to our streams.  Raises RuntimeFailure.
+    The apps' output is copied to stdout and stderr.  ``warn`` gets warnings; ``on_ready`` is called
+    once the pod is ready.  Raises RuntimeFailure if the start or the monitor fails.
     """
     monitor = _monitor(pod, warn)
     monitor.stay_in_foreground()
 
-    def tell(error: str) -> None:
+    def report_start(error: str) -> None:
         if not error and on_ready is not None:
             on_ready()
 
-    monitor.tell = tell
+    monitor.report_start = report_start
     return monitor.run()
 
 
-def start_monitor(pod: Pod, warn: Say) -> None:
-    """Start the monitor of ``pod``, which is in phase run and locked by us, in the background.
+def start_monitor(pod: Pod, warn: HandleMessage) -> None:
+    """Start the monitor of ``pod``, which is in phase run and locked, in the background.
 
-    ``warn`` is called in the monitor, with standard error redirected to its log.  Returns when the
-    pod is ready and the monitor has taken over the lock.  Raises PodError if the pod does not
-    become ready; HostError.
+    The monitor calls ``warn`` with warnings; its stderr is ``monitor.log``.  Returns when the pod
+    is ready; the monitor then holds the lock, and ``pod`` is closed here.  Raises PodError if the
+    pod does not become ready, HostError if fork(2) fails.
     """
     try:
-        told, telling = os.pipe2(os.O_CLOEXEC)
+        report, report_end = os.pipe2(os.O_CLOEXEC)
         child = os.fork()
     except OSError as error:
         raise HostError("start the pod's monitor", error) from None
     if child == 0:
-        os.close(told)
-        _be_background(pod, warn, telling)
-    os.close(telling)
+        os.close(report)
+        _be_background(pod, warn, report_end)
+    os.close(report_end)
     pod.close()
-    said = b""
-    while part := os.read(told, 4096):
-        said += part
-    os.close(told)
-    if said != b"\n":
+    result = b""
+    while part := os.read(report, 4096):
+        result += part
+    os.close(report)
+    if result != b"\n":
         os.waitpid(child, 0)
-        text = said.decode(errors="replace")
+        text = result.decode(errors="replace")
         raise PodError(text or f"pod {pod.uuid} exited before it was ready")
 
 
-def _monitor(pod: Pod, warn: Say) -> Supervisor:
-    """Return the supervisor, after changing to the pod's directory.  Raises RuntimeFailure."""
+def _monitor(pod: Pod, warn: HandleMessage) -> Supervisor:
+    """Return a new supervisor of ``pod``.  Raises RuntimeFailure.
+
+    This process enters a mount namespace of its own, and changes to the pod's directory.
+    """
     from ociruntime.pods.bundle.private_mount_namespace import enter_own_mounts
     from ociruntime.pods.supervisor.supervise import Supervisor
 
@@ -73,9 +77,10 @@ def _monitor(pod: Pod, warn: Say) -> Supervisor:
     return Supervisor(pod.path(), pod.uuid, pod.fd, warn)
 
 
-def _be_background(pod: Pod, warn: Say, telling: int) -> NoReturn:
+def _be_background(pod: Pod, warn: HandleMessage, report_end: int) -> NoReturn:
+    """Run the monitor in this forked child, and exit; the start is reported to ``report_end``."""
     status = FAILED
-    tell = _teller(telling)
+    report_start = _start_reporter(report_end)
     try:
         os.setsid()
         heed_ignored_signals()
@@ -87,32 +92,35 @@ def _be_background(pod: Pod, warn: Say, telling: int) -> NoReturn:
         os.close(null)
         os.close(log)
         for fd in inheritable_descriptors():
-            os.close(fd)  # the caller may wait for the end of a pipe, or keep a secret open
+            os.close(fd)  # inherited: a reader may await the hangup of a pipe
         monitor = _monitor(pod, warn)
-        monitor.tell = tell
+        monitor.report_start = report_start
         status = monitor.run()
     except RuntimeFailure as failure:
         warn(str(failure))
-        tell(str(failure))
+        report_start(str(failure))
     except BaseException as error:  # noqa: BLE001 - the child must not return into the caller
         why = reason(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
         text = f"start the pod's monitor: {why}"
         warn(text)
-        tell(text)
+        report_start(text)
     finally:
         os._exit(status)
 
 
-def _teller(fd: int) -> Say:
-    """Return a function that reports the start to ``fd`` once: an error, or "" if it is ready."""
-    open_ones = [fd]
+def _start_reporter(fd: int) -> HandleMessage:
+    """Return a function that writes a message to the pipe ``fd``, on its first call alone.
 
-    def tell(error: str) -> None:
-        while open_ones:
+    The message is the error that prevented the start, or "", written as a newline: pod is ready.
+    """
+    open_descriptors = [fd]
+
+    def report_start(error: str) -> None:
+        while open_descriptors:
             try:
                 os.write(fd, error.encode() or b"\n")
             except OSError:
-                pass  # the command that started us has been killed
-            os.close(open_ones.pop())
+                pass  # the command that started the monitor has been killed
+            os.close(open_descriptors.pop())
 
-    return tell
+    return report_start

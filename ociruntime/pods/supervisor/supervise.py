@@ -1,4 +1,4 @@
-"""Supervise a pod, from the start of its init to the release of its lock."""
+"""``Supervisor``, the monitor's main object: run a pod from its init's start to its cleanup."""
 
 from __future__ import annotations
 
@@ -32,17 +32,18 @@ from ociruntime.pods.supervisor.foreground import ForegroundCopy, LocalTerminal
 from ociruntime.pods.supervisor.pod_processes import PodProcesses
 from ociruntime.pods.supervisor.requests import Requests
 
-GRACE = 10.0  # seconds between the stop signal and KILL
-LOG_LIMIT = 10 << 20
-FAILURE_LIMIT = 5.0  # seconds for apps to end after the monitor itself has failed
-FLUSH_LIMIT = 5.0  # seconds for slow readers, in the foreground or attached, of the last output
+GRACE = 10.0  # seconds between the stop signal and SIGKILL
+LOG_LIMIT = 10 << 20  # bytes of an app's log file before it is rotated
+FAILURE_LIMIT = 5.0  # seconds for apps to exit after an error of the monitor
+FLUSH_LIMIT = 5.0  # seconds for clients and the foreground to read the last output
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 
 class Supervisor:
-    """The supervisor of the pod in the working directory; ``run`` is its whole life.
+    """Runs the pod in the working directory; ``run`` returns when the pod has ended.
 
-    ``tell`` is called once: with "" when the pod is ready, or with the error that prevented it.
+    ``report_start`` is called once: with "" when the pod is ready, or with the error that prevented
+    its start.
     """
 
     def __init__(
@@ -53,9 +54,10 @@ class Supervisor:
         warn: Callable[[str], None],
         snapshot: dict[str, Any] | None = None,
     ) -> None:
-        """Take ``warn`` for messages to the user, and a predecessor's snapshot if it hibernated.
+        """Prepare to run pod ``uuid``, or to resume it from a hibernated monitor's ``snapshot``.
 
-        Raises RuntimeFailure.
+        ``path`` is the pod's directory, ``lock`` the descriptor that holds its lock; ``warn`` shows
+        a warning to the user.  Raises RuntimeFailure.
         """
         self.path = path
         self.uuid = uuid
@@ -63,8 +65,8 @@ class Supervisor:
         self._warn = warn
         self.config: dict[str, Any] = json_files.read("runtime-config")
         self.loop = Loop()
-        self.loop.on_signal = self._signal
-        self._enter: Callable[[], None] = self._begin
+        self.loop.on_signal = self._handle_signal
+        self._enter: Callable[[], None] = self._set_up
         if snapshot is None:
             program = find_runtime(str(self.config.get("runtime") or "ociruntime"))
             cgroups = pod_cgroup.directories(pod_cgroup.hierarchies(), f"ocipod-{uuid}")
@@ -80,7 +82,7 @@ class Supervisor:
         self.keeps_on_failure = self.mutable and self.config.get("on_failure") != "halt"
         self.ends_with_apps = not self.mutable or self.config.get("on_exit") == "halt"
         self.processes = PodProcesses(self.loop, lock, self.context.cgroups)
-        self.processes.on_loss = self._lost
+        self.processes.on_init_exit = self._handle_init_exit
         self.apps: dict[str, AppRun] = {}
         self.ready = False
         self.halting = ""
@@ -90,13 +92,16 @@ class Supervisor:
         self.copies: dict[str, ForegroundCopy] = {}
         self.terminal: LocalTerminal | None = None
         self.control: ControlSocket | None = None
-        self.tell: Callable[[str], None] | None = None
+        self.report_start: Callable[[str], None] | None = None
         self._winding_down = False
         self._starting = 0
-        self._network_running = False  # whether a child is bringing the networks up
+        self._network_running = False  # whether a worker is setting up the pod's networks
 
     def run(self) -> int:
-        """Run the pod; return its exit code.  Raises what prevented its start, after cleanup."""
+        """Run the pod until it has ended; return its exit code.
+
+        Raises, after the cleanup, the RuntimeFailure that prevented its start or ended it.
+        """
         become_subreaper()
         self.attempt(self._enter)
         while not self.loop.stopped:
@@ -107,28 +112,28 @@ class Supervisor:
             self.control.disconnect()
         self.loop.close()
         if self.failure is not None:
-            self._say(str(self.failure))
+            self._report_start(str(self.failure))
             raise self.failure
         return self.code
 
     def attempt(self, step: Callable[[], None]) -> None:
-        """Call ``step``; if it fails, the pod is taken down."""
+        """Call ``step``; if it raises an exception, record the error and end the pod."""
         try:
             step()
         except RuntimeFailure as error:
             self._fail(error)
-        except Exception as error:  # noqa: BLE001 - take the pod down, whatever went wrong
+        except Exception as error:  # noqa: BLE001 - end the pod on any error
             self._fail(InternalError(f"internal error: {type(error).__name__}: {error}"))
 
     def warn(self, text: str) -> None:
-        """Warn the user, if possible: the log may be on a full disk."""
+        """Show a warning to the user; ignore OSError, because the log's disk may be full."""
         try:
             self._warn(text)
         except OSError:
             pass
 
-    def _begin(self) -> None:
-        kinds = _kinds(self.config)
+    def _set_up(self) -> None:
+        kinds = _namespace_kinds(self.config)
         mapped = self.config.get("private_users")
         id_map = f"0 {mapped['shift']} {mapped['count']}\n" if mapped else ""
         remove_file("exit")
@@ -137,7 +142,7 @@ class Supervisor:
         manifest = read_manifest()
         for warning in self.context.set_up(self.config, manifest):
             self.warn(warning)
-        joined = tuple(k for k in kinds if k not in _not_joined(self.config))
+        joined = tuple(k for k in kinds if k not in _init_only(self.config))
         self.context.namespaces = self.processes.namespaces(joined)
         fault("monitor.before-record")
         json_files.replace("monitor.json", self._identity(), lasting=False)
@@ -147,7 +152,7 @@ class Supervisor:
         self.control = ControlSocket(self.loop, "ctl", Requests(self).handle)
         if not joins_networks(self.config):
             write_files(self.path, self.config, {})
-            self._connected()
+            self._start_apps()
             return
         self._network_running = True
         namespace = self.context.namespaces["network"]
@@ -174,7 +179,11 @@ class Supervisor:
         }
 
     def add_app(self, entry: dict[str, Any], snapshot: dict[str, Any] | None = None) -> AppRun:
-        """Supervise an app of the manifest, new or from a snapshot.  Raises HostError."""
+        """Add an app to the pod and return it; it is not started yet.  Raises HostError.
+
+        ``entry`` is its member of the manifest's ``apps``; ``snapshot`` its state if it was
+        running before hibernation.
+        """
         app = AppRun(self.context, entry, snapshot)
         app.on_end = self._app_ended
         app.on_output = self._copy
@@ -185,13 +194,13 @@ class Supervisor:
 
     def _network_up(self, outcome: Outcome) -> None:
         self._network_running = False
-        outcome.check("bringing the network up")
-        self._connected()
+        outcome.check(f"set up the networks of pod {self.uuid}")
+        self._start_apps()
 
-    def _connected(self) -> None:
-        """Start the apps, now that the networks are up."""
+    def _start_apps(self) -> None:
+        """Start the apps of an immutable pod; called once the pod's networks are up."""
         if self.halting:
-            self.go_on()
+            self.end_if_done()
             return
         if self.mutable:
             self._become_ready()
@@ -201,17 +210,17 @@ class Supervisor:
         for app in list(self.apps.values()):
             app.start(self._app_started)
         if not self.apps:
-            raise PodError("the pod has no apps")
+            raise PodError(f"start pod {self.uuid}: the pod has no apps")
 
     def _app_started(self, error: RuntimeFailure | None) -> None:
         self._starting -= 1
         if error is not None:
-            self._say(str(error))
+            self._report_start(str(error))
         elif self._starting == 0 and not self.halting:
             self._become_ready()
 
     def stay_in_foreground(self) -> None:
-        """Copy the apps' output to our streams, or connect the only app to our terminal."""
+        """Copy the apps' output to stdout and stderr; with --interactive, use the terminal."""
         if self.config.get("interactive") and os.isatty(0):
             self.terminal = LocalTerminal(self.loop)
             self.context.has_terminal = True
@@ -223,15 +232,15 @@ class Supervisor:
         remove_file("ready")
         os.symlink("running", "ready")
         self.ready = True
-        self._say("")
-        from ociruntime.pods.supervisor.hibernated_state import sleep_when_quiet
+        self._report_start("")
+        from ociruntime.pods.supervisor.hibernated_state import hibernate_when_idle
 
-        sleep_when_quiet(self)
+        hibernate_when_idle(self)
 
-    def _say(self, error: str) -> None:
-        tell, self.tell = self.tell, None
-        if tell is not None:
-            tell(error)
+    def _report_start(self, error: str) -> None:
+        report, self.report_start = self.report_start, None
+        if report is not None:
+            report(error)
 
     def _copy(self, app: AppRun, stream: str, data: bytes) -> None:
         copy = self.copies.get(stream)
@@ -255,20 +264,23 @@ class Supervisor:
             and not self._has_active_apps()
         ):
             self.halt("halt")
-        self.go_on()
+        self.end_if_done()
 
     def _has_active_apps(self) -> bool:
         return any(app.is_active for app in self.apps.values())
 
-    def go_on(self) -> None:
-        """Check whether the pod should end now."""
+    def end_if_done(self) -> None:
+        """End the pod if no app is active and the pod is stopping or has no app to start."""
         if self._network_running or self._has_active_apps():
             return
         if self.halting or (not self.mutable and self._starting <= 0):
             self._wind_down()
 
     def halt(self, by: str, seconds: float = GRACE) -> None:
-        """Stop every app in order, and then the pod; ``by`` is recorded as the reason."""
+        """Stop every app, last added first, and then the pod; the apps' records name ``by``.
+
+        ``seconds`` pass between an app's stop signal and SIGKILL.
+        """
         first = not self.halting
         self.halting = self.halting or by
         self.ready = False
@@ -277,15 +289,15 @@ class Supervisor:
             app.abandon()
             app.halt(by, seconds, _nothing)
         if first:
-            self.go_on()
+            self.end_if_done()
 
     def _fail(self, error: RuntimeFailure) -> None:
-        """Take everything down at once, because the monitor itself has failed."""
+        """Record ``error`` as the pod's failure, kill all apps and end the pod."""
         if self.failure is None:
             self.failure = error
             self.code = OWN_FAILURE
             self.reason = str(error)
-            # Do not wait for long: what an app waits for may have failed with the monitor.
+            # Do not wait for long: the callback that an app depends on may be the one that failed.
             self.loop.after(FAILURE_LIMIT, self._wind_down)
         if self._winding_down:
             self.loop.stopped = True
@@ -294,17 +306,17 @@ class Supervisor:
         for app in self.apps.values():
             app.abandon()
             app.kill()
-        self.go_on()
+        self.end_if_done()
 
-    def _lost(self) -> None:
-        """Handle the exit of the pod's init, with which all processes of the pod were killed."""
+    def _handle_init_exit(self) -> None:
+        """Handle the exit of the pod's init, with which the kernel kills all its processes."""
         if not self._winding_down:
             self.code = self.code or 137
             self.reason = self.reason or "the pod's init was killed"
             self.halt("halt", 0)
-            self.go_on()
+            self.end_if_done()
 
-    def _signal(self, number: int) -> None:
+    def _handle_signal(self, number: int) -> None:
         if self.terminal is not None:
             self.terminal.signal(number)
         if number in ENDING:
@@ -314,7 +326,7 @@ class Supervisor:
         if self._winding_down:
             return
         self._winding_down = True
-        self.loop.idle_timeout = None  # no hibernation any more
+        self.loop.idle_timeout = None  # do not hibernate during the cleanup
         if self.control is not None:
             self.control.close()
         self.context.end(self._leave_networks)
@@ -342,9 +354,9 @@ class Supervisor:
             self.processes.end()
 
     def _processes_ended(self) -> None:
-        for left in pod_cgroup.remove(self.context.cgroups):
+        for cgroup in pod_cgroup.remove(self.context.cgroups):
             self.context.left_nothing = False
-            self.warn(f"the cgroup {left} could not be removed")
+            self.warn(f'clean up pod {self.uuid}: the cgroup "{cgroup}" could not be removed')
         for app in self.apps.values():
             try:
                 app.save_late()
@@ -357,9 +369,9 @@ class Supervisor:
         self._stop_when_flushed()
 
     def _stop_when_flushed(self) -> None:
-        shown = [self.terminal] if self.terminal is not None else list(self.copies.values())
+        outputs = [self.terminal] if self.terminal is not None else list(self.copies.values())
         attached = self.control is not None and self.control.connections
-        if not attached and all(each.is_empty for each in shown):
+        if not attached and all(output.is_empty for output in outputs):
             self._stop()
         else:
             self.loop.after(0.02, self._stop_when_flushed)
@@ -368,8 +380,8 @@ class Supervisor:
         self.loop.stopped = True
 
 
-def _kinds(config: dict[str, Any]) -> tuple[str, ...]:
-    """Return the namespaces that the apps of a pod share."""
+def _namespace_kinds(config: dict[str, Any]) -> tuple[str, ...]:
+    """Return the OCI types of the namespaces to create for a pod; () for flavour fly."""
     if config.get("flavor") == "fly":
         return ()
     kinds = ["pid", "mount"]
@@ -384,8 +396,8 @@ def _kinds(config: dict[str, Any]) -> tuple[str, ...]:
     return tuple(kinds)
 
 
-def _not_joined(config: dict[str, Any]) -> tuple[str, ...]:
-    """Return the namespaces that the pod's init has for itself."""
+def _init_only(config: dict[str, Any]) -> tuple[str, ...]:
+    """Return the OCI types of the pod's namespaces that its init enters and its apps do not."""
     return ("mount", "pid") if config.get("pid") == "parent" else ("mount",)
 
 

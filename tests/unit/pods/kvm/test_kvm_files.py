@@ -66,7 +66,7 @@ def test_modules_and_what_they_need(tmp_path: Path) -> None:
     with pytest.raises(PodError, match="lacks the module 9p"):
         Modules(str(tmp_path)).load_order(["9p"])
     (tmp_path / "kernel" / "bad.ko.xz").write_bytes(b"nothing")
-    with pytest.raises(PodError, match="damaged"):
+    with pytest.raises(PodError, match="decompress the kernel module"):
         Modules(str(tmp_path)).load_order(["bad"])
 
 
@@ -116,7 +116,7 @@ def test_settings(host: Path) -> None:
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        ({"memory": "1"}, '"memory" must be a number'),
+        ({"memory": "1"}, '"memory" must be a positive integer'),
         ({"memory": 1}, '"memory" must be at least 64'),
         ({"cpus": 1000}, '"cpus" must be at most 255'),
         ({"kernel": ""}, '"kernel" must be a string'),

@@ -10,7 +10,7 @@ import pytest
 
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.pods.kvm import network as machine_network
-from ociruntime.pods.kvm.network import hardware_address, lines, take_over
+from ociruntime.pods.kvm.network import connect_taps, hardware_address, lines
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: it enters namespaces")
 
@@ -52,7 +52,7 @@ def test_hardware_addresses() -> None:
 @needs_root
 def test_a_namespace_that_is_none() -> None:
     with pytest.raises(HostError, match="enter the pod's network namespace: invalid argument"):
-        take_over("/proc/self/ns/uts", [])
+        connect_taps("/proc/self/ns/uts", [])
 
 
 @needs_root
@@ -68,4 +68,4 @@ def test_a_host_without_taps(
 ) -> None:
     monkeypatch.setattr(machine_network, "DEVICE", str(tmp_path / device))
     with pytest.raises(HostError, match=message):
-        take_over("/proc/self/ns/net", [network("bridge")])
+        connect_taps("/proc/self/ns/net", [network("bridge")])

@@ -43,7 +43,9 @@ def wait(asked: threading.Event) -> None:
 
 def test_another_answer(tmp_path: Path) -> None:
     guest = answered(tmp_path / "1", lambda one: one.sendall(pack(virtio_port.HEAD, b"z", 0)))
-    with pytest.raises(PodError, match="start the app: unexpected reply b'z'"):
+    with pytest.raises(
+        PodError, match="start an app in the virtual machine: unexpected reply b'z'"
+    ):
         virtio_port.start_app(str(tmp_path / "1"), [-1, -1, -1])
     guest.join()
 
@@ -59,7 +61,7 @@ def test_the_guests_own_words(tmp_path: Path) -> None:
 
 
 def test_it_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(virtio_port, "BOOT_SECONDS", 0.02)
+    monkeypatch.setattr(virtio_port, "BOOT_TIMEOUT", 0.02)
     asked = threading.Event()
     guest = answered(tmp_path / "1", lambda one: wait(asked))
     with pytest.raises(PodError, match=r"the virtual machine has not started within 0 s"):
@@ -78,7 +80,7 @@ def test_it_ends(tmp_path: Path) -> None:
 
 
 def test_an_app_that_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(virtio_port, "END_SECONDS", 0.05)
+    monkeypatch.setattr(virtio_port, "END_TIMEOUT", 0.05)
     asked = threading.Event()
     guest = answered(tmp_path / "1", lambda one: wait(asked))
     with pytest.raises(PodError, match="stop the app in the virtual machine: timed out"):
@@ -99,8 +101,8 @@ def test_an_app_without_what_stands_for_it(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_guest_that_sends_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Output of the app is not the answer: all of it together has the same time."""
-    monkeypatch.setattr(virtio_port, "END_SECONDS", 0.2)
-    monkeypatch.setattr(virtio_port, "BOOT_SECONDS", 0.2)
+    monkeypatch.setattr(virtio_port, "END_TIMEOUT", 0.2)
+    monkeypatch.setattr(virtio_port, "BOOT_TIMEOUT", 0.2)
 
     def drip(one: socket.socket) -> None:
         try:

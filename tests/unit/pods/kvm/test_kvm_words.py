@@ -35,7 +35,7 @@ COMMAND = """
 def test_the_command_line() -> None:
     machine = Hardware("/usr/bin/qemu-system-x86_64", "ocipod-x")
     machine.accelerator, machine.memory, machine.cpus = "kvm", 300, 2
-    machine.kernel, machine.initial = "/boot/vmlinuz", "/proc/self/fd/9"
+    machine.kernel, machine.initramfs = "/boot/vmlinuz", "/proc/self/fd/9"
     machine.ports = [4, 5]
     machine.shares = [Share("s0", "/pods/a,b", False), Share("s1", "/v", True)]
     words = [word.replace(" ", "_") for word in command(machine)]

@@ -19,7 +19,7 @@ STATE, STATUS = Path("state.json"), Path("status")
 @pytest.fixture
 def loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(app_record, "AGAIN", 0.01)
+    monkeypatch.setattr(app_record, "RETRY_INTERVAL", 0.01)
     one = Loop()
     yield one
     one.close()
@@ -48,9 +48,9 @@ def test_an_end(loop: Loop, name: str) -> None:
     file.save()
     Path(name).mkdir()
     record.update(state="exited", exit_code=3)
-    file.note_end()
+    file.save_exit()
     go_round(loop, 0.1)
-    file.note()
+    file.save_or_retry()
     assert is_late(file)
     assert written().startswith("prepared")
     Path(name).rmdir()
@@ -67,7 +67,7 @@ def test_a_start(loop: Loop) -> None:
     in_the_way = Path("status.new")
     in_the_way.mkdir()
     record.update(state="exited", exit_code=3)
-    file.note_end()
+    file.save_exit()
     with pytest.raises(HostError, match=r"write \./status: is a directory"):
         file.save()
     record.update(state="prepared", exit_code=None)
@@ -87,7 +87,7 @@ def test_the_last_attempt(loop: Loop) -> None:
     file.save_late()
     assert not STATE.exists(), "nothing was late"
     Path("state.json.new").mkdir()
-    file.note()
+    file.save_or_retry()
     with pytest.raises(HostError, match=r"write \./state.json: is a directory"):
         file.save_late()
     go_round(loop, 0.05)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from ociruntime.pods.loop.event_loop import Loop
-from ociruntime.pods.supervisor.app_streams import CHUNK, PIPE_HOLDS, AppStreams
+from ociruntime.pods.supervisor.app_streams import CHUNK, PIPE_CAPACITY, AppStreams
 
 ENOUGH = 64 << 20  # bytes: who has taken so many would go on for ever
 
@@ -27,7 +27,7 @@ def test_what_is_left(streams: AppStreams) -> None:
     came: list[tuple[str, bytes]] = []
     streams.sinks.append(lambda stream, data: came.append((stream, data)))
     for fd, text in ((1, b"out"), (2, b"err")):
-        os.write(streams.given[fd], text)
+        os.write(streams.app_ends[fd], text)
     streams.drain()
     assert came == [("stdout", b"out"), ("stderr", b"err")]
 
@@ -39,10 +39,10 @@ def test_somebody_writes_for_ever(streams: AppStreams) -> None:
     def write_again(stream: str, data: bytes) -> None:
         taken[stream] += len(data)
         assert taken[stream] < ENOUGH
-        os.write(streams.given[1 if stream == "stdout" else 2], data)
+        os.write(streams.app_ends[1 if stream == "stdout" else 2], data)
 
     streams.sinks.append(write_again)
     for fd in (1, 2):
-        os.write(streams.given[fd], b"x" * CHUNK)
+        os.write(streams.app_ends[fd], b"x" * CHUNK)
     streams.drain()
-    assert all(PIPE_HOLDS <= size < PIPE_HOLDS + CHUNK for size in taken.values())
+    assert all(PIPE_CAPACITY <= size < PIPE_CAPACITY + CHUNK for size in taken.values())

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from ociruntime.pods.loop.event_loop import READABLE, Loop
-from ociruntime.pods.supervisor.foreground import HELD, ForegroundCopy
+from ociruntime.pods.supervisor.foreground import BUFFER_LIMIT, ForegroundCopy
 
 HANGS = 60  # seconds
 
@@ -44,7 +44,7 @@ def test_prefixes(loop: Loop) -> None:
 def test_a_full_pipe_blocks_nobody(loop: Loop) -> None:
     reader, writer = os.pipe()
     copy = ForegroundCopy(loop, writer)
-    for _ in range(2 * HELD // 1000):
+    for _ in range(2 * BUFFER_LIMIT // 1000):
         copy.write("", b"x" * 999 + b"\n")
     assert not copy.is_empty
     assert os.get_blocking(writer) is not False  # that of others stays as it was
@@ -70,7 +70,7 @@ def test_a_socket_blocks_nobody(loop: Loop) -> None:
     ours, theirs = socket.socketpair()
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
     copy = ForegroundCopy(loop, ours.fileno())
-    text = b"x" * HELD + b"\n"
+    text = b"x" * BUFFER_LIMIT + b"\n"
     # A write that blocks ends when the other end is shut down, which the copy then reports.
     guard = threading.Timer(HANGS, lambda: theirs.shutdown(socket.SHUT_RDWR))
     guard.start()

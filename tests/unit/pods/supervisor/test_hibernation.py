@@ -84,7 +84,7 @@ def test_nothing_to_execute(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None
     reader, writer = os.pipe()
     before = open_descriptors()
     with pytest.raises(HostError, match=r"execute /nowhere/_hibernation: no such file"):
-        hibernation.try_to_sleep(loop, "title", ["main.py"], {"a": 1}, [reader])
+        hibernation.hibernate(loop, "title", ["main.py"], {"a": 1}, [reader])
     assert open_descriptors() == before
     assert not os.get_inheritable(reader)
     assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == set()
@@ -95,7 +95,7 @@ def test_nothing_to_execute(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None
 def test_something_has_happened(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hibernation, "PROGRAM", "/nowhere/_hibernation")
     os.kill(os.getpid(), signal.SIGUSR1)
-    hibernation.try_to_sleep(loop, "title", ["main.py"], {}, [])  # nothing is executed
+    hibernation.hibernate(loop, "title", ["main.py"], {}, [])  # nothing is executed
 
 
 def test_waking_up() -> None:
@@ -104,7 +104,7 @@ def test_waking_up() -> None:
     memory = os.memfd_create("monitor", 0)
     note = {"kept": [kept], "watched": watched, "since": 0.0, "mask": [int(signal.SIGUSR2)]}
     os.write(memory, json_files.text_of({**note, "more": "é" * 50_000}))
-    found = hibernation.wake_up(memory)
+    found = hibernation.load_snapshot(memory)
     assert found["more"] == "é" * 50_000
     assert found["slept"] > 0
     assert not os.get_inheritable(kept)
@@ -112,22 +112,22 @@ def test_waking_up() -> None:
         with pytest.raises(OSError, match="descriptor"):
             os.fstat(fd)
     os.close(kept)
-    hibernation.take_signals(found)
+    hibernation.restore_signal_mask(found)
     assert signal.pthread_sigmask(signal.SIG_SETMASK, []) == {signal.SIGUSR2}
 
 
 def test_waking_up_without_anything() -> None:
     with pytest.raises(HostError, match="read the monitor's snapshot: bad file descriptor"):
-        hibernation.wake_up(-1)
+        hibernation.load_snapshot(-1)
 
 
 def test_streams(loop: Loop) -> None:
     first = AppStreams(loop)
     first.make({"stdin": "stream", "stdout": "log", "stderr": "log"}, terminal=False)
-    app = [os.dup(fd) for fd in first.given]
+    app = [os.dup(fd) for fd in first.app_ends]
     first.read()
     assert is_quiet(first) is False  # the app has not got its descriptors
-    first.close_given()
+    first.close_app_ends()
     assert is_quiet(first) is True
     for fd in loop.descriptors():
         loop.forget(fd)

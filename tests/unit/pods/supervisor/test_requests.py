@@ -37,7 +37,7 @@ def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Supervisor]
     monkeypatch.chdir(tmp_path)
     Path("runtime-config").write_text('{"runtime": "/bin/true"}')
     one = Supervisor(str(tmp_path), "uuid", os.open("/dev/null", os.O_RDONLY), say)
-    monkeypatch.setattr(one, "go_on", lambda: None)
+    monkeypatch.setattr(one, "end_if_done", lambda: None)
     yield one
     os.close(one.lock)
     one.loop.close()
