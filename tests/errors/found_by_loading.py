@@ -27,7 +27,7 @@ JSON_TEXT = (
     text("comment", '{\n// what\n}', "config.json line 2 column 1: comments are not valid JSON"),
     text("single-quotes", "{'ociVersion': '1.3.0'}", "line 1 column 2: strings need double quotes"),
     text("missing-comma", '{"a": 1\n "b": 2}', "line 2 column 2: expected a comma"),
-    text("cut-off", '{"a": {"b": 1}', "config.json line 1 column 15: ", "check that the file is complete"),
+    text("cut-off", '{"a": {"b": 1}', "json line 1 column 15: ", "check that the file is complete"),
     text("two-documents", "{}\n{}", "line 2 column 1: unexpected text after the end"),
     text("duplicate-key", '{"hostname": "a",\n"hostname": "b"}',
          'line 2 column 1: duplicate name "hostname": first given at line 1 column 2'),
