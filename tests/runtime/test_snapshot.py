@@ -83,7 +83,7 @@ def test_the_first_create_makes_it(runtime: Runtime, container: MakeContainer) -
 
 def test_an_unknown_argument_is_refused(runtime: Runtime) -> None:
     runtime("snapshot", "melt").failed(
-        "snapshot: unknown action", "melt", "(status, make, refresh or remove)"
+        "snapshot: unknown action", "melt", "(use status, make, refresh or remove)"
     )
 
 

@@ -32,7 +32,7 @@ class Clients:
 
     @property
     def any_attached(self) -> bool:
-        """Whether at least one client is attached."""
+        """True while at least one client is attached."""
         return self._attached > 0
 
     async def wait(self, condition: str) -> Answer:

@@ -97,7 +97,7 @@ class PodStatus:
 
     @property
     def is_ending(self) -> bool:
-        """Whether the app has exited while its pod is still running, about to end."""
+        """True if the app has exited while its pod is still running, about to end."""
         return self.pod_state == pods.RUNNING and self.app_state == "exited"
 
     def end_of_run(self, last_start: str | None) -> str:

@@ -32,7 +32,7 @@ class Restarts:
 
     @property
     def pending(self) -> bool:
-        """Whether a restart is scheduled or under way."""
+        """True while a restart is scheduled or under way."""
         return self._pending is not None
 
     def in_task(self) -> bool:

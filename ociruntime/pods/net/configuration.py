@@ -54,17 +54,17 @@ class Configuration:
 
     @property
     def has_names(self) -> bool:
-        """Whether the pods on this network find each other by name."""
+        """True if the pods on this network find each other by name."""
         return self.own.get("names") is True
 
     @property
     def uses_programs(self) -> bool:
-        """Whether this network uses installed CNI plugins in preference to the built-in ones."""
+        """True if this network prefers installed CNI plugins to the built-in ones."""
         return bool(self.file) and self.own.get("builtin") is not True
 
     @property
     def masquerades(self) -> bool:
-        """Whether one of this network's plugins masquerades its pods (``ipMasq``)."""
+        """True if one of this network's plugins masquerades its pods (``ipMasq``)."""
         return any(plugin.get("ipMasq") is True for plugin in self.plugins)
 
 

@@ -68,10 +68,8 @@ class Echo:
 
     process: asyncio.subprocess.Process
 
-    def command(self, *args: str) -> list[str]:
-        return ["/bin/sh", "-c", "echo line; exec sleep 600", *args]
-
-    async def spawn(self, command: list[str]) -> asyncio.subprocess.Process:
+    async def spawn_ocipod(self, *args: str) -> asyncio.subprocess.Process:
+        command = ["/bin/sh", "-c", "echo line; exec sleep 600", *args]
         pipe = asyncio.subprocess.PIPE
         self.process = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
         return self.process

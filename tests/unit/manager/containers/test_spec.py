@@ -156,7 +156,10 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ({"pid": "container:web"}, 'pid: unknown value "container:web"'),
     ({"uts": "host", "hostname": "x"}, "hostname: cannot be combined with uts=host"),
     ({"uts": "host", "domainname": "x"}, "domainname: cannot be combined with uts=host"),
-    ({"platform": "windows/amd64"}, 'platform: platform "windows/amd64": only images for linux'),
+    (
+        {"platform": "windows/amd64"},
+        'platform: platform "windows/amd64" is not supported: only images for linux',
+    ),
     ({"platform": "--x"}, 'platform: invalid platform "--x"'),
     (
         {"image": None, "rootfs": "/srv", "platform": "linux/amd64"},
