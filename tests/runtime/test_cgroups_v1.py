@@ -181,7 +181,7 @@ def make_and_limit(cgroup: Cgroup, resources: dict[str, Any]) -> None:
     ("resources", "words"),
     [
         ({"cpu": {"cpus": "4000"}}, r"cpu\.cpus: write .*the parent cgroup offers cpus"),
-        ({"cpu": {"quota": 5}}, r"cpu\.quota: write .*1000 us and up"),
+        ({"cpu": {"quota": 5}}, r"cpu\.quota: write .*at least 1000 us"),
         ({"memory": {"swappiness": 900}}, r"memory\.swappiness: write .*invalid argument"),
         (
             {"blockIO": {"throttleReadBpsDevice": [{"major": 511, "minor": 7, "rate": 1}]}},

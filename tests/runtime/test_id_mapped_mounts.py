@@ -136,14 +136,14 @@ def test_one_kind_of_mapping_alone(
 @deviates(runc="knows no id-mapped mounts", crun="says EPERM")
 def test_nothing_to_map_by(container: MakeContainer, bundle: MakeBundle, tree: Path) -> None:
     """CFG-MIDMAP-06."""
-    container(bundle().bind(tree, "/data", "idmap")).create().failed("has no mapping to go by")
+    container(bundle().bind(tree, "/data", "idmap")).create().failed("has no mapping")
 
 
 @deviates(runc="other words", crun="other words")
 def test_filesystem_without_id_maps(container: MakeContainer, bundle: MakeBundle) -> None:
     one = mapped(bundle().bind("/proc/sys", "/data", "idmap"), 1000, 1000)
     place = len(one.config["mounts"]) - 1
-    container(one).create().failed(f"mounts[{place}]", "does not take id maps")
+    container(one).create().failed(f"mounts[{place}]", "does not support id-mapped mounts")
 
 
 @deviates(runc="knows no id-mapped mounts")

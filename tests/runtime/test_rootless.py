@@ -138,7 +138,7 @@ def test_range_of_others(user: OrdinaryUser, make: Make, bundle: MakeBundle, kin
     one.linux[f"{kind}Mappings"][1]["hostID"] = 5000
     make(one).create().failed(
         f"linux.{kind}Mappings[1]",
-        f"{kind}s 5000 to 5999 are not {ordinary_user.NAME}'s",
+        f"{kind}s 5000 to 5999: user {ordinary_user.NAME} may not map them",
         f"echo {ordinary_user.NAME}:5000:1000 >>/etc/sub{kind}",
     )
 
@@ -146,7 +146,7 @@ def test_range_of_others(user: OrdinaryUser, make: Make, bundle: MakeBundle, kin
 @needs_helpers
 def test_helpers_without_privileges(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
     one = make(user.with_ranges(bundle()), user.within("setpriv", "--no-new-privs"))
-    one.create().failed("linux.gidMappings", "/newgidmap", "no_new_privs is set here")
+    one.create().failed("linux.gidMappings", "/newgidmap", "no_new_privs is set")
 
 
 def test_supplementary_groups(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:
@@ -223,7 +223,7 @@ def test_limits_without_delegation(
 ) -> None:
     one = user.own(bundle())
     one.resources.update(resources)
-    make(one).create().failed(where, "cgroup controller", controller, "cannot be used", "chown")
+    make(one).create().failed(where, "cgroup controller", controller, "is not available", "chown")
 
 
 def test_a_single_device_denied(user: OrdinaryUser, make: Make, bundle: MakeBundle) -> None:

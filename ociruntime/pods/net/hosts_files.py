@@ -224,7 +224,8 @@ def _write_newest(path: str, uuid: str, newest: Newest) -> None:
 def update(path: str, block: bytes) -> None:
     """Replace our block in the hosts file ``path``, in place.  Raises OSError.
 
-    A program that reads the file meanwhile sees the old or the new lines, or empty lines.
+    The file cannot be replaced by a rename, because it is bind-mounted into the app.  A program
+    that reads it during the write sees the beginning of the new text and the end of the old one.
     """
     fd = os.open(path, _FLAGS)
     try:
