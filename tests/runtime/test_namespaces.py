@@ -274,7 +274,7 @@ def test_domainname_given_twice(container: MakeContainer, bundle: MakeBundle) ->
     made = bundle("true")
     made.config["domainname"] = "one"
     made.linux["sysctl"] = {"kernel/domainname": "two"}
-    container(made).create().failed("kernel/domainname", "is ambiguous beside domainname")
+    container(made).create().failed("kernel/domainname", "conflicts with domainname")
 
 
 def test_user_namespace_owns_the_others(container: MakeContainer, bundle: MakeBundle) -> None:

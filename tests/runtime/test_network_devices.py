@@ -348,7 +348,7 @@ def test_further_name(container: MakeContainer, bundle: MakeBundle) -> None:
     device("test0")
     ip("link", "property", "add", "dev", "test0", "altname", "alsotest0")
     one = container(with_devices(bundle(), alsotest0=None))
-    one.create().failed("linux.netDevices", "is an alternative name of device")
+    one.create().failed("linux.netDevices", "is an alternative name of the device")
 
 
 def test_device_that_cannot_move(container: MakeContainer, bundle: MakeBundle) -> None:

@@ -115,6 +115,6 @@ def test_debug_tells_the_step(runtime: Runtime, bundle: MakeBundle) -> None:
         if "failed: " in line
     )
     assert names[step - 1] == "bind"
-    assert f"step {step} of {len(names)}" in told
+    assert f"operation {step} of {len(names)}" in told
     for words in ("done: ", "ociruntime plan --bundle", "strace -f", "mounts[6]"):
         assert words in told

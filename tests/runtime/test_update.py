@@ -191,7 +191,9 @@ def test_below_the_usage(container: MakeContainer, bundle: MakeBundle) -> None:
     one = container(made).started()
     one.wait_output("full")
     words = "is below the current memory usage"
-    update(one, "--memory", "16M", "--pids-limit", "20").failed("--memory: 16777216 ", words)
+    update(one, "--memory", "16M", "--pids-limit", "20").failed(
+        "--memory: ", "16777216 bytes", words
+    )
     by_document(one, {"memory": {"limit": 16 * MIB}}).failed("resources.memory.limit: ", words)
     assert (memory(one), pids(one), one.status) == (str(128 * MIB), "max", "running")
     update(one, "--memory", "64M").silent()

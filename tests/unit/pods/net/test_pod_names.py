@@ -271,7 +271,8 @@ def _is_mixture(text: str, states: list[str]) -> bool:
     padded = [state.ljust(size, "\n") for state in states]
     text = text.ljust(size, "\n")
     for before, after in itertools.product(padded, repeat=2):
-        begin = len(os.path.commonprefix([text, after]))
+        pairs = enumerate(zip(text, after, strict=True))
+        begin = next((at for at, (seen, new) in pairs if seen != new), size)
         if text[begin:] == before[begin:]:
             return True
     return False
