@@ -197,7 +197,7 @@ def test_docker_that_does_not_run(runtime: Runtime, tmp_path: Path) -> None:
     host.program("dockerd", "docker.io")
     env = {"PATH": PATH, "HOME": str(tmp_path), "DOCKER_HOST": "tcp://192.0.2.1:2375"}
     with covered("/etc/docker"):
-        assert "does not run" in runtime("setup", "docker", env=env).ok().out
+        assert "is not running" in runtime("setup", "docker", env=env).ok().out
         document = json.loads(DAEMON_JSON.read_text())
         assert document == {"runtimes": {"ociruntime": {"path": str(runtime.path)}}}
         theirs = json.dumps({**document, "debug": True})
@@ -222,7 +222,7 @@ def test_containerd_without_configuration(runtime: Runtime) -> None:
     env = {"PATH": PATH, "HOME": "/"}
     with covered("/etc/containerd") as etc:
         done = runtime("setup", "containerd", "--default", env=env).ok()
-        assert "containerd takes it" in done.out
+        assert "containerd accepts it" in done.out
         assert "systemctl restart containerd" in done.out
         dump = execute([program, "config", "dump"], env, Path("/")).ok().out
         assert f'BinaryName = "{runtime.path}"' in dump
@@ -275,7 +275,7 @@ def test_crio(runtime: Runtime, tmp_path: Path) -> None:
     try:
         with covered("/etc/crio") as etc:
             done = runtime("setup", "crio", "--default", env=env).ok()
-            assert "CRI-O takes it" in done.out
+            assert "CRI-O accepts the file" in done.out
             text = (etc / "crio.conf.d/50-ociruntime.conf").read_text()
             assert f'runtime_path = "{runtime.path}"' in text
             assert 'default_runtime = "ociruntime"' in text

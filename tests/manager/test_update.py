@@ -90,7 +90,7 @@ REFUSED: tuple[tuple[object, str], ...] = (
     ({"privileged": True}, "privileged: unknown member"),
     ({"command": ["/bin/sh"]}, "command: unknown member"),
     ({"env": {"A": "1"}}, "env: unknown member"),
-    ({}, "nothing to change"),
+    ({}, "no change given"),
     (["memory"], "must be a JSON object"),
 )
 

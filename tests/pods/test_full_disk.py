@@ -53,7 +53,11 @@ def disk(ocipod: Ocipod) -> Iterator[Disk]:
     ("command", "rooms", "texts"),
     [
         ("prepare", (7, 13, 16, 17, 18), ("prepare pod", "the image has", "write pod of pod")),
-        ("app sandbox", range(8), ("make the pod", "write into pod", "prepare pod")),
+        (
+            "app sandbox",
+            range(8),
+            ("create the pod's directory", "create the lock file", "prepare pod"),
+        ),
     ],
 )
 def test_a_pod_without_room_for_all_its_files(

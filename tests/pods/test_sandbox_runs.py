@@ -30,7 +30,7 @@ def test_a_prepared_sandbox(ocipod: Ocipod) -> None:
     assert not (ocipod.path(uuid) / "monitor.json").exists()
     ocipod(*NOW).ok()
     assert ocipod.pods() == [uuid] != [other]
-    ocipod("run-prepared", "--net=none", uuid).failed("only --detach can be given")
+    ocipod("run-prepared", "--net=none", uuid).failed("leave out all options but --detach")
     assert ocipod("run-prepared", "--detach", uuid).ok().out == f"{uuid}\n"
     assert ocipod.state(uuid) == "running"
     ocipod("run-prepared", "--detach", uuid).failed("is running, not exited")

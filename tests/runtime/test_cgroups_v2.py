@@ -120,7 +120,7 @@ def test_limits(group: Make) -> None:
     ("resources", "words"),
     [
         ({"memory": {"swappiness": 1}}, r"memory\.swappiness: has no equivalent"),
-        ({"cpu": {"quota": 5}}, r"cpu\.quota: write .*1000 us and up"),
+        ({"cpu": {"quota": 5}}, r"cpu\.quota: write .*at least 1000 us"),
         ({"unified": {"nosuch.max": "1"}}, r"nosuch"),
         ({"unified": {"memory.nosuch": "1"}}, r'no cgroup control file "memory\.nosuch"'),
         (
