@@ -84,7 +84,7 @@ class Link:
 class Rtnetlink:
     """A netlink socket, bound to the network namespace in which it was created.
 
-    ``protocol``: the netlink protocol, for callers with requests of another one than rtnetlink.
+    ``protocol`` is NETLINK_ROUTE unless a caller needs another one, such as NETLINK_NETFILTER.
     """
 
     __slots__ = ("_sequence", "_socket")

@@ -163,7 +163,7 @@ class Relay:
             self._output = b""
 
     def finish(self) -> None:
-        """Write an exited container's remaining output to stdout; stop after 5 s of delay."""
+        """Write an exited container's remaining output; give up when stdout blocks for 5 s."""
         poll = select.poll()
         poll.register(self._stdout, select.POLLOUT)
         while self._output or self._read_output():

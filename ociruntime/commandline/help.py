@@ -59,7 +59,7 @@ def _grouped(command: Command) -> list[tuple[str, tuple[Option, ...]]]:
 
 
 def usage(program: str, command: Command) -> tuple[str, str]:
-    """Return ("PROGRAM NAME", the synopsis of the command's options and arguments)."""
+    """Return a usage line's parts: (program and command name, options and arguments)."""
     parts = [command.synopsis] if command.synopsis else []
     if any(option.help for option in command.options) and "OPTION" not in command.synopsis:
         parts.insert(0, "[OPTION]...")

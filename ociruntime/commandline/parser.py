@@ -28,7 +28,7 @@ _FALSE = ("0", "f", "F", "false", "False", "FALSE")
 
 
 class Arguments:
-    """A parsed command line: the options, in a table of name -> value per kind, and the arguments.
+    """A parsed command line: options by the type of their value, and positional arguments.
 
     With ``as_runc``, errors have runc's wording, because engines parse them, and option names may
     be abbreviated; without it, errors are worded for users.

@@ -18,9 +18,10 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 class Bar:
-    """A progress bar, called as a Progress (images/model/progress.py); silent unless on a terminal.
+    """A progress bar on standard error, for use as a Progress callback; nothing if not a terminal.
 
-    It is one line that is redrawn, and cleared at the end of the context.
+    It is one line, redrawn in place; leaving the ``with`` block erases it.  See ``Progress`` in
+    images/model/progress.py.
     """
 
     __slots__ = ("_drawn", "_kind", "_shown", "_terminal")

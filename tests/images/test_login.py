@@ -71,5 +71,5 @@ def test_what_is_refused(ocipod: Ocipod, work: Path) -> None:
     (work / "config/auth.json").write_text('{"auths": []}')
     with Registry(basic=ME) as registry:
         done = log_in(ocipod, registry.host)
-    assert b"auths must be a JSON object" in done.stderr
+    assert b'"auths" must be a JSON object' in done.stderr
     assert (work / "config/auth.json").read_text() == '{"auths": []}'

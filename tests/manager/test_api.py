@@ -327,6 +327,7 @@ def test_failures_of_ocipod(api: Api, told: str, status: int, code: str) -> None
 
 
 PULLING = """
+import sys
 print('{"progress": "copying", "done": 1, "total": 2}', file=sys.stderr)
 print('sha256:1234')
 """

@@ -74,7 +74,7 @@ def test_a_directory_to_the_host(daemon: Daemon, container: str, work: Path) -> 
     assert sorted(os.listdir(here)) == ["a", "d", "e", "l", "new"]
     assert (here / "e/b").read_text() == "x\n"
     result = cp(daemon, "c1:/d", here / "a")
-    assert (result.status, "is a file" in result.err) == (1, True)
+    assert (result.status, "to the file" in result.err) == (1, True)
 
 
 def test_a_link_in_the_container_chooses_no_name_here(
@@ -146,7 +146,7 @@ def test_refusals(daemon: Daemon, container: str, work: Path) -> None:
         (("c1:/nope", "."), 'inspect "/nope": no such file or directory'),
         (("c1:/d/a", f"{work}/nope/"), "not found"),
         (("c1:/d/a", f"{work}/no/pe"), "not found"),
-        ((f"{work}/dir", "c1:/d/a"), "is a file"),
+        ((f"{work}/dir", "c1:/d/a"), "to the file"),
         ((f"{work}/file", "c1:/nope/"), "not found in the container"),
         ((f"{work}/file", "c1:/no/pe"), "no such file or directory"),
         ((f"{work}/nope", "c1:/d"), "no such file or directory"),

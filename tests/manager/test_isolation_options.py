@@ -52,14 +52,14 @@ def test_kernel_parameters(daemon: Daemon, shell_root: str) -> None:
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--network=host", "--sysctl=net.core.somaxconn=77"), "would change the host, because"),
-        (("--ipc=host", "--sysctl=kernel.shmmax=65536"), "would change the host, because"),
+        (("--network=host", "--sysctl=net.core.somaxconn=77"), "with the host"),
+        (("--ipc=host", "--sysctl=kernel.shmmax=65536"), "with the host"),
         (("--sysctl=vm.swappiness=1",), "belongs to no namespace of a container"),
         (("--sysctl=net/../vm/swappiness=1",), "belongs to no namespace of a container"),
         (("--sysctl=net.core.no_such=1",), "no_such"),
         (("--ulimit=files=1",), 'unknown value "files"'),
         (("--tmpfs=/run:bind",), 'unknown tmpfs option "bind"'),
-        (("--tmpfs=/run", "-v=/srv:/run"), "/run is a volume, too"),
+        (("--tmpfs=/run", "-v=/srv:/run"), 'a volume is mounted at "/run"'),
     ],
 )
 def test_settings_that_are_refused(

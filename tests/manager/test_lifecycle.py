@@ -184,7 +184,7 @@ def test_names(daemon: Daemon, shell_root: str) -> None:
 def test_conditions_of_the_strict_verbs(daemon: Daemon, shell_root: str) -> None:
     daemon.create("c1", rootfs=shell_root, command=STAYS)
     daemon.verb("c1", "stop?strict=1").failed(
-        409, "created (only a running container can be stopped)"
+        409, '"created" (only a running container can be stopped)'
     )
     daemon.verb("c1", "start?strict=1").ok()
     daemon.verb("c1", "start?strict=1").failed(409, "running")

@@ -155,7 +155,7 @@ def _for_docker(image: Image) -> bytes:
 
 
 def _tag(name: str) -> str:
-    """Return the tag of an image name, by which layouts name images; ``latest`` by default."""
+    """Return the tag of an image name, or ``latest``: the layout's ``ref.name`` annotation."""
     tag = name.partition("@")[0].rpartition("/")[2].partition(":")[2]
     return tag or "latest"
 

@@ -89,7 +89,7 @@ class Budget:
         return Budget(self.limits, self.room)
 
     def check_bytes(self, count: int) -> None:
-        """Raise ImageError if writing ``count`` more bytes would exceed a limit; count nothing."""
+        """Raise ImageError if writing ``count`` more bytes would exceed a limit."""
         if self.bytes + count > self.limits.bytes:
             raise _exceeded(f"more than {self.limits.bytes} bytes of files", "bytes")
         if self.bytes >= self._next_check:
@@ -99,7 +99,10 @@ class Budget:
             raise _exceeded(f"more bytes than the {free} that are free on the disk", "reserve")
 
     def check_room(self, count: int, what: str) -> None:
-        """Raise ImageError if ``count`` bytes of ``what`` do not fit on the disk; count nothing."""
+        """Raise ImageError if ``count`` more bytes exceed the limit or the free disk space.
+
+        ``what`` names them in the error.  They are not counted yet.
+        """
         if self.bytes + count > self.limits.bytes:
             raise _exceeded(f"more than {self.limits.bytes} bytes of files", "bytes")
         free, _ = self.room()

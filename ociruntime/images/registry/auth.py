@@ -180,7 +180,7 @@ def _entries(path: str, document: Json) -> dict[str, tuple[str, Json]]:
     if not isinstance(auths, dict) or not all(
         isinstance(values, dict) for values in auths.values()
     ):
-        raise ImageError(f"{path}: auths must be a JSON object of objects")
+        raise ImageError(f'{path}: "auths" must be a JSON object whose values are JSON objects')
     entries: dict[str, tuple[str, Json]] = {}
     for key, entry in auths.items():
         name = prefix_name(plain_key(key))

@@ -81,7 +81,7 @@ def _change(directory: str, change: Callable[[Json], bool]) -> tuple[str, bool]:
         document = read_object(path) or {}
         auths = document.setdefault("auths", {})
         if not isinstance(auths, dict):
-            raise ImageError(f"{path}: auths must be a JSON object of objects")
+            raise ImageError(f'{path}: "auths" must be a JSON object')
         changed = change(auths)
         if changed:
             text = json.dumps(document, indent=1).encode() + b"\n"

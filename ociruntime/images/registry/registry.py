@@ -1,4 +1,4 @@
-"""Registry client (distribution-spec 1.1): pull manifests and blobs of a repository."""
+"""Registry client (distribution-spec 1.1): manifests and blobs of a repository, bearer tokens."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def _pieces(members: Iterator[Member]) -> Iterator[bytes]:
 
 
 def check_name(path: str) -> None:
-    """Raise ImageError if a layer cannot contain a file at ``path``, or nobody could unpack it."""
+    """Raise ImageError if ``path`` is too long for a layer, or its name is that of a whiteout."""
     if os.path.basename(path).startswith(WHITEOUT):
         hint = f"in a layer, the prefix {WHITEOUT} marks a removed file: rename the file"
         raise ImageError(f'add "{path}" to a layer: reserved name', hint)

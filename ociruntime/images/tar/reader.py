@@ -169,7 +169,7 @@ ReadBlock = Callable[[], bytes]
 def make_sparse(
     header: Header, block: bytes, records: list[Record], read_block: ReadBlock
 ) -> Header:
-    """Set pieces and size of the header if the file is sparse; return the header.
+    """Return ``header``; if its file is sparse, with the pieces of data and the real size.
 
     ``block`` is the raw header, ``records`` are its pax records; ``read_block`` returns the next
     block of the archive.  Raises ImageError.

@@ -192,9 +192,11 @@ def tmpfs_mount(text: str) -> dict[str, Any]:
             options += ["ro"] if not equals or value in ("true", "1") else []
         elif key in ("target", "dst", "destination"):
             target = value
+        elif key in _TMPFS_KEYS:
+            raise UsageError(f'--mount: key "{key}" requires a value', f"{key}=VALUE")
         elif key != "type":
             known = ", ".join(("target", "readonly", *_TMPFS_KEYS))
-            raise UsageError(f'--mount: unknown key of a tmpfs "{key}"', known)
+            raise UsageError(f'--mount: unknown key "{key}" for type=tmpfs', f"accepted: {known}")
     if not target:
         raise UsageError(f'--mount: target is missing in "{text}"')
     return {**container_values.tmpfs(target, "--mount"), "options": options}

@@ -46,7 +46,10 @@ _MODE = 0o755
 
 
 class Volumes:
-    """The volumes in ``directory``; ``users`` lists the containers that may mount them."""
+    """The volumes in ``directory``.
+
+    ``users()`` yields the name and the spec of each container, which tells who uses a volume.
+    """
 
     def __init__(self, directory: str, users: Users) -> None:
         self.directory = directory
@@ -115,9 +118,10 @@ class Volumes:
         await asyncio.to_thread(self.clear)
 
     async def remove_of(self, container: str, names: Collection[str]) -> None:
-        """Remove the volumes ``names`` of a container being removed, unless another one uses them.
+        """Remove those of the volumes ``names`` that only the container being removed uses.
 
-        Removes none if the record of any container is corrupt: it may use them.  Raises HostError.
+        Removes none if any container's record is corrupt: that container may use them.  Raises
+        HostError.
         """
         try:
             self._refuse_unknown_users("")

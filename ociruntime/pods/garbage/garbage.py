@@ -130,10 +130,10 @@ def _mark(directory: str, phase: str, mark: Callable[[Pod], bool]) -> Iterator[E
 
 
 def _discard(pod: Pod, period: float, point: str, timeout: float = 0) -> bool:
-    """Mark an embryo or a prepared pod as garbage ``period`` seconds after it entered its phase.
+    """Move an embryo or a prepared pod to garbage if it entered its phase ``period`` seconds ago.
 
-    Return False if it is younger, or locked: by a process that is about to use it.  ``point`` is
-    the name of a fault injection point.
+    Return False if it was not moved: it is younger, or still locked after ``timeout`` seconds by a
+    process that is about to use it.  ``point`` is the name of a fault injection point.
     """
     if _remaining(pod, period) > 0 or not phases.lock_within(pod, pod.phase, timeout):
         return False

@@ -1,4 +1,4 @@
-"""Convert ``rules.py`` to input of ``iptables-restore --noflush``; pure."""
+"""Convert a pod's ``Rules`` to input of ``iptables-restore --noflush``; pure."""
 
 from __future__ import annotations
 

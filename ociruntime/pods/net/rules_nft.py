@@ -1,4 +1,4 @@
-"""Convert ``rules.py`` to scripts for ``nft -f``; pure."""
+"""Convert a pod's ``Rules`` to scripts for ``nft -f``; pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tie a copy of an app's files to the run of the app: its files are never mounted twice.
+"""Keep an app's overlay from being mounted twice: lock the app while its files are copied.
 
 A process that copies files keeps the app's overlay mounted.  If the app were started again
 meanwhile, its upper directory would be part of two overlays, which the kernel leaves undefined.

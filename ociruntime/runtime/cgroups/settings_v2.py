@@ -183,7 +183,8 @@ def priorities(section: dict[str, Any], where: str) -> list[Setting]:
 def unified(section: dict[str, str], where: str) -> list[Setting]:
     """Convert ``unified`` of linux.resources: control file names and contents, unchanged.
 
-    Raises ConfigError for a name that is not ``CONTROLLER.FILE`` or is not a resource.
+    Raises ConfigError for a name that is not ``CONTROLLER.FILE``, or that moves, kills or freezes
+    processes (such as ``cgroup.procs``).
     """
     settings = []
     for file, value in section.items():

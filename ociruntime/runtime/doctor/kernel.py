@@ -39,7 +39,7 @@ def _version(host: Host) -> Answer:
 
 
 def into_cgroup(host: Host) -> Answer:
-    """Probe CLONE_INTO_CGROUP: clone3 fails with EBADF for an invalid cgroup descriptor."""
+    """Probe CLONE_INTO_CGROUP: a kernel that has it refuses an invalid descriptor with EBADF."""
     arguments = pack("=11Q", CLONE_INTO_CGROUP, 0, 0, 0, 17, 0, 0, 0, 0, 0, 0x7FFFFFFF)
     if host.call(CLONE3, arguments, len(arguments)) == errno.EBADF:
         return Answer(OK, "available")

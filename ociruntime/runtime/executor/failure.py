@@ -167,7 +167,7 @@ def _strerror(errno: int) -> str:
 
 
 def _mount(operation: Operation, message: Message) -> StepError | None:
-    """Return the error of ``mount`` with a hint for its filesystem type, None if there is none."""
+    """Return the error of a failed ``mount`` with a hint on its cause, None if no hint applies."""
     fstype = str(field(operation, "fstype"))
     hint = ""
     if message.error == EPERM:

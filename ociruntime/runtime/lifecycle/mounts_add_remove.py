@@ -210,7 +210,10 @@ def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
 
 
 def _recognised(plan: Plan, executor: int, message: Message, recognise: Recognise) -> bool:
-    """Return what ``recognise`` decides on the mount that the executor presents in ``message``."""
+    """Return whether ``recognise`` accepts the mount whose descriptor the executor sent.
+
+    Closes the descriptor.  Raises HostError.
+    """
     try:
         found = mount_id(message.fd)
     finally:

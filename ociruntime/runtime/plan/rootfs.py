@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 
 
 def compile_root(job: Compilation) -> None:
-    """Compile the session keyring, the propagation of host mounts, and the root filesystem."""
+    """Compile a new session keyring, the propagation of the host's mounts, and the root filesystem.
+
+    Raises ConfigError.
+    """
     if job.request.new_keyring:
         add_keyring(job, job.config.get("process"))
     if job.new & CLONE_NEWNS:

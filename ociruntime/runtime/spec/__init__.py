@@ -1,1 +1,1 @@
-"""The bundle: load, check and explain config.json; the state document."""
+"""The bundle: load and check config.json, its default and annotations; the state document."""

@@ -1,4 +1,4 @@
-"""The plugin ``loopback``: set ``lo`` up."""
+"""The plugin ``loopback``: bring ``lo`` up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ociruntime.pods.net.plugin_call import PluginCall
 
 
 def bring_up(path: str) -> None:
-    """Set the interface ``lo`` up in the network namespace at ``path``.  Raises NetworkError."""
+    """Bring the interface ``lo`` up in the network namespace at ``path``.  Raises NetworkError."""
     namespace = open_namespace(path)
     try:
         links = links_inside(namespace, path)
@@ -32,7 +32,10 @@ def validate(call: PluginCall) -> None:
 
 
 def add(call: PluginCall) -> dict[str, Any]:
-    """Set ``lo`` up in the pod and return the CNI result.  Raises NetworkError."""
+    """Bring ``lo`` up in the pod; return ``prevResult`` if given, else the result for ``lo``.
+
+    Raises NetworkError.
+    """
     bring_up(call.namespace)
     if call.previous:
         return call.previous

@@ -313,8 +313,8 @@ def test_where_credentials_are(settings: Settings, tmp_path: Path) -> None:
     [
         ("[]", "must be a JSON object"),
         ("{", "invalid JSON"),
-        ('{"auths": []}', "auths must be a JSON object"),
-        ('{"auths": {"r.org": 1}}', "auths must be a JSON object"),
+        ('{"auths": []}', '"auths" must be a JSON object'),
+        ('{"auths": {"r.org": 1}}', '"auths" must be a JSON object'),
         ('{"auths": {"r.org": {"auth": "?"}}}', r'auths\["r\.org"\]\.auth: invalid base64'),
         ('{"auths": {"r.org": {"auth": "bWU="}}}', r"\.auth: must be the base64 of USER:PASSWORD"),
         ('{"auths": {"r.org": {"username": 1}}}', "username, password and identitytoken must"),

@@ -389,6 +389,7 @@ def test_forms_of_ports() -> None:
         *(("--device", text) for text in ("sda", "/a:b", "/a:/b:x", "/a:/b:", "/a:/b:r:w", "/a:")),
         ("--mount=type=tmpfs,source=/a,target=/b",),
         ("--mount=type=tmpfs,tmpfs-size=1m",),
+        ("--mount=type=tmpfs,target=/b,tmpfs-size",),
     ],
 )
 def test_values_that_are_refused(words: tuple[str, ...]) -> None:
