@@ -357,8 +357,8 @@ def test_networks_of_corrupt_containers_are_kept(daemon: Daemon, shell_root: str
         (("--network=back", "--network-alias=a\n1.1.1.1 b"), "invalid name"),
         (("--network=back", "--network-alias=localhost"), "not localhost"),
         (("--network=none", "-P"), "network none cannot forward ports"),
-        (("--ip=10.89.0.7",), "--ip: one network"),
-        (("--network=back,default", "--ip=10.89.0.7"), "--ip: one network"),
+        (("--ip=10.89.0.7",), "--ip: not possible"),
+        (("--network=back,default", "--ip=10.89.0.7"), "--ip: not possible"),
         (("--network=back", "--ip=1.1.1.1;X=1"), "is not an IP address"),
     ],
 )
