@@ -35,11 +35,12 @@ def test_the_command_is_killed(tmp_path: Path) -> None:
         # The daemon may be killed without a chance to end its commands.
         os.kill(parent.pid, signal.SIGKILL)
         parent.wait()
-        assert processes.until(lambda: not limits.exists(), 10)
+        assert processes.until(lambda: not processes.alive(child), 10)
     finally:
         parent.kill()
         parent.wait()
         parent.stdout.close()
+        processes.reap_orphans()  # the test process is a subreaper
 
 
 def test_a_parent_that_has_exited_already(tmp_path: Path) -> None:
