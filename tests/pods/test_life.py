@@ -62,7 +62,7 @@ def test_one_of_many_runs_it_and_it_exits_once(ocipod: Ocipod, work: Path) -> No
     watch.until(lambda: sum(one.poll() is None for one in running) == 1)
     losers = [one for one in running if one.poll() is not None]
     for one in losers:
-        stubs.finish(ocipod, one).failed(f"pod {uuid} is already ")
+        stubs.finish(ocipod, one).failed(f"run pod {uuid}: ", "already ")
     (winner,) = set(running) - set(losers)
     watch.until(lambda: watch.states[-1] == "running")
     (work / "shared" / "end").touch()

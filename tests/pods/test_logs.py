@@ -44,7 +44,7 @@ def test_reading(ocipod: Ocipod, work: Path) -> None:
     assert ENTRY.match(
         ocipod("logs", "--timestamps", uuid).out.replace("Z line", "Z stdout F line")
     )
-    ocipod("logs", "--app=b", uuid).failed('no app "b"')
+    ocipod("logs", "--app=b", uuid).failed('app "b"', "no such app")
     ocipod("logs", "--tail=-3", uuid).failed("--tail")
 
 
