@@ -152,7 +152,7 @@ def test_own_configurations(ocipod: Ocipod, host: NetworkHost, work: Path, image
     ("words", "text"),
     [
         (["--net=nowhere"], 'unknown network "nowhere"'),
-        (["--net=default,default"], '"default" given twice'),
+        (["--net=default,default"], '"default" is given twice'),
         (["--net=none", "--port=80-tcp:8080"], "--net=none"),
         (["--net=host", "--port=80-tcp:8080"], "--net=host"),
         (["--dns=host", "--dns=9.9.9.9"], "--dns: host and other name servers"),
