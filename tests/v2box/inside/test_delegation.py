@@ -100,7 +100,7 @@ def test_controller_that_is_not_delegated(user: OrdinaryUser, bundle: MakeBundle
     made = Container(user, f"{TAG}one", one)
     try:
         made.create().failed(
-            "linux.resources.memory.limit", 'controller \\"memory\\" cannot be used', "Delegate="
+            "linux.resources.memory.limit", 'controller \\"memory\\" is not available', "Delegate="
         )
     finally:
         made.finish()
