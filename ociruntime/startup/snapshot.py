@@ -91,7 +91,7 @@ CHILD_ENVIRONMENT = {
     "LD_BIND_NOW": "1",
     "PYTHONMALLOC": "malloc",
 }
-# As isolated as INTERPRETER, but it reads these variables.
+# Isolated like INTERPRETER, except that it reads the variables above.
 CHILD_INTERPRETER = (sys.executable, "-P", "-s", "-S", "-B", "-X", "utf8")
 
 # Errors after which this interpreter can never be saved on this machine: not supported by the

@@ -26,7 +26,7 @@ PAGE = project.ROOT / "docs" / "spec-coverage.md"
 ENVIRONMENT = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/root")}
 
 
-# Sections of the kit that the ordinary run tries; each other one has its tests in tests/runtime.
+# The sections of the kit that the ordinary run tries; `./dev test --all` tries all of them.
 SAMPLE = ("bundle_json::", "runtime_lifecycle::", "runtime_state::", "linux_cgroups_path::")
 
 

@@ -249,7 +249,8 @@ class Networks:
                 )
 
     def _unlink(self, configuration: Configuration) -> None:
-        # No ``await`` since the check, so no container can have been created on the network.
+        # There is no ``await`` between the check for users and this call, so no container can have
+        # joined the network in between.
         try:
             remove_file(configuration.file)
         except OSError as error:

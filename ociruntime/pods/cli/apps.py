@@ -136,9 +136,8 @@ def run_app_exec(context: Context, arguments: Arguments) -> int:
     except RuntimeFailure as error:
         if not log:
             raise
-        Log(log, "json").error(
-            str(error)
-        )  # the log's reader cannot tell our exit status from the program's
+        # The log's reader cannot tell our exit status from the program's.
+        Log(log, "json").error(str(error))
         return OWN_FAILURE
 
 

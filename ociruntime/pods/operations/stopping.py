@@ -47,7 +47,7 @@ def stop_pod(pod: Pod, seconds: float, force: bool, wait: bool) -> bool:
                 break
         time.sleep(_PAUSE)
     if wait:
-        # Not for its lock: somebody may run the pod again at once.
+        # Do not wait for the pod's lock: another process may run the pod again at once.
         run = run or _run_of(pod)
         while pod.refresh() == "running" and _run_of(pod) == run:
             time.sleep(_GLANCE)

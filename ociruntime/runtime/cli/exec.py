@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from ociruntime.commandline.parser import Arguments
     from ociruntime.runtime.lifecycle.context import Context
 
-# As in runc: 1 could also be the status of the program.
+# The same status as runc's: 1 might be the exit status of the program in the container.
 FAILED = 255
 
 

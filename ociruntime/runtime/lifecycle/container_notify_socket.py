@@ -32,7 +32,7 @@ def with_socket(config: Config, state_directory: str) -> Config:
         "source": f"{state_directory}/{DIRECTORY}",
         "options": ["bind", "ro", "nosuid", "nodev", "noexec"],
     }
-    # Of two entries with the same name, the later one takes effect.
+    # If the environment has NOTIFY_SOCKET already, this later entry overrides it.
     env = [*(process.get("env") or ()), f"NOTIFY_SOCKET={INSIDE}/{NAME}"]
     return {
         **config,

@@ -121,7 +121,7 @@ def compile_entry(job: Compilation) -> None:
         job.add(operations.pivot_root(where="root.path"))
     propagation = job.linux.get("rootfsPropagation")
     if propagation:
-        # Not earlier: that would change the propagation of the host's tree.
+        # Set it only now: earlier, it would change the propagation of the host's mounts.
         job.add(
             operations.propagation(
                 flags=PROPAGATION[propagation],
