@@ -20,6 +20,7 @@ else:
     import _signal
 
 SIGKILL = 9
+PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 DEAD_STATES = b"ZXx"
 
@@ -135,6 +136,18 @@ def heed_ignored_signals() -> None:
     for number in _signal.valid_signals() - {_signal.SIGPIPE, _signal.SIGXFSZ}:
         if _signal.getsignal(number) == _signal.SIG_IGN:
             _signal.signal(number, _signal.SIG_DFL)
+
+
+def die_with(parent: int) -> None:
+    """Let the kernel kill this process when ``parent`` exits, also after execve(2).
+
+    Exits at once if it has exited already.
+    """
+    from ociruntime._shim import lib
+
+    lib.oci_prctl(PR_SET_PDEATHSIG, SIGKILL)
+    if posix.getppid() != parent:
+        posix._exit(254)
 
 
 def become_subreaper() -> None:

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import re
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -322,7 +323,7 @@ def test_failures_of_ocipod(api: Api, told: str, status: int, code: str) -> None
     assert error(api("GET", "/v1/images")) == (
         500,
         "failed",
-        "run ocipod: it failed without an error message (status 1)",
+        f"run {sys.executable}: it failed without an error message (status 1)",
     )
 
 

@@ -16,7 +16,6 @@ from contextlib import suppress
 from socket import socket
 from typing import IO, Any
 
-from ociruntime._shim import lib
 from ociruntime.base import json_files
 from ociruntime.base.errors import (
     BadRequest,
@@ -27,7 +26,7 @@ from ociruntime.base.errors import (
     RuntimeFailure,
 )
 from ociruntime.base.host_programs import own_launcher
-from ociruntime.base.linux import SIGKILL
+from ociruntime.base.process import die_with
 from ociruntime.manager.containers.pod_status import APP
 from ociruntime.manager.containers.settings import Settings
 from ociruntime.pods.bundle.runtime_calls import RuntimeCalls, find_runtime
@@ -39,7 +38,6 @@ from ociruntime.pods.store.pod import Pod
 
 AT_ONCE = 8  # ocipod commands that run at a time
 FETCHES_AT_ONCE = 8  # counted apart, so that a slow registry does not block other requests
-_PR_SET_PDEATHSIG = 1
 # ocipod exits with one status for all failures, so its message tells them apart.
 _MEANING: tuple[tuple[str, type[ManagerError]], ...] = (
     ("is not in the store", NotFound),
@@ -66,16 +64,16 @@ class Programs:
 
         ``request`` is what ``--request`` reads.
         """
-        return await self._queued(args, content_of(request))
+        return await self._queued(args, _content_of(request))
 
     async def _queued(self, args: tuple[str, ...], content: bytes) -> str:
         async with self._slots:
-            return await self._output(await self.spawn_ocipod(*args, content=content), "ocipod")
+            return await _run(self._tied_command(*args), "ocipod", content)
 
     async def fetch(self, *args: str) -> str:
         """Run ``ocipod fetch`` and return its output; it waits in the queue of fetches only."""
         async with self._fetch_slots:
-            return await self._output(await self.spawn_ocipod(*args), "ocipod")
+            return await _run(self._tied_command(*args), "ocipod")
 
     async def call(self, *args: str, content: bytes = b"") -> str:
         """Run ``ocipod`` and return its output; its errors become NotFound or Conflict if possible.
@@ -129,36 +127,45 @@ class Programs:
         calls = RuntimeCalls(program, pod.uuid)
         verb, *rest = args
         command = calls.command("", (verb, calls.container(APP), *rest))
-        tie = _child_of(os.getpid(), self._descriptors)
-        return await self._output(await _spawn(command, content, preexec_fn=tie), "")
+        return await _run(command, "", content, _child_of(os.getpid(), self._descriptors))
 
     async def spawn_ocipod(
-        self, *args: str, content: bytes = b"", stdin: int | None = None
+        self, *args: str, stdin: int | None = None
     ) -> asyncio.subprocess.Process:
-        """Start ``ocipod`` with pipes for its output.
+        """Start ``ocipod`` with pipes for its output, ``stdin`` as for create_subprocess_exec.
 
-        Its standard input is ``stdin`` (as for create_subprocess_exec), or has ``content``.
         Raises BadRequest if an argument from the client contains NUL, HostError.
         """
-        # A ``preexec_fn`` would do the same, but forces fork(2) instead of vfork(2): that copies
-        # the daemon's page tables, 3 ms for each command.
-        soft, hard = self._descriptors
-        own = (f"--die-with-parent={os.getpid()}", f"--nofile={soft}:{hard}")
-        return await _spawn(self.command(*own, *args), content, stdin=stdin)
+        return await _spawn(self._tied_command(*args), stdin=stdin)
 
-    async def _output(self, process: asyncio.subprocess.Process, name: str) -> str:
-        out, err = await process.communicate()
-        if status := process.returncode:
-            message = (
-                f"run {name or 'the runtime'}: it failed without an error message (status {status})"
-            )
-            raise ManagerError(message_of(err, name) or message)
-        return out.decode(errors="replace")
+    def _tied_command(self, *args: str) -> list[str]:
+        """Return the argv that runs ``ocipod`` as ``_child_of`` runs other programs.
+
+        Any ``preexec_fn`` forces fork(2) instead of vfork(2), which copies the daemon's page
+        tables: 3 ms for each command.
+        """
+        soft, hard = self._descriptors
+        return self.command(f"--die-with-parent={os.getpid()}", f"--nofile={soft}:{hard}", *args)
+
+
+async def _run(
+    command: list[str],
+    name: str,
+    content: bytes = b"",
+    preexec_fn: Callable[[], None] | None = None,
+) -> str:
+    """Run a program and return its standard output; ``name`` is as for ``message_of``."""
+    process = await _spawn(command, content, preexec_fn=preexec_fn)
+    out, err = await process.communicate()
+    if status := process.returncode:
+        message = f"run {command[0]}: it failed without an error message (status {status})"
+        raise ManagerError(message_of(err, name) or message)
+    return out.decode(errors="replace")
 
 
 async def _spawn(
     command: list[str],
-    content: bytes,
+    content: bytes = b"",
     *,
     stdin: int | None = None,
     preexec_fn: Callable[[], None] | None = None,
@@ -179,7 +186,7 @@ async def _spawn(
         raise HostError(f"execute {command[0]}", error) from None
 
 
-def content_of(request: BaseRequest | None) -> bytes:
+def _content_of(request: BaseRequest | None) -> bytes:
     """Return a request as JSON for ``ocipod --request``; b"" without a request."""
     return b"" if request is None else json_files.text_of(document_of(request))
 
@@ -282,9 +289,7 @@ def _child_of(parent: int, descriptors: tuple[int, int]) -> Callable[[], None]:
     """
 
     def prepare() -> None:
-        lib.oci_prctl(_PR_SET_PDEATHSIG, SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
+        die_with(parent)
         resource.setrlimit(resource.RLIMIT_NOFILE, descriptors)
 
     return prepare

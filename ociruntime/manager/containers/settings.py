@@ -32,10 +32,15 @@ class Settings:
     debug: bool = False
 
     @property
+    def config_directories(self) -> tuple[str, str]:
+        """The directories of the distribution's and the administrator's settings."""
+        system = self.system_config or directories.SYSTEM_CONFIG
+        return system, self.local_config or directories.LOCAL_CONFIG
+
+    @property
     def net_directories(self) -> list[str]:
         """The directories in which ``ocipod`` looks for network configurations, in order."""
-        local = self.local_config or directories.LOCAL_CONFIG
-        system = self.system_config or directories.SYSTEM_CONFIG
+        system, local = self.config_directories
         return net_directories("", local, system, self.directory)
 
     def check_insecure(self, checks: Sequence[str]) -> None:

@@ -11,14 +11,13 @@ from collections.abc import Set
 from dataclasses import dataclass
 from typing import Any
 
-from ociruntime.base import directories
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.images.fetch import fetch
 from ociruntime.images.model.settings import Settings as ImageSettings
 from ociruntime.images.store.store import Store
 from ociruntime.images.unpack.tree_store import TreeStore, tree_id
 from ociruntime.manager.containers.settings import Settings
-from ociruntime.pods.manifest.build_manifest import mount_points_of
+from ociruntime.pods.manifest.build_manifest import volume_paths
 
 
 @dataclass(frozen=True)
@@ -42,15 +41,13 @@ def find_ready(settings: Settings, spec: dict[str, Any], insecure: Set[str]) -> 
     disabled checks.  Return None if the image must be fetched or unpacked first, or must not be
     used: ``ocipod fetch`` then does that, or fails with the reason.
     """
-    system = settings.system_config or directories.SYSTEM_CONFIG
-    local = settings.local_config or directories.LOCAL_CONFIG
+    checks = ImageSettings(*settings.config_directories, "")
     reference, platform = spec["image"], spec.get("platform") or ""
     try:
         with Store(settings.directory) as store:
-            checks = ImageSettings(system, local, "")
             image = fetch(store, reference, "never", insecure, settings=checks, platform=platform)
         if not TreeStore(settings.directory).is_rendered(tree_id(image)):
             return None
     except RuntimeFailure:
         return None
-    return ImageFacts(image.id, [point["path"] for point in mount_points_of(image.app)])
+    return ImageFacts(image.id, volume_paths(image.app))

@@ -55,7 +55,7 @@ class Context:
         Raises UsageError.
         """
         if parent := self.arguments.number("die-with-parent"):
-            from ociruntime.pods.loop.worker import die_with
+            from ociruntime.base.process import die_with
 
             die_with(parent)
         if limits := self.arguments.text("nofile"):

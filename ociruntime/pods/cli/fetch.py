@@ -18,7 +18,7 @@ from ociruntime.images.model.settings import Settings
 from ociruntime.images.store.store import Store
 from ociruntime.images.unpack.tree_store import TreeStore
 from ociruntime.pods.cli.context import Context
-from ociruntime.pods.manifest.build_manifest import mount_points_of
+from ociruntime.pods.manifest.build_manifest import volume_paths
 from ociruntime.pods.store.lock import prepare_lock
 
 if TYPE_CHECKING:
@@ -38,8 +38,7 @@ def run_fetch(context: Context, arguments: Arguments) -> int:
         for text in arguments.positional:
             image = _fetch(context, store, text, policy, signature)
             if arguments.text("format") == "json":
-                volumes = [point["path"] for point in mount_points_of(image.app)]
-                line = json.dumps({"id": image.id, "volumes": volumes})
+                line = json.dumps({"id": image.id, "volumes": volume_paths(image.app)})
             else:
                 full = arguments.flag("full")
                 line = image.id if full else image.id.partition(":")[2][:SHORT]

@@ -13,13 +13,13 @@ from typing import Any
 
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError, RuntimeFailure
+from ociruntime.base.process import die_with
 from ociruntime.pods.loop.event_loop import Loop
 
 Work = Callable[[], dict[str, Any] | None]
 Done = Callable[["Outcome"], None]
 
 
-PR_SET_PDEATHSIG = 1
 LARGEST = 16 << 20  # maximum size of a result in bytes
 
 
@@ -111,12 +111,3 @@ def _restore_signals() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # discards one that came before setpgid(2)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
-
-
-def die_with(parent: int) -> None:
-    """Let the kernel kill this process when ``parent`` exits, also after execve(2)."""
-    from ociruntime._shim import lib
-
-    lib.oci_prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:
-        os._exit(254)

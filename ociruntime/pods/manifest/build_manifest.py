@@ -408,6 +408,11 @@ def ports_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
     return list(ports_by_name.values())
 
 
+def volume_paths(settings: dict[str, Any]) -> list[str]:
+    """Return the paths of the volumes that an image declares, without duplicates."""
+    return [point["path"] for point in mount_points_of(settings)]
+
+
 def mount_points_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the image's volumes as ``{"name", "path", "readOnly"}``, with unique names."""
     points: dict[str, dict[str, Any]] = {}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.manager.containers import pod_calls
-from ociruntime.manager.containers.pod_calls import Programs, content_of
+from ociruntime.manager.containers.pod_calls import Programs
 from ociruntime.manager.containers.settings import Settings
 from ociruntime.pods.manifest.request import AppRequest
 
@@ -30,11 +30,10 @@ def reader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(request: AppRequest | None) -> tuple[list[str], str]:
-    async def started() -> bytes:
-        process = await Programs(Settings()).spawn_ocipod("verb", content=content_of(request))
-        return (await process.communicate())[0]
+    async def output() -> str:
+        return await Programs(Settings()).ocipod("verb", request=request)
 
-    arguments, text = json.loads(asyncio.run(started()))
+    arguments, text = json.loads(asyncio.run(output()))
     return arguments, text
 
 
