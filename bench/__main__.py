@@ -9,23 +9,24 @@ import platform
 import sys
 from pathlib import Path
 
-from bench import box, crowd, hotspots, life, pods, report, scaling
+from bench import box, crowd, hotspots, life, managers, pods, report, scaling
 from bench.bundles import Bundles
 from bench.document import Document
 from bench.place import REPOSITORY, Failed, find_program, workplace
 from bench.runtimes import PEERS, Runtime, check_snapshots, chosen, prepare
 
-SUBJECTS = ("life", "scaling", "seccomp", "crowd", "profile", "pods")
-HERE_ONLY = {"profile", "pods"}  # the test VM has no perf, podman and containerd
+SUBJECTS = ("life", "scaling", "seccomp", "crowd", "profile", "pods", "managers")
+HERE_ONLY = {"profile", "pods", "managers"}  # the test VM has no perf and no engines
 V2_ROUNDS, V2_CROWD = 8, 20
-PAGES = ("docs/performance.md", "docs/pods.md", "README.md")
+PAGES = ("docs/performance.md", "docs/pods.md", "docs/manager.md", "README.md")
 PICTURE = REPOSITORY / "docs" / "performance.svg"
 DESCRIPTION = """\
 Benchmark ociruntime and other runtimes, which take turns. Subjects (default:
 all): life (each command of a container's lifecycle, with two configurations),
 scaling (time by number of mounts, device rules, seccomp rules), seccomp (the
 cost of a profile), crowd (many containers at once), profile (where create and
-exec spend their time), pods (ocipod and ocictl, podman and containerd).
+exec spend their time), pods (ocipod and ocictl, podman and containerd),
+managers (ocictl, docker and podman with hundreds of containers).
 """
 
 
@@ -51,6 +52,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--idle", type=int, default=4, metavar="N",
                         help="idle pods whose memory is measured "
                         "(default: %(default)s)")  # fmt: skip
+    parser.add_argument("--containers", type=int, default=500, metavar="N",
+                        help="containers of subject managers (default: %(default)s)")  # fmt: skip
     parser.add_argument("--snapshot-only", action="store_true",
                         help="do not measure ociruntime without its snapshot")  # fmt: skip
     parser.add_argument("--v2", action="store_true",
@@ -88,7 +91,7 @@ def measure(options: argparse.Namespace) -> Document:
     paths = chosen(options.runtime, options.peers)
     found: Document = {"machine": machine(), "rounds": options.rounds, "runtimes": []}
     with workplace(with_crun=any(path.name == "crun" for path in paths)) as place:
-        if set(options.subjects) != {"pods"}:
+        if set(options.subjects) - {"pods", "managers"}:
             runtimes = prepare(paths, place, without=not options.snapshot_only)
             found["runtimes"] = [runtime.facts() for runtime in runtimes]
             measure_runtimes(options, runtimes, Bundles(place, paths[0]), found)
@@ -101,6 +104,12 @@ def measure(options: argparse.Namespace) -> Document:
             found["pods"] = pods.measure(
                 *(programs, theirs, place / "pods", options.rounds, options.idle),
                 without=not options.snapshot_only,
+            )
+        if "managers" in options.subjects:
+            (place / "m").mkdir()  # podman refuses long paths
+            found["managers"] = managers.measure(
+                *(paths[0].parent, find_program("runc"), place / "m"),
+                *(options.rounds, options.containers),
             )
     return found
 

@@ -60,6 +60,17 @@ class Pods(TypedDict):
     idle_parts: dict[str, str]
 
 
+class Managers(TypedDict):
+    """Times of the clients' commands by manager and command, memory of the daemons by manager.
+
+    ``count`` is the number of containers that each manager has at the end.
+    """
+
+    count: int
+    times: dict[str, dict[str, list[float]]]
+    memory: dict[str, float]
+
+
 class Profile(TypedDict):
     """Milliseconds that `create` and `exec` spend, by activity."""
 
@@ -83,5 +94,6 @@ class Document(TypedDict, total=False):
     seccomp: dict[str, dict[str, list[float]]]  # runtime, kind
     crowd: dict[str, Crowd]
     pods: Pods
+    managers: Managers
     profile: Profile
     v2: Document

@@ -10,7 +10,7 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,16 +99,22 @@ class Cost:
 class Spawner:
     """A running spawner (spawner.c), the program that starts and measures commands.
 
-    ``output`` is the file for their output; they run in ``namespace``.
+    ``output`` is the file for their output; they run in ``namespace`` with the environment ``env``.
     """
 
-    def __init__(self, program: Path, output: Path, namespace: Namespace | None = None) -> None:
+    def __init__(
+        self,
+        program: Path,
+        output: Path,
+        namespace: Namespace | None = None,
+        env: Mapping[str, str] = ENVIRONMENT,
+    ) -> None:
         self.output = output
         output.touch()
         with namespace.entered() if namespace else nullcontext():
             self._process = subprocess.Popen(
                 [program, output],
-                env=ENVIRONMENT,
+                env=env,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
             )

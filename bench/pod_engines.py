@@ -139,6 +139,13 @@ class Ocictl(Engine):
     def clear(self) -> None:
         """Do nothing: ``--rm`` has removed the container."""
 
+    def remove_all(self) -> None:
+        """Remove all containers."""
+        with self.namespace.entered():
+            listed = execute([*self.base, "ps", "--all", "--quiet"], self.env, Path("/")).ok().out
+            if ids := listed.split():
+                execute([*self.base, "rm", "--force", *ids], self.env, Path("/")).ok()
+
     def stop(self) -> None:
         """Stop the daemon."""
         self.daemon.terminate()
@@ -254,7 +261,7 @@ def engines(
         found = our_engines(programs, layout, place, without=without, stack=stack)
         if theirs:
             runtime = Path(theirs)
-            podman = _podman(runtime, place, "overlay" if overlay else "vfs", cgroup)
+            podman = podman_of(runtime, place, "overlay" if overlay else "vfs", cgroup)
             if podman:
                 stack.callback(podman.tidy)
                 stack.callback(podman, "pod", "rm", "--all", "--force", "--time=0")
@@ -268,7 +275,8 @@ def engines(
         yield found
 
 
-def _podman(runtime: Path, place: Path, driver: str, cgroup: str) -> Podman | None:
+def podman_of(runtime: Path, place: Path, driver: str, cgroup: str) -> Podman | None:
+    """Load the archive ``place``/box.tar into a new podman; None if it is not installed."""
     if not find_program("podman") or not find_program("conmon"):
         return None
     podman = Podman(find_program("podman"), runtime, place / "podman", driver, cgroup)

@@ -34,6 +34,7 @@ def sections(document: Document) -> dict[str, list[Table]]:
         "crowd": ("crowd", lambda: [tables.crowd(document)]),
         "pods": ("pods", lambda: [tables.pods(document)]),
         "idle": ("pods", lambda: [tables.idle(document)]),
+        "managers": ("managers", lambda: [tables.managers(document)]),
     }
     for name, (subject, make) in rest.items():
         if subject in document:

@@ -214,6 +214,23 @@ def idle(document: Document) -> Table:
     return rows
 
 
+def managers(document: Document) -> Table:
+    """Return the times of the clients' commands and the memory of the daemons, ours first."""
+    found = document["managers"]
+    own, *others = found["times"]
+    ratios = [_comparison(own, other) for other in others]
+    rows = [["ms: median (quartiles) minimum", own, *others, *ratios]]
+    for command, times in found["times"][own].items():
+        columns = [times, *(found["times"][other][command] for other in others)]
+        spreads = [spread(column) for column in columns]
+        compared = [_as_ratio(ratio(spreads[0].median, peer.median)) for peer in spreads[1:]]
+        rows.append([command, *map(_as_spread, spreads), *compared])
+    sizes = [found["memory"][name] / KIB for name in (own, *others)]
+    cells = [f"{size:.0f}" if size else "" for size in sizes]
+    compared = [_as_ratio(ratio(sizes[0], size)) for size in sizes[1:]]
+    return [*rows, [f"daemon with {found['count']} containers, MiB", *cells, *compared]]
+
+
 def profile(title: str, values: Mapping[str, float], unit: str) -> Table:
     """Return the activities that took time, the largest first; those below SMALL are added up."""
     total = sum(values.values())

@@ -21,6 +21,10 @@ class Daemon:
                 command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=env
             )
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def wait(self, ready: Callable[[], bool], seconds: float = 30) -> None:
         """Wait until it serves; AssertionError with the end of its log if it does not."""
         try:

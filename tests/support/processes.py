@@ -35,14 +35,14 @@ def parent(pid: int) -> int:
     return int(fields[1]) if fields else 0
 
 
-def descendants() -> set[int]:
-    """Living processes below the test process, zombies excluded."""
+def descendants(ancestor: int = 0) -> set[int]:
+    """Return the living processes below ``ancestor``, by default this process; no zombies."""
     children: dict[int, list[int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit() and (fields := _stat_fields(int(name))) is not None:
             children.setdefault(int(fields[1]), []).append(int(name))
     found: set[int] = set()
-    pending = [os.getpid()]
+    pending = [ancestor or os.getpid()]
     while pending:
         for pid in children.get(pending.pop(), []):
             found.add(pid)

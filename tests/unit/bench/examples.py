@@ -60,6 +60,11 @@ def document() -> Document:
             "idle_later": {"ocipod": 40.0},
             "idle_parts": {"ocipod": "ocipod-init 40"},
         },
+        "managers": {
+            "count": 500,
+            "times": {"ocictl": {"ps": [20.0, 22.0]}, "docker": {"ps": [40.0, 44.0]}},
+            "memory": {"ocictl": 40 * 1024.0, "docker": 0.0},
+        },
         "profile": {
             "phases": {"load the command": 3.0, "read config.json": 1.0},
             "operations": {"mount": 1.0},

@@ -99,3 +99,10 @@ def test_profile_sums_up_what_is_small() -> None:
 
 def test_profile_of_nothing() -> None:
     assert tables.profile("exec", {}, "ms") == [["exec", "ms", "share"]]
+
+
+def test_managers() -> None:
+    head, times, memory = tables.managers(document())
+    assert head[1:] == ["ocictl", "docker", "ocictl / docker"]
+    assert times == ["ps", "21.0 (20.5-21.5) 20.0", "42.0 (41.0-43.0) 40.0", "0.50"]
+    assert memory == ["daemon with 500 containers, MiB", "40", "", ""]
