@@ -1,6 +1,6 @@
 """Measure the daily commands of ``ocictl``, beside ``docker`` and ``podman`` with the same image.
 
-They take turns; nobody has a network. Times are those of the whole client command:
+They take turns; the containers have no network. Times are those of the whole client command:
 
 - ``run``: ``run --rm`` of ``true``.
 - ``create``: one ``create`` after another.
@@ -91,13 +91,8 @@ def measure(programs: Path, runtime: str, place: Path, rounds: int, count: int) 
         turns = max(1, count // (2 * STEP) - WARMUP)
         take_turns("create", turns, lambda manager: _in_turn(manager, manager.create(), STEP))
         take_turns(f"create, {CONCURRENT} at once", turns, _at_once)
-        for options in ((), ("--all",)):
-            words = " ".join(("ps", *options))
-            take_turns(
-                words,
-                rounds,
-                lambda manager, options=options: _in_turn(manager, manager.list(*options), 1),
-            )
+        take_turns("ps", rounds, lambda manager: _in_turn(manager, manager.list(), 1))
+        take_turns("ps --all", rounds, lambda manager: _in_turn(manager, manager.list("--all"), 1))
         found["memory"] = {manager.name: manager.memory() for manager in managers}
     return found
 
