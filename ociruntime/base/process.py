@@ -3,6 +3,9 @@
 A pid alone may have been reused for another process.  Together with the start time, in clock ticks
 since boot (proc_pid_stat(5), field 22), it identifies one process: no pid is reused within a tick
 of a hundredth of a second, unless root requests that pid explicitly (ns_last_pid, clone3).
+
+In a time namespace (time_namespaces(7)) procfs adds the namespace's offset; here it is subtracted,
+so that commands in different time namespaces agree.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ SIGKILL = 9
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 DEAD_STATES = b"ZXx"
+TICKS = 100  # USER_HZ, clock ticks per second
 
 
 def start_time(pid: int) -> int:
@@ -51,7 +55,20 @@ def process_stat(pid: int) -> tuple[bool, int, int]:
     fields = stat[stat.rfind(b")") + 2 :].split()
     # The zombie of a main thread stays as long as other threads of the process run.
     ended = fields[0] in DEAD_STATES and int(fields[17]) < 2
-    return ended, int(fields[1]), int(fields[19])
+    return ended, int(fields[1]), int(fields[19]) - _boot_offset()
+
+
+def _boot_offset() -> int:
+    """Return what our time namespace adds to start times, in clock ticks; 0 without one."""
+    try:
+        offsets = read_file("/proc/self/timens_offsets")
+    except OSError:
+        return 0  # a kernel without time namespaces
+    for line in offsets.splitlines():
+        name, seconds, nanoseconds = line.split()
+        if name == b"boottime":
+            return int(seconds) * TICKS + int(nanoseconds) * TICKS // 10**9
+    return 0
 
 
 def is_alive(pid: int, started: int) -> bool:

@@ -176,7 +176,10 @@ def spawn(
 
 
 def _start(plan: Plan, settings: dict[str, object]) -> Executor:
-    from ociruntime._shim import ffi, lib
+    try:
+        from ociruntime._shim import ffi, lib
+    except ImportError as error:  # also if there is no descriptor or memory left for it
+        raise RuntimeFailure(f"load the module that starts the executor: {error}") from None
 
     ours, theirs = _pair()
     request = ffi.new("struct oci_spawn *", {**settings, "sync_fd": theirs.fileno()})

@@ -118,6 +118,7 @@ class Creation:
 
     def run(self) -> None:
         """Run all steps; if one fails, undo the completed ones and raise its error."""
+        self._rollback.reserve()
         try:
             self._begin()
             self._start()

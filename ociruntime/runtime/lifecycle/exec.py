@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import posix
+from errno import ENOENT, ESRCH
 
 from ociruntime.base.errors import ContainerError, HostError, NotRunning, UsageError
 from ociruntime.base.process import end_on_signals, is_alive, open_process
@@ -152,7 +153,12 @@ def _pidfd_receiver(path: str) -> socket | None:
 def _compile(
     context: Context, options: ExecOptions, container: Container, config: Config, process: Process
 ) -> Plan:
-    apart = namespaces_apart(container.pid)
+    try:
+        apart = namespaces_apart(container.pid)
+    except HostError as error:
+        if error.errno in (ENOENT, ESRCH):  # it is exiting
+            raise NotRunning(container.id) from None
+        raise
     # If the init is still alive, the namespaces read above are its own, not those of a reused pid.
     if not is_alive(container.pid, container.started):
         raise NotRunning(container.id)
