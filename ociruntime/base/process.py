@@ -26,6 +26,8 @@ SIGKILL = 9
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 DEAD_STATES = b"ZXx"
+_ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
+_NOTHING: dict[int, object] = {}
 TICKS = 100  # USER_HZ, clock ticks per second
 
 
@@ -139,9 +141,21 @@ def send_signal(pidfd: int, number: int, pid: int) -> bool:
 
 
 def end_on_signals() -> None:
-    """Make SIGTERM and SIGHUP raise KeyboardInterrupt, like SIGINT, so that changes are undone."""
-    _signal.signal(_signal.SIGTERM, _signal.default_int_handler)
-    _signal.signal(_signal.SIGHUP, _signal.default_int_handler)
+    """Make SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, so that changes are undone.
+
+    Only the first signal does: a second one would interrupt the undoing.
+    """
+    for number in _ENDING:
+        if number != _signal.SIGINT or _signal.getsignal(number) != _signal.SIG_IGN:
+            _signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, _frame: object) -> None:
+    # Not SIG_IGN, which hooks and other programs would inherit.  The method is in C, so that a
+    # storm of signals cannot nest handlers.
+    for each in (number, *_ENDING):
+        _signal.signal(each, _NOTHING.get)
+    raise KeyboardInterrupt
 
 
 def heed_ignored_signals() -> None:
