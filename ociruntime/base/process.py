@@ -140,6 +140,16 @@ def send_signal(pidfd: int, number: int, pid: int) -> bool:
     return True
 
 
+def end_at_once_on_signals() -> None:
+    """Give SIGINT its default action, for a command that has nothing to undo yet.
+
+    A handler is not called while the kernel waits for a file system that no longer answers, such as
+    NFS or FUSE; the default action ends that wait.
+    """
+    if _signal.getsignal(_signal.SIGINT) == _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
+
 def end_on_signals() -> None:
     """Make SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, so that changes are undone.
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import signal
 import stat
 import struct
@@ -200,24 +201,24 @@ class Server:
 
 def main(target: str, source: str, manner: str = "") -> None:
     """Mount the file system, say so with a line on standard output, and serve for ever."""
-    silent = False
-
-    def fall_silent(_number: int, _frame: object) -> None:
-        nonlocal silent
-        silent = True
-        print("silent", flush=True)
-
-    signal.signal(signal.SIGUSR1, fall_silent)
+    waking, wakeup = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    signal.set_wakeup_fd(wakeup)
+    signal.signal(signal.SIGUSR1, lambda number, frame: None)
     fd = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
     data = f"fd={fd},rootmode=40000,user_id=0,group_id=0,allow_other,default_permissions"
     isolation.mount("silent", target, "fuse.silent", data=data)
     server = Server(fd, source)
     server.serve_one()
     print("mounted", flush=True)
-    while not silent:
-        server.serve_one()
+    while not select.select([waking], [], [], 0)[0]:
+        ready, _, _ = select.select([fd, waking], [], [])
+        if waking not in ready:
+            server.serve_one()
+    print("silent", flush=True)
     while True:
-        signal.pause() if manner == "deaf" else os.read(fd, LARGEST + 4096)
+        if manner == "deaf":
+            signal.pause()
+        os.read(fd, LARGEST + 4096)
 
 
 if __name__ == "__main__":

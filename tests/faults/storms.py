@@ -13,7 +13,6 @@ from tests.faults import judging, scenarios
 from tests.faults.running import Result
 from tests.faults.scenarios import Stage
 from tests.faults.stepping import Outcome, watch
-
 from tests.support.runtime import content
 
 EXIT = 7

@@ -1,4 +1,4 @@
-"""Storms of signals at `run` and `exec` in the foreground: the program's status, and nothing left."""
+"""Storms of signals at `run` and `exec` in the foreground: what becomes of status and container."""
 
 from __future__ import annotations
 

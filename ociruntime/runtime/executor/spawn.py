@@ -72,6 +72,11 @@ class Executor:
         posix.close(self.pidfd)
         self.pid, self.pidfd, self._replaced = pid, pidfd, True
 
+    def explain(self, failure: BaseException, root: str) -> None:
+        """Note on an interruption where the executor is: it may wait for a dead file system."""
+        if isinstance(failure, KeyboardInterrupt):
+            failure.add_note(f'the executor was still at work in root "{root}"')
+
     def reap(self) -> None:
         """Reap the process ``pid``, our child; wait up to REAP_MILLISECONDS for its exit.
 

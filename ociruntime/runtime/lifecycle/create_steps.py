@@ -122,7 +122,11 @@ class Creation:
         try:
             self._begin()
             self._start()
-            self._converse()
+            try:
+                self._converse()
+            except KeyboardInterrupt as interruption:
+                self.executor.explain(interruption, self._prepared.bundle.rootfs)
+                raise
         except BaseException as failure:
             self._context.mark("undo")
             self._rollback.undo(failure)

@@ -9,6 +9,7 @@ import posix
 from errno import ENOENT, ESRCH
 
 from ociruntime.base.errors import ContainerError, HostError, NotRunning, UsageError
+from ociruntime.base.files import exists
 from ociruntime.base.process import end_on_signals, is_alive, open_process
 from ociruntime.runtime.host.facts import gather
 from ociruntime.runtime.host.namespaces import namespaces_apart
@@ -50,6 +51,9 @@ def execute(context: Context, options: ExecOptions) -> int:
         return 0
     from ociruntime.base.foreground import CaughtSignals, open_relay, wait_foreground
 
+    check_id(options.id)
+    # If the state root's file system no longer answers, wait here, where a signal still ends us.
+    exists(f"{context.root}/{options.id}/state.json")
     # Catch signals before the program runs: every later one is forwarded to it.
     signals = CaughtSignals()
     try:

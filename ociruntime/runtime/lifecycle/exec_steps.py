@@ -111,7 +111,8 @@ class Execution:
         except OSError as error:
             self._abandon()
             raise HostError("wait for the executor", error) from None
-        except BaseException:
+        except BaseException as failure:
+            self.executor.explain(failure, self._container.facts["rootfs"])
             self._abandon()
             raise
         self.executor.channel.close()

@@ -43,7 +43,7 @@ def test_start_time_in_a_time_namespace(seconds: int) -> None:
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         pytest.skip("needs root and unshare(1)")
     offsets = ("unshare", "--time", "--fork", f"--boottime={seconds}", "--")
-    script = "from ociruntime.base.process import start_time\nprint(start_time(%d))" % os.getpid()
+    script = f"from ociruntime.base.process import start_time\nprint(start_time({os.getpid()}))"
     done = python(script, *offsets)
     if done.returncode != 0:
         pytest.skip(f"no time namespace here: {done.stderr}")
