@@ -65,8 +65,8 @@ def parse(arguments: list[str]) -> Options:
 
 
 def is_for(kind: str, case: Case) -> bool:
-    """Return whether the runtime has the command."""
-    special = case.scenario.python or not case.scenario.snapshot
+    """Return whether the runtime has the command, and can be tried with that shortage."""
+    special = case.scenario.python or not case.scenario.snapshot or case.shortage.small_pid_space
     return kind == "ociruntime" or not (special or (kind, case.scenario.name) == ("crun", "events"))
 
 
