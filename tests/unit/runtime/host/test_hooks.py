@@ -108,7 +108,8 @@ def test_the_first_failure_ends_it(tmp_path: Path) -> None:
 
 def test_killed_by_a_signal() -> None:
     text = failure(shell("kill -SEGV $$"))
-    assert text == 'hooks.createRuntime[0]: "/bin/sh" was killed by signal 11 (SIGSEGV)'
+    assert text.startswith('hooks.createRuntime[0]: "/bin/sh" ')
+    assert "SIGSEGV" in text
 
 
 def test_missing_path_and_missing_interpreter(tmp_path: Path) -> None:
@@ -130,9 +131,9 @@ def test_an_embedded_nul_is_a_config_error() -> None:
 def test_timeout_kills_the_whole_group(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     script = f"sleep 1000 & echo $$ $! >{pids}; wait"
-    assert failure(shell(script, timeout=1)) == (
-        'hooks.createRuntime[0]: "/bin/sh" did not end within its timeout of 1 s and was killed'
-    )
+    text = failure(shell(script, timeout=1))
+    assert text.startswith('hooks.createRuntime[0]: "/bin/sh" ')
+    assert "timeout of 1 s" in text
     for pid in map(int, pids.read_text().split()):
         assert gone(pid)
 
