@@ -45,7 +45,7 @@ def test_other_owners_and_other_kinds(euid: int) -> None:
     assert flaw(status(euid, 0o100600)) == "not a directory"
 
 
-@pytest.mark.parametrize("mapped", [False, True], ids=["on the host", "in a user namespace"])
+@pytest.mark.parametrize("mapped", [False, True], ids=["on the host", "in another user namespace"])
 def test_root_of_the_host_looks_like_nobody_in_a_user_namespace(
     monkeypatch: pytest.MonkeyPatch, mapped: bool
 ) -> None:

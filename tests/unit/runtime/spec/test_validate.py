@@ -88,7 +88,7 @@ ACCEPTED: dict[str, Change] = {
     "sysctls of the kernel's that namespaces hold": put(
         "linux", "sysctl", to={"kernel.msg_next_id": "7", "kernel.ns_last_pid": "99"}
     ),
-    "sysctl of a user namespace": both(
+    "sysctl of user namespaces": both(
         mapped(), put("linux", "sysctl", to={"user.max_user_namespaces": "1"})
     ),
     "burst without a quota": put("linux", "resources", "cpu", to={"quota": -1, "burst": 9}),
