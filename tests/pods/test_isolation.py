@@ -117,7 +117,7 @@ def test_volumes_of_an_image(ocipod: Ocipod, work: Path) -> None:
     for _ in range(2):
         done = ocipod("run", "--net=none", image, *check).ok()
         assert lines(done) == ["750 33 34", "from the image", "more", "seed"]
-        assert "/data" in done.err
+        assert "given for /data" in done.err
     uuid = ocipod.pods()[0]
     assert (ocipod.path(uuid) / "volumes/busybox-volume-data/more").exists()
 

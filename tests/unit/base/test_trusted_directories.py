@@ -40,8 +40,8 @@ def test_directories_that_others_may_write_to(euid: int, mode: int) -> None:
 
 
 def test_other_owners_and_other_kinds(euid: int) -> None:
-    assert flaw(status(OTHER, DIRECTORY | 0o700)) == f"belongs to uid {OTHER}"
-    assert flaw(status(65534, DIRECTORY | 0o700)) == "belongs to uid 65534"
+    assert flaw(status(OTHER, DIRECTORY | 0o700)).endswith(f"uid {OTHER}")
+    assert flaw(status(65534, DIRECTORY | 0o700)).endswith("uid 65534")
     assert flaw(status(euid, 0o100600)) == "not a directory"
 
 
