@@ -124,7 +124,7 @@ def test_what_is_somebody_elses_stays(
     done = runtime("setup", "podman", env=configured.env)
     assert done.status == 1
     assert "[engine.runtimes]" in done.out, "the lines to add"
-    assert f'"{DROP_IN}": ' in done.err
+    assert str(DROP_IN) in done.err
     assert "not created" in done.err
     undone = runtime("setup", "podman", "--undo", env=configured.env).ok()
     assert ": unchanged: " in undone.out
