@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.options import Command, Option
-    from ociruntime.commandline.program import Program
+from ociruntime.commandline.options import Command, Option
+from ociruntime.commandline.program import Program
 
 _INDENT = 31
 

@@ -29,15 +29,12 @@ import errno
 import posix
 import sys
 from _struct import Struct
+from collections.abc import Iterator, Mapping
 
 from ociruntime.base.errors import HostError, InternalError
 from ociruntime.base.files import exists
 from ociruntime.base.trusted_directories import make_directory
 from ociruntime.startup.snapshot_modules import FIRST, file_name, main_file, program_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 SWITCH = "/etc/ociruntime/no-snapshot"
 DIRECTORY_MODE = 0o700

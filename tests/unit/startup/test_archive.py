@@ -30,13 +30,12 @@ print(len(ahead), type(verb.__spec__.loader).__name__ if verb.__spec__ else "ahe
 
 ONLY_ANNOTATIONS = """
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 KNOWN: Final = "known"
-if KNOWN:
-    from typing import Any
+Names: TypeAlias = Sequence[str]
 
-def last(names: Sequence[str], other: Any = None) -> str:
+def last(names: Names, other: Any = None) -> str:
     return names[-1]
 """
 
@@ -106,7 +105,8 @@ def test_what_only_a_type_checker_reads_is_left_out(copy: Path) -> None:
 assert "__future__" not in sys.modules
 from ociruntime import only_annotations
 assert "collections" not in sys.modules and "typing" not in sys.modules
-assert not hasattr(only_annotations, "Sequence")
+assert not hasattr(only_annotations, "Sequence") and not hasattr(only_annotations, "Names")
+assert only_annotations.last(["first", "last"]) == "last"
 assert verb.run.__annotations__ == {}
 assert not hasattr(verb, "Context")
 """
