@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from ociruntime.commandline.options import Command, Option
-from ociruntime.commandline.program import Program
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ociruntime.commandline.options import Command, Option
+    from ociruntime.commandline.program import Program
 
 _INDENT = 31
 

@@ -10,6 +10,7 @@ import os
 import secrets
 import shutil
 import time
+from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.files import sync_directory, write_all
@@ -20,8 +21,10 @@ from ociruntime.images.model.limits import Budget, Limits
 from ociruntime.images.model.manifest import parse_config, parse_manifest
 from ociruntime.images.model.progress import Progress, silent
 from ociruntime.images.store.database import put_name, writing
-from ociruntime.images.store.store import Store
 from ociruntime.images.tar.streams import Readable
+
+if TYPE_CHECKING:
+    from ociruntime.images.store.store import Store
 
 
 class Incoming:

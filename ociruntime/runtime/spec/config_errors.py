@@ -5,11 +5,14 @@ Loaded only when a config is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.json_text import dump
-from ociruntime.runtime.spec.check_shape import MismatchError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ociruntime.runtime.spec.check_shape import MismatchError
 
 _LONGEST = 60  # characters of a value that a message quotes
 _EXPECTED = {
