@@ -109,6 +109,8 @@ class ForRunning(ast.NodeTransformer):
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
         self.generic_visit(node)
+        if node.value is None and isinstance(node.target, ast.Attribute):
+            return ast.copy_location(ast.Pass(), node)
         if self._is_in_class or node.value is None or is_type_alias(node):
             return node
         return ast.copy_location(ast.Assign(targets=[node.target], value=node.value), node)
