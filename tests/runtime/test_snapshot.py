@@ -371,6 +371,24 @@ def test_a_damaged_one_is_made_anew(made: Path, runtime: Runtime, damage: str) -
     assert FROM_SNAPSHOT in way(runtime)
 
 
+@pytest.mark.parametrize(
+    ("main_file", "outcome"), [("etc/passwd", "unchanged"), ("etc/no-such-file", "made")]
+)
+def test_another_installation_s_is_replaced_once_that_is_removed(
+    made: Path, runtime: Runtime, main_file: str, outcome: str
+) -> None:
+    """Or all commands would start cold until the next boot."""
+    own = snapshot.own_program().encode()
+    content = made.read_bytes()
+    place = content.index(own + b"\0")
+    made.write_bytes(content.replace(own, b"/" * (len(own) - len(main_file)) + main_file.encode()))
+    rewrite(place, "=B", lambda slash: slash)  # for the checksum
+    assert "another installation" in runtime("snapshot", "status", "ociruntime").out
+    assert runtime("snapshot", "refresh", "ociruntime").ok().out == f"{made}: {outcome}\n"
+    if outcome == "made":
+        assert FROM_SNAPSHOT in way(runtime)
+
+
 def test_refresh_does_not_wait_for_another_maker(made: Path, runtime: Runtime) -> None:
     """A hundred creates at once after the boot must not leave a hundred makers in a queue."""
     made.unlink()
