@@ -45,6 +45,6 @@ def credentials(arguments: Arguments) -> tuple[str, str]:
         raise UsageError("login: unexpected end of standard input at the prompt") from None
     if not user or ":" in user or not password:
         raise UsageError(
-            "login: user name and password must not be empty, and no colon in the name"
+            "login: user name and password must not be empty, and the name must not contain a colon"
         )
     return user, password

@@ -51,7 +51,7 @@ def milli_cpus(text: str, what: str) -> int:
         raise UsageError(f'{what}: invalid number of CPUs "{text}"', hint) from None
     milli = int(whole) if text.endswith("m") else int(whole + f"{fraction}000"[:3])
     if not CPU_RANGE[0] <= milli <= CPU_RANGE[1]:
-        raise UsageError(f'{what}: "{text}" is out of range', "10m to 4096")
+        raise UsageError(f'{what}: "{text}" is out of range', "use 10m to 4096")
     return milli
 
 

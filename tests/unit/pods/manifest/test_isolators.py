@@ -31,7 +31,7 @@ FREE = {isolators.NO_NEW_PRIVILEGES, isolators.SYSCTL}
             {"limit": "much"},
             'resource/memory: invalid size "much" (for example 512, 50M, 1.5GiB)',
         ),
-        (isolators.CPU, {"limit": "0m"}, 'resource/cpu: "0m" is out of range (10m to 4096)'),
+        (isolators.CPU, {"limit": "0m"}, 'resource/cpu: "0m" is out of range (use 10m to 4096)'),
         (
             isolators.REMOVE_CAPS,
             {"set": ["fly"]},
