@@ -232,8 +232,8 @@ def test_annotations(name: str, text: str, expected: tuple[str, str, Any]) -> No
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("Description", "a", "strings are quoted"),
-        ("Description", "", "nothing where a value"),
+        ("Description", "a", '"a"'),
+        ("Description", "", '""'),
         ("", "true", "not a valid systemd property name"),
         ("a.b", "true", "not a valid systemd property name"),
         ("Ünit", "true", "not a valid systemd property name"),
