@@ -26,7 +26,7 @@ class Answer(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """A row of a table: the function ``look``, and the consequence and remedy if it fails.
+    """A probe of the host: the function ``look``, and what its failure means and how to fix it.
 
     If an ``essential`` probe fails, no container can run.
     """

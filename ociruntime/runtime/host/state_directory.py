@@ -175,7 +175,10 @@ def _remove_empty(path: str) -> None:
 
 
 def clear_stale(path: str, container_id: str, clear: Callable[[str], None]) -> None:
-    """Undo and remove a stale state directory.  Raises ContainerExists if its lock is held."""
+    """Call ``clear`` with the stale state directory ``path``, then remove the directory.
+
+    Raises ContainerExists if its lock is held.
+    """
     try:
         lock = Lock.acquire(path, DYING_SECONDS)
     except ContainerError:

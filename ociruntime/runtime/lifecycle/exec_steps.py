@@ -83,7 +83,7 @@ class Execution:
         streams: tuple[int, int, int],
         caught: CaughtSignals | None,
     ) -> None:
-        """Prepare the start.  Raises HostError if the container's seccomp agent does not listen."""
+        """Connect to the container's seccomp agent, if it has one.  Raises HostError."""
         self._container = container
         self._agent = container.seccomp_agent()
         self._listener = -1

@@ -72,7 +72,10 @@ def write_entry(
 
 
 def entry_text(facts: dict[str, Any], cgroups: Removal | None, uid: int, owner: str) -> str:
-    """Return the content of ``entry``, "" if it cannot be expressed; arguments: ``write_entry``."""
+    """Return the content of ``entry``; "" if its format cannot express it.
+
+    The arguments are those of ``write_entry``.
+    """
     hooks = facts["hooks"]
     unusual = hooks.get("poststart") or facts["seccompAgent"] or facts["notified"]
     may_start = facts["startSteps"] and not unusual

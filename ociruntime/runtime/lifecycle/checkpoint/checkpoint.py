@@ -188,9 +188,9 @@ def _record(container: Container, config: Config) -> tuple[ImageRecord, list[str
 
 
 def joined_namespaces(config: Config) -> dict[str, str]:
-    """Return type -> path of the namespaces that a container joins by path.
+    """Return {type: path} of the namespaces that a container joins by path.
 
-    Raises ContainerError for a joined mount namespace, and for mounts in the host's.
+    Raises ContainerError if it joins a mount namespace, or has none of its own.
     """
     joined = {}
     namespaces = (config.get("linux") or {}).get("namespaces") or []

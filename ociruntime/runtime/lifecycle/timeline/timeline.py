@@ -55,7 +55,7 @@ class Timeline:
         self.phases.append((phase, time_ns()))
 
     def follow(self, plan: Plan) -> int:
-        """Return a memory file for the executor to record when each operation of ``plan`` begins.
+        """Return a descriptor of a memory file for the start times of the operations of ``plan``.
 
         Raises HostError.
         """
