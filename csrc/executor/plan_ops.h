@@ -324,7 +324,7 @@ static inline bool read_bind(struct plan_reader *r, struct op_bind *op)
 	       plan_u32(r, &op->id_map_recursive);
 }
 
-/* unmount the mount at a target; the runtime must recognise the mount */
+/* unmount the mount at a target; the runtime verifies the mount first */
 struct op_unmount {
 	const char *target;
 	uint32_t follow;
@@ -807,7 +807,7 @@ static inline bool read_exec(struct plan_reader *r, struct op_exec *op)
 	       plan_strs(r, &op->env);
 }
 
-/* add attributes to the mount at a target; the runtime must recognise the mount */
+/* add attributes to the mount at a target; the runtime verifies the mount first */
 struct op_restrict {
 	const char *target;
 	uint64_t set_attributes;

@@ -37,7 +37,7 @@ def credentials(arguments: Arguments) -> tuple[str, str]:
             raise UsageError("--password-stdin: the password is not valid UTF-8") from None
     elif not (user and password) and not sys.stdin.isatty():
         hint = "use --username and --password-stdin"
-        raise UsageError("login: cannot prompt, standard input is not a terminal", hint)
+        raise UsageError("login: cannot prompt: standard input is not a terminal", hint)
     try:
         user = user or input("Username: ")
         password = password or getpass.getpass("Password: ")

@@ -213,7 +213,7 @@ class Cgroup:
             raise control_files.failure(f"open cgroup {unified.directory}", error) from None
 
     def open_v1_entrances(self) -> list[int]:
-        """Return descriptors of each v1 directory's file ``tasks``, for a process to move itself.
+        """Return descriptors of the ``tasks`` files, by which a process enters the v1 cgroups.
 
         The kernel checks the privileges of the process that opened the file, so an unprivileged
         process can use the descriptor.  Raises HostError.
@@ -334,7 +334,7 @@ class Cgroup:
         placement = self._freezer()
         if placement is None:
             missing = OSError(errno.ENOSYS, "the container has no freezer cgroup of its own")
-            raise HostError("freeze the container", missing)
+            raise HostError(f'freeze cgroup "{self.path}"', missing)
         freezer.freeze(placement.directory, placement.hierarchy.version)
 
     def thaw(self) -> None:

@@ -199,7 +199,7 @@ def missing_line(
 
 
 def granted_ranges(text: str, name: str, uid: int) -> list[tuple[int, int]]:
-    """Return a user's ranges in the text of a subuid(5) file: (first id, count)."""
+    """Return a user's ranges in the text of a subuid(5) file, as (first id, count)."""
     ranges = []
     for line in text.splitlines():
         owner, _, numbers = line.strip().partition(":")

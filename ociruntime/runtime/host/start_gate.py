@@ -40,7 +40,7 @@ def make_gate(directory: str) -> _socket.socket:
             gate.close()
             raise
     except OSError as error:
-        raise HostError(f'create the start gate in "{directory}"', error) from None
+        raise HostError(f'create the socket "{directory}/{NAME}"', error) from None
     return gate
 
 
@@ -66,7 +66,7 @@ def connect_gate(directory: str) -> _socket.socket | None:
     connection.close()
     if error.errno in GONE:
         return None
-    raise HostError(f'connect to the start gate in "{directory}"', error)
+    raise HostError(f'connect to the socket "{directory}/{NAME}"', error)
 
 
 def is_waiting(directory: str) -> bool:
@@ -81,7 +81,7 @@ def is_waiting(directory: str) -> bool:
         return True
     if error.errno in GONE:
         return False
-    raise HostError(f'connect to the start gate in "{directory}"', error)
+    raise HostError(f'connect to the socket "{directory}/{NAME}"', error)
 
 
 def _connection(directory: str) -> _socket.socket:
@@ -89,7 +89,7 @@ def _connection(directory: str) -> _socket.socket:
     try:
         return _socket.socket(_socket.AF_UNIX, kind)
     except OSError as error:
-        raise HostError(f'connect to the start gate in "{directory}"', error) from None
+        raise HostError(f'connect to the socket "{directory}/{NAME}"', error) from None
 
 
 def _try_to_connect(directory: str, connection: _socket.socket) -> OSError | None:

@@ -110,7 +110,8 @@ class Execution:
             self._converse()
         except OSError as error:
             self._abandon()
-            raise HostError("wait for the executor", error) from None
+            action = f'exec in container "{self._container.id}": wait for the program'
+            raise HostError(action, error) from None
         except BaseException:
             self._abandon()
             raise

@@ -205,7 +205,9 @@ def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
         executor.channel.close()
         os.close(executor.pidfd)
     if message is None:
-        raise StepError("change mounts: the executor was killed before it had finished")
+        raise StepError(
+            f"change the mounts of process {pid}: the executor was killed before it had finished"
+        )
     if message.kind == MESSAGE_FAILURE:
         known = message.value < len(plan.operations)
         raise failure(plan.operations[message.value] if known else None, message)

@@ -90,7 +90,7 @@ def record(directory: str, fd: int, rootfs: str, pid: int) -> None:
     finally:
         os.close(place)
     if found.number in shown or not same:
-        raise StepError(f'mount "{rootfs}": the executor has sent another mount than that one')
+        raise StepError(f'mount "{rootfs}": the executor has sent a different mount')
     write(
         directory,
         RootMount(

@@ -1,4 +1,4 @@
-"""Explain a plan: as text, or as a document for JSON."""
+"""Explain a plan as text, or convert it to a JSON object."""
 
 from __future__ import annotations
 

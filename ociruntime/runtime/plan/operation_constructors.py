@@ -183,7 +183,7 @@ def bind(
 def unmount(*, target: str, follow: int, where: str = "") -> Operation:
     """Return an operation to unmount the mount at a target.
 
-    The runtime must recognise the mount.
+    The runtime verifies the mount first.
     """
     return Operation(18, (target, follow), where)
 
@@ -458,7 +458,7 @@ def exec(*, args: list[str], env: list[str], where: str = "") -> Operation:
 def restrict(*, target: str, set_attributes: int, where: str = "") -> Operation:
     """Return an operation to add attributes to the mount at a target.
 
-    The runtime must recognise the mount.
+    The runtime verifies the mount first.
     """
     return Operation(56, (target, set_attributes), where)
 

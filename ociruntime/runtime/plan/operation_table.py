@@ -138,7 +138,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "unmount",
-        "unmount the mount at a target; the runtime must recognise the mount",
+        "unmount the mount at a target; the runtime verifies the mount first",
         (("target", "str", "a mount point"), ("follow", "u32", "1: follow symbolic links")),
     ),
     (
@@ -371,7 +371,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "restrict",
-        "add attributes to the mount at a target; the runtime must recognise the mount",
+        "add attributes to the mount at a target; the runtime verifies the mount first",
         (
             ("target", "str", "a mount point; symbolic links in the path are not followed"),
             ("set_attributes", "u64", "MOUNT_ATTR_* to set"),

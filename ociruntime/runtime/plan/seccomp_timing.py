@@ -1,4 +1,4 @@
-"""Decide when to load the seccomp filter: as early as it permits the executor's remaining calls.
+"""Decide when to load the seccomp filter: as early as it permits the remaining system calls.
 
 Without noNewPrivileges, loading it requires CAP_SYS_ADMIN. A process that kept that capability
 until `start` could be traced by another container's process with CAP_SYS_PTRACE, or by a process

@@ -256,7 +256,7 @@ def validate_mappings(extents: list[IdMapping], where: str) -> None:
     """Check id mappings by the rules of user_namespaces(7).  Raises ConfigError."""
     if len(extents) > _MOST_MAPPINGS:
         raise ConfigError(
-            where, f"has {len(extents)} entries, the kernel's limit is {_MOST_MAPPINGS}"
+            where, f"has {len(extents)} entries; the kernel's limit is {_MOST_MAPPINGS}"
         )
     for index, extent in enumerate(extents):
         size = extent["size"]

@@ -82,7 +82,7 @@ def make_directory(path: str) -> None:
     try:
         os.makedirs(path, 0o700, exist_ok=True)
     except OSError as error:
-        raise HostError(f"make the directory {path}", error) from None
+        raise HostError(f'create directory "{path}"', error) from None
 
 
 def _check_parent(options: CriuOptions) -> None:

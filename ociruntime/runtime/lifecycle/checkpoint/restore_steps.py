@@ -197,7 +197,7 @@ class Restoration(Creation):
         try:
             self.pidfd = os.pidfd_open(self._first)
         except OSError as error:
-            raise HostError(f"open the restored process {self._first}", error) from None
+            raise HostError(f"open process {self._first}, the restored init", error) from None
         self._rollback.push(lambda: send_signal(self.pidfd, SIGKILL, self._first))
         self._publish(self.pidfd)
 
@@ -337,7 +337,7 @@ def make_mount_point(root: str, target: str, *, is_file: bool) -> None:
     except NotADirectoryError:
         return  # a component of the path is a symbolic link
     except OSError as error:
-        raise HostError(f"make the mount point {root}{target}", error) from None
+        raise HostError(f'create the mount point "{root}{target}"', error) from None
 
 
 def _make_directory(directory: int, name: str) -> None:

@@ -48,7 +48,7 @@ class Timeline:
         try:
             self._file = os.open(path, flags, 0o644)
         except OSError as error:
-            raise HostError(f"open the timeline {path}", error) from None
+            raise HostError(f'open the timeline file "{path}"', error) from None
 
     def mark(self, phase: str) -> None:
         """End the current phase, and begin one with the name ``phase``."""
@@ -111,4 +111,4 @@ class Timeline:
             os.lseek(self._file, 0, 0)  # SEEK_SET
             write_all(self._file, text.encode("utf-8", "backslashreplace"))
         except OSError as error:
-            raise HostError(f"write the timeline {self._path}", error) from None
+            raise HostError(f'write the timeline file "{self._path}"', error) from None
