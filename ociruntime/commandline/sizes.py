@@ -12,7 +12,7 @@ _DIGITS = frozenset("0123456789")
 
 
 def byte_count(text: str, flag: str) -> int:
-    """Parse an option's size to bytes; -1 is no limit.  Raises UsageError in runc's wording."""
+    """Parse an option's size to bytes; -1 means no limit.  Raises UsageError in runc's wording."""
     try:
         return -1 if text == "-1" else parse_size(text)
     except ValueError:

@@ -205,8 +205,8 @@ _HINTS: tuple[tuple[str, tuple[int, ...], str | Callable[[str], str]], ...] = (
 def in_user_namespace() -> bool:
     """Return whether this process is in a user namespace other than the host's initial one.
 
-    Compares the namespace's inode number; uid_map is no evidence, as a nested namespace can map all
-    ids, too.  Raises HostError.
+    Compares the namespace's inode number; a nested namespace may have the same uid_map as the
+    initial one.  Raises HostError.
     """
     path = "/proc/self/ns/user"
     try:

@@ -60,7 +60,7 @@ class Fault(NamedTuple):
 
 
 def run_probes(host: Host, tables: Iterable[tuple[str, tuple[Probe, ...]]]) -> list[Finding]:
-    """Run the probes of ``tables`` ((subject, probes) ...); return their findings in order."""
+    """Run the probes of ``tables``, a (subject, probes) each; return the findings in order."""
     findings = []
     for subject, probes in tables:
         for probe in probes:

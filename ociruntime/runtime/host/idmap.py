@@ -119,7 +119,9 @@ PACKAGES = 'package "uidmap" on Debian and Ubuntu, "shadow-utils" on Fedora'
 
 
 def run_helper(kind: Kind, pid: int, numbers: list[str]) -> None:
-    """Run newuidmap or newgidmap to write ``numbers`` (containerID, hostID, size ...) for ``pid``.
+    """Run newuidmap or newgidmap to write a map of the process ``pid``.
+
+    ``numbers`` are containerID, hostID and size of each range in turn.
 
     Raises ConfigError for ranges that are not granted to the user, HostError and StepError.
     """
