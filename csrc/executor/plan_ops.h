@@ -497,7 +497,7 @@ static inline bool read_pivot_root(struct plan_reader *r, struct op_pivot_root *
 	return r->ok;
 }
 
-/* make the root filesystem the process's root by MS_MOVE; for a host root in an initramfs */
+/* move the root filesystem onto / (MS_MOVE); it replaces pivot_root(2) on an initramfs */
 struct op_move_root {
 	struct plan_strs uncovered;
 };

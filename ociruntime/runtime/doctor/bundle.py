@@ -156,7 +156,7 @@ class Document:
         self._held: list[object] = []  # keeps lists alive, so that no id is reused
 
     def __deepcopy__(self, memo: dict[int, Json]) -> Document:
-        """Copy the document, including what :meth:`original` needs."""
+        """Copy the document, with the original indexes of its list items."""
         made = Document(None)
         made._touched = list(self._touched)
         made.config = self._copied(self.config, made)

@@ -296,9 +296,9 @@ def pivot_root(*, where: str = "") -> Operation:
 
 
 def move_root(*, uncovered: list[str], where: str = "") -> Operation:
-    """Return an operation to make the root filesystem the process's root by MS_MOVE.
+    """Return an operation to move the root filesystem onto / (MS_MOVE).
 
-    For a host root in an initramfs.
+    It replaces pivot_root(2) on an initramfs.
     """
     return Operation(30, (uncovered,), where)
 

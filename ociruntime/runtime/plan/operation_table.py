@@ -242,7 +242,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "move_root",
-        "make the root filesystem the process's root by MS_MOVE; for a host root in an initramfs",
+        "move the root filesystem onto / (MS_MOVE); it replaces pivot_root(2) on an initramfs",
         (("uncovered", "strs", "the host's proc and sysfs, unmounted first or covered"),),
     ),
     (

@@ -218,7 +218,7 @@ def _text(path: str) -> str:
 
 
 def failure(action: str, answer: dict[str, Any], log: str) -> CriuError:
-    """Return the error for a request that CRIU failed, with the reason from its log file.
+    """Return the error for a request that failed in CRIU, with the reason from its log file.
 
     ``action`` begins the message, ``answer`` is CRIU's response, ``log`` the path of the log.
     """
