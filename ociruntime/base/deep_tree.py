@@ -114,7 +114,7 @@ class Found:
 
     @property
     def path(self) -> str:
-        """Return a path by which the entry can be opened until the next one is requested."""
+        """Return a path by which the entry can be opened until ``walk`` yields the next one."""
         return self.place.path(self.name)
 
     @property

@@ -95,8 +95,8 @@ def test_leading_arguments_are_no_images() -> None:
         ("one ----name=a", "unknown option ----name"),
         ("one --cap=a", "unknown option --cap"),
         ("one --name", "--name requires a value"),
-        ("one --readonly-rootfs=maybe", 'invalid value "maybe" (true or false)'),
-        ("one --stdin=log", 'invalid value "log" (null or stream or interactive or tty)'),
+        ("one --readonly-rootfs=maybe", '--readonly-rootfs: invalid value "maybe"'),
+        ("one --stdin=log", '--stdin: invalid value "log"'),
     ],
 )
 def test_what_cannot_be_understood(text: str, message: str) -> None:
