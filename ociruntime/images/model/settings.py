@@ -48,7 +48,7 @@ class Settings:
     def mirrors(self) -> dict[str, list[str]]:
         """Return registry -> mirrors to try before it, as HOST[:PORT][/PATH].
 
-        If several files have a registry, the one of the highest precedence counts.
+        If several files list a registry, the file of the highest precedence counts.
         Raises HostError, ImageError.
         """
         merged: dict[str, list[str]] = {}

@@ -42,7 +42,7 @@ class Permission:
         """Return the policy's rule for images called ``name``.  Raises ImageError if it rejects."""
         rule = self.policy.rule(name)
         if rule.kind == REJECT:
-            raise ImageError(f'image "{name}" is rejected by the policy', rule.where)
+            raise ImageError(f'image "{name}" is rejected by the signature policy', rule.where)
         return rule
 
     def has(self, id: str, name: str) -> bool:
@@ -63,7 +63,7 @@ class Permission:
             raise ImageError(message, hint)
 
     def _culprit(self, id: str, name: str) -> str:
-        """Return the name of an image that the policy refuses, "" if it refuses none."""
+        """Return the name of the image ``id`` that the policy refuses; "" if it allows the use."""
         origins = self.store.origins(id)
         if (
             origins

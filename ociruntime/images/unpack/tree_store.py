@@ -317,9 +317,10 @@ class _Walk:
     def entry(
         self, path: bytes, facts: os.stat_result, more: list[bytes], attributes: list[bytes]
     ) -> None:
-        """Hash a file's fields, each after its length, so that different files never hash alike.
+        """Add a file's path, status and extended attributes to the hash of the tree.
 
-        ``more`` are fields that depend on the type: the digest of the content, a link's target.
+        ``more`` is what depends on the type: the digest of the content, or a link's target.  Each
+        value is hashed after its length, so that different files never hash alike.
         """
         self.entries += 1
         fields = [path, b"%o %d %d" % (facts.st_mode, facts.st_uid, facts.st_gid)]

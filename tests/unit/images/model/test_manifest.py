@@ -31,15 +31,15 @@ def test_docker_and_oci_mean_the_same() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "manifest is not JSON"),
-        (b"[" * 100_000, "not JSON"),
+        (b"", "^manifest is "),
+        (b"[" * 100_000, "JSON"),
         (b"[]", "not a JSON object"),
         (b"{}", "manifest: unsupported schemaVersion None"),
         (manifest(schemaVersion=1), "schemaVersion 1"),
         (b" " * (5 << 20), "too large"),
         (manifest(mediaType=images.OCI_INDEX), "manifest is an image index"),
         (manifest(mediaType="text/plain"), 'manifest: unsupported mediaType "text/plain"'),
-        (manifest(config=None), "config: must be a descriptor"),
+        (manifest(config=None), "manifest: config "),
         (manifest(config={"mediaType": "x", "digest": "../../x", "size": 1}), "invalid digest"),
         (manifest(layers=None), "layers must be a list"),
         (manifest(layers=[{"mediaType": "x", "size": -1}]), r"layers\[0\]: size must be"),

@@ -45,7 +45,7 @@ def test_keys() -> None:
         (PUBLIC + b"\xcd\xc1", "it: truncated OpenPGP packet"),
         (PUBLIC + b"\xcd\xe1", "it: not an OpenPGP key"),
         (b"hello", "it: not an OpenPGP key"),
-        (armored(PUBLIC)[:-10], "it: no complete ASCII-armored block"),
+        (armored(PUBLIC)[:-10], "it: .*ASCII-armored"),
         (armored(PUBLIC).replace(b"m", b"?"), "it: ASCII armor is not valid base64"),
     ],
 )
@@ -72,7 +72,7 @@ def test_another_gpgv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "gpgv").write_text(f"#!/bin/sh\necho '{good}' >&2\n")
     (tmp_path / "gpgv").chmod(0o755)
     assert verify(b"x", b"y", []) == ("34", b"y")
-    with pytest.raises(ImageError, match="the file contains no signed content"):
+    with pytest.raises(ImageError, match=r"^verify the OpenPGP signature: "):
         verify(b"x", None, [])
 
 
