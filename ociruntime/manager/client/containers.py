@@ -29,7 +29,7 @@ FAILED = 1
 
 
 def each(refs: Iterable[str], act: Callable[[str], object]) -> int:
-    """Call ``act`` for each reference to an object; print the reference, or the error.
+    """Call ``act`` with each name or id in ``refs``; print the name or id, or the error.
 
     Returns the exit status: 0, or that of the last failure (1, or 126 and 127 for a program that
     cannot be executed).  Raises HostError if the daemon cannot be reached.
@@ -79,11 +79,11 @@ def print_failure(failure: RuntimeFailure) -> None:
     tell("ocictl", str(failure))
 
 
-def exit_status(ref: str, facts: dict[str, Any]) -> int:
+def exit_status(ref: str, answer: dict[str, Any]) -> int:
     """Return the exit code in ocid's answer to ``wait``.  Raises RuntimeFailure if unknown."""
-    code = facts["exit_code"]
+    code = answer["exit_code"]
     if code is None:
-        error = facts.get("error") or "its monitor was killed"
+        error = answer.get("error") or "its monitor was killed"
         raise RuntimeFailure(f'wait for container "{ref}": its exit code is unknown: {error}')
     return int(code)
 

@@ -58,7 +58,7 @@ _FIELD_TITLES = {"ID": "IMAGE ID", "CreatedSince": "CREATED", "CreatedAt": "CREA
 
 
 def shape(shown: dict[str, Any]) -> Shape:
-    """Return a row for templates, with docker's field names and the daemon's."""
+    """Return an image's row as data for templates: under docker's field names and ocid's."""
     name = shown["name"]
     members = {
         "CreatedAt": date(shown["import_time"]),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def moment(text: str, option: str, now: float | None = None) -> str | None:
-    """Return the value of a time option in RFC 3339; None for "".
+    """Convert the value of a time option to RFC 3339; return None for "".
 
     ``text`` is a date (local time without a zone), seconds since 1970, or a duration before
     ``now`` (default: the current time).  Raises UsageError.
@@ -58,12 +58,13 @@ def _rfc3339(seconds: float) -> str:
         whole, microseconds = divmod(round(seconds * 1_000_000), 1_000_000)
         return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{microseconds:06d}+00:00"
     except (OverflowError, ValueError, OSError):
-        raise UsageError(f"convert a time: {seconds} seconds since 1970 is out of range") from None
+        raise UsageError(f"time out of range: {seconds} seconds since 1970") from None
 
 
 def _wrong(text: str, option: str) -> UsageError:
     return UsageError(
-        f'--{option}: "{text}" is not a time', "10m, 2026-01-31, 2026-01-31T12:00:00Z, or seconds"
+        f'--{option}: "{text}" is not a time',
+        "use 10m, 2026-01-31, 2026-01-31T12:00:00Z, or seconds since 1970",
     )
 
 
@@ -152,7 +153,7 @@ def _filters(words: list[str]) -> list[str]:
         key, _, value = word.partition("=")
         if key not in FILTERS or not value:
             known = ", ".join(f"{name}=..." for name in FILTERS)
-            raise UsageError(f'--filter: invalid filter "{word}"', known)
+            raise UsageError(f'--filter: invalid filter "{word}"', f"supported: {known}")
         pairs.append(f"{FILTERS[key]}={quoted(value)}")
     return pairs
 

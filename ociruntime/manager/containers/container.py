@@ -252,7 +252,8 @@ class Container:
         manager shuts down meanwhile.
         """
         if condition not in CONDITIONS:
-            raise BadRequest("condition", f'unknown condition "{condition}"', ", ".join(CONDITIONS))
+            hint = f"supported: {', '.join(CONDITIONS)}"
+            raise BadRequest("condition", f'unknown condition "{condition}"', hint)
         if self._removed:
             raise self._not_found()
         if condition == "not-running" and not self._is_up():
@@ -428,8 +429,8 @@ class Container:
     async def remove_held(self, *, volumes: bool = False) -> None:
         """Remove the container; the caller holds its lock.
 
-        The marker file ``removing`` is the point of no return: the next daemon finishes the
-        removal.  It lists the anonymous volumes to remove: with ``volumes``, or for ``--rm``.
+        Once the marker file ``removing`` exists, the next daemon finishes an interrupted removal.
+        With ``volumes``, or for ``--rm``, the file lists the anonymous volumes to remove.
         """
         services, store = self._services, self._services.store
         unwanted = store.marked_volumes(self.id, records.REMOVING)
@@ -471,7 +472,7 @@ class Container:
                 await self._reconcile()
 
     async def resume(self) -> None:
-        """Catch up with changes while no daemon ran, and apply the restart policy."""
+        """Record what happened while no daemon ran, and apply the restart policy."""
         try:
             async with self.lock:
                 pod_status = await self._reconcile()
@@ -483,7 +484,10 @@ class Container:
         self.release()
 
     async def _reconcile(self) -> PodStatus:
-        """Handle a start or exit of the app that the record lacks; the caller holds the lock."""
+        """Record a start or exit of the app that is not in the record yet.
+
+        Returns the pod's status.  The caller holds the lock.
+        """
         pod_status = self.pod.status()
         record = self.record
         if pod_status.problem:
