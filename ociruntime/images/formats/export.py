@@ -124,7 +124,7 @@ class _Checked:
 
 
 def blobs_of(blobs: Blobs, image: Image) -> dict[str, int]:
-    """Return an image's blobs as a dict digest -> bytes: manifest, configuration, then layers."""
+    """Return a dict digest -> size in bytes of an image's manifest, configuration and layers."""
     sizes = {image.id: blobs.size(image.id)}
     sizes[image.config_digest] = int(image.manifest["config"]["size"])
     return sizes | {layer.digest: layer.size for layer in image.layers}

@@ -117,7 +117,7 @@ class Claims:
         Returns whether the image has the name.
         """
         rule = self.permission.policy.rule(name)
-        hint = rule.where
+        hint = f"see {rule.where}"
         if rule.kind == REJECT:
             why = "images of that name are rejected"
         elif rule.kind != ACCEPT and not self.permission.unsigned:

@@ -71,7 +71,7 @@ class Settings:
         return merged
 
     def limits(self) -> Limits:
-        """Return the limits of an image from the ``limits.json`` files, merged member by member.
+        """Return the limits for images: the ``limits.json`` files, merged member by member.
 
         Raises HostError, ImageError.
         """

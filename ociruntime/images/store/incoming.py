@@ -159,7 +159,7 @@ class Incoming:
         return store.find(name or manifest_digest, use=False)
 
     def _complete(self, manifest_digest: str) -> dict[str, int]:
-        """Check that no blob of the image is missing; return all as a dict digest -> bytes."""
+        """Check that no blob of the image is missing; return a dict digest -> size in bytes."""
         if not self.has(manifest_digest):
             raise ImageError(f"import image {manifest_digest}: its manifest is missing")
         manifest = self.read(manifest_digest)

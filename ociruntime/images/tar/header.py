@@ -174,7 +174,7 @@ def check_values(header: Header) -> None:
 def _check_sum(block: bytes) -> None:
     """Verify a tar header's checksum: the sum of its bytes, with the checksum field as blanks.
 
-    Some old tars sum signed bytes.
+    A sum of signed bytes, as in some old tars, is accepted too.
     """
     other_bytes = block[:148] + block[156:]
     actual = sum(other_bytes) + 8 * 0x20

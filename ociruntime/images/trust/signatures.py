@@ -1,4 +1,4 @@
-"""The check of a fetched image: the policy's rule for its name, and its signatures.
+"""Check a fetched image: the policy's rule for its name, and its signatures.
 
 A signature covers a JSON document ("simple signing") that names a digest and an image; a detached
 OpenPGP signature may also cover the manifest itself.  An image counts as signed if its manifest or
@@ -65,7 +65,7 @@ class SignatureVerifier(ImageVerifier):
                 return signer
         name = self.reference.name
         message = f'image "{name}" is not signed as the policy requires: {"; ".join(faults)}'
-        raise ImageError(message, self.rule.where)
+        raise ImageError(message, f"see {self.rule.where}")
 
     def _verify_given(self, signature: bytes, documents: list[Document]) -> str:
         """Verify the signature given by the user; return the fingerprint of its key."""

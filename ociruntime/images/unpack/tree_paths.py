@@ -1,4 +1,4 @@
-"""Resolution of paths inside a tree, step by step with descriptors, so that none leads outside.
+"""Resolve paths inside a directory tree with descriptors, so that no link leads outside.
 
 Symbolic links in the parents of a file are followed as if the tree were the root, because images
 rely on it: in most, ``lib`` is a link to ``usr/lib``, and later layers have files below ``lib``.
