@@ -29,7 +29,7 @@ class ProgramInput:
     def __init__(self, fd: int, *, owned: bool) -> None:
         """Create the buffer for ``fd``, -1 for a program without input.
 
-        ``owned``: close ``fd`` at the end of input (which means nothing on a terminal).
+        ``owned``: close ``fd`` at the end of input; False for a terminal, which stays open.
         """
         self._fd = fd
         self._owned = owned

@@ -32,7 +32,7 @@ async def disk_space(manager: Manager, request: web.Request) -> web.Response:
 
 
 def _summary(sizes: list[tuple[int, bool]]) -> Summary:
-    """Sum up objects of one kind, given as (bytes on disk, whether it is in use)."""
+    """Return count, active, size and reclaimable of objects given as (bytes, whether in use)."""
     return {
         "count": len(sizes),
         "active": sum(active for _, active in sizes),

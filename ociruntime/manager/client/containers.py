@@ -112,13 +112,13 @@ def run_start(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_stop(connection: Connection, arguments: Arguments) -> int:
-    """Stop containers, wait for their exit, and print their references.  Raises UsageError."""
+    """Stop containers, wait for their exit, print the given names or ids.  Raises UsageError."""
     body = stop_timeout(arguments)
     return each(arguments.positional, lambda ref: connection.post(container(ref, "stop"), body))
 
 
 def run_kill(connection: Connection, arguments: Arguments) -> int:
-    """Send a signal to containers and print their references.  Raises UsageError."""
+    """Send a signal to containers and print the given names or ids.  Raises UsageError."""
     signal = signal_number(arguments.text("signal", "KILL"))
     if signal == 0:
         hint = "use inspect to see whether a container is running"
@@ -128,18 +128,18 @@ def run_kill(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_restart(connection: Connection, arguments: Arguments) -> int:
-    """Restart containers and print their references.  Raises UsageError."""
+    """Restart containers and print the given names or ids.  Raises UsageError."""
     body = stop_timeout(arguments)
     return each(arguments.positional, lambda ref: connection.post(container(ref, "restart"), body))
 
 
 def run_pause(connection: Connection, arguments: Arguments) -> int:
-    """Pause containers and print their references."""
+    """Pause containers and print the given names or ids."""
     return each(arguments.positional, lambda ref: connection.post(container(ref, "pause")))
 
 
 def run_unpause(connection: Connection, arguments: Arguments) -> int:
-    """Resume containers and print their references."""
+    """Resume containers and print the given names or ids."""
     return each(arguments.positional, lambda ref: connection.post(container(ref, "unpause")))
 
 
@@ -172,7 +172,7 @@ def run_update(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_rm(connection: Connection, arguments: Arguments) -> int:
-    """Remove containers and print their references."""
+    """Remove containers and print the given names or ids."""
     flags = {name: arguments.flag(name) for name in ("force", "volumes")}
     return each(arguments.positional, lambda ref: connection.delete(container(ref, **flags)))
 

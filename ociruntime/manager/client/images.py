@@ -119,7 +119,7 @@ def _pulled(connection: Connection, body: dict[str, object], name: str, *, quiet
 
 
 def run_rmi(connection: Connection, arguments: Arguments) -> int:
-    """Remove images and print their references."""
+    """Remove images and print the given names or ids."""
     force = arguments.flag("force")
 
     def remove(ref: str) -> None:

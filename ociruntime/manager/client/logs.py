@@ -75,7 +75,7 @@ HEAD = 5  # bytes of a frame's header: stream and length
 def run_logs(connection: Connection, arguments: Arguments) -> int:
     """Print a container's log; with ``--follow``, until the container exits.
 
-    Returns 1 if our output was closed.  Raises RuntimeFailure.
+    Returns 1 if standard output or error was closed.  Raises RuntimeFailure.
     """
     tail = arguments.number("tail", -1)
     path = container(
@@ -93,7 +93,7 @@ def run_logs(connection: Connection, arguments: Arguments) -> int:
 def print_logs(connection: Connection, path: str) -> bool:
     """Print a container's log, each line to the stream (1 or 2) that it was written to.
 
-    Returns False if our output was closed.  Raises RuntimeFailure.
+    Returns False if standard output or error was closed.  Raises RuntimeFailure.
     """
     answer = connection.open("GET", path, None, {"Accept": FRAMES, "Connection": "close"})
     try:

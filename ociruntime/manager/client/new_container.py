@@ -357,7 +357,7 @@ def post_spec(connection: Connection, spec: Spec) -> dict[str, Any]:
 def spec_of(arguments: Arguments, image: str, command: list[str]) -> Spec:
     """Return the body of a create request with the members whose options are set.
 
-    Relative paths are resolved in our working directory.  Raises UsageError, HostError.
+    Relative paths are resolved in ocictl's working directory.  Raises UsageError, HostError.
     """
     spec: Spec = {}
     rootfs = arguments.text("rootfs")

@@ -142,7 +142,8 @@ class Container:
     async def start(self, *, strict: bool) -> bool:
         """Start the container; return False if it was running already.
 
-        Also raises StartFailed, with the exit code, if the program cannot be executed.
+        Raises what ``Container`` lists, and StartFailed, with the exit code, if the program cannot
+        be executed.
         """
         async with self._held():
             record = self.record
@@ -193,7 +194,7 @@ class Container:
             return await self._stop(seconds, strict=strict)
 
     async def restart(self, seconds: float | None) -> None:
-        """Stop the container, if it is running, and start it.  Also raises StartFailed."""
+        """Stop the container, if it is running, and start it.  Raises what ``start`` raises."""
         self._restarts.cancel()
         async with self._held():
             await self._stop(seconds)
@@ -205,7 +206,8 @@ class Container:
     async def kill(self, signal: str) -> None:
         """Send a signal to the container's init, without waiting for the container's lock.
 
-        ``signal`` is a name or a number.  Also raises BadRequest if it is unknown.
+        ``signal`` is a name or a number.  Raises what ``Container`` lists, and BadRequest if the
+        signal is unknown.
         """
         name = check_signal("signal", signal)
         self._check_present()
@@ -267,9 +269,10 @@ class Container:
         return await self.clients.wait(condition)
 
     async def update(self, changes: object) -> None:
-        """Change the limits, also of the running program, and the restart policy.
+        """Change the container's limits and restart policy, also while it is running.
 
-        ``changes``: members of ``spec.CHANGEABLE``.  Also raises BadRequest.
+        ``changes`` has some of the members ``spec.CHANGEABLE``.  Raises what ``Container`` lists,
+        and BadRequest.
         """
         async with self._held():
             pod_status = await self._reconcile()
@@ -282,7 +285,10 @@ class Container:
             self._publish("update")
 
     async def rename(self, name: str) -> None:
-        """Rename the container, also on its networks.  Also raises BadRequest (invalid name)."""
+        """Rename the container, also on its networks.
+
+        Raises what ``Container`` lists, and BadRequest if the name is invalid.
+        """
         check_name("name", name)
         async with self._held():
             record, names = self.record, self._services.names

@@ -1,4 +1,4 @@
-"""Names and ids of containers: generation, syntax, and the lookup of a reference."""
+"""Names and ids of containers: generate them, check them, and look them up."""
 
 from __future__ import annotations
 
@@ -92,7 +92,10 @@ def new_name(taken: Container[str]) -> str:
 
 
 def check_name(where: str, name: object) -> str:
-    """Check and return a container's name.  Raises BadRequest with the member ``where``."""
+    """Return ``name`` if it is a valid container name.
+
+    Raises BadRequest, in which ``where`` is the JSON path of the name.
+    """
     if (
         not isinstance(name, str)
         or not 0 < len(name) <= _LONGEST

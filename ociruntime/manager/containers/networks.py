@@ -183,7 +183,7 @@ class Networks:
         )
 
     def inspect(self, name: str) -> Answer:
-        """Return a network's description, with its containers' addresses.  Raises NotFound."""
+        """Return a network as JSON, with the addresses of its containers.  Raises NotFound."""
         users = [one for one in self._users() if one.uses(name)]
         if name in _SPECIAL:
             return _special(name, users)

@@ -263,8 +263,8 @@ async def ask_over(sock: socket, request: dict[str, Any]) -> dict[str, Any]:
 async def halt(programs: Programs, pod: Pod, *, paused: bool = False, timeout: float = 5.0) -> None:
     """Kill a pod with all its apps and wait until it has ended.  Raises RuntimeFailure.
 
-    ``timeout`` (seconds) applies to the monitor's answer and to the exit of the pod each; then
-    ``ocipod stop --force`` is the fallback.
+    Waits ``timeout`` seconds for the monitor's answer, and as long for the pod's end; after either
+    timeout, runs ``ocipod stop --force``.
     """
     if pod.refresh() != "running":
         return

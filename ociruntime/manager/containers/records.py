@@ -58,7 +58,7 @@ DYING_SECONDS = 1.0
 
 @dataclass
 class Record:
-    """The contents of a container's ``container.state``."""
+    """What the manager stores about a container: the content of its file ``container.state``."""
 
     id: str
     name: str

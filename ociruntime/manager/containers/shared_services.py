@@ -183,13 +183,13 @@ class SharedServices:
         finally:
             handle.close()
 
-    async def remove_new_pod(self, container_id: str, kept: str = "") -> None:
-        """Remove an unfinished new pod of a container, unless it is the pod ``kept``.
+    async def remove_new_pod(self, container_id: str, keep: str = "") -> None:
+        """Remove the pod that is being made for a container, unless its UUID is ``keep``.
 
         Raises RuntimeFailure.
         """
         uuid = self.store.new_pod(container_id)
-        if uuid and uuid != kept:
+        if uuid and uuid != keep:
             await self.remove_pod(uuid)
 
     def _global_args(self, spec: dict[str, Any]) -> list[str]:

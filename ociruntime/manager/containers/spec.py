@@ -174,7 +174,9 @@ def _check_limits(spec: Spec) -> None:
         raise BadRequest("memory_swap", "requires memory", "the swap limit counts memory and swap")
     if swap is not None and 0 <= swap < memory:
         raise BadRequest(
-            "memory_swap", "is less than memory", "the swap limit counts memory and swap"
+            "memory_swap",
+            "must not be less than memory",
+            "the swap limit counts memory and swap",
         )
     if "cpus" in spec and ("cpu_quota" in spec or "cpu_period" in spec):
         raise BadRequest("cpus", "cannot be combined with cpu_quota and cpu_period")
@@ -500,7 +502,7 @@ def _mounts(spec: Spec, volume: Callable[[str], str], fill: bool) -> list[Spec]:
 
 
 def _host_name(spec: Spec, container_id: str) -> str:
-    """Return a container's hostname; by default the host's if it shares the network or UTS."""
+    """Return a container's hostname: the host's if it shares the network or UTS namespace."""
     is_shared = _HOST in (setting(spec, "network"), spec.get("uts"))
     default = os.uname().nodename if is_shared else container_id[:_SHORT]
     return str(spec.get("hostname") or default)

@@ -101,7 +101,7 @@ class Volumes:
         return [volume for volume in volumes if passes(volume, filters, _FILTERS)]
 
     def inspect(self, name: str) -> Answer:
-        """Return the description of a volume (see ``_described``).  Raises NotFound."""
+        """Return a volume's name, mountpoint, labels and users as JSON.  Raises NotFound."""
         if name.startswith(".") or "/" in name or not os.path.isdir(self.path(name)):
             hint = "list volumes with ocictl volume ls"
             raise NotFound(f'no volume named "{name}" found', hint)

@@ -170,7 +170,7 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
         'tmpfs[0].target: a volume is also mounted at "/./x"',
     ),
     ({"memory_swap": -1}, "memory_swap: requires memory"),
-    ({"memory": 8192, "memory_swap": 4096}, "memory_swap: is less than memory"),
+    ({"memory": 8192, "memory_swap": 4096}, "memory_swap: must not be less than memory"),
     ({"cpus": 1, "cpu_quota": 5000}, "cpus: cannot be combined with cpu_quota"),
     ({"cpuset_cpus": "all"}, 'cpuset_cpus: invalid list "all"'),
     (
