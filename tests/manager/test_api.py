@@ -56,7 +56,7 @@ GOOD: tuple[tuple[str, str, object, int, tuple[Any, ...]], ...] = (
 # What is wrong -> words of the answer, status 400.
 BAD: tuple[tuple[str, str, object, str], ...] = (
     ("GET", "/v1/containers?all=perhaps", None, 'all: must be 0 or 1, not "perhaps"'),
-    ("GET", "/v1/containers?filters=x", None, "filters: must be JSON"),
+    ("GET", "/v1/containers?filters=x", None, "filters: must be a JSON object"),
     ("GET", "/v1/containers?filters=%5B%5D", None, "filters: must be a JSON object"),
     (
         "GET",
@@ -65,14 +65,14 @@ BAD: tuple[tuple[str, str, object, str], ...] = (
         "filters.id[0]: must be a string",
     ),
     ("GET", "/v1/containers?filters=%7B%22id%22%3A1%7D", None, "filters.id: must be a list"),
-    ("POST", "/v1/containers", None, "the body must be a JSON object"),
-    ("POST", "/v1/containers", [1], "the body must be a JSON object"),
+    ("POST", "/v1/containers", None, "body must be a JSON object"),
+    ("POST", "/v1/containers", [1], "body must be a JSON object"),
     ("DELETE", "/v1/containers/web?force=2", None, "force:"),
     ("POST", "/v1/containers/web/start", {"fast": True}, "fast: unknown member"),
     ("POST", "/v1/containers/web/stop", {"timeout": "1"}, "timeout: must be a number"),
     ("POST", "/v1/containers/web/stop", {"timeout": True}, "timeout: must be a number"),
     ("POST", "/v1/containers/web/stop", {"timeout": -1}, "timeout: -1 is not between 0 and"),
-    ("POST", "/v1/containers/web/stop", [], "the body must be a JSON object"),
+    ("POST", "/v1/containers/web/stop", [], "body must be a JSON object"),
     ("POST", "/v1/containers/web/restart", {"timeout": 1e9}, "timeout:"),
     ("POST", "/v1/containers/web/kill", {"signal": []}, "signal: must be a string"),
     ("POST", "/v1/containers/web/kill", {"signal": "a\0"}, "signal: must not contain unprintable"),
