@@ -11,7 +11,9 @@
  *
  * Most pages that a command writes to belong to the heap.  One copy of it into huge pages costs less
  * than a fault and a copy for each of 600 small pages; `heap` is the range of huge pages that contains
- * it and nothing else.  If the kernel has no free huge pages, the heap is mapped like other regions.
+ * it and nothing else.  Clearing another huge page for a short end of the heap would cost more than
+ * the faults there, so up to SNAPSHOT_TAIL bytes are left out of `heap`.  If the kernel has no free
+ * huge pages, all regions are mapped like those outside `heap`.
  *
  * Integers have the byte order of the machine that wrote the file, which is valid for one boot only.
  */
@@ -23,7 +25,7 @@
 #define SNAPSHOT_MAGIC 0x31504e5349434fULL /* "OCISNP1" */
 
 enum {
-	SNAPSHOT_FORMAT = 6, /* to be counted up with every change of this file */
+	SNAPSHOT_FORMAT = 7, /* to be counted up with every change of this file */
 	SNAPSHOT_PAGE = 4096,
 	SNAPSHOT_REGIONS = 512,
 	SNAPSHOT_MAPPED = 96,
@@ -33,6 +35,7 @@ enum {
 	SNAPSHOT_SIGNALS = 8,
 	SNAPSHOT_BOOT = 40,
 	SNAPSHOT_HUGE = 2 << 20,
+	SNAPSHOT_TAIL = 512 << 10,
 	SNAPSHOT_LARGEST_HEAP = 16 << 20,
 	SNAPSHOT_LEAST_STACK = 512 << 10,
 };

@@ -142,8 +142,7 @@ class Container:
     async def start(self, *, strict: bool) -> bool:
         """Start the container; return False if it was running already.
 
-        Raises what ``Container`` lists, and StartFailed, with the exit code, if the program cannot
-        be executed.
+        Raises what ``Container`` lists; StartFailed if the program cannot be executed.
         """
         async with self._held():
             record = self.record
@@ -206,8 +205,7 @@ class Container:
     async def kill(self, signal: str) -> None:
         """Send a signal to the container's init, without waiting for the container's lock.
 
-        ``signal`` is a name or a number.  Raises what ``Container`` lists, and BadRequest if the
-        signal is unknown.
+        ``signal`` is a name or number.  Raises what ``Container`` lists; BadRequest if unknown.
         """
         name = check_signal("signal", signal)
         self._check_present()
@@ -271,8 +269,7 @@ class Container:
     async def update(self, changes: object) -> None:
         """Change the container's limits and restart policy, also while it is running.
 
-        ``changes`` has some of the members ``spec.CHANGEABLE``.  Raises what ``Container`` lists,
-        and BadRequest.
+        ``changes``: members of ``spec.CHANGEABLE``.  Raises what ``Container`` lists; BadRequest.
         """
         async with self._held():
             pod_status = await self._reconcile()
@@ -285,10 +282,7 @@ class Container:
             self._publish("update")
 
     async def rename(self, name: str) -> None:
-        """Rename the container, also on its networks.
-
-        Raises what ``Container`` lists, and BadRequest if the name is invalid.
-        """
+        """Rename the container, also on its networks.  Raises BadRequest for an invalid name."""
         check_name("name", name)
         async with self._held():
             record, names = self.record, self._services.names
@@ -490,10 +484,7 @@ class Container:
         self.release()
 
     async def _reconcile(self) -> PodStatus:
-        """Record a start or exit of the app that is not in the record yet.
-
-        Returns the pod's status.  The caller holds the lock.
-        """
+        """Record a start or exit of the app, with the lock held; return the pod's status."""
         pod_status = self.pod.status()
         record = self.record
         if pod_status.problem:
