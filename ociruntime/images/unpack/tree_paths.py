@@ -24,7 +24,7 @@ class Inside:
     """A tree with the root directory ``root`` (a descriptor), which no other process changes.
 
     The last resolved directory is kept open, because archives list files directory by directory.
-    It cannot become stale: to remove it, its parent is resolved, and kept open instead.
+    It is never a removed one: removing a directory first resolves its parent, replacing it.
     ``budget`` limits the depth and the number of created directories.
     """
 
