@@ -148,7 +148,7 @@ def test_paths_that_no_reader_takes(ocipod: Ocipod, work: Path, squash: list[str
     ocipod("run", "--net=none", busybox(work), "--name=a", *shell(*MAKE_DEEP)).ok()
     (uuid,) = ocipod.pods()
     target = work / "new.tar"
-    ocipod("export", *squash, uuid, str(target)).failed("4095 bytes: top/")
+    ocipod("export", *squash, uuid, str(target)).failed("path is longer than 4095 bytes")
     assert sorted(path.name for path in work.iterdir()) == ["busybox", "data"]
 
 

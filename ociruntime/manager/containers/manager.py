@@ -371,12 +371,12 @@ def _status_word(value: str) -> str:
 
 def _check_status(where: str, value: str) -> None:
     if value.lower() not in _STATUSES:
-        raise BadRequest(where, f'unknown status "{value}"', ", ".join(_STATUSES))
+        raise BadRequest(where, f'unknown status "{value}"', f"supported: {', '.join(_STATUSES)}")
 
 
 def _check_exit_code(where: str, value: str) -> None:
     if not (value.isascii() and value.isdigit()):
-        raise BadRequest(where, f'"{value}" is not an exit code', "for example exited=1")
+        raise BadRequest(where, f'must be an exit code, not "{value}"', "for example exited=1")
 
 
 def _has_exited(answer: Answer, value: str) -> bool:

@@ -18,7 +18,7 @@ from ociruntime.commandline.progress import Bar, amount
 from ociruntime.images.fetch import look_up
 from ociruntime.images.model.image import Image, Record
 from ociruntime.images.model.settings import Settings
-from ociruntime.images.store.image_gc import rubbish
+from ociruntime.images.store.image_gc import garbage
 from ociruntime.images.store.store import Store
 from ociruntime.images.unpack.tree_store import CHANGED, Tree, TreeStore, tree_id
 from ociruntime.pods.cli.context import Context
@@ -190,7 +190,7 @@ def run_image_gc(context: Context, arguments: Arguments) -> int:
     before = time.time() - grace
     trees = TreeStore(context.directory)
     with Store(context.directory) as store, prepare_lock(context.directory, exclusive=True):
-        unused = rubbish(
+        unused = garbage(
             store.records(),
             trees.trees(),
             _trees(store),

@@ -68,7 +68,7 @@ def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> di
     for target in targets:
         if "]" in target or not target.isprintable():
             raise ContainerError(
-                f"cannot checkpoint the mount at {target!a}: CRIU does not accept that name"
+                f"cannot checkpoint the mount at {target!a}: CRIU does not support such a path"
             )
         inside = find_mount(pid, target)
         same = [where for where, source in binds if inside and identity(source) == inside[1]]
@@ -78,8 +78,8 @@ def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> di
             names[target] = same[0]  # the destination contains a symbolic link
         else:
             raise ContainerError(
-                f'cannot checkpoint the mount at "{target}": no mount of config.json matches it',
-                "it was made later, or its source has been replaced since",
+                f'cannot checkpoint the mount at "{target}": no mount in config.json matches it',
+                "it was mounted later, or its source on the host has been replaced since",
             )
     return names
 
@@ -127,8 +127,8 @@ def find_source(
     if name in device_paths(config):
         return name
     raise ContainerError(
-        f"the checkpoint has a mount at {name!a}, but config.json has none there",
-        "restore with the mounts that the container had",
+        f"restore the mount at {name!a}: it is in the checkpoint, but not in config.json",
+        "restore with the mounts that the container had when it was checkpointed",
     )
 
 
@@ -246,8 +246,8 @@ def check_restricted(target: str, number: int, mounts: Iterable[Mount]) -> None:
     """
     if all(mount.id != number for mount in mounts if mount.target == target):
         raise StepError(
-            f'restrict the restored mount at "{target}": the path leads to another mount',
-            "another mount covers it, or another container replaces a directory on its path",
+            f'set the flags of the restored mount at "{target}": the path leads to another mount',
+            "another mount covers it, or another container has replaced a directory on its path",
         )
 
 
