@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from ociruntime.commandline.options import Option
 
 ARGUMENTS_BEGIN, ARGUMENTS_END = "--", "---"
-_FORM = "IMAGE [OPTION]... [-- ARGUMENT]... --- IMAGE ..."
+_SINGLE_FORM = "IMAGE [OPTION]... [-- ARGUMENT]..."
+_FORM = f"{_SINGLE_FORM} --- IMAGE ..."
 
 
 class AppArguments:
@@ -64,6 +65,7 @@ def parse_pod_arguments(
     the arguments of an image extend to the end, past any ``---``.  Global options are stored in
     ``program``.  Raises UsageError.
     """
+    form = _SINGLE_FORM if single else _FORM
     pod = PodArguments()
     of_pod = [(pod_options, pod.options)]
     if program:
@@ -75,11 +77,13 @@ def parse_pod_arguments(
         word = argv[at]
         at += 1
         if word == ARGUMENTS_BEGIN:
-            at = _read_arguments(argv, at, pod, len(argv) if single else _end(argv, at))
-        elif word == ARGUMENTS_END and pod.apps and not single:
-            continue
+            at = _read_arguments(argv, at, pod, len(argv) if single else _end(argv, at), form)
+        elif word == ARGUMENTS_END and single:
+            raise UsageError(f'"{ARGUMENTS_END}": this command takes only one image', form)
+        elif word == ARGUMENTS_END and not pod.apps:
+            raise UsageError(f'"{ARGUMENTS_END}" must follow an image or its arguments', form)
         elif word == ARGUMENTS_END:
-            raise UsageError(f'"{ARGUMENTS_END}" must follow the arguments of an image', _FORM)
+            continue
         elif is_option(word):
             if pod.apps:
                 scopes = [(app_options, pod.apps[-1].options), *of_pod]
@@ -89,7 +93,7 @@ def parse_pod_arguments(
         elif len(pod.positional) < leading:
             pod.positional.append(word)
         elif not word:
-            raise UsageError('image "": the name must not be empty', _FORM)
+            raise UsageError('image "": the name must not be empty', form)
         else:
             pod.apps.append(AppArguments(word))
             if len(pod.apps) == 1:
@@ -122,12 +126,12 @@ def _end(argv: list[str], at: int) -> int:
     return argv.index(ARGUMENTS_END, at) if ARGUMENTS_END in argv[at:] else len(argv)
 
 
-def _read_arguments(argv: list[str], at: int, pod: PodArguments, end: int) -> int:
+def _read_arguments(argv: list[str], at: int, pod: PodArguments, end: int, form: str) -> int:
     if not pod.apps:
-        raise UsageError('"--" must follow an image', _FORM)
+        raise UsageError('"--" must follow an image', form)
     app = pod.apps[-1]
     if app.arguments is not None:
-        raise UsageError(f'image "{app.image}": "--" given twice', _FORM)
+        raise UsageError(f'image "{app.image}": "--" is given twice', form)
     app.arguments = argv[at:end]
     return end + 1
 

@@ -88,9 +88,9 @@ def test_leading_arguments_are_no_images() -> None:
     [
         ("--name=a one two", "--name must follow an image"),
         ("--name=a", "--name must follow an image"),
-        ("--- one", '"---" must follow the arguments'),
+        ("--- one", '"---" must follow'),
         ("-- x", '"--" must follow an image'),
-        ("one -- a --- -- b", 'image "one": "--" given twice'),
+        ("one -- a --- -- b", 'image "one": "--"'),
         ("one --memry=1", "unknown option --memry (did you mean --memory?)"),
         ("one ----name=a", "unknown option ----name"),
         ("one --cap=a", "unknown option --cap"),
@@ -103,6 +103,18 @@ def test_what_cannot_be_understood(text: str, message: str) -> None:
     with pytest.raises(UsageError) as refused:
         read(text)
     assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["one --- two", "--- one", "-- x"])
+def test_hints_for_a_single_image_do_not_offer_another(text: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        parse_pod_arguments(["U", *text.split()], (), APP_OPTIONS, leading=1, single=True)
+    assert "--- IMAGE" not in refused.value.hint
+
+
+def test_a_separator_where_a_single_image_is_allowed() -> None:
+    with pytest.raises(UsageError, match='"---".* one image'):
+        parse_pod_arguments(["U", "one", "---"], (), APP_OPTIONS, leading=1, single=True)
 
 
 def test_a_word_that_is_empty() -> None:
