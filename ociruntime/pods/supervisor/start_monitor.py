@@ -59,9 +59,19 @@ def start_monitor(pod: Pod, warn: HandleMessage) -> None:
         result += part
     os.close(report)
     if result != b"\n":
-        os.waitpid(child, 0)
+        _, status = os.waitpid(child, 0)
         text = result.decode(errors="replace")
-        raise PodError(text or f"pod {pod.uuid} exited before it was ready")
+        raise PodError(text) if text else _no_report(pod, status)
+
+
+def _no_report(pod: Pod, status: int) -> PodError:
+    """Return the error for a monitor that ended with the wait status ``status``, without report."""
+    if os.WIFSIGNALED(status):
+        cause = f"was killed by signal {os.WTERMSIG(status)}"
+    else:
+        cause = f"exited with status {os.waitstatus_to_exitcode(status)}"
+    message = f"start pod {pod.uuid}: its monitor {cause} before the pod was ready"
+    return PodError(message, f"see {pod.path()}/{MONITOR_LOG}")
 
 
 def _monitor(pod: Pod, warn: HandleMessage) -> Supervisor:
