@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Callable
 
-from ociruntime.base.deep_tree import Place, open_regular, walk
+from ociruntime.base.deep_tree import TreeCursor, open_regular, walk
 from ociruntime.base.errors import HostError
 
 PrivateUsers = tuple[int, int] | None  # (first host id, count); None: no user namespace
@@ -43,7 +43,7 @@ def copy_tree(
     try:
         if not os.path.isdir(target):
             os.mkdir(target, 0o700)
-        with Place(target) as to:
+        with TreeCursor(target) as to:
             _copy_inside(source, to, private_users, budget or _allow)
         copy_metadata(source, target, os.stat(source), private_users)
     except OSError as error:
@@ -56,7 +56,7 @@ def _allow(status: os.stat_result) -> None:
 
 def _copy_inside(
     source: str,
-    to: Place,
+    to: TreeCursor,
     private_users: PrivateUsers,
     budget: Callable[[os.stat_result], None],
 ) -> None:
@@ -82,7 +82,7 @@ def _copy_inside(
                 seen[key] = "/".join([*to.names, file.name])
 
 
-def _link(to: Place, first: list[str], name: str) -> None:
+def _link(to: TreeCursor, first: list[str], name: str) -> None:
     fd = to.reach(first[:-1])
     try:
         os.link(first[-1], name, src_dir_fd=fd, dst_dir_fd=to.fd, follow_symlinks=False)

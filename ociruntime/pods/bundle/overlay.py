@@ -85,7 +85,7 @@ def _clone(tree: str, user_namespace: int) -> int:
     return fd
 
 
-def refusal(tree: str, home: str, private_users: tuple[int, int] | None) -> str:
+def mount_error(tree: str, home: str, private_users: tuple[int, int] | None) -> str:
     """Return why no overlay of ``home/upper`` on ``tree`` can be mounted, or "" if it can.
 
     Tries to mount the overlay, because overlayfs has too many conditions to check, and unmounts it.

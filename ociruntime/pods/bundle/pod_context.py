@@ -26,7 +26,7 @@ class PodContext:
 
     can_hibernate = True  # whether the apps' state can be serialised for hibernation
     __slots__ = (
-        *("cgroups", "has_terminal", "left_nothing", "log_limit", "loop", "namespaces", "path"),
+        *("cgroups", "has_terminal", "is_clean", "log_limit", "loop", "namespaces", "path"),
         *("private", "runtime"),
     )
 
@@ -39,7 +39,7 @@ class PodContext:
         self.namespaces: dict[str, str] = {}
         self.log_limit = 0
         self.has_terminal = False
-        self.left_nothing = True  # False if the clean-up failed to remove something from the host
+        self.is_clean = True  # False if the clean-up failed to remove something from the host
 
     def set_up(self, config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
         """Mount the pod's /dev/shm and apply the pod's resource limits; called once.

@@ -60,7 +60,7 @@ from ociruntime.pods.store.phases import (
 )
 from ociruntime.pods.store.pod import PREPARED, STATES, Pod
 from ociruntime.pods.store.remove_tree import discard
-from ociruntime.pods.supervisor.start_monitor import be_monitor, start_monitor
+from ociruntime.pods.supervisor.start_monitor import run_monitor, start_monitor
 
 
 def host_of(context: Context) -> Host:
@@ -145,7 +145,7 @@ def run_run(context: Context, parsed: PodArguments) -> int:
         raise
     to_run(pod)
     if not request.detach:
-        return be_monitor(pod, warn)
+        return run_monitor(pod, warn)
     start_monitor(pod, warn)
     return write(f"{pod.uuid}\n")
 
@@ -190,7 +190,7 @@ def run_run_prepared(context: Context, arguments: Arguments) -> int:
         write_manifest(pod, manifest)
     write_runtime_config(pod, config | settings | host_of(context).stored())
     if not request.detach:
-        return be_monitor(pod, warn)
+        return run_monitor(pod, warn)
     start_monitor(pod, warn)
     return write(f"{pod.uuid}\n")
 
@@ -217,7 +217,7 @@ def _become_sandbox(pod: Pod, *, detach: bool) -> int:
     """Become the pod's monitor, or with ``detach`` start it; print the UUID of the ready pod."""
     uuid = pod.uuid
     if not detach:
-        return be_monitor(pod, warn, lambda: write(f"{uuid}\n"))
+        return run_monitor(pod, warn, lambda: write(f"{uuid}\n"))
     start_monitor(pod, warn)
     return write(f"{uuid}\n")
 

@@ -51,7 +51,7 @@ def forget_run(pod: Pod) -> list[str]:
     HostError.
     """
     ended = read_object(pod, "exit") or {}
-    problems = [] if ended.get("left_nothing") else clean_up(pod)
+    problems = [] if ended.get("clean") else clean_up(pod)
     try:
         # Remove ``exit`` last: it records whether cleanup has to be repeated after a kill.  Remove
         # ``monitor.json`` before it: after a reboot its pid may be that of another process.

@@ -344,7 +344,7 @@ def _changes(upper: str, tree: int, budget: Budget) -> Iterator[tuple[str, str]]
     for found in walk(upper, budget.take_file):
         if found.leaving:
             continue
-        budget.check_depth(len(found.place.names) + 1)
+        budget.check_depth(len(found.cursor.names) + 1)
         mode = found.status.st_mode
         if stat.S_ISCHR(mode) and found.status.st_rdev == 0:
             yield "D", f"/{found.inside}"

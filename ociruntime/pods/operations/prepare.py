@@ -292,7 +292,7 @@ def add_files(
     becomes false and the image's files are copied.  With ``docker_environment``, set only the
     variables that docker sets.  Raises HostError, PodError, ImageError.
     """
-    from ociruntime.pods.bundle.overlay import refusal
+    from ociruntime.pods.bundle.overlay import mount_error
     from ociruntime.pods.bundle.private_mount_namespace import enter_own_mounts
 
     home = f"{path}/apps/{entry['name']}"
@@ -311,7 +311,7 @@ def add_files(
             os.mkdir(f"{home}/{name}", 0o700)
         copy_metadata(tree[1], f"{home}/upper", os.stat(tree[1]), users)
         enter_own_mounts()
-        why = refusal(tree[1], home, users)
+        why = mount_error(tree[1], home, users)
         if why:
             warn(f"copying the images' files, because an overlay cannot be mounted: {why}")
             settings["overlay"] = False

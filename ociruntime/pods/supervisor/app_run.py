@@ -310,7 +310,7 @@ class AppRun:
 
     def _deleted(self, outcome: Outcome) -> None:
         if outcome.status:
-            self.context.left_nothing = False
+            self.context.is_clean = False
         if self.streams is not None:
             if self._failure is None:
                 self.streams.drain()

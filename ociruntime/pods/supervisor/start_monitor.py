@@ -20,7 +20,7 @@ MONITOR_LOG = "monitor.log"
 FAILED = 254
 
 
-def be_monitor(pod: Pod, warn: HandleMessage, on_ready: Callable[[], object] | None = None) -> int:
+def run_monitor(pod: Pod, warn: HandleMessage, on_ready: Callable[[], object] | None = None) -> int:
     """Run ``pod``, which is in phase run and locked, in this process; return its exit code.
 
     The apps' output is copied to stdout and stderr.  ``warn`` gets warnings; ``on_ready`` is called
@@ -51,7 +51,7 @@ def start_monitor(pod: Pod, warn: HandleMessage) -> None:
         raise HostError("start the pod's monitor", error) from None
     if child == 0:
         os.close(report)
-        _be_background(pod, warn, report_end)
+        _run_in_background(pod, warn, report_end)
     os.close(report_end)
     pod.close()
     result = b""
@@ -87,7 +87,7 @@ def _monitor(pod: Pod, warn: HandleMessage) -> Supervisor:
     return Supervisor(pod.path(), pod.uuid, pod.fd, warn)
 
 
-def _be_background(pod: Pod, warn: HandleMessage, report_end: int) -> NoReturn:
+def _run_in_background(pod: Pod, warn: HandleMessage, report_end: int) -> NoReturn:
     """Run the monitor in this forked child, and exit; the start is reported to ``report_end``."""
     status = FAILED
     report_start = _start_reporter(report_end)

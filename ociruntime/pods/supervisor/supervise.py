@@ -342,7 +342,7 @@ class Supervisor:
     def _network_down(self, outcome: Outcome) -> None:
         for problem in outcome.value.get("problems") or [outcome.error]:
             if problem:
-                self.context.left_nothing = False
+                self.context.is_clean = False
                 self.warn(problem)
         self._end_processes()
 
@@ -355,15 +355,15 @@ class Supervisor:
 
     def _processes_ended(self) -> None:
         for cgroup in pod_cgroup.remove(self.context.cgroups):
-            self.context.left_nothing = False
+            self.context.is_clean = False
             self.warn(f'clean up pod {self.uuid}: the cgroup "{cgroup}" could not be removed')
         for app in self.apps.values():
             try:
                 app.save_late()
             except HostError as error:
                 self.warn(str(error))
-        clean = self.context.left_nothing and self.failure is None
-        ended = {"code": self.code, "reason": self.reason, "left_nothing": clean}
+        clean = self.context.is_clean and self.failure is None
+        ended = {"code": self.code, "reason": self.reason, "clean": clean}
         json_files.replace("exit", ended)
         self.loop.after(FLUSH_LIMIT, self._stop)
         self._stop_when_flushed()

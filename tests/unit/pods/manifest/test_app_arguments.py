@@ -113,7 +113,7 @@ def test_hints_for_a_single_image_do_not_offer_another(text: str) -> None:
 
 
 def test_a_separator_where_a_single_image_is_allowed() -> None:
-    with pytest.raises(UsageError, match='"---".* one image'):
+    with pytest.raises(UsageError, match=r'^"---": .*one image'):
         parse_pod_arguments(["U", "one", "---"], (), APP_OPTIONS, leading=1, single=True)
 
 
