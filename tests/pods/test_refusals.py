@@ -94,7 +94,7 @@ def test_export_of_one_of_two_apps(ocipod: Ocipod, image: str, work: Path) -> No
 
 def test_runtimes_that_are_none(ocipod: Ocipod, image: str) -> None:
     result = ocipod("run", "--net=none", "--runtime=ocinone", image, *SLEEPS)
-    result.failed('the runtime "ocinone" is not installed (choose another with --runtime)')
+    result.failed('"ocinone" is not installed', "--runtime")
     result = ocipod("run", "--net=none", "--runtime=/etc/passwd", image, *SLEEPS)
     assert (result.status, result.err) == (126, "app: execute /etc/passwd: permission denied\n")
     ocipod("run", "--net=none", "--hostname=-x", image, *SLEEPS).failed(

@@ -76,12 +76,12 @@ def test_the_same_manifest_as_from_options(ocipod: Ocipod, sandbox: Sandbox) -> 
 
 
 REFUSED: tuple[tuple[bytes, str], ...] = (
-    (b"", "--request: standard input is not JSON"),
-    (b"{", "--request: standard input is not JSON"),
-    (b"\xff", "--request: standard input is not JSON"),
-    (b"{} {}", "--request: standard input is not JSON"),
-    (b"[" * 100_000, "--request: standard input is not JSON"),
-    (b'{"memory": ' + b"9" * 100_000 + b"}", "--request: standard input is not JSON"),
+    (b"", "--request: standard input"),
+    (b"{", "--request: standard input"),
+    (b"\xff", "--request: standard input"),
+    (b"{} {}", "--request: standard input"),
+    (b"[" * 100_000, "--request: standard input"),
+    (b'{"memory": ' + b"9" * 100_000 + b"}", "--request: standard input"),
     (b'{"memory": ' + b"9" * 4000 + b"}", "memory: 9999"),
     (b"[]", "the request must be a JSON object"),
     (b'{"uuid": "x"}', "uuid: unknown member"),

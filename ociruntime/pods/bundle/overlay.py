@@ -155,7 +155,7 @@ class UserNamespace:
 
 
 def unshare(kinds: int) -> None:
-    """Move this thread to new namespaces with unshare(2).  Raises OSError.
+    """Move this thread to new namespaces.  Raises OSError.
 
     ``kinds`` is a combination of flags ``CLONE_NEW*``.
     """

@@ -25,7 +25,7 @@ def enter_own_mounts() -> None:
 
 
 def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
-    """Mount ``source`` at ``target`` with mount(2).  Raises HostError.
+    """Mount ``source`` at ``target``.  Raises HostError.
 
     ``kind`` is the filesystem type, ``flags`` are MS_* flags, ``data`` the filesystem's options.
     """

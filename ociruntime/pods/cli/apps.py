@@ -75,9 +75,9 @@ def run_app_status(context: Context, arguments: Arguments) -> int:
 
 
 def status_of(entry: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
-    """Return an app's status from its manifest ``entry`` and its state file ``record``; pure.
+    """Return an app's status as a JSON object, without members that have no value.
 
-    Members without a value are omitted.
+    ``entry`` is the app's entry in the pod's manifest, ``record`` the content of its state.json.
     """
     app = entry.get("app") or {}
     times = {f"{key}_at": record.get(key) for key in ("created", "started", "finished")}
@@ -105,7 +105,7 @@ def _value_text(value: object) -> str:
 
 
 def run_app_exec(context: Context, arguments: Arguments) -> int:
-    """Run a command in an app: in place of this process, or with ``--detach`` in a new one.
+    """Replace this process by a command in an app, or with ``--detach`` start it in the background.
 
     Raises RuntimeFailure.
     """

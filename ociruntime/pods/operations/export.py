@@ -68,7 +68,7 @@ class BlobsAndNew(Blobs):
 
 
 @contextmanager
-def kept(pod: Pod, action: str) -> Iterator[None]:
+def lock_stopped_pod(pod: Pod, action: str) -> Iterator[None]:
     """Hold the lock of a prepared or exited pod, so that no process removes or starts the pod.
 
     Raises PodError if the pod is in another state, with ``action`` (what was attempted) in the
@@ -106,9 +106,9 @@ def exported(
 ) -> Image:
     """Export an app: return an image of its files; add blobs that the store lacks to ``blobs``.
 
-    The caller must hold the context ``kept``.  Temporary files are created in ``directory`` and
-    unlinked.  ``limits`` has the maximum number of bytes.  With ``squash`` the image has a single
-    layer.  Raises PodError, ImageError, HostError.
+    The caller must hold the context ``lock_stopped_pod``.  Temporary files are created in
+    ``directory`` and unlinked.  ``limits`` has the maximum number of bytes.  With ``squash`` the
+    image has a single layer.  Raises PodError, ImageError, HostError.
     """
     settings = read_runtime_config(pod)
     app_entry(read_manifest(pod), app_name)

@@ -23,7 +23,7 @@ from ociruntime.pods.manifest.isolators import check_sysctls
 from ociruntime.pods.manifest.ports import add_ports, check_network
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 from ociruntime.pods.manifest.volumes import check_owners
-from ociruntime.pods.operations.export import kept
+from ociruntime.pods.operations.export import lock_stopped_pod
 from ociruntime.pods.operations.prepare import (
     CopyBudget,
     Request,
@@ -280,7 +280,7 @@ def remove_app(pod: Pod, app: str, seconds: float) -> None:
     """
     with ExitStack() as locks:
         if pod.refresh() != RUNNING:
-            locks.enter_context(kept(pod, "remove an app of"))
+            locks.enter_context(lock_stopped_pod(pod, "remove an app of"))
         locks.enter_context(manifest_lock(pod))
         manifest = read_manifest(pod)
         if not is_mutable(manifest):

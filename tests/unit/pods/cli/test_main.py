@@ -82,7 +82,8 @@ def test_number_of_arguments(capfd: Capture) -> None:
 
 def test_unknown_check_to_leave_out(capfd: Capture) -> None:
     line = failing(["--insecure-options=image,magic", "version"], capfd)
-    assert '--insecure-options: unknown word "magic"' in line
+    assert "--insecure-options: " in line
+    assert '"magic"' in line
     assert "all-fetch" in line
 
 
@@ -91,7 +92,7 @@ def test_unknown_check_to_leave_out(capfd: Capture) -> None:
     [
         ("image list --fields=id,colour", 'unknown field "colour"'),
         ("image list --sort=colour", 'unknown field "colour"'),
-        ("image cat-manifest --config --index box", "--config cannot be combined with --index"),
+        ("image cat-manifest --config --index box", "--config and --index"),
         ("trust key.asc", "either --prefix or --root is required"),
     ],
 )

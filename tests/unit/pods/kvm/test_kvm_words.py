@@ -120,7 +120,7 @@ def test_what_an_app_cannot_have() -> None:
         describe({"a": config(bind("/etc/passwd"))}, "/pod", frozenset())
     one = config()
     one["process"]["args"] = ["a\0b"]
-    with pytest.raises(PodError, match="settings must not contain NUL"):
+    with pytest.raises(PodError, match="must not contain NUL"):
         describe({"a": one}, "/pod", frozenset())
 
 
@@ -143,7 +143,7 @@ def test_refusals() -> None:
         with pytest.raises(UsageError, match=f'app "a": {name}: not supported by flavour kvm'):
             check_manifest({"apps": [entry], "volumes": [], "isolators": []})
     entry = {"name": "a", "app": {}, "devices": [{}]}
-    with pytest.raises(UsageError, match=r'"a": a virtual machine has no devices of the host'):
+    with pytest.raises(UsageError, match=r'"a": --device'):
         check_manifest({"apps": [entry], "volumes": [], "isolators": []})
     volume = {"name": "v", "kind": "host", "source": "/etc/passwd"}
     with pytest.raises(UsageError, match="directories only"):
