@@ -54,8 +54,8 @@ def test_kernel_parameters(daemon: Daemon, shell_root: str) -> None:
     [
         (("--network=host", "--sysctl=net.core.somaxconn=77"), "with the host"),
         (("--ipc=host", "--sysctl=kernel.shmmax=65536"), "with the host"),
-        (("--sysctl=vm.swappiness=1",), "belongs to no namespace of a container"),
-        (("--sysctl=net/../vm/swappiness=1",), "belongs to no namespace of a container"),
+        (("--sysctl=vm.swappiness=1",), "swappiness"),
+        (("--sysctl=net/../vm/swappiness=1",), "swappiness"),
         (("--sysctl=net.core.no_such=1",), "no_such"),
         (("--ulimit=files=1",), 'unknown value "files"'),
         (("--tmpfs=/run:bind",), 'unknown tmpfs option "bind"'),

@@ -1,4 +1,4 @@
-"""Parse the command line of ``run``, ``prepare`` and ``app add``, where position matters.
+"""Parse the command line of ``run``, ``prepare`` and ``app add``, where options follow images.
 
     [OPTION]... IMAGE [OPTION]... [-- ARG]... [--- IMAGE [OPTION]... [-- ARG]...]...
 
@@ -27,7 +27,7 @@ _FORM = f"{_SINGLE_FORM} --- IMAGE ..."
 class AppArguments:
     """An image on the command line, with the options and arguments of its app.
 
-    ``arguments`` is None without ``--``: the app gets the image's own Cmd.
+    ``arguments`` are those after ``--``, or None without ``--``, when the image's Cmd is used.
     """
 
     __slots__ = ("arguments", "image", "options")
@@ -39,7 +39,10 @@ class AppArguments:
 
 
 class PodArguments:
-    """A parsed command line: options of the pod, its apps, and positional arguments before them."""
+    """A parsed command line that describes a pod.
+
+    It has the options of the pod, the pod's apps, and the positional arguments before the images.
+    """
 
     __slots__ = ("apps", "options", "positional")
 
@@ -59,11 +62,11 @@ def parse_pod_arguments(
     single: bool = False,
     program: Arguments | None = None,
 ) -> PodArguments:
-    """Parse ``argv``, the arguments after the command's name, to options, images and arguments.
+    """Parse ``argv``, the arguments after the command's name, and return the result.
 
     The first ``leading`` positional arguments (such as a UUID) are not images.  With ``single``,
-    the arguments of an image extend to the end, past any ``---``.  Global options are stored in
-    ``program``.  Raises UsageError.
+    only one image is allowed, and its arguments extend to the end of ``argv``.  Global options are
+    stored in ``program``.  Raises UsageError.
     """
     form = _SINGLE_FORM if single else _FORM
     pod = PodArguments()
@@ -107,7 +110,7 @@ def parse_pod_arguments(
 
 
 def pod_request(parsed: PodArguments) -> PodRequest:
-    """Convert a parsed command line to the request for a pod and its apps.
+    """Convert a parsed command line to the request for a pod with its apps.
 
     Raises UsageError for an invalid value of an option.
     """
@@ -115,7 +118,7 @@ def pod_request(parsed: PodArguments) -> PodRequest:
 
 
 def app_request(app: AppArguments) -> AppRequest:
-    """Convert an image on the command line, with its options, to the request for an app.
+    """Convert ``app``, an image on the command line with its options, to the request for an app.
 
     Raises UsageError for an invalid value of an option.
     """

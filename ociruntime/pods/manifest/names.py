@@ -12,9 +12,10 @@ def is_name(text: str) -> bool:
 
 
 def name_of_image(reference: str) -> str:
-    """Derive an app's name from the last component of an image reference; "" if it gives none.
+    """Derive an app's name from the last component of an image's ``reference``.
 
-    ``docker://registry:5000/team/My_App:1.2@sha256:...`` gives ``my-app``.
+    ``docker://registry:5000/team/My_App:1.2@sha256:...`` gives ``my-app``.  Returns "" if the
+    component has no valid characters.
     """
     text = reference.partition("@")[0]
     scheme, colon, rest = text.partition(":")

@@ -191,7 +191,7 @@ def test_the_terminal_is_for_one_app() -> None:
         ("i --mount volume=a,target=/x", [], 'unknown volume "a"'),
         ("i --mount volume=a,target=x", [], "is not an absolute path"),
         ("i --mount volume=a,target=/..", [], "must not be /"),
-        ("--volume=a,kind=empty,kind=host i", [], '"kind" given twice'),
+        ("--volume=a,kind=empty,kind=host i", [], '"kind"'),
         ("i --memory=9999999999T", [], '--memory: invalid size "9999999999T"'),
         ("i --seccomp=mode=keep,read", [], '--seccomp: mode: unknown value "keep"'),
         ("i --memory=4095", [], "--memory: 4095 is too small (4096 bytes or more)"),

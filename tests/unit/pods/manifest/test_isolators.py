@@ -15,34 +15,30 @@ FREE = {isolators.NO_NEW_PRIVILEGES, isolators.SYSCTL}
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "message"),
+    ("name", "value", "start"),
     [
         (
             isolators.SYSCTL,
             {"vm.swappiness": "1"},
-            (
-                'os/linux/sysctl: "vm.swappiness" belongs to no namespace of a container: it would '
-                "change the host (possible: net.*, fs.mqueue.*, kernel.msg*, kernel.sem, "
-                "kernel.shm*)"
-            ),
+            'os/linux/sysctl: "vm.swappiness"',
         ),
         (
             isolators.MEMORY,
             {"limit": "much"},
-            'resource/memory: invalid size "much" (for example 512, 50M, 1.5GiB)',
+            'resource/memory: invalid size "much"',
         ),
-        (isolators.CPU, {"limit": "0m"}, 'resource/cpu: "0m" is out of range (10m to 4096)'),
+        (isolators.CPU, {"limit": "0m"}, 'resource/cpu: "0m" is out of range'),
         (
             isolators.REMOVE_CAPS,
             {"set": ["fly"]},
-            'unknown capability "fly" (for example CAP_NET_RAW)',
+            'unknown capability "fly"',
         ),
     ],
 )
-def test_a_manifest_with_a_value_that_cannot_be(name: str, value: object, message: str) -> None:
+def test_a_manifest_with_a_value_that_cannot_be(name: str, value: object, start: str) -> None:
     with pytest.raises(PodError) as refused:
         isolators.check([{"name": name, "value": value}], "it")
-    assert str(refused.value) == f"it: {message}"
+    assert str(refused.value).startswith(f"it: {start}")
 
 
 @pytest.mark.parametrize("value", [None, {}, [], "many", {"limit": []}, {"set": [1]}, 1e999])
