@@ -158,7 +158,7 @@ def test_a_bridge_of_somebody_else_stays(host: NetworkHost) -> None:
         ({"mtu": "big"}, '"mtu" must be a number'),
         ({"isolated": 1}, '"isolated" must be true or false'),
         ({"hairpinMode": "yes"}, '"hairpinMode" must be true or false'),
-        ({"ipam": {}}, '"ipam" requires the name of a plugin'),
+        ({"ipam": {}}, '"ipam.type"'),
         ({"ipam": {"type": "dhcp"}}, '"dhcp" not found'),
         ({"ipam": {"type": "ptp"}}, '"ptp" is not an IPAM plugin'),
         ({"ipam": {"type": "host-local", "subnet": "10.0.0.1/24"}}, "is too small"),

@@ -195,7 +195,7 @@ def test_one_that_hangs_is_ended(
         ("echo '{\"ips\": 5}'; exit 0", '"ips" of its result must be a list'),
         ("echo '{\"ips\": [{}]}'; exit 0", 'lacks "address"'),
         ("echo '{\"dns\": 5}'; exit 0", '"dns" of its result must be an object'),
-        ('echo \'{"dns": {"search": [5]}}\'; exit 0', '"search" must be a list of words'),
+        ('echo \'{"dns": {"search": [5]}}\'; exit 0', '"search" must be a list'),
         ("echo oh dear >&2; exit 7", "ADD: exit status 7: oh dear"),
         ("kill -9 $$", "ADD: signal 9"),
         ("yes | head -c 2000000; exit 0", "its output exceeds 1048576 bytes"),
