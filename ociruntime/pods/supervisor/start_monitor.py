@@ -21,10 +21,11 @@ FAILED = 254
 
 
 def run_monitor(pod: Pod, warn: HandleMessage, on_ready: Callable[[], object] | None = None) -> int:
-    """Run ``pod``, which is in phase run and locked, in this process; return its exit code.
+    """Run the monitor of ``pod`` in this process until the pod has ended; return its exit code.
 
-    The apps' output is copied to stdout and stderr.  ``warn`` gets warnings; ``on_ready`` is called
-    once the pod is ready.  Raises RuntimeFailure if the start or the monitor fails.
+    The pod must be in the phase run, and locked by this process.  The apps' output is copied to
+    stdout and stderr.  ``warn`` is called with warnings, ``on_ready`` once the pod is ready.
+    Raises RuntimeFailure if the start or the monitor fails.
     """
     monitor = _monitor(pod, warn)
     monitor.stay_in_foreground()
@@ -38,11 +39,12 @@ def run_monitor(pod: Pod, warn: HandleMessage, on_ready: Callable[[], object] | 
 
 
 def start_monitor(pod: Pod, warn: HandleMessage) -> None:
-    """Start the monitor of ``pod``, which is in phase run and locked, in the background.
+    """Start the monitor of ``pod`` in the background, and wait until the pod is ready.
 
-    The monitor calls ``warn`` with warnings; its stderr is ``monitor.log``.  Returns when the pod
-    is ready; the monitor then holds the lock, and ``pod`` is closed here.  Raises PodError if the
-    pod does not become ready, HostError if fork(2) fails.
+    The pod must be in the phase run, and locked by this process; afterwards the monitor holds its
+    lock, and ``pod`` is closed.  The monitor's stderr is the file monitor.log, and it calls
+    ``warn`` with warnings.  Raises PodError if the pod does not become ready, HostError if fork(2)
+    fails.
     """
     try:
         report, report_end = os.pipe2(os.O_CLOEXEC)
@@ -65,7 +67,10 @@ def start_monitor(pod: Pod, warn: HandleMessage) -> None:
 
 
 def _no_report(pod: Pod, status: int) -> PodError:
-    """Return the error for a monitor that ended with the wait status ``status``, without report."""
+    """Return the error for a monitor that exited without a report of its start.
+
+    ``status`` is its wait status.
+    """
     if os.WIFSIGNALED(status):
         cause = f"was killed by signal {os.WTERMSIG(status)}"
     else:
@@ -75,9 +80,9 @@ def _no_report(pod: Pod, status: int) -> PodError:
 
 
 def _monitor(pod: Pod, warn: HandleMessage) -> Supervisor:
-    """Return a new supervisor of ``pod``.  Raises RuntimeFailure.
+    """Enter a new mount namespace and the pod's directory; return a new supervisor of ``pod``.
 
-    This process enters a mount namespace of its own, and changes to the pod's directory.
+    Raises RuntimeFailure.
     """
     from ociruntime.pods.bundle.private_mount_namespace import enter_own_mounts
     from ociruntime.pods.supervisor.supervise import Supervisor
@@ -88,7 +93,10 @@ def _monitor(pod: Pod, warn: HandleMessage) -> Supervisor:
 
 
 def _run_in_background(pod: Pod, warn: HandleMessage, report_end: int) -> NoReturn:
-    """Run the monitor in this forked child, and exit; the start is reported to ``report_end``."""
+    """Run the monitor in this forked child, and then exit.
+
+    Writes to the pipe ``report_end`` when the pod is ready or could not be started.
+    """
     status = FAILED
     report_start = _start_reporter(report_end)
     try:
@@ -119,9 +127,10 @@ def _run_in_background(pod: Pod, warn: HandleMessage, report_end: int) -> NoRetu
 
 
 def _start_reporter(fd: int) -> HandleMessage:
-    """Return a function that writes a message to the pipe ``fd``, on its first call alone.
+    """Return a function that reports the start of a pod: writes its argument to the pipe ``fd``.
 
-    The message is the error that prevented the start, or "", written as a newline: pod is ready.
+    The argument is an error message, or "", written as a newline, if the pod is ready.  Calls after
+    the first one do nothing.
     """
     open_descriptors = [fd]
 

@@ -96,7 +96,7 @@ def test_an_observer_of_a_prepared_pod_locks_nothing(directory: str, pod: Pod) -
 def test_a_rename_replaces_nothing(directory: str, pod: Pod) -> None:
     obstacle = Path(directory, "pods", "prepared", pod.uuid)
     obstacle.mkdir(parents=True)
-    with pytest.raises(PodError, match="the target exists already"):
+    with pytest.raises(PodError, match=pod.uuid):
         phases.to_prepared(pod)
     assert Path(directory, "pods", "prepare", pod.uuid, "pod.lck").exists()
 
@@ -216,6 +216,6 @@ def test_a_phase_that_is_no_directory(directory: str, pod: Pod) -> None:
     reason = "too many levels of symbolic links"
     with pytest.raises(HostError, match=f'list the directory "{place}": {reason}'):
         phases.names(directory, ["prepared"], [])
-    with pytest.raises(HostError, match=f"move pod {pod.uuid} from prepare to prepared: {reason}"):
+    with pytest.raises(HostError, match=f"{pod.uuid} .*: {reason}"):
         phases.to_prepared(pod)
     assert pod.refresh() == "preparing"
