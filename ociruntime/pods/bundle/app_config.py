@@ -127,7 +127,10 @@ def app_config(manifest: Json, app_name: str, image_config: Json, facts: AppFact
     app = entry["app"]
     confined = facts.flavour.confined
     if _is_privileged(app.get("isolators", []), facts) and facts.private_users:
-        raise PodError(f'app "{app_name}": a privileged app cannot have a user namespace')
+        raise PodError(
+            f'app "{app_name}": a privileged app cannot have a user namespace',
+            "leave out --private-users",
+        )
     granted = _granted(app.get("isolators", []), facts)
     config: Json = {
         "ociVersion": SPEC_VERSION,
@@ -294,8 +297,7 @@ def volume_mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
     for mount in entry.get("mounts", []):
         volume = volumes.get(mount["volume"])
         if volume is None:
-            message = f'app "{entry["name"]}": mount: unknown volume "{mount["volume"]}"'
-            raise PodError(message)
+            raise PodError(f'app "{entry["name"]}": mount: unknown volume "{mount["volume"]}"')
         mounts.append(_volume_mount(mount, volume, points.get(mount["path"], {}), facts))
     mounts.sort(key=lambda mount: mount["destination"].count("/"))
     return mounts

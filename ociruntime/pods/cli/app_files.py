@@ -76,7 +76,7 @@ def run_copy_in(context: Context, arguments: Arguments) -> int:
 
 
 def run_diff(context: Context, arguments: Arguments) -> int:
-    """Print a line for each file of its image that an app has added, changed or deleted."""
+    """Print the files that an app has added to its image, changed or deleted, one per line."""
     with open_pod(context.directory, arguments.positional[0]) as pod:
         app = choose_app(pod, arguments.text("app"))
         as_json = arguments.text("format") == "json"

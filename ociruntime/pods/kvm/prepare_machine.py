@@ -285,5 +285,4 @@ def _mount(
         ]
     if source.startswith(f"{pod_path}/"):
         return [f"m{description.file(source)}", mount["destination"], kind, str(flags), ""]
-    message = f'app "{name}": volume {source}: a virtual machine supports directories only'
-    raise PodError(message)
+    raise PodError(f'app "{name}": volume {source}: a virtual machine supports directories only')

@@ -60,7 +60,9 @@ def settings(local_config: str, kernel: str = "") -> Settings:
     """
     kvm = _read(f"{local_config}/{FILE}")
     if os.uname().machine != "x86_64":
-        raise PodError(f"flavour kvm: architecture {os.uname().machine} is not supported")
+        raise PodError(
+            f"flavour kvm: architecture {os.uname().machine} is not supported", "supported: x86_64"
+        )
     program = kvm.qemu if kvm.qemu.startswith("/") else find_program(kvm.qemu)
     if not os.access(program, os.X_OK):
         hint = f'install qemu, or set "qemu" in {FILE}'
@@ -275,5 +277,6 @@ def check_manifest(manifest: dict[str, Any]) -> None:
     for volume in manifest["volumes"]:
         if volume["kind"] == "host" and not os.path.isdir(volume["source"]):
             name, source = volume["name"], volume["source"]
-            message = f'volume "{name}": {source}: a virtual machine supports directories only'
-            raise UsageError(message)
+            raise UsageError(
+                f'volume "{name}": {source}: a virtual machine supports directories only'
+            )

@@ -33,8 +33,7 @@ def check_ulimit(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JS
     _ULIMIT(where, value)
     soft, hard = value["soft"], value["hard"]
     if hard >= 0 and not 0 <= soft <= hard:
-        message = f"{value['name']}: the soft limit is above the hard limit"
-        raise BadRequest(where, message)
+        raise BadRequest(where, f"{value['name']}: the soft limit is above the hard limit")
 
 
 def rlimits(ulimits: list[dict[str, Any]]) -> list[dict[str, Any]]:

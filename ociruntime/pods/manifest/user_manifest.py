@@ -41,7 +41,8 @@ _DEFAULTS: dict[str, Any] = {
 def read_input(path: str, images: Images) -> manifest.Draft:
     """Read the pod manifest at ``path`` and complete it from the images that it names.
 
-    Raises UsageError if it is invalid, PodError, ImageError if an image is not in the store.
+    Raises UsageError if the manifest is invalid, ImageError if an image is not in the store,
+    PodError.
     """
     try:
         with open(path, encoding="utf-8") as file:

@@ -138,10 +138,11 @@ def exported(
             layer = _pack(file, lambda to: _write(rootfs, to))
     except (HostError, ImageError) as error:
         why = error.message.replace(here, home)
-        message = f'pack app "{app_name}" of pod {pod.uuid}: {why}'
-        raise ImageError(message, error.hint) from error
+        raise ImageError(
+            f'pack the files of app "{app_name}" of pod {pod.uuid}: {why}', error.hint
+        ) from error
     except OSError as error:
-        raise HostError(f'pack app "{app_name}" of pod {pod.uuid}', error) from error
+        raise HostError(f'pack the files of app "{app_name}" of pod {pod.uuid}', error) from error
     blobs.new[layer.digest] = file
     stored = [_stored(one) for one in base.layers] if base else []
     return _image(known, [*stored, layer], blobs, directory, f"{pod.uuid}/{app_name}")
@@ -155,9 +156,10 @@ def _base(store: Store, known: dict[str, Any]) -> Image:
     try:
         return store.find(str(known["id"]))
     except ImageError as error:
-        hint = "use --squash, which does not need it"
-        message = f"export: the app's image is no longer in the store: {error}"
-        raise ImageError(message, hint) from error
+        raise ImageError(
+            f"export: the app's image is no longer in the store: {error}",
+            "use --squash, which does not need it",
+        ) from error
 
 
 def _stored(layer: Layer) -> StoredLayer:

@@ -155,8 +155,8 @@ def phase_path(directory: str, phase: str, uuid: str = "") -> str:
 def rename(directory: str, uuid: str, before: str, after: str, *, lasting: bool) -> bool:
     """Move the pod from the phase ``before`` to ``after``; return False if it is not in ``before``.
 
-    With ``lasting``, the move survives a power failure.  Raises HostError, and PodError if the
-    phase ``after`` has a pod with the same UUID (a plain rename(2) would replace an empty one).
+    With ``lasting``, the move survives a power failure.  Raises HostError, and PodError if a pod
+    with the same UUID exists in the phase ``after``.
     """
     from ociruntime._shim import ffi, lib
 

@@ -65,9 +65,11 @@ def check(call: PluginCall) -> None:
         links = links_inside(namespace, call.namespace)
         try:
             if not find(links, "lo").flags & IFF_UP:
-                raise NetworkError(f'network "{call.network}": lo is down')
+                raise NetworkError(f'network "{call.network}": interface lo is down')
         except OSError as error:
-            raise NetworkError(f"inspect lo in {call.namespace}: {reason(error)}") from None
+            raise NetworkError(
+                f"inspect interface lo in network namespace {call.namespace}: {reason(error)}"
+            ) from None
         finally:
             links.close()
     finally:
