@@ -27,7 +27,7 @@ def check_source(source: str) -> None:
 
 
 def find_devices(source: str, target: str, access: str) -> list[Json]:
-    """Return the device at host path ``source``, or all devices below the directory ``source``.
+    """Return a list of the device ``source``, or of all devices below the directory ``source``.
 
     Each device is ``{"path", "type", "major", "minor", "fileMode", "uid", "gid", "access",
     "source"}``; its ``path`` in the container is ``target``, or a path below ``target``.  A

@@ -20,11 +20,11 @@ COPY_TIMEOUT = 5.0  # seconds that the start of an app waits until its files are
 def mount_rootfs(
     home: str, tree: str, settings: dict[str, Any], user_namespace: str | None
 ) -> None:
-    """Mount an app's root filesystem at ``home/bundle/rootfs``, if it is an overlay.
+    """Mount an overlay, the root filesystem of an app, at ``home/bundle/rootfs``.
 
-    Does nothing if the overlay is mounted already.  ``home`` is the app's directory, ``tree`` the
-    root of its unpacked image, ``settings`` the pod's runtime-config, ``user_namespace`` the path
-    of the pod's user namespace.
+    Does nothing if it is mounted already, or if the pod does not use overlays.  ``home`` is the
+    app's directory, ``tree`` the root of its unpacked image, ``settings`` the pod's runtime-config,
+    ``user_namespace`` the path of the pod's user namespace.
 
     Raises PodError if the app's files are still being copied after COPY_TIMEOUT, HostError if the
     mount fails.
@@ -89,8 +89,9 @@ def _clone(tree: str, user_namespace: int) -> int:
 def mount_error(tree: str, home: str, private_users: tuple[int, int] | None) -> str:
     """Mount and unmount an overlay of ``home/upper`` on ``tree``; return the error message or "".
 
-    Overlayfs has too many conditions to check them instead.  ``private_users`` is (first host id,
-    number of ids) of a user namespace, or None.  The caller needs a private mount namespace.
+    Only this shows reliably whether overlayfs supports the two directories.  ``private_users`` is
+    (first host id, number of ids) of a user namespace, or None.  The caller must be in a private
+    mount namespace.
     """
     target = f"{home}/bundle/rootfs"
     try:

@@ -192,7 +192,7 @@ def _remove_pod(directory: str, uuid: str) -> list[str]:
 def run_gc(context: Context, arguments: Arguments) -> int:
     """Mark exited pods as garbage, and remove garbage whose grace period is over.
 
-    Prints errors, and returns 0 even so.
+    Errors about single pods are printed, but the exit status is 0.
     """
     grace = _period(arguments, "grace-period", garbage.GRACE)
     expiry = _period(arguments, "expire-prepared", garbage.EXPIRY)

@@ -151,9 +151,9 @@ def _discard_prepared(pod: Pod) -> bool:
 
 
 def _remaining(pod: Pod, period: float) -> float:
-    """Return how many seconds the pod still has to be in its phase to have been there ``period``.
+    """Return in how many seconds the pod will have been in its phase for ``period`` seconds.
 
-    A result of 0 or less means that the period is over.
+    A result of 0 or less means that it has been there so long already.
     """
     if period <= 0:
         return 0

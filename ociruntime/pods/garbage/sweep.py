@@ -32,9 +32,9 @@ _LAST = (NET_INFO, RUNTIME_CONFIG, MANIFEST)
 def clean_up(pod: Pod) -> list[str]:
     """Remove the containers, cgroups, mounts and networks of an exited pod.
 
-    The caller holds the pod's lock.  Returns messages about problems that do not matter further.
-    Raises PodError if the pod's directory must not be removed yet, because it contains mounts, or
-    killed processes have not exited.
+    The caller holds the pod's lock.  Returns messages about errors that do not prevent the removal
+    of the pod's directory.  Raises PodError if it must not be removed yet, because it contains
+    mounts or killed processes have not exited.
     """
     problems = delete_containers(pod.uuid, _runtime(pod))
     remaining = remove_cgroups(pod_cgroup.directories(_hierarchies(), f"ocipod-{pod.uuid}"))
@@ -48,8 +48,8 @@ def clean_up(pod: Pod) -> list[str]:
 def forget_run(pod: Pod) -> list[str]:
     """Remove what the last run of a sandbox has left on the host, so that it can be run again.
 
-    The caller holds the pod's lock.  Returns messages about problems that do not matter further.
-    Raises PodError, HostError.
+    The caller holds the pod's lock.  Returns messages about errors that do not prevent the next
+    run.  Raises PodError, HostError.
     """
     ended = read_object(pod, "exit") or {}
     problems = [] if ended.get("clean") else clean_up(pod)
@@ -70,9 +70,7 @@ def _state_files(pod: Pod) -> list[str]:
 def remove(pod: Pod) -> None:
     """Remove the pod's directory: root filesystems first, the manifest last.
 
-    The caller has called ``clean_up``.
-
-    Raises PodError.
+    The caller has called ``clean_up``.  Raises PodError if the directory cannot be removed.
     """
     directory = f"/proc/self/fd/{pod.fd}"
     try:

@@ -50,7 +50,10 @@ class Machine(PodContext):
         self._kill_timer: Timer | None = None
 
     def set_up(self, config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
-        """Return [] and do nothing: the guest mounts /dev/shm, the machine's size is the limit."""
+        """Do nothing, and return [] (no warnings).
+
+        The guest mounts /dev/shm, and the size of the virtual machine limits the pod.
+        """
         del config, manifest
         return []
 

@@ -177,7 +177,7 @@ def check(isolators: list[Isolator], owner: str) -> None:
 
 
 def _check_value(isolator: Isolator, name: str, value: Any) -> None:  # noqa: ANN401 - JSON
-    """Check ``value``, that of ``isolator`` with the name ``name``.
+    """Check ``value``, the value of ``isolator``, whose name is ``name``.
 
     Raises UsageError or BadRequest if the value is out of range; TypeError, KeyError, ValueError,
     AttributeError or OverflowError if it is malformed.

@@ -34,7 +34,7 @@ def volume_of_path(path: str) -> str:
 
 
 def _spelled(text: str) -> str:
-    """Replace each run of invalid characters in ``text`` by a dash; strip dashes at the ends."""
+    """Return ``text`` with a dash for each run of invalid characters, and none at its ends."""
     parts: list[str] = []
     word = ""
     for character in text:

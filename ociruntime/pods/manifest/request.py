@@ -56,9 +56,10 @@ def _integer(text: str, where: str) -> int:
 
 
 def pairs(texts: list[str], where: str) -> dict[str, str]:
-    """Parse ``texts``, ``NAME=VALUE`` strings; return {name: value}, the last value of a name.
+    """Parse ``texts``, ``NAME=VALUE`` strings, to {name: value}.
 
-    Raises BadRequest, whose message begins with ``where``.
+    Of several values of a name, the last counts.  Raises BadRequest, whose message begins with
+    ``where``.
     """
     split = [text.partition("=") for text in texts]
     for text, (name, equals, _) in zip(texts, split, strict=True):

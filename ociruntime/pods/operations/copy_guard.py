@@ -48,9 +48,9 @@ def lock_files(pod: Pod, app: str) -> Iterator[int]:
 def guarded(lock: int, app: str, init: int = -1) -> Iterator[None]:
     """Context manager: start a child that holds ``lock``, too, until the context ends.
 
-    If this process is killed, the child holds the lock until its mounts are unmounted.  ``init`` is
-    the pidfd of the app's init, or -1; when the init exits, the child kills this process.  Raises
-    HostError.
+    If this process is killed, the child holds the lock until the mounts of this process are gone.
+    ``init`` is the pidfd of the app's init, or -1; when the init exits, the child kills this
+    process.  Raises HostError.
     """
     try:
         us = os.pidfd_open(os.getpid())

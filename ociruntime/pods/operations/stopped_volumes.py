@@ -66,7 +66,7 @@ def _mount(source: int, root: int, one: dict[str, Any], limits: Limits | None) -
 def _mount_point(source: int, root: int, path: str, limits: Limits | None) -> int:
     """Open the mount point ``path`` below ``root`` for ``source``, and return a descriptor.
 
-    A missing one is created for a directory, within ``limits`` unless they are None.  Returns -1 if
+    With ``limits``, a missing mount point is created if ``source`` is a directory.  Returns -1 if
     it is missing, or if only one of mount point and ``source`` is a directory.
     """
     is_directory = stat.S_ISDIR(os.fstat(source).st_mode)

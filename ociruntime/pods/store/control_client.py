@@ -17,8 +17,8 @@ _GONE = (errno.ENOENT, errno.ECONNRESET, errno.ECONNREFUSED, errno.EPIPE)
 def connect(pod: Pod, seconds: float | None = None) -> socket.socket:
     """Return a socket connected to the control socket of the pod's monitor.
 
-    Each operation on it times out after ``seconds``, unless they are None.  Raises PodError if the
-    pod is not running, HostError if the connection fails.
+    Each operation on it times out after ``seconds``, or never if that is None.  Raises PodError if
+    the pod is not running, HostError if the connection fails.
     """
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
     sock.settimeout(seconds)

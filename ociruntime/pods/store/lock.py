@@ -28,7 +28,7 @@ def open_directory(name: str | bytes, within: int | None = None) -> int:
 def try_lock(fd: int, *, exclusive: bool) -> bool:
     """Lock the file ``fd`` with flock(2), without waiting; return whether it is locked now.
 
-    Returns False if another process holds a lock in the way.  Raises HostError if flock(2) fails.
+    Returns False if another process holds a conflicting lock.  Raises HostError if flock(2) fails.
     """
     kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
     try:
@@ -63,9 +63,10 @@ def wait_for_release(fd: int) -> None:
 
 
 def _lock(fd: int, operation: int) -> None:
-    """Lock or unlock a file with flock(2); ``operation`` is LOCK_SH, LOCK_EX, LOCK_UN or LOCK_NB.
+    """Lock or unlock the file ``fd`` with flock(2).
 
-    Raises BlockingIOError if the lock is not available and LOCK_NB is given, HostError.
+    ``operation`` is LOCK_SH, LOCK_EX or LOCK_UN, combined with LOCK_NB to not wait.  Raises
+    BlockingIOError if another process holds a conflicting lock, HostError.
     """
     try:
         fcntl.flock(fd, operation)

@@ -72,7 +72,7 @@ class Assembler:
 
 
 class LogReader:
-    """Reads an app's log files, rotated ones first, and new lines with each further call."""
+    """Reads an app's log files, the rotated ones first; each call of ``read`` yields new lines."""
 
     __slots__ = ("_directory", "_fd", "_half", "_name", "assembler")
 

@@ -61,8 +61,9 @@ class AppRun:
     def __init__(self, context: PodContext, entry: App, snapshot: App | None = None) -> None:
         """Create an app that is not started yet; ``entry`` is its entry in the pod's manifest.
 
-        ``snapshot`` is the result of ``snapshot`` before hibernation, with which a running app is
-        taken over.  Raises HostError if the app's record or log cannot be written.
+        With ``snapshot``, the result of the method ``snapshot`` before the monitor's hibernation,
+        the app may be running and is taken over.  Raises HostError if the app's record or log
+        cannot be written.
         """
         self.context = context
         self.name: str = entry["name"]
@@ -118,8 +119,8 @@ class AppRun:
     def stop(self, by: str, seconds: float, done: Callable[[], None]) -> None:
         """Stop the app, after all earlier requests for it, and call ``done`` once it has exited.
 
-        ``seconds`` is the time between the stop signal and SIGKILL.  ``by`` ("stop", "halt" or "pod
-        stop") is the reason for its record.
+        ``seconds`` is the time between the stop signal and SIGKILL.  ``by``, which is "stop",
+        "halt" or "pod stop", is stored in the app's record as what stopped it.
         """
         if self._cancelled and not self._queue:
             self.halt(by, seconds, done)  # already stopping: the new timeout may be shorter
@@ -139,7 +140,7 @@ class AppRun:
         self._file.save_late()
 
     def abandon(self) -> None:
-        """Drop the requests for the app that wait to be carried out; called when the pod ends."""
+        """Drop the queued requests for the app; called when the pod ends."""
         self._queue.clear()
 
     def _enqueue(self, task: Callable[[], None]) -> None:
@@ -335,10 +336,10 @@ class AppRun:
         self._run_queue()
 
     def halt(self, by: str, seconds: float, done: Callable[[], None]) -> None:
-        """Stop the app before requests that wait, and call ``done`` once it has exited.
+        """Stop the app at once, before its queued requests; call ``done`` once it has exited.
 
         ``seconds`` is the time between the stop signal and SIGKILL; 0 sends only SIGKILL.  ``by``
-        is the reason for the app's record.
+        is stored in the app's record as what stopped it.
         """
         if not self.busy:
             done()

@@ -99,7 +99,7 @@ class AppStreams:
         return {"readers": readers, "input": self._input, "terminal": self._terminal}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Use the descriptors in ``snapshot``, the result of ``snapshot`` before hibernation."""
+        """Use the descriptors in ``snapshot``, the result of the method of that name."""
         self._app_ends_closed = True
         self._readers = dict(snapshot["readers"])
         self._input, self._terminal = snapshot["input"], snapshot["terminal"]

@@ -176,7 +176,7 @@ class ForegroundCopy:
         return self._open_line, self._dropped
 
     def restore(self, snapshot: tuple[str, int]) -> None:
-        """Set the state to ``snapshot``, the result of ``snapshot`` before hibernation."""
+        """Set the state of this object to ``snapshot``, the result of the method of that name."""
         self._open_line, self._dropped = snapshot
 
     def close(self) -> None:

@@ -286,8 +286,8 @@ class Supervisor:
     def halt(self, by: str, seconds: float = GRACE) -> None:
         """Stop all apps, the last added first, and then end the pod.
 
-        ``seconds`` is the time between an app's stop signal and SIGKILL.  ``by`` is the reason for
-        the apps' records.
+        ``seconds`` is the time between an app's stop signal and SIGKILL.  ``by`` is stored in the
+        apps' records as what stopped them.
         """
         first = not self.halting
         self.halting = self.halting or by

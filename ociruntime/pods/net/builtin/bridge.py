@@ -86,9 +86,10 @@ def add(call: PluginCall) -> dict[str, Any]:
 
 
 def _complete(call: PluginCall, addresses: Addresses) -> None:
-    """Set missing gateways in ``addresses`` to the bridge's address, and add the default route.
+    """Make the bridge the gateway of the pod, if the configuration requests it.
 
-    Only as the members ``isGateway`` and ``isDefaultGateway`` of the configuration request it.
+    With ``isGateway`` or ``isDefaultGateway``, sets missing gateways in ``addresses``; with
+    ``isDefaultGateway``, also adds the default route.
     """
     settings = call.configuration
     if not (settings.get("isGateway") or settings.get("isDefaultGateway")):

@@ -48,9 +48,10 @@ def _family(forward: Forward) -> int:
 
 
 def _refuse_unreachable(call: PluginCall, forwards: tuple[Forward, ...]) -> None:
-    """Check that none of ``forwards`` has a host address, as the pod lacks its IP family.
+    """Check that none of ``forwards`` is limited to a host address.
 
-    Raises NetworkError if one has.
+    The caller calls this for an IP family of which the pod has no address.  Raises NetworkError if
+    one is.
     """
     for forward in forwards:
         if forward.host_ip:
