@@ -49,7 +49,7 @@ def share_memory(path: str, size: int, owner: int) -> None:
     except FileExistsError:
         pass
     except OSError as error:
-        raise HostError(f"create {path}", error) from None
+        raise HostError(f'create the directory "{path}"', error) from None
     data = f"mode=1777,size={size},uid={owner},gid={owner}"
     mount("shm", path, "tmpfs", NOSUID | NODEV | NOEXEC, data)
 

@@ -228,7 +228,7 @@ def reachable(name: str, source: str) -> str:
         elif status is None:
             os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
-        raise HostError(f"create {target}", error) from error
+        raise HostError(f'create the mount point "{target}"', error) from error
     mount(source, target, "", _MS_BIND | _MS_REC)
     return target
 

@@ -194,7 +194,7 @@ def _make_directory(directory: str) -> list[str]:
     except FileExistsError:
         return os.listdir(directory)
     except OSError as error:
-        raise HostError(f"create {directory}", error) from None
+        raise HostError(f'create the directory "{directory}"', error) from None
     return []
 
 

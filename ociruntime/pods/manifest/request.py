@@ -111,7 +111,7 @@ def _words(texts: list[str], where: str) -> list[str]:
 def size(where: str, value: object) -> None:
     """Check that ``value`` is a size in bytes that can be a memory limit.  Raises BadRequest."""
     if type(value) is int and value < isolators.LEAST_MEMORY:
-        hint = f"{isolators.LEAST_MEMORY} bytes or more"
+        hint = f"must be at least {isolators.LEAST_MEMORY} bytes"
         raise BadRequest(where, f"{value} is too small", hint)
     checks.number(isolators.LEAST_MEMORY, (1 << 63) - 1)(where, value)
 

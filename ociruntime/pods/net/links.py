@@ -84,7 +84,7 @@ def find(links: Rtnetlink, name: str) -> Link:
     """Return the interface ``name``.  Raises OSError (ENODEV) if it does not exist."""
     link = links.link(name)
     if link is None:
-        raise OSError(ENODEV, f"{name} not found")
+        raise OSError(ENODEV, f"interface {name} not found")
     return link
 
 

@@ -108,7 +108,9 @@ def check_result(value: object, plugin: str) -> dict[str, Any]:
         if items is not None and not (
             isinstance(items, list) and all(isinstance(item, dict) for item in items)
         ):
-            raise NetworkError(f'plugin {plugin}: "{name}" of its result must be a list of objects')
+            raise NetworkError(
+                f'plugin {plugin}: "{name}" of its result must be a list of JSON objects'
+            )
     for item in value.get("ips") or ():
         if not isinstance(item.get("address"), str):
             raise NetworkError(f'plugin {plugin}: an address of its result lacks "address"')
@@ -137,7 +139,7 @@ def check_dns(value: object, where: str) -> None:
     if value is None:
         return
     if not isinstance(value, dict):
-        raise NetworkError(f"{where} must be an object")
+        raise NetworkError(f"{where} must be a JSON object")
     for name in ("nameservers", "search", "options"):
         words = value.get(name) or []
         if not isinstance(words, list) or not all(map(_is_word, words)):

@@ -91,7 +91,7 @@ class PodProcesses:
     def snapshot(self) -> dict[str, int]:
         """Return pids and descriptors by name, for the monitor's hibernation.
 
-        Only valid while both processes are running.
+        Only valid while the init and the lock holder are running.
         """
         pids = {"pid": self.pid, "lock_holder": self._lock_holder}
         return {**pids, "control": self._control, "alive": self._alive, "pidfd": self._pidfd}
@@ -175,7 +175,7 @@ class PodProcesses:
 
     @property
     def is_over(self) -> bool:
-        """Return whether both processes have exited, or were not started."""
+        """Return whether the pod's init and lock holder have both exited, or were not started."""
         return not self.pid and not self._lock_holder
 
     def end(self) -> None:

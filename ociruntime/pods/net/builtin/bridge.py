@@ -213,5 +213,5 @@ def _lock(call: PluginCall) -> int:
     except HostError as failure:
         raise NetworkError(failure.message, failure.hint) from None
     except OSError as error:
-        raise NetworkError(f"lock {path}: {reason(error)}") from None
+        raise NetworkError(f'lock the file "{path}": {reason(error)}') from None
     return fd

@@ -72,8 +72,10 @@ def _range(value: object) -> Range:
         raise NetworkError('ipam: each range must have a "subnet"')
     try:
         subnet = parse_network(value["subnet"])
-        if subnet.address != subnet.first or subnet.prefix > subnet.address.bits - 2:
-            raise ValueError(f'subnet "{subnet}" is too small')
+        if subnet.address != subnet.first:
+            raise ValueError(f'subnet "{subnet}" has host bits set (use {subnet.subnet})')
+        if subnet.prefix > subnet.address.bits - 2:
+            raise ValueError(f'subnet "{subnet}" is too small: it needs at least 4 addresses')
         last = subnet.last.offset(-1 if subnet.family == AF_INET else 0)
         found = {"rangeStart": subnet.first.offset(1), "rangeEnd": last}
         found["gateway"] = subnet.first.offset(1)

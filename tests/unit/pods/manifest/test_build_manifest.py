@@ -194,7 +194,7 @@ def test_the_terminal_is_for_one_app() -> None:
         ("--volume=a,kind=empty,kind=host i", [], '"kind"'),
         ("i --memory=9999999999T", [], '--memory: invalid size "9999999999T"'),
         ("i --seccomp=mode=keep,read", [], '--seccomp: mode: unknown value "keep"'),
-        ("i --memory=4095", [], "--memory: 4095 is too small (4096 bytes or more)"),
+        ("i --memory=4095", [], "--memory: 4095 is too small"),
         ("i --pids=many", [], '--pids: invalid number "many" (must be a decimal integer)'),
         ("i --memory=1Q", [], "invalid size"),
         ("i --cpu=0", [], "out of range"),

