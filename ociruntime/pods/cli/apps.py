@@ -111,11 +111,11 @@ def run_app_exec(context: Context, arguments: Arguments) -> int:
     """
     uuid, *argv = arguments.positional
     if not argv:
-        raise UsageError("app exec: a command is required", "ocipod app exec UUID COMMAND")
+        raise UsageError("app exec: a command is required", "usage: ocipod app exec UUID COMMAND")
     env = arguments.list("env")
     for variable in env:
         if not variable.partition("=")[1] or variable.startswith("="):
-            raise UsageError(f'--env: "{variable}" is not NAME=VALUE')
+            raise UsageError(f'--env: "{variable}" must be NAME=VALUE')
     if arguments.flag("tty") and arguments.flag("detach"):
         raise UsageError("--tty cannot be combined with --detach")
     command = app_exec.Command(

@@ -108,7 +108,7 @@ def check_networks(context: Context, networks: list[tuple[str, str]]) -> None:
 def check_root() -> None:
     """Raise UsageError unless this process runs as root."""
     if os.geteuid():
-        raise UsageError("ocipod must be run as root", "sudo ocipod ...")
+        raise UsageError("ocipod must be run as root", "use: sudo ocipod ...")
 
 
 def read_request() -> object:
@@ -276,7 +276,9 @@ def parse_app_add(argv: list[str], program: Arguments) -> PodArguments:
 def run_app_add(context: Context, parsed: PodArguments) -> int:
     """Add an app to a sandbox, without starting it.  Raises RuntimeFailure."""
     if not parsed.positional or len(parsed.apps) != 1:
-        raise UsageError("app add: a pod and one image are required", "ocipod app add UUID IMAGE")
+        raise UsageError(
+            "app add: a pod and one image are required", "usage: ocipod app add UUID IMAGE"
+        )
     app = app_request(parsed.apps[0])
     check_root()
     with open_pod(context.directory, parsed.positional[0]) as pod:

@@ -64,7 +64,7 @@ def start(loop: Loop, private: tuple[int, ...], work: Work, done: Done) -> int:
         pid = os.fork()
     except OSError as error:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
-        raise HostError("start a worker process of the pod's monitor", error) from None
+        raise HostError("start a child process of the pod's monitor", error) from None
     if pid == 0:
         _run_child(parent, private, work, result)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)

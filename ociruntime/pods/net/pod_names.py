@@ -59,7 +59,7 @@ def join(
                 # Safe under the lock: the pod's file is new, no program has it open yet.
                 hosts_files.update(hosts, _block(pods, entry))
             except OSError as error:
-                raise HostError(f"write {hosts}", error) from None
+                raise HostError(f'write the hosts file "{hosts}"', error) from None
     _update_others(state, pods, entry["networks"], uuid)
 
 
@@ -129,7 +129,7 @@ def _write(state: str, pods: Pods) -> None:
     try:
         remove_file(path)
     except OSError as error:
-        raise HostError(f"remove {path}", error) from None
+        raise HostError(f'remove the file "{path}"', error) from None
 
 
 def _update_others(state: str, pods: Pods, networks: Mapping[str, object], own: str) -> None:

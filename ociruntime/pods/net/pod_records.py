@@ -73,7 +73,7 @@ def write_record(
         finally:
             os.close(lock)
     except OSError as error:
-        raise HostError(f"write {directory}/{uuid}", error) from None
+        raise HostError(f'write the network record "{directory}/{uuid}"', error) from None
 
 
 def has_record(state: str, uuid: str) -> bool:
@@ -130,7 +130,7 @@ def forget(state: str, uuid: str) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise HostError(f"remove {state}/{DIRECTORY}/{uuid}", error) from None
+        raise HostError(f'remove the network record "{state}/{DIRECTORY}/{uuid}"', error) from None
 
 
 def dead_pods(state: str, uuids: set[str]) -> set[str]:

@@ -70,7 +70,7 @@ class AppStreams:
                     self._make_reader(number, name)
         except OSError as error:
             self.close()
-            raise HostError("create an app's pipes", error) from None
+            raise HostError("create the pipes for an app's streams", error) from None
 
     def _make_reader(self, number: int, name: str) -> None:
         reader, self.app_ends[number] = os.pipe2(os.O_CLOEXEC)

@@ -277,7 +277,7 @@ def _lock(directory: str) -> int:
     except HostError as failure:
         raise NetworkError(failure.message, failure.hint) from None
     except OSError as error:
-        raise NetworkError(f"lock {directory}: {reason(error)}") from None
+        raise NetworkError(f'lock the directory "{directory}": {reason(error)}') from None
     return fd
 
 

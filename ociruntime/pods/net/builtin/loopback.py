@@ -19,7 +19,9 @@ def bring_up(path: str) -> None:
         try:
             links.set_up(LOOPBACK_INDEX)
         except OSError as error:
-            raise NetworkError(f"set up lo in network namespace {path}: {reason(error)}") from None
+            raise NetworkError(
+                f"bring up interface lo in network namespace {path}: {reason(error)}"
+            ) from None
         finally:
             links.close()
     finally:

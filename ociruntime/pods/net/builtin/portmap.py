@@ -58,7 +58,7 @@ def _refuse_unreachable(call: PluginCall, forwards: tuple[Forward, ...]) -> None
             raise NetworkError(
                 f'network "{call.network}": forward port {forward.host_port}/{forward.protocol} '
                 f"of {forward.host_ip}: the pod has no IPv{_family(forward)} address",
-                f"use an IPv{10 - _family(forward)} address of the host, or leave it out",
+                f"use an IPv{10 - _family(forward)} address of the host, or leave the address out",
             )
 
 

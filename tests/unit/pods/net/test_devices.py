@@ -26,7 +26,7 @@ def test_a_loopback(namespaces: Callable[[], NetworkNamespace], tmp_path: Path) 
         loopback.check(one)
     with (
         without(CAP_NET_ADMIN),
-        pytest.raises(NetworkError, match=r"set up lo in .*: operation not permitted"),
+        pytest.raises(NetworkError, match=r"interface lo in .*: operation not permitted"),
     ):
         loopback.add(one)
     loopback.add(one)

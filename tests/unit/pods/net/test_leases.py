@@ -54,7 +54,7 @@ def test_a_note_that_has_no_room(tmp_path: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
     try:
-        with pytest.raises(HostError, match=f"write {state}/.pods/u: file too large"):
+        with pytest.raises(HostError, match=f'{state}/.pods/u": file too large'):
             pod_records.write_record(state, "u", "/ns", [1, 2])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
