@@ -164,7 +164,8 @@ class Loop:
         Returns the milliseconds until the next scheduled call, None if there is none.
         """
         now = time.monotonic()
-        for timer in [timer for timer in self._timers if timer.due <= now]:
+        due = [timer for timer in self._timers if timer.due <= now]
+        for timer in sorted(due, key=lambda timer: timer.due):
             self._timers.remove(timer)
             call, timer.call = timer.call, None
             if call is not None:
