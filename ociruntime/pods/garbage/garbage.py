@@ -151,9 +151,9 @@ def _discard_prepared(pod: Pod) -> bool:
 
 
 def _remaining(pod: Pod, period: float) -> float:
-    """Return in how many seconds the pod will have been in its phase for ``period`` seconds.
+    """Return the seconds that are left until the pod has been in its phase for ``period`` seconds.
 
-    A result of 0 or less means that it has been there so long already.
+    The result is 0 or less if it has been in this phase that long already.
     """
     if period <= 0:
         return 0

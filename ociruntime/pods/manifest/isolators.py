@@ -231,7 +231,7 @@ def memory_swap(isolators: list[Isolator]) -> int | None:
 
 
 def cpu_quota(isolators: list[Isolator]) -> dict[str, int]:
-    """Return ``{"quota", "period"}`` of CPU time in microseconds, without members not set."""
+    """Return the CPU quota as ``{"quota", "period"}`` in microseconds, without unset members."""
     value = value_of(isolators, CPU_QUOTA)
     if value is None:
         return {}
