@@ -17,7 +17,7 @@ import struct
 import tarfile
 from collections.abc import Collection, Iterator
 
-from ociruntime.base.deep_tree import Found, open_regular, walk
+from ociruntime.base.deep_tree import TreeEntry, open_regular, walk
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.model.limits import Budget
 from ociruntime.images.tar.attributes import ACL, CAPABILITY, is_text, refusal
@@ -143,14 +143,14 @@ class _Tree:
         # (device, inode) of files with several links -> path
         self._links: dict[tuple[int, int], str] = {}
 
-    def entry(self, found: Found) -> Iterator[Member]:
+    def entry(self, found: TreeEntry) -> Iterator[Member]:
         path, status = found.inside, found.status
         if self._upper and stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:
-            yield _empty("/".join([*found.place.names, f"{WHITEOUT}{found.name}"])), None
+            yield _empty("/".join([*found.cursor.names, f"{WHITEOUT}{found.name}"])), None
         elif not stat.S_ISSOCK(status.st_mode):
             check_name(path)
             if stat.S_ISDIR(status.st_mode):
-                self._budget.check_depth(len(found.place.names) + 1)
+                self._budget.check_depth(len(found.cursor.names) + 1)
             yield from self.members(found.path, path, status)
 
     def members(self, path: str, name: str, status: os.stat_result) -> Iterator[Member]:

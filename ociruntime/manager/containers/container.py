@@ -447,7 +447,7 @@ class Container:
             await services.remove_pod(uuid)
         fault("remove.after-pod")
         self._publish("destroy", at=self.id)
-        await services.volumes.remove_of(self.name, unwanted)
+        await services.volumes.remove_with_container(self.name, unwanted)
         await asyncio.to_thread(store.remove, self.id)
         self._removed = True
         self._restarts.cancel()

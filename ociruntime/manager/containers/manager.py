@@ -276,7 +276,7 @@ class Manager:
         services = self._services
         await services.remove_new_pod(container_id)
         volumes = services.store.marked_volumes(container_id, records.CREATING)
-        await self.volumes.remove_of(self._incomplete_name(container_id), volumes)
+        await self.volumes.remove_with_container(self._incomplete_name(container_id), volumes)
         if services.events.has("create", container_id, container_id):
             services.events.publish("destroy", container_id, name, {"at": container_id})
         await asyncio.to_thread(services.store.remove, container_id)

@@ -120,7 +120,7 @@ class Volumes:
         self._detach(name)
         await asyncio.to_thread(self.clear)
 
-    async def remove_of(self, container: str, names: Collection[str]) -> None:
+    async def remove_with_container(self, container: str, names: Collection[str]) -> None:
         """Remove those of the volumes ``names`` that only the container being removed uses.
 
         Removes none if any container's record is corrupt: that container may use them.  Raises

@@ -187,7 +187,7 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
         {"tmpfs": [{"target": "/x", "options": ["rbind"]}]},
         "tmpfs[0].options[0]: unknown tmpfs option",
     ),
-    ({"sysctls": {"kernel.core_pattern": "|x"}}, 'sysctls: "kernel.core_pattern" belongs to no'),
+    ({"sysctls": {"kernel.core_pattern": "|x"}}, 'sysctls: "kernel.core_pattern"'),
     (
         {"sysctls": {"net.core.somaxconn": "1"}, "network": "host"},
         'sysctls: cannot set "net.core.somaxconn"',

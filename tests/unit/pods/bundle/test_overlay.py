@@ -28,5 +28,5 @@ def test_a_tree_whose_owners_cannot_be_mapped(home: str) -> None:
 def test_an_upper_directory_that_cannot_be_one(home: str, tmp_path: Path) -> None:
     os.rmdir(f"{home}/upper")
     os.symlink("/proc", f"{home}/upper")
-    why = overlay.refusal("/usr", home, None)
+    why = overlay.mount_error("/usr", home, None)
     assert why.startswith(f"mount overlay at {home}/bundle/rootfs: "), why
