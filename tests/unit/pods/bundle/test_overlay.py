@@ -21,7 +21,7 @@ def home(tmp_path: Path) -> str:
 
 
 def test_a_tree_whose_owners_cannot_be_mapped(home: str) -> None:
-    why = overlay.refusal("/proc", home, (100000, 65536))
+    why = overlay.mount_error("/proc", home, (100000, 65536))
     assert why.endswith(" /proc: invalid argument")
 
 

@@ -38,7 +38,7 @@ FREE = {isolators.NO_NEW_PRIVILEGES, isolators.SYSCTL}
 def test_a_manifest_with_a_value_that_cannot_be(name: str, value: object, start: str) -> None:
     with pytest.raises(PodError) as refused:
         isolators.check([{"name": name, "value": value}], "it")
-    assert str(refused.value).startswith(f"it: {message}")
+    assert str(refused.value).startswith(f"it: {start}")
 
 
 @pytest.mark.parametrize("value", [None, {}, [], "many", {"limit": []}, {"set": [1]}, 1e999])
