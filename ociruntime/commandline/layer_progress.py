@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 
 from ociruntime.base.log import plain
 from ociruntime.commandline.progress import amount
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _STDERR = 2
 _OFTEN = 0.1  # seconds between two redraws
@@ -92,7 +89,7 @@ def duration(seconds: float) -> str:
 
 
 class Layers:
-    """The progress display of pulling the image ``name``; a Progress (images/model/progress.py).
+    """The progress display of an image pull, for use as a Progress (images/model/progress.py).
 
     On a terminal there is a line for each layer, redrawn in place; if not all fit, only active
     layers are shown.  Elsewhere a line is printed whenever a layer is complete, unless ``quiet``.

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import posix
+from collections.abc import Iterable
 
 from ociruntime.base import files
 from ociruntime.base.errors import HostError, InternalError
 from ociruntime.base.log import plain, plain_lines
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 STDOUT = 1
 STDERR = 2
@@ -41,9 +38,9 @@ def write_all(fd: int, data: bytes) -> bool:
 
 
 def write_lines(lines: Iterable[str]) -> int:
-    """Write each text as one line to standard output, escaped; return 1 if the pipe is closed.
+    """Write each text, escaped, as a line to standard output; return the exit status.
 
-    Returns 0 otherwise, like ``write``.  Raises HostError.
+    The status is 1 if the pipe was closed, else 0.  Raises HostError.
     """
     return write("".join([f"{plain(line)}\n" for line in lines]))
 

@@ -5,6 +5,9 @@ These commands fail if the container is in the wrong state, and print tables wit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import plain
 from ociruntime.commandline.formats import aligned
@@ -22,12 +25,7 @@ from ociruntime.manager.client.new_container import (
 )
 from ociruntime.manager.client.options import FORMAT, START_STATUS, TIME
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    Record = dict[str, Any]
+Record: TypeAlias = dict[str, Any]
 
 TITLES = (
     *("ID", "NAME", "STATUS", "EXIT_CODE", "CREATED_AT", "STARTED_AT", "FINISHED_AT"),
@@ -45,7 +43,7 @@ def fixed_table(records: Sequence[Record]) -> str:
 
 
 def cells(record: Record) -> tuple[str, ...]:
-    """Return a container's cells of the fixed table, in the order of ``TITLES``."""
+    """Return a container's row of the fixed table: one cell for each of ``TITLES``."""
     program, *args = record["command"] or [""]
     exit_code = record["exit_code"]
     return (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 from ociruntime.base.log import plain
 from ociruntime.commandline.formats import ago, date, tabbed
@@ -18,10 +19,6 @@ from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.new_container import absolute_image
 from ociruntime.manager.client.options import FORMAT, NO_LEGEND, QUIET
 from ociruntime.manager.client.template_functions import Shape
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _TITLES = ["REPOSITORY", "TAG", "IMAGE ID", "CREATED", "SIZE"]
 _NONE = "<none>"
@@ -58,7 +55,7 @@ _FIELD_TITLES = {"ID": "IMAGE ID", "CreatedSince": "CREATED", "CreatedAt": "CREA
 
 
 def shape(shown: dict[str, Any]) -> Shape:
-    """Return a row for templates, with docker's field names and the daemon's."""
+    """Return an image's row as data for templates: under docker's field names and ocid's."""
     name = shown["name"]
     members = {
         "CreatedAt": date(shown["import_time"]),
@@ -119,7 +116,7 @@ def _pulled(connection: Connection, body: dict[str, object], name: str, *, quiet
 
 
 def run_rmi(connection: Connection, arguments: Arguments) -> int:
-    """Remove images and print their references."""
+    """Remove images and print the given names or ids."""
     force = arguments.flag("force")
 
     def remove(ref: str) -> None:

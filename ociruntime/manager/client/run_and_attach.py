@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 from ociruntime.base.detach_keys import DETACH_KEYS, parse_keys
 from ociruntime.base.errors import RuntimeFailure, UsageError
@@ -14,20 +16,13 @@ from ociruntime.manager.client.connection import Connection, DaemonError, contai
 from ociruntime.manager.client.new_container import REFUSED_OPTIONS, SPEC_OPTIONS, created
 from ociruntime.manager.client.options import CONTAINER_STATUS, DETACH_KEYS_OPTION
 from ociruntime.manager.client.stream_relay import DETACHED, Session, parse
-from ociruntime.manager.client.websocket import TEXT, open_websocket
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from ociruntime.manager.client.websocket import WebSocket
+from ociruntime.manager.client.websocket import TEXT, WebSocket, open_websocket
 
 
 class Attachment:
-    """An attachment to the streams of the container ``ref``; ``wait``: before its next start.
+    """An attachment to the streams of the container ``ref``; with ``wait``, before its next start.
 
-    Raises the errors of ``connection``, RuntimeFailure.
+    The constructor raises the errors of ``connection``, and RuntimeFailure.
     """
 
     def __init__(
@@ -222,8 +217,8 @@ def variable(word: str) -> str:
     """
     name, equals, _ = word.partition("=")
     if not name:
-        hint = "NAME=VALUE, or NAME to copy it from the environment"
-        raise UsageError(f'--env: "{word}" has no name', hint)
+        hint = "use NAME=VALUE, or NAME to copy the variable from the environment"
+        raise UsageError(f'--env: the variable "{word}" has no name', hint)
     if equals:
         return word
     return f"{name}={os.environ[name]}" if name in os.environ else ""

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import errno
 import posix
+from collections.abc import Sequence
+from typing import Any
 
 from ociruntime.base.errors import ConfigError, HostError
 from ociruntime.runtime.cgroups.control_files import failure, may_set_device_rules
 from ociruntime.runtime.cgroups.device_policy import lines_v1, policy
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 
 class DeviceRules:
@@ -40,7 +37,10 @@ class DeviceRules:
 
             self._program = assemble(device_policy)
         elif entries and may_set_device_rules():
-            raise ConfigError(where, "the host has no device cgroup: neither v1 devices nor v2")
+            raise ConfigError(
+                where,
+                "needs the cgroup v1 controller devices or cgroup v2, but this host has neither",
+            )
 
     def install(self) -> None:
         """Replace the device rules of the cgroup ``directory`` by ``policy``.  Raises HostError."""

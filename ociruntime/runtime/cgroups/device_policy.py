@@ -14,15 +14,13 @@ The order of the rules (config-linux.md, allowed device list):
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import DEFAULT_DEVICES
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    Devices = tuple[str, int, int]  # kind, major and minor
+Devices: TypeAlias = tuple[str, int, int]  # kind, major and minor
 
 MKNOD, READ, WRITE = 1, 2, 4  # BPF_DEVCG_ACC_*
 EVERY_ACCESS = MKNOD | READ | WRITE
@@ -116,7 +114,7 @@ def policy(entries: Sequence[dict[str, Any]], where: str) -> DevicePolicy:
                 "use a (all), b (block) or c (char)",
             )
         if "allow" not in entry:
-            raise ConfigError(f"{path}.allow", "is required: true or false")
+            raise ConfigError(f"{path}.allow", "is required (true or false)")
         allow = entry["allow"]
         access = _access(entry.get("access", "rwm"), f"{path}.access")
         major = _number(entry.get("major"), _LARGEST_MAJOR, f"{path}.major")
@@ -156,7 +154,7 @@ def _number(value: int | None, largest: int, where: str) -> int:
 
 
 def lines_v1(device_policy: DevicePolicy) -> list[tuple[str, str, str]]:
-    """Return the writes that set a policy on cgroup v1: (file, line, the rule's JSON path) each.
+    """Return the lines that set a policy on cgroup v1, as (file, line, the rule's JSON path).
 
     The first line clears the kernel's list, which is a default verdict and an unordered set of
     exceptions.  So the rules are evaluated here and only the resulting exceptions are written.

@@ -5,16 +5,13 @@ from __future__ import annotations
 import errno
 import posix
 import time
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 from ociruntime.base.errors import ConfigError, HostError
 from ociruntime.runtime.cgroups import layout
 from ociruntime.runtime.cgroups.control_files import GONE, failure, is_directory, read, write
 from ociruntime.runtime.cgroups.layout import Hierarchy
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any, Self
 
 _REMOVAL_DEADLINE = 10.0  # seconds
 _UNKNOWN = -1
@@ -58,7 +55,10 @@ class Placement:
         return cls(hierarchy, path, record["existing"], record["adopted"])
 
     def is_ours(self) -> bool:
-        """Return whether the cgroup is the container's own; another's processes are left alone."""
+        """Return whether all processes in the cgroup belong to the container.
+
+        They do if the directory was created for the container, or existed and was unused.
+        """
         return self.adopted or self.survey() < len(self.directories)
 
     def survey(self) -> int:
@@ -108,7 +108,7 @@ class Placement:
                 raise _creation_failure(directory, error, where) from None
 
     def _check_fit(self, where: str) -> None:
-        """Raise ConfigError if the existing cgroup has processes or is frozen (LNX-CG-01)."""
+        """Raise ConfigError if the existing cgroup has processes or is frozen."""
         from ociruntime.runtime.cgroups.cgroup_processes import processes
         from ociruntime.runtime.cgroups.freezer import event, frozen
 
@@ -123,8 +123,9 @@ class Placement:
                 if not members and self.hierarchy.version == 2:
                     raise ConfigError(
                         where,
-                        f"cgroup {directory} is not empty: its processes are not visible here",
-                        "two containers cannot share a cgroup",
+                        f"cgroup {directory} is not empty: its processes are in another PID"
+                        " namespace",
+                        "name another cgroup: two containers cannot share one",
                     )
             if members:
                 raise ConfigError(

@@ -7,14 +7,11 @@ device_policy.py handles them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ociruntime.base.errors import ConfigError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from ociruntime.runtime.cgroups.setting import Setting
+from ociruntime.runtime.cgroups.setting import Setting
 
 # (section of the resources, controller in v1, in v2, name of the conversion in settings_*).
 # Memory comes last: with a tight limit in force, the other writes could fail for lack of memory.
@@ -34,7 +31,7 @@ _SECTIONS = (
 def settings(
     resources: Mapping[str, Any], versions: Mapping[str, int], where: str = "linux.resources"
 ) -> list[Setting]:
-    """Return the settings of linux.resources in writing order: memory next to last, unified last.
+    """Return the settings of linux.resources in the order of writing: memory last, then unified.
 
     ``versions`` maps each controller of the host to 1 or 2, and ``""`` to 2 if there is a
     unified hierarchy.  Raises ConfigError for a value that the host's cgroups cannot express.
@@ -71,9 +68,9 @@ def _convert(conversion: str, value: Any, where: str, version: int) -> list[Sett
 
 
 def _available(candidates: list[Setting], versions: Mapping[str, int]) -> list[Setting]:
-    """Return the settings whose controller the host has; drop optional others, refuse the rest.
+    """Return the ``candidates`` whose controller the host has.
 
-    Raises ConfigError.
+    Drops optional settings of a missing controller; raises ConfigError for any other.
     """
     available = []
     for setting in candidates:

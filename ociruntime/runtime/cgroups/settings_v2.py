@@ -7,20 +7,17 @@ without effect (0, false).
 
 from __future__ import annotations
 
+from typing import Any, NoReturn
+
 from ociruntime.base.cpu_shares import weight_of_shares
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.cgroups.setting import (
+    Converter,
     Setting,
     device_number,
     huge_page_limits,
     huge_page_size,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, NoReturn
-
-    from ociruntime.runtime.cgroups.setting import Converter
 
 # Files that move, kill or freeze processes, which is for the lifecycle commands to do.
 _NOT_RESOURCES = ("cgroup.procs", "cgroup.threads", "cgroup.kill", "cgroup.freeze")
@@ -192,7 +189,9 @@ def unified(section: dict[str, str], where: str) -> list[Setting]:
         controller, dot, name = file.partition(".")
         if not (controller and dot and name) or "/" in file or "\0" in file:
             raise ConfigError(
-                path, "is not the name of a cgroup v2 control file", "a name such as memory.high"
+                path,
+                "is not the name of a cgroup v2 control file",
+                "use a name such as memory.high",
             )
         if file in _NOT_RESOURCES:
             raise ConfigError(

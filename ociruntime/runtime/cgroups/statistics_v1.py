@@ -5,6 +5,8 @@ Source: Documentation/admin-guide/cgroup-v1.  Times are nanoseconds, sizes bytes
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.runtime.cgroups.control_files import (
     keyed,
     number,
@@ -12,10 +14,6 @@ from ociruntime.runtime.cgroups.control_files import (
     text,
     without_zeros,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _TICK = 10_000_000  # nanoseconds of a clock tick: cpuacct.stat counts in USER_HZ, which is 100
 
@@ -107,7 +105,7 @@ def memory(directory: str) -> dict[str, Any]:
 
 
 def blkio(directory: str) -> dict[str, Any]:
-    """Return ``blkio``: block I/O counters by member, each from its first file with content."""
+    """Return ``blkio``: block I/O counters by member, each from its first non-empty file."""
     counters = {}
     for member, files in _BLKIO:
         for file in files:
@@ -132,7 +130,7 @@ def _entries(content: str) -> list[dict[str, Any]]:
 
 
 def hugetlb(directory: str) -> dict[str, Any]:
-    """Return ``hugetlb``: usage by page size, of reservations where the kernel counts them."""
+    """Return ``hugetlb``: the usage by page size, with reserved huge pages since Linux 5.7."""
     counters = {}
     for size in page_sizes(directory, "usage_in_bytes"):
         prefix = f"hugetlb.{size}"

@@ -8,6 +8,8 @@ sizes bytes.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.runtime.cgroups.control_files import (
     UNLIMITED,
     keyed,
@@ -16,10 +18,6 @@ from ociruntime.runtime.cgroups.control_files import (
     text,
     without_zeros,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _MICROSECOND = 1000
 _IO = {
@@ -97,7 +95,7 @@ def blkio(directory: str) -> dict[str, Any]:
 
 
 def hugetlb(directory: str) -> dict[str, Any]:
-    """Return ``hugetlb``: usage by page size, of reservations where the kernel counts them."""
+    """Return ``hugetlb``: the usage by page size, with reserved huge pages since Linux 5.7."""
     counters = {}
     for size in page_sizes(directory, "current"):
         prefix = f"hugetlb.{size}"

@@ -6,12 +6,8 @@ import posix
 
 from ociruntime.base.errors import HostError, UsageError
 from ociruntime.commandline.options import Option
-from ociruntime.runtime.lifecycle.context import CreateOptions
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.parser import Arguments
-    from ociruntime.runtime.lifecycle.context import Context
+from ociruntime.commandline.parser import Arguments
+from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 
 CONTAINER_OPTIONS = (
     Option("bundle", "path of the bundle (default: current directory)", "DIR", short="b"),
@@ -112,7 +108,7 @@ def take_bundle_argument(arguments: Arguments) -> None:
     if arguments.positional:
         if arguments.text("bundle") not in ("", arguments.positional[0]):
             raise UsageError(
-                f'BUNDLE "{arguments.positional[0]}": --bundle names another one',
+                f'BUNDLE "{arguments.positional[0]}": conflicts with --bundle',
                 "pass BUNDLE or --bundle, not both",
             )
         arguments.texts["bundle"] = arguments.positional[0]

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from ociruntime import __version__
 from ociruntime.commandline import help as screens
+from ociruntime.commandline.options import Command
 from ociruntime.commandline.program import Program
 from ociruntime.runtime.cli.options import GLOBAL_OPTIONS, GROUPS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.options import Command
 
 PROGRAM = Program(
     "ociruntime",
@@ -26,7 +23,7 @@ Run a first container from the root filesystem in ./rootfs:
 
 
 def help_of(command: Command | None) -> str:
-    """Return the help text of a command; None: of the program ``ociruntime``."""
+    """Return the help text of ``command``, or that of the program ``ociruntime`` for None."""
     if command is None:
         return screens.general_help(PROGRAM, _EXAMPLE)
     argument = ID_FORMAT if command.synopsis.startswith("ID") else ""

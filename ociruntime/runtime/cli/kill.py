@@ -1,16 +1,13 @@
-"""`ociruntime kill ID [SIGNAL]`."""
+"""The command `ociruntime kill ID [SIGNAL]`."""
 
 from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError, UsageError
 from ociruntime.commandline.options import Command, Option
+from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.signal_names import signal_number
+from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.runtime.lifecycle.kill import kill, stop_signal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.parser import Arguments
-    from ociruntime.runtime.lifecycle.context import Context
 
 
 def run(context: Context, arguments: Arguments) -> int:
@@ -32,7 +29,7 @@ def run(context: Context, arguments: Arguments) -> int:
 
 
 def _signal_of(context: Context, container_id: str) -> int:
-    """Return the stop signal in the container's annotations (CFG-ANN-08), by default SIGTERM.
+    """Return the container's stop signal (``org.opencontainers.image.stopSignal``), or SIGTERM.
 
     Raises ConfigError if the annotation names no signal.
     """

@@ -11,13 +11,10 @@ import posix
 from ociruntime.base.errors import InternalError, RuntimeFailure, UsageError, reason
 from ociruntime.base.log import Log
 from ociruntime.base.process import end_at_once_on_signals
+from ociruntime.commandline.options import Command
 from ociruntime.commandline.parser import Arguments, parse, parse_command
 from ociruntime.runtime.cli.options import GLOBAL_OPTIONS, GROUPS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.options import Command
-    from ociruntime.runtime.lifecycle.context import Context
+from ociruntime.runtime.lifecycle.context import Context
 
 UNKNOWN_COMMAND = 3
 INTERRUPTED = 130
@@ -189,7 +186,7 @@ def _report(message: str, arguments: Arguments) -> None:
 
 
 def _internal_error(error: Exception) -> InternalError:
-    """Return the error to report for an unexpected exception: its text and place in one line."""
+    """Return the error to report for an unexpected exception: its text and source line."""
     place = ""
     frame = error.__traceback__
     while frame is not None:

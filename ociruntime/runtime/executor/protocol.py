@@ -43,6 +43,8 @@ from __future__ import annotations
 
 import posix
 from _struct import Struct
+from collections.abc import Iterable, Sequence
+from socket import socket
 
 from ociruntime.base.errors import HostError, StepError
 from ociruntime.runtime.plan import operation_table as ops
@@ -54,13 +56,7 @@ from ociruntime.runtime.plan.operation_table import (
     MESSAGE_MOUNT,
     MESSAGE_SKIP,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from socket import socket
-
-    from ociruntime.runtime.plan.plan import Operation
+from ociruntime.runtime.plan.plan import Operation
 
 SOL_SOCKET = 1
 SCM_RIGHTS = 1
@@ -146,7 +142,9 @@ def go(channel: socket, files: Sequence[int] = ()) -> bool:
 
 
 def skip(channel: socket) -> bool:
-    """Send SKIP: the executor leaves the presented mount alone; return False if it has exited.
+    """Send SKIP: the executor does not change the mount that it has just sent.
+
+    Returns False if the executor has exited.
 
     Raises HostError.
     """
@@ -199,7 +197,7 @@ NAMES = {
 
 
 class Expected:
-    """The messages that the executor of a plan has yet to send; rejects all others."""
+    """The messages that the executor has still to send for a plan; all others are rejected."""
 
     __slots__ = ("_others", "_stages")
 

@@ -7,7 +7,9 @@ out, the filter's flags, and the answer to system calls that are newer than the 
 from __future__ import annotations
 
 from _struct import pack
+from collections.abc import Callable
 from errno import EDOM, ENOSYS, EPERM
+from typing import TypeAlias
 
 from ociruntime.base.errors import ConfigError, InternalError, reason
 from ociruntime.base.linux import (
@@ -18,14 +20,9 @@ from ociruntime.base.linux import (
     SECCOMP_RET_TRACE,
     SECCOMP_RET_USER_NOTIF,
 )
+from ociruntime.runtime.spec.config_types import Seccomp, Syscall, SyscallArg
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ociruntime.runtime.spec.config_types import Seccomp, Syscall, SyscallArg
-
-    Rule = tuple[int, list[str], list[SyscallArg], int]
+Rule: TypeAlias = tuple[int, list[str], list[SyscallArg], int]
 
 # The name in config.json -> libseccomp's token: AUDIT_ARCH_* of <linux/audit.h>, except X32, which
 # the kernel reports as X86_64 with bit 30 set in the number.
@@ -87,9 +84,9 @@ def compile_filter(
 ) -> tuple[bytes, int]:
     """Return (``struct sock_filter`` array, SECCOMP_FILTER_FLAG_* bits) for ``linux.seccomp``.
 
-    ``unknown`` is called with each quoted system call that libseccomp does not know; its rule is
-    skipped.  Raises ConfigError for values that are invalid, or that the kernel or libseccomp does
-    not support.
+    ``unknown`` is called with the quoted name of each system call that libseccomp does not know,
+    which is skipped.  Raises ConfigError for values that are invalid, or that the kernel or
+    libseccomp does not support.
     """
     default = _action(
         profile["defaultAction"],
@@ -160,7 +157,7 @@ def _unknown(where: str, kind: str, name: object, known: dict[str, int]) -> Conf
 
 
 def _action(name: str, errno: int | None, where: str, errno_where: str) -> int:
-    """Return SECCOMP_RET_* with the errno as data for a rule's or the default action.
+    """Return the SECCOMP_RET_* value of the action ``name``, with ``errno`` as its data.
 
     Raises ConfigError.
     """
@@ -231,7 +228,7 @@ def _compile(
     rules: list[Rule],
     unknown: Callable[[str], None] | None,
 ) -> tuple[bytes, list[tuple[int, int]]]:
-    """Return (filter without stub, [(architecture token, highest system call number in it)])."""
+    """Return (filter without ENOSYS stub, [(architecture token, highest system call in it)])."""
     from ociruntime._seccomp import ffi, lib
 
     native: int = lib.filter_native()

@@ -27,15 +27,12 @@ killed ``create``; the next command that finds it removes it.
 from __future__ import annotations
 
 import posix
+from collections.abc import Callable
 
 from ociruntime.base.errors import ContainerError, ContainerExists, HostError, NoSuchContainer
 from ociruntime.base.files import exists
 from ociruntime.base.locks import lock_within
 from ociruntime.base.trusted_directories import check_directory, check_entry
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 STATE_DIRECTORY = "state directory"  # name in error messages
 CREATING = ".creating-"
@@ -142,7 +139,7 @@ def _is_same(fd: int, path: str) -> bool:
 def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -> tuple[str, Lock]:
     """Create and lock the ``.creating-`` directory of a new container; return (path, lock).
 
-    ``clear(path)`` is called to undo the changes that a killed ``create`` has recorded there.
+    ``clear(path)`` is called to undo what a killed ``create`` of the same id has recorded there.
     The caller has checked the state root.  Raises ContainerExists, HostError.
     """
     path = f"{root}/{CREATING}{container_id}"
@@ -175,7 +172,10 @@ def _remove_empty(path: str) -> None:
 
 
 def clear_stale(path: str, container_id: str, clear: Callable[[str], None]) -> None:
-    """Undo and remove a stale state directory.  Raises ContainerExists if its lock is held."""
+    """Call ``clear`` with the stale state directory ``path``, then remove the directory.
+
+    Raises ContainerExists if its lock is held.
+    """
     try:
         lock = Lock.acquire(path, DYING_SECONDS)
     except ContainerError:

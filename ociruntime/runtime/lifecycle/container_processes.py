@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import posix
+from collections.abc import Callable, Iterable
 from errno import EACCES, EMFILE, ENFILE, EPERM
 
 from ociruntime.base.errors import HostError
 from ociruntime.base.process import open_process, process_stat, send_signal, start_time
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from ociruntime.runtime.lifecycle.container import Container
+from ociruntime.runtime.lifecycle.container import Container
 
 
 def members(container: Container) -> list[int]:
@@ -56,7 +52,7 @@ def signal_listed(listing: Callable[[], Iterable[int]], signal: int) -> None:
 
 
 def _hold(pids: list[int]) -> tuple[dict[int, int], list[int]]:
-    """Open a pidfd of each process; return (pid -> pidfd, pids left when descriptors ran out).
+    """Open a pidfd of each process; return ({pid: pidfd}, pids left when descriptors ran out).
 
     Raises HostError.
     """

@@ -8,13 +8,10 @@ from ociruntime.base.errors import HostError
 from ociruntime.base.process import end_on_signals
 from ociruntime.runtime.host.state_directory import FILTERS
 from ociruntime.runtime.lifecycle.container_id import check_id
+from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.create_steps import Creation
 from ociruntime.runtime.lifecycle.descriptors_and_terminal import check_terminal
 from ociruntime.runtime.lifecycle.preparation import prepare
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 
 
 def create(context: Context, options: CreateOptions) -> None:
@@ -59,7 +56,7 @@ def begin(context: Context, options: CreateOptions) -> Creation:
     try:
         posix.chdir(prepared.bundle.path)
     except OSError as error:
-        raise HostError(f"chdir {prepared.bundle.path}", error) from None
+        raise HostError(f'change to the bundle directory "{prepared.bundle.path}"', error) from None
     creation = Creation(context, options, prepared, console, receiver)
     try:
         creation.run()

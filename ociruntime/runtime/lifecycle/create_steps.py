@@ -1,4 +1,4 @@
-"""The steps of ``create`` (cgroup, hooks, console, pid file ...), one method per step.
+"""The steps of ``create``, such as cgroup, hooks, console and pid file: one method per step.
 
 Each change to the host is pushed on the undo stack, or recorded in the state directory before it is
 made. So an error leaves nothing behind, and the next command for the same id removes the stale
@@ -8,18 +8,29 @@ state of a killed one.
 from __future__ import annotations
 
 import posix
+from socket import socket
 from time import gmtime, strftime, time_ns
+from typing import Any
 
 from ociruntime.base.errors import HostError, RuntimeFailure, StepError
 from ociruntime.base.files import exists, publish_file, remove_file
 from ociruntime.base.json_text import dump
+from ociruntime.base.log import Log
 from ociruntime.base.process import start_time
-from ociruntime.runtime.executor.protocol import CLONE_PROCESS, CODES, Expected, go, receive
+from ociruntime.runtime.executor.protocol import (
+    CLONE_PROCESS,
+    CODES,
+    Expected,
+    Message,
+    go,
+    receive,
+)
 from ociruntime.runtime.executor.spawn import Executor, spawn
 from ociruntime.runtime.host.start_gate import make_gate
 from ociruntime.runtime.host.state_directory import (
     CREATING,
     ROOT_MOUNT,
+    Lock,
     begin_creation,
     commit_creation,
     remove_directory,
@@ -34,24 +45,14 @@ from ociruntime.runtime.lifecycle.container import (
     write_config,
     write_facts,
 )
-from ociruntime.runtime.lifecycle.fast_path_record import removal, write_entry
+from ociruntime.runtime.lifecycle.context import Context, CreateOptions
+from ociruntime.runtime.lifecycle.fast_path_record import Removal, removal, write_entry
 from ociruntime.runtime.lifecycle.join_cgroup import attach, let_in, refuse_entry
+from ociruntime.runtime.lifecycle.preparation import Preparation
 from ociruntime.runtime.lifecycle.rollback import Rollback
 from ociruntime.runtime.plan import operation_table as ops
+from ociruntime.runtime.plan.plan import Operation
 from ociruntime.runtime.spec.state import SPEC_VERSION, state_document
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from socket import socket
-    from typing import Any
-
-    from ociruntime.base.log import Log
-    from ociruntime.runtime.executor.protocol import Message
-    from ociruntime.runtime.host.state_directory import Lock
-    from ociruntime.runtime.lifecycle.context import Context, CreateOptions
-    from ociruntime.runtime.lifecycle.fast_path_record import Removal
-    from ociruntime.runtime.lifecycle.preparation import Preparation
-    from ociruntime.runtime.plan.plan import Operation
 
 WAITING = "wait for the executor"
 WAIT_START = CODES["wait_start"]
@@ -113,7 +114,7 @@ class Creation:
         return self.executor.pid
 
     def container(self) -> Container:
-        """Return the created container, from the facts written to state.json."""
+        """Return the created container, with the content of its state.json."""
         return Container(self.id, self.directory, self._published)
 
     def run(self) -> None:
@@ -352,7 +353,7 @@ class Creation:
         self._rollback.push(lambda: remove_file(path))
 
     def _facts(self) -> dict[str, Any]:
-        """Return the content of state.json: the facts that never change."""
+        """Return the content of state.json: what never changes during the container's life."""
         prepared, pid = self._prepared, self.pid
         hooks = {kind: prepared.hooks(kind) for kind in ("poststart", "poststop")}
         return {
@@ -414,7 +415,7 @@ class Creation:
                 self._context.log.warning(warning)
 
     def _hook_settings(self) -> tuple[Any, tuple[str, str], bool]:
-        """Return the further arguments of ``run_host_hooks``: debug log, output files, alone."""
+        """Return the arguments ``debug``, ``outputs`` and ``alone`` of ``run_host_hooks``."""
         from ociruntime.runtime.spec.annotations import hook_outputs
 
         context = self._context
@@ -463,7 +464,10 @@ def clear_root(directory: str, log: Log) -> None:
 
 
 def start_steps(operations: list[Operation]) -> list[list[Any]]:
-    """Return [index, code, JSON path] of each operation left for `start`; [] without a process."""
+    """Return [index, code, JSON path] of each operation that the executor carries out at `start`.
+
+    The result is [] for a container without a process.
+    """
     codes = [operation.code for operation in operations]
     first = codes.index(WAIT_START) + 1
     return [

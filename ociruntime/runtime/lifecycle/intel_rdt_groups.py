@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
 from ociruntime.base.files import exists, read_file, write_new
 from ociruntime.base.json_text import dump, parse
 from ociruntime.runtime.host import resctrl
+from ociruntime.runtime.lifecycle.rollback import Rollback
 from ociruntime.runtime.plan.intel_rdt import Group, Placement, group_path, lines, place
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.runtime.lifecycle.rollback import Rollback
-    from ociruntime.runtime.spec.config_types import Config, IntelRdt
+from ociruntime.runtime.spec.config_types import Config, IntelRdt
 
 NAME = "rdt.json"
 
@@ -25,7 +22,7 @@ def prepare_rdt(rdt: IntelRdt, container_id: str) -> Placement:
     """
     mount = resctrl.mountpoint()
     path = group_path(rdt, container_id, mount)
-    there, schemata, monitoring = resctrl.look(mount, path)
+    there, schemata, monitoring = resctrl.inspect(mount, path)
     group = Group(path, exists=there, schemata=schemata, monitoring=monitoring)
     return place(rdt, container_id, group)
 
@@ -78,7 +75,7 @@ def change(config: Config, container_id: str, l3_cache: str, bandwidth: str) -> 
         )
     mount = resctrl.mountpoint()
     path = group_path(rdt, container_id, mount)
-    _, before, _ = resctrl.look(mount, path)
+    _, before, _ = resctrl.inspect(mount, path)
     schemata = lines({"l3CacheSchema": l3_cache, "memBwSchema": bandwidth})
     try:
         for where, line in schemata:
@@ -90,7 +87,7 @@ def change(config: Config, container_id: str, l3_cache: str, bandwidth: str) -> 
 
 
 def leave(directory: str) -> None:
-    """Remove the resctrl groups that belong to a container alone.
+    """Remove a container's resctrl groups, except those that other containers may share.
 
     ``directory`` is its state directory.  Raises HostError.
     """

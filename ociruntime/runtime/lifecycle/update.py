@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 from ociruntime.base.errors import HostError, NotRunning
 from ociruntime.base.files import exists, read_file, replace_file
 from ociruntime.base.json_text import dump, parse
 from ociruntime.runtime.cgroups.update import Update
-from ociruntime.runtime.lifecycle.container import lock
+from ociruntime.runtime.lifecycle.container import Container, lock
 from ociruntime.runtime.lifecycle.container_id import check_id
+from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.runtime.spec import shape
 from ociruntime.runtime.spec.check_shape import check
 from ociruntime.runtime.spec.validate_linux import validate_resources
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.runtime.lifecycle.container import Container
-    from ociruntime.runtime.lifecycle.context import Context
-
-    Resources = dict[str, Any]
+Resources: TypeAlias = dict[str, Any]
 
 WHERE = "resources"
 RESOURCES = "resources.json"  # in the state directory: the limits since the last update
@@ -76,7 +72,7 @@ def _checked(document: object) -> dict[str, Any]:
     """Return the limits that ``document`` changes, checked.  Raises ConfigError."""
     check(document, "object", shape.RESOURCES, WHERE)
     resources: Any = document
-    change = asked(resources)
+    change = requested_changes(resources)
     validate_resources(change, WHERE)  # type: ignore[arg-type]  # a document of that shape
     return change
 
@@ -113,7 +109,7 @@ _NOTHING: dict[str, dict[str, tuple[object, ...]]] = {
 }
 
 
-def asked(document: Resources) -> Resources:
+def requested_changes(document: Resources) -> Resources:
     """Return ``document`` without members that change nothing, and without device rules.
 
     Values such as 0 mean "unchanged": engines written in Go send all members.
@@ -150,7 +146,7 @@ def to_write(change: Resources, after: Resources) -> Resources:
     """Return the limits to write: ``change``, and the members of ``after`` that it depends on.
 
     The swap limit includes memory, so a change of one is written with the other; and with
-    ``checkBeforeUpdate`` if that is set (LNX-MEM-06).
+    ``checkBeforeUpdate`` if that is set.
     """
     memory = change.get("memory") or {}
     if not ("limit" in memory or "swap" in memory):

@@ -1,10 +1,12 @@
-"""Compile a mount of type ``cgroup``: the container's view of its own cgroups.
+"""Plan a mount of type ``cgroup``: the container's view of its own cgroups.
 
 A container with its own cgroup namespace gets a new cgroup filesystem, whose root is its cgroup.
 Any other container gets a bind mount of its cgroup's directory.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import (
@@ -15,16 +17,10 @@ from ociruntime.base.linux import (
     MOUNT_ATTR_RDONLY,
 )
 from ociruntime.runtime.plan import operation_constructors as operations
-from ociruntime.runtime.plan.mount_options import check_data, parse_mount_options
+from ociruntime.runtime.plan.compiler_state import Compilation
+from ociruntime.runtime.plan.mount_options import MountOptions, check_data, parse_mount_options
 from ociruntime.runtime.plan.operation_table import NO_SLOT
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ociruntime.runtime.plan.compiler_state import Compilation
-    from ociruntime.runtime.plan.mount_options import MountOptions
-    from ociruntime.runtime.spec.config_types import Config, IdMapping, Linux, Mount
+from ociruntime.runtime.spec.config_types import Config, IdMapping, Linux, Mount
 
 ALWAYS = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC
 
@@ -32,7 +28,7 @@ ALWAYS = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC
 def compile_cgroup_mount(
     job: Compilation, fstype: str, target: str, options: MountOptions, where: str
 ) -> None:
-    """Compile a cgroup mount; on cgroup v1 it is a tmpfs with one mount per hierarchy."""
+    """Append the operations for a cgroup mount: on v1, a tmpfs with one mount per hierarchy."""
     job.enter_cgroup_namespace()
     job.require_cgroup()
     options.set = (options.set & ~options.clear_recursive) | options.set_recursive
@@ -56,7 +52,7 @@ def _unified(
     propagation: list[int],
     where: str,
 ) -> None:
-    """Compile the mount of the cgroup v2 hierarchy, or the bind mount of the container's part."""
+    """Append the operation that mounts cgroup v2, or bind-mounts the container's part of it."""
     if _own_namespace(job):
         job.add(
             operations.mount(
@@ -83,7 +79,10 @@ def _unified(
 
 
 def _hierarchies(job: Compilation, target: str, options: MountOptions, where: str) -> None:
-    """Compile a tmpfs with a mount per v1 hierarchy, and links for co-mounted controllers."""
+    """Append the operations for a tmpfs with a mount per v1 hierarchy.
+
+    Controllers that share a hierarchy get symbolic links to its mount.
+    """
     for index, text in options.data:
         raise ConfigError(
             f"{where}.options[{index}]", f'unknown option "{text}" for a cgroup v1 mount'
@@ -166,7 +165,7 @@ NOBODY_ELSE = -1
 
 
 def cgroup_owner(config: Config) -> int:
-    """Return the host uid that shall own the container's v2 cgroup, or -1 to leave the owner.
+    """Return the host uid that must own the container's v2 cgroup, or -1 to keep its owner.
 
     The container's user owns it if the container has its own cgroup namespace and a writable
     cgroup mount: such a container is meant to create nested cgroups.

@@ -1,18 +1,15 @@
-"""Compile device nodes, the symbolic links of /dev and the console."""
+"""Plan device nodes, the symbolic links of /dev and the console."""
 
 from __future__ import annotations
 
 from ociruntime.base.linux import DEFAULT_DEVICES, S_IFBLK, S_IFCHR, S_IFIFO
 from ociruntime.base.paths import clean
 from ociruntime.runtime.plan import operation_constructors as operations
+from ociruntime.runtime.plan.compiler_state import Compilation
 from ociruntime.runtime.plan.mounts import is_bind
 from ociruntime.runtime.plan.operation_table import CONSOLE_BIND, CONSOLE_CONTROL
+from ociruntime.runtime.plan.plan import Operation
 from ociruntime.runtime.plan.process import add_console
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.plan.compiler_state import Compilation
-    from ociruntime.runtime.plan.plan import Operation
 
 # runtime-linux.md#dev-symbolic-links, and the core file that engines expect:
 # (link, its target, path that must exist for the link to be made).  The numbers below /proc/self/fd
@@ -29,7 +26,7 @@ TYPES: dict[str, int] = {"b": S_IFBLK, "c": S_IFCHR, "p": S_IFIFO, "u": S_IFCHR}
 
 
 def compile_devices(job: Compilation) -> None:
-    """Compile the default devices, ``linux.devices``, the links in /dev and the console."""
+    """Append operations for all device nodes, the symbolic links in /dev and the console."""
     listed = [
         (clean(device["path"]), device, f"linux.devices[{index}]")
         for index, device in enumerate(job.linux.get("devices") or ())

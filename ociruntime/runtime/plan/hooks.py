@@ -1,4 +1,4 @@
-"""Compile hooks: run the container's hooks, and wait for the host's hooks.
+"""Plan hooks: run those of the container's namespaces, and wait for those of the runtime's.
 
 prestart and createRuntime run on the host: the plan only waits for them. createContainer and
 startContainer run inside, as operations. poststart and poststop concern the host alone.
@@ -7,12 +7,9 @@ startContainer run inside, as operations. poststart and poststop concern the hos
 from __future__ import annotations
 
 from ociruntime.runtime.plan import operation_constructors as operations
+from ociruntime.runtime.plan.compiler_state import Compilation
 from ociruntime.runtime.plan.operation_table import STAGE_HOOKS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.plan.compiler_state import Compilation
-    from ociruntime.runtime.spec.config_types import Hook
+from ociruntime.runtime.spec.config_types import Hook
 
 # Placeholder for the pid, which only the executor knows: no JSON string can contain the key with
 # unescaped quotes, and no pid is as large.
@@ -21,7 +18,7 @@ _LONGEST = (1 << 32) - 1  # seconds: the largest u32, more than 136 years
 
 
 def compile_create_hooks(job: Compilation) -> None:
-    """Compile prestart, createRuntime, createContainer hooks: after mounts, before pivot_root."""
+    """Append operations for the hooks before pivot_root (prestart and create hooks)."""
     hooks = job.config.get("hooks") or {}
     if hooks.get("prestart") or hooks.get("createRuntime"):
         job.require_cgroup()
@@ -33,7 +30,7 @@ def compile_create_hooks(job: Compilation) -> None:
 
 
 def compile_start_hooks(job: Compilation) -> None:
-    """Compile startContainer hooks, which run in the container just before its program.
+    """Append operations for startContainer hooks, which run in the container before its program.
 
     A hook without ``env`` gets the environment of the process, as engines expect.
     """

@@ -1,4 +1,4 @@
-"""The table of mount options: the meaning of each word of ``mounts[].options``.
+"""The table of mount options: the meaning of each string in ``mounts[].options``.
 
 Three kinds of options use three kernel interfaces: attributes of one mount (mount_setattr(2),
 fsmount(2)), options of the filesystem's superblock (fsconfig(2)) and propagation
@@ -6,6 +6,8 @@ fsmount(2)), options of the filesystem's superblock (fsconfig(2)) and propagatio
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import (
@@ -24,10 +26,6 @@ from ociruntime.base.linux import (
     MS_SLAVE,
     MS_UNBINDABLE,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # option -> (MOUNT_ATTR_* to set, MOUNT_ATTR_* to clear). The access time is one field with three
 # values: an option that chooses one clears the whole field first.
@@ -187,7 +185,7 @@ def _split(data: str) -> list[str]:
 
 
 def _whole_access_time(on: int, off: int) -> int:
-    """Return ``off``, with the whole access time field if that changes (mount_setattr(2))."""
+    """Return ``off``, plus all access time bits if one of them changes (see mount_setattr(2))."""
     if (on | off) & MOUNT_ATTR__ATIME:
         return off | MOUNT_ATTR__ATIME
     return off

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from _struct import pack
+from collections.abc import Callable
+from typing import TypeAlias
 
 from ociruntime.base.errors import InternalError
 from ociruntime.runtime.plan.operation_table import OPERATIONS, WIRE_MAGIC
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Value = int | str | bytes | list[str] | list[int]
+Value: TypeAlias = int | str | bytes | list[str] | list[int]
 
 
 class Operation:
@@ -77,7 +75,7 @@ def _padded(data: bytes) -> bytes:
 def _str(value: str) -> bytes:
     data = value.encode("utf-8", "surrogateescape")
     if b"\0" in data:
-        raise InternalError(f"encoding the plan: {value!r}: contains a NUL byte")
+        raise InternalError(f"encode the plan: {value!r}: contains a NUL byte")
     return pack("=I", len(data)) + _padded(data + b"\0")
 
 
@@ -129,5 +127,5 @@ def field(operation: Operation, name: str) -> Value | None:
 
 
 def operation_name(operation: Operation) -> str:
-    """Return the operation's name: ``mount``, ``bind`` ..."""
+    """Return the operation's name, such as ``mount``."""
     return OPERATIONS[operation.code - 1][0]

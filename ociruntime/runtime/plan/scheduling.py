@@ -1,6 +1,8 @@
-"""Compile the process's CPU affinity, scheduling policy, I/O priority and memory policy."""
+"""Plan the process's CPU affinity, scheduling policy, I/O priority and memory policy."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import (
@@ -12,20 +14,14 @@ from ociruntime.base.linux import (
     SCHEDULERS,
 )
 from ociruntime.runtime.plan import operation_constructors as operations
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ociruntime.runtime.plan.compiler_state import Compilation
-    from ociruntime.runtime.spec.config_types import Process, Scheduler
-
+from ociruntime.runtime.plan.compiler_state import Compilation
+from ociruntime.runtime.spec.config_types import Process, Scheduler
 
 HIGHEST_NODE = 1023  # the highest that a kernel can be built for (CONFIG_NODES_SHIFT)
 
 
 def compile_scheduling(job: Compilation, process: Process, late_policy: bool) -> None:
-    """Compile ioPriority, linux.memoryPolicy and, unless ``late_policy``, scheduler."""
+    """Append operations for ioPriority, memoryPolicy and, unless ``late_policy``, scheduler."""
     priority = process.get("ioPriority")
     if priority:
         job.add(
@@ -62,7 +58,7 @@ def ends_by_fork(scheduler: Scheduler | None) -> bool:
 
 
 def add_scheduler(job: Compilation, process: Process) -> None:
-    """Compile ``process.scheduler``, which must be present.  Raises ConfigError."""
+    """Append the operation for ``process.scheduler``, which must exist.  Raises ConfigError."""
     scheduler = process["scheduler"]
     policy = scheduler["policy"]
     if policy == "SCHED_ISO":
@@ -111,7 +107,7 @@ def node_mask(text: str) -> int:
 
 
 def compile_affinity(job: Compilation, process: Process, moment: str) -> None:
-    """Compile the CPUs of execCPUAffinity for ``moment``: ``initial`` or ``final``."""
+    """Append the operation that sets a CPU affinity; ``moment`` is ``initial`` or ``final``."""
     text = str((process.get("execCPUAffinity") or {}).get(moment, "")).strip()
     if text:
         mask = 0

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 # The version of the state document itself, not of the config that it was made from.
 SPEC_VERSION = "1.3.0"
@@ -18,7 +16,7 @@ def state_document(
     bundle: str,
     annotations: dict[str, str] | None,
 ) -> dict[str, Any]:
-    """Return the state document that hooks and seccomp agents read, and the base of `state`.
+    """Return the state document that hooks and seccomp agents read, and that `state` extends.
 
     ``pid`` is the init's pid in the reader's pid namespace, or 0 if there is no init;
     ``bundle`` is absolute.

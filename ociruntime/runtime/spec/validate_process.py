@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import CAPABILITIES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.spec.config_types import Capabilities, IdMapping, Linux, Process, Rlimit
+from ociruntime.runtime.spec.config_types import Capabilities, IdMapping, Linux, Process, Rlimit
 
 
 def validate_process(
@@ -30,7 +27,7 @@ def validate_process(
 
 
 def check_environment(env: list[str], where: str) -> None:
-    """Raise ConfigError for entries of ``env`` that are not NAME=VALUE (A-20)."""
+    """Raise ConfigError for entries of ``env`` that are not NAME=VALUE."""
     for index, entry in enumerate(env):
         if entry.find("=") < 1:
             path = f"{where}[{index}]"
@@ -54,7 +51,7 @@ def _rlimits(rlimits: list[Rlimit]) -> None:
 
 
 def _capabilities(capabilities: Capabilities, warnings: list[str]) -> None:
-    """Append a warning for each unknown capability, which is not an error (CFG-CAP-01)."""
+    """Append a warning for each unknown capability, which is not an error."""
     unknown: dict[str, str] = {}
     for kind, names in (
         ("bounding", capabilities.get("bounding", [])),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from fcntl import F_DUPFD_CLOEXEC, fcntl
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ociruntime.base.errors import ContainerError, HostError
 from ociruntime.base.files import read_file
@@ -59,9 +59,7 @@ from ociruntime.runtime.plan.identity import BITS
 from ociruntime.runtime.plan.live_mounts import compile_restricting
 from ociruntime.runtime.plan.mounts import bind_path, is_bind
 from ociruntime.runtime.plan.plan import Operation, field
-
-if TYPE_CHECKING:
-    from ociruntime.runtime.spec.config_types import Config
+from ociruntime.runtime.spec.config_types import Config
 
 # Do not block if the path leads to a FIFO or a terminal.
 OPEN_NAMESPACE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
@@ -96,7 +94,10 @@ class Restoration(Creation):
     def describe(
         self, program: str, criu: CriuOptions, record: ImageRecord, *, foreground: bool
     ) -> None:
-        """Set CRIU's path, options and images; ``foreground``: catch signals to forward."""
+        """Set the path of CRIU, its options and the checkpoint to restore.
+
+        ``foreground``: whether to catch signals and forward them to the container.
+        """
         self._foreground = foreground
         self.signals: CaughtSignals | None = None
         self._program = program
@@ -194,7 +195,7 @@ class Restoration(Creation):
         try:
             self.pidfd = os.pidfd_open(self._first)
         except OSError as error:
-            raise HostError(f"open the restored process {self._first}", error) from None
+            raise HostError(f"open process {self._first}, the restored init", error) from None
         self._rollback.push(lambda: send_signal(self.pidfd, SIGKILL, self._first))
         self._publish(self.pidfd)
 
@@ -289,8 +290,8 @@ class Restoration(Creation):
                 extra = excess(status, self._prepared.config)
                 if extra:
                     raise ContainerError(
-                        f'restore container "{self.id}": the checkpoint has more privileges than'
-                        f" config.json gives: {extra}"
+                        f'restore container "{self.id}": the checkpointed processes have more'
+                        f" privileges than config.json allows: {extra}"
                     )
 
     def _restored(self) -> set[int]:
@@ -315,7 +316,7 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make_mount_point(root: str, target: str, *, is_file: bool) -> None:
-    """Create ``target``, a clean absolute path in ``root``, if missing.  Raises HostError."""
+    """Create ``target``, a normalized absolute path in ``root``, if missing.  Raises HostError."""
     *parents, name = target.strip("/").split("/")
     try:
         directory = os.open(root, DIRECTORY & ~os.O_NOFOLLOW)
@@ -334,7 +335,7 @@ def make_mount_point(root: str, target: str, *, is_file: bool) -> None:
     except NotADirectoryError:
         return  # a component of the path is a symbolic link
     except OSError as error:
-        raise HostError(f"make the mount point {root}{target}", error) from None
+        raise HostError(f'create the mount point "{root}{target}"', error) from None
 
 
 def _make_directory(directory: int, name: str) -> None:
@@ -396,7 +397,7 @@ def excess(status: str, config: Config) -> str:
 
 
 def thread_statuses(pid: int) -> list[str]:
-    """Return /proc/PID/task/TID/status of each thread: each has its own privileges.
+    """Return the text of /proc/PID/task/TID/status of each thread of process ``pid``.
 
     Raises OSError.
     """
