@@ -167,6 +167,7 @@ def _own_disk(where: Callable[[Stage], Path]) -> Callable[[Stage], AbstractConte
         isolation.mount("none", str(place), "tmpfs", data=LARGE)
         if tree:
             _restore(tree, place)
+            stage.bundle.save()  # the archive has the first case's config.json
         if where is run:
             _no_snapshot()
         try:

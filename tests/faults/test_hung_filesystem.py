@@ -36,6 +36,7 @@ def test_found(place: str, command: str, stage: Stage) -> None:
     assert hung.run(stage, BY_NAME[place], command, signal.SIGINT) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", ["bundle", "root"])
 def test_requests_that_are_lost(place: str, stage: Stage) -> None:
     """A server that has read a request keeps the process in the kernel until it answers.

@@ -35,14 +35,9 @@ FOUND = [
 ]
 OTHERS = [
     "processes-2-create",
-    "free-pids-1-exec",
     "memory-2048k-create",
-    "state-inodes-1-create",
     "state-pages-0-delete-running",
-    "bundle-inodes-0-create",
-    "run-pages-0-create",
     "read-only-cgroups-create",
-    "files-of-the-future-create",
 ]
 
 

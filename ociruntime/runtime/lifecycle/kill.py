@@ -10,7 +10,6 @@ from ociruntime.runtime.lifecycle.container import Container, load
 from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.lifecycle.context import Context
 
-
 CHILDLESS = 2  # links of a cgroup's directory without cgroups below it
 
 
