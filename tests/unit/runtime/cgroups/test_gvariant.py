@@ -96,6 +96,14 @@ def test_values(text: str, signature: str, value: object) -> None:
         ("@" + "a" * 100 + "s []", "no valid type"),
         ("<5", 'where ">" is expected'),
         ("$", '"$" where a value'),
+        ("objectpath 'a'", '"a" where D-Bus requires an object path'),
+        ("objectpath '/a/'", "requires an object path"),
+        ("objectpath '/a//b'", "requires an object path"),
+        ("objectpath '/\u00e9'", "requires an object path"),
+        ("['x', objectpath '']", "of type o instead of s"),
+        ("signature 'z'", '"z" where D-Bus requires a signature'),
+        ("signature 'a'", "requires a signature"),
+        (f"signature '{256 * 's'}'", "requires a signature"),
     ],
 )
 def test_malformed(text: str, words: str) -> None:
