@@ -8,7 +8,14 @@ import time
 
 from ociruntime.base.files import cgroup_tree
 from ociruntime.base.linux import SIGKILL
-from ociruntime.runtime.cgroups.control_files import GONE, failure, is_directory, read, write
+from ociruntime.runtime.cgroups.control_files import (
+    GONE,
+    failure,
+    is_directory,
+    read,
+    whole,
+    write,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +52,7 @@ def pids(directory: str) -> list[int]:
             if error.errno == errno.EOPNOTSUPP:
                 continue
             raise failure(f"read {directory}/{file}", error) from None
-        return [int(number) for number in numbers if number != "0"]
+        return [pid for number in numbers if (pid := whole(number))]
     return []
 
 
