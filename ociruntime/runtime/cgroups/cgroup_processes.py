@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import posix
 import time
+from collections.abc import Callable, Iterator, Sequence
 
 from ociruntime.base.files import cgroup_tree
 from ociruntime.base.linux import SIGKILL
@@ -16,10 +17,6 @@ from ociruntime.runtime.cgroups.control_files import (
     whole,
     write,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 _ROUNDS = 100
 
