@@ -6,11 +6,12 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 from types import CodeType, FrameType
+from typing import Any
 
 from tests.fuzz import corpus, native, table
 from tests.support import project
@@ -62,7 +63,7 @@ def novel(name: str, inputs: Iterable[bytes]) -> list[bytes]:
     seen: set[tuple[CodeType, int, int]] = set()
     wanted: dict[CodeType, bool] = {}
 
-    def trace(frame: FrameType, event: str, _: object) -> Callable[..., object] | None:
+    def trace(frame: FrameType, event: str, _: object) -> Any:  # noqa: ANN401
         code = frame.f_code
         if code not in wanted:
             path = f"{project.PACKAGE}/{code.co_filename.rpartition('/ociruntime/')[2]}"
@@ -71,7 +72,7 @@ def novel(name: str, inputs: Iterable[bytes]) -> list[bytes]:
             return None
         last = frame.f_lineno
 
-        def step(inner: FrameType, event: str, _: object) -> object:
+        def step(inner: FrameType, event: str, _: object) -> Any:  # noqa: ANN401
             nonlocal last
             seen.add((code, last, inner.f_lineno))
             last = inner.f_lineno

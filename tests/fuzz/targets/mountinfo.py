@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from pathlib import Path
 
 from ociruntime.base.mountinfo import find_kernel_mounts, parse_mountinfo, reachable
 from ociruntime.runtime.cgroups.layout import cgroup_mounts
 from ociruntime.runtime.host.resctrl import find_mountpoint
 from tests.fuzz.mutation import change_lines
 from tests.fuzz.target import Target, refusals
+from tests.unit.runtime.cgroups.test_layout import V1_MOUNTS, V2_MOUNT
 
 _ESCAPED = {" ": "\\040", "\t": "\\011", "\n": "\\012", "\\": "\\134"}
 
@@ -41,8 +41,7 @@ def run(data: bytes) -> None:
 
 
 def seeds() -> Iterator[bytes]:
-    for name in ("/proc/self/mountinfo", "/proc/1/mountinfo"):
-        yield Path(name).read_bytes()[:2000]
+    yield (V1_MOUNTS + V2_MOUNT).encode()
     yield b"25 1 0:23 / /sys/fs/cgroup/a\\040b rw - cgroup2 c rw\n26 25 0:2 / /p rw - proc p rw\n"
     yield b"30 1 0:24 / /sys/fs/resctrl rw - resctrl resctrl rw,mba_MBps\n"
     yield b"41 25 0:26 / /sys/fs/cgroup/m rw shared:3 - cgroup c rw,memory\n"

@@ -46,7 +46,7 @@ def test_pieces_of_two_streams() -> None:
 
 
 def test_damaged_entries() -> None:
-    """As a power failure may leave them."""
+    """A power failure may leave any bytes."""
     entries = [b"1Z stdout F a", b"\xff\xff stdout F b", b"2Z \xff F c", bytes(40)]
     assert [line.text for line in Assembler("a").add(entries)] == [b"a", b"b", b"c"]
 

@@ -31,7 +31,7 @@ def layout_of(mountinfo: str, membership: str, unified: str = "") -> Layout:
 
 
 def test_no_further_line_by_a_name() -> None:
-    """Of a cgroup that a user has made, in which we are: the kernel escapes only line feeds."""
+    """A user names the cgroup in which we are; the kernel escapes only line feeds."""
     for odd in "\v\f\x1c\x85\u2028\r":
         assert parse_existing(f"4:memory:/user{odd}3:cpu:/\n") == [("memory",)]
     assert parse_existing("\xb2:memory:/\n\u0663:cpu:/\n") == []
