@@ -113,11 +113,14 @@ def start_build(name: str, program: Path) -> subprocess.Popen[bytes]:
 def build_counting(name: str, directory: Path) -> Path:
     """Build a target that counts what is executed; return the program, whose data is beside it."""
     program = directory / name
-    files = [str(HERE / "replay.c"), *_files(name)]
+    # By another name: some targets are called like a file that they test, and so would be its data.
+    harness = directory / "target.c"
+    harness.write_bytes((HERE / f"{name}.c").read_bytes())
+    files = [str(HERE / "replay.c"), str(harness), *_files(name)[1:]]
     command = ["gcc", *FLAGS, *_INCLUDES.get(name, ()), "-O0", "--coverage", "-o", str(program)]
     # Sources by their whole paths: the program runs elsewhere, and so does gcov.
     whole = [str(project.ROOT / file) for file in files]
-    includes = [f"-I{project.ROOT / 'csrc'}", f"-I{project.ROOT / 'csrc/executor'}"]
+    includes = [f"-I{project.ROOT}/csrc{below}" for below in ("", "/executor", "/guest")]
     subprocess.run([*command, *includes, *whole], cwd=directory, check=True)
     return program
 
