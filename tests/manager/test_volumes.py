@@ -84,7 +84,8 @@ def test_used_volumes_stay(daemon: Daemon, shell_root: str) -> None:
     result = daemon.ctl("volume", "rm", "data")
     assert (result.status, result.out) == (1, "")
     assert (
-        result.err == 'ocictl: remove volume "data": in use by container c1 (remove them first)\n'
+        result.err
+        == 'ocictl: remove volume "data": in use by container c1 (remove the containers first)\n'
     )
     assert daemon.ctl("volume", "prune", "--force").ok().out.startswith("Total"), "a named one"
     pruned = daemon.ctl("volume", "prune", "--force", "--all").ok().out

@@ -162,7 +162,7 @@ def test_archives_that_lead_outside(sandbox: Sandbox, copies: Copies, outside: P
     # The directory is the root for links of the archive, as it is for those of an image's layer.
     assert shell(sandbox, f"cat /tmp{outside}/x") == "new"
     for name in ("../x", "a/../../x"):
-        assert '".." is not allowed' in copies.refused("copy-in", "/tmp", data=packed(file(name)))
+        assert '".."' in copies.refused("copy-in", "/tmp", data=packed(file(name)))
     copies.put("/tmp", data=packed(file("/etc/x")))
     assert shell(sandbox, "cat /tmp/etc/x") == "new"
     hard = file("h", type=tarfile.LNKTYPE, linkname=f"{outside}/file")
@@ -209,9 +209,9 @@ def test_a_file_never_replaces_a_directory(sandbox: Sandbox, copies: Copies) -> 
     sandbox.start("web", "mkdir -p /d/sub; echo kept >/d/sub/file", STAYS)
     shell(sandbox, "until [ -e /d/sub/file ]; do sleep 0.1; done")
     for member in (file("sub"), link("sub", "/etc")):
-        assert '"sub" is a directory' in copies.refused("copy-in", "/d", data=packed(member))
+        assert 'directory "sub"' in copies.refused("copy-in", "/d", data=packed(member))
     hard = file("sub", type=tarfile.LNKTYPE, linkname="a")
-    assert '"sub" is a directory' in copies.refused("copy-in", "/d", data=packed(file("a"), hard))
+    assert 'directory "sub"' in copies.refused("copy-in", "/d", data=packed(file("a"), hard))
     assert shell(sandbox, "cat /d/sub/file") == "kept\n"
     copies.put("/d/sub", data=packed(file("file", type=tarfile.DIRTYPE, mode=0o700)))
     assert shell(sandbox, "ls -d /d/sub/file/.") == "/d/sub/file/.\n"
@@ -223,7 +223,7 @@ def test_special_files_and_devices(sandbox: Sandbox, copies: Copies) -> None:
     shell(sandbox, "until [ -p /fifo ]; do sleep 0.1; done")
     assert copies.facts("/fifo")["kind"] == "special"
     for path in ("/fifo", "/dev/null"):
-        assert "not a regular file" in copies.refused("copy-out", path)
+        assert "a regular file" in copies.refused("copy-out", path)
     found = copies.out("/")
     assert found["fifo"].isfifo()
     assert "proc" in found
@@ -236,9 +236,9 @@ def test_what_is_refused(sandbox: Sandbox, copies: Copies) -> None:
     assert "not a directory" in copies.refused("copy-in", "/etc/passwd", data=packed(file("x")))
     assert "--name" in copies.refused("copy-in", "/tmp", "--name=a/b", data=packed(file("x")))
     copies.refused("copy-in", "/tmp", data=b"no archive, but longer than a block" * 20)
-    assert "is running" in copies.refused("copy-out", "/tmp", "--only=stopped")
+    assert "running" in copies.refused("copy-out", "/tmp", "--only=stopped")
     sandbox.do("stop", "web")
-    assert "is stopped" in copies.refused("copy-out", "/tmp", "--only=running")
+    assert "stopped" in copies.refused("copy-out", "/tmp", "--only=running")
 
 
 def test_diff(sandbox: Sandbox) -> None:
@@ -300,7 +300,7 @@ def test_a_stopped_app_does_not_start_while_it_is_copied(sandbox: Sandbox, copie
             assert process.stdout is not None
             assert process.stdout.read(1)
             refused = sandbox.ocipod("app", "start", sandbox.uuid, "--app=web")
-            assert "its files are still being copied" in refused.err
+            assert "being copied" in refused.err
         finally:
             process.kill()
     sandbox.do("start", "web")

@@ -12,7 +12,7 @@ import pytest
 from ociruntime.base.errors import ManagerError
 from ociruntime.manager.containers.settings import Settings
 from ociruntime.manager.containers.shared_services import SharedServices
-from ociruntime.manager.containers.stored_image import ImageFacts
+from ociruntime.manager.containers.stored_image import StoredImage
 
 
 class Programs:
@@ -32,7 +32,7 @@ class Programs:
         *_, policy, image = args
         self.calls.append((queue, policy.partition("=")[2]))
         if policy == "--pull-policy=never" and image not in self.stored:
-            raise ManagerError(f"image {image} is not in the store")
+            raise ManagerError(f"no image {image}")
         return json.dumps({"id": f"id of {image}", "volumes": ["/data"]}) + "\n"
 
 
@@ -54,7 +54,7 @@ def test_only_images_that_are_not_stored_are_queued_behind_downloads(
     programs = Programs("stored")
     services.programs = cast("Any", programs)
     image = spec.get("image") or "dir:/r"
-    assert asyncio.run(services.fetch_image(spec)) == ImageFacts(f"id of {image}", ["/data"])
+    assert asyncio.run(services.fetch_image(spec)) == StoredImage(f"id of {image}", ["/data"])
     assert programs.calls == calls
 
 
@@ -62,6 +62,6 @@ def test_an_image_that_must_not_be_fetched(tmp_path: Path) -> None:
     services = SharedServices(Settings(str(tmp_path), str(tmp_path / "pods")), list)
     programs = Programs()
     services.programs = cast("Any", programs)
-    with pytest.raises(ManagerError, match="not in the store"):
+    with pytest.raises(ManagerError, match="no image x"):
         asyncio.run(services.fetch_image({"image": "x", "pull_policy": "never"}))
     assert programs.calls == [("ocipod", "never")]

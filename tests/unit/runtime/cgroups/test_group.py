@@ -215,9 +215,9 @@ def test_beside_another_process(
         cgroup.attach(5, beside=4)
         assert written == [f"{tmp_path}/c1/{goes_to}/cgroup.procs"]
     else:
-        with pytest.raises(HostError, match="cannot have processes itself"):
+        with pytest.raises(HostError, match="cannot have processes"):
             cgroup.attach(5, beside=4)
-    with pytest.raises(HostError, match="cannot have processes itself"):
+    with pytest.raises(HostError, match="cannot have processes"):
         cgroup.attach(5)
 
 
@@ -373,5 +373,5 @@ def test_a_host_without_cgroups() -> None:
     cgroup.kill()
     cgroup.remove()
     assert (cgroup.open_v2(), cgroup.processes(), cgroup.frozen()) == (-1, [], False)
-    with pytest.raises(ConfigError, match="no device cgroup"):
+    with pytest.raises(ConfigError, match=r"^linux\.resources\.devices"):
         cgroup.create({"devices": [{"allow": False}]})

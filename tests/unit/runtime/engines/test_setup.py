@@ -129,7 +129,7 @@ def test_containerd_that_fails(
 
 def test_a_user_and_an_engine_of_root(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(RuntimeFailure, match="needs root"):
+    with pytest.raises(RuntimeFailure, match="root"):
         setup.set_up(setup.Request("docker", PROGRAM))
     monkeypatch.setenv("XDG_CONFIG_HOME", "/somewhere/.settings")
     path = "/somewhere/.settings/containers/containers.conf.d/50-ociruntime.conf"
@@ -145,5 +145,5 @@ def test_a_program_that_another_user_can_replace(tmp_path: Path) -> None:
         setup.set_up(setup.Request("podman", str(tmp_path / "ociruntime")))
     with pytest.raises(RuntimeFailure, match="unprintable"):
         setup.set_up(setup.Request("podman", "/a\nb/ociruntime"))
-    with pytest.raises(RuntimeFailure, match="cannot find the program"):
+    with pytest.raises(RuntimeFailure, match="find the program"):
         setup.set_up(setup.Request("podman", ""))
