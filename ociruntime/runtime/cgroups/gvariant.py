@@ -133,7 +133,7 @@ class _Reader:
             if (kind == "o" and not _is_object_path(text)) or (
                 kind == "g" and not _is_signature(text)
             ):
-                raise Malformed(f'has "{text}" where D-Bus requires {_REQUIRED[kind]}')
+                raise Malformed(f'"{text}" is not {_REQUIRED[kind]}')
             return kind, text
         if letter == "[":
             return self._array(expected)

@@ -24,7 +24,7 @@ from ociruntime.runtime.cgroups.layout import (
     parse_existing,
 )
 from ociruntime.runtime.cgroups.oom import oom_kills
-from ociruntime.runtime.host.resctrl import look
+from ociruntime.runtime.host.resctrl import inspect
 from tests.fuzz.mutation import change_lines
 from tests.fuzz.target import Target, empty_directory, refusals
 
@@ -131,7 +131,7 @@ def run(data: bytes) -> None:
     with refusals():
         _memberships(texts["self"], texts["mountinfo"])
     with refusals():
-        look(place, place)
+        inspect(place, place)
     _usage(place)
 
 
