@@ -211,10 +211,11 @@ def visible_directories(layout: Layout, membership: str) -> tuple[tuple[str, str
     ``membership`` is the text of the caller's /proc/PID/cgroup.
     """
     paths = {}
-    for line in membership.splitlines():
+    for line in membership.split("\n"):  # as in layout.parse_existing
         _, _, names_and_path = line.partition(":")
-        names, _, path = names_and_path.partition(":")
-        paths[names] = path.rstrip("/")
+        names, separator, path = names_and_path.partition(":")
+        if separator:
+            paths[names] = path.rstrip("/")
     return tuple(
         (each.option, each.mountpoint.rstrip("/") + paths[each.option])
         for each in layout.hierarchies
