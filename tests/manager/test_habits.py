@@ -148,6 +148,39 @@ def test_ports_are_those_of_a_container_that_is_up(daemon: Daemon, shell_root: s
     assert daemon.get("c1")["exit_code"] == 137
 
 
+def test_streams_of_a_run(daemon: Daemon, shell_root: str) -> None:
+    options = ("--rm", "--network=none", f"--rootfs={shell_root}")
+    script = ("/bin/sh", "-c", "echo out; echo err >&2")
+    for words, out, err in (
+        (("-a", "stdout"), "out\n", ""),
+        (("--attach=STDERR",), "", "err\n"),
+        (("-a", "stderr", "-a", "stdout"), "out\n", "err\n"),
+    ):
+        result = daemon.ctl("run", *words, *options, *script)
+        assert (result.status, result.out, result.err) == (0, out, err), words
+    for wrong, message in (
+        (("-a", "other"), 'unknown stream "other"'),
+        (("-d", "-a", "stdout"), "--attach and --detach exclude each other"),
+        (("-a", "stdin", "-a", "stdout"), "needs --interactive"),
+    ):
+        assert message in daemon.ctl("run", *wrong, *options, *script).err
+    assert daemon.list() == []
+
+
+def test_signals_are_passed_on_unless_told_otherwise(up: Daemon) -> None:
+    script = "trap 'exit 4' TERM; while :; do echo tick; sleep 0.1; done"
+    up.run("job", rootfs=up.get("up")["rootfs"], command=["/bin/sh", "-c", script])
+    for option, status in (("--sig-proxy=false", -signal.SIGTERM), ("--sig-proxy", 4)):
+        words = [str(OCICTL), f"--socket={up.socket}", "attach", option, "job"]
+        with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"tick\n"
+            assert up.status("job") == "running"
+            process.terminate()
+        assert process.returncode == status
+    up.wait_for("job", "stopped")
+
+
 def test_short_ids_of_images(daemon: Daemon, shell_root: str) -> None:
     identifier = daemon.ctl("pull", f"dir:{shell_root}").ok().out.strip()
     digits = identifier.removeprefix("sha256:")

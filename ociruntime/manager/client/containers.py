@@ -10,7 +10,8 @@ from ociruntime.commandline.output import tell, write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
 from ociruntime.commandline.signal_names import signal_number
-from ociruntime.manager.client.connection import Connection, container, resource
+from ociruntime.manager.client.connection import Connection, DaemonError, container, resource
+from ociruntime.manager.client.member_options import with_option
 from ociruntime.manager.client.new_container import SPEC_OPTIONS, spec_of
 from ociruntime.manager.client.options import (
     CONTAINER_STATUS,
@@ -19,6 +20,7 @@ from ociruntime.manager.client.options import (
     TIME,
     TIMEOUT,
 )
+from ociruntime.manager.client.refused_options import refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -168,7 +170,14 @@ def run_update(connection: Connection, arguments: Arguments) -> int:
     body = {name: value for name, value in spec.items() if name != "image"}
     if not body:
         raise UsageError("update: no change given", "use --memory, --cpus, --restart ...")
-    return each(arguments.positional, lambda ref: connection.post(container(ref, "update"), body))
+
+    def change(ref: str) -> None:
+        try:
+            connection.post(container(ref, "update"), body)
+        except DaemonError as error:
+            raise with_option(error, arguments.names()) from None
+
+    return each(arguments.positional, change)
 
 
 def run_rm(connection: Connection, arguments: Arguments) -> int:
@@ -202,6 +211,7 @@ COMMANDS = (
             Option("attach", "attach to its output; exit with its status", short="a"),
             Option("interactive", "attach stdin, too", short="i"),
             DETACH_KEYS_OPTION,
+            *refused("start"),
         ),
         details="Starting a running container is not an error.",
         examples=(("Start it and attach to its output", "ocictl start --attach job"),),
@@ -211,7 +221,7 @@ COMMANDS = (
         "stop CONTAINER...",
         "stop running containers",
         run_stop,
-        options=(TIME, TIMEOUT),
+        options=(TIME, TIMEOUT, *refused("stop")),
         details=(
             "Sends the container's stop signal and, after its stop timeout, SIGKILL. Stopping\n"
             "a stopped container is not an error."
@@ -229,7 +239,7 @@ COMMANDS = (
         "restart CONTAINER...",
         "restart containers",
         run_restart,
-        options=(TIME, TIMEOUT),
+        options=(TIME, TIMEOUT, *refused("restart")),
         exit_status=START_STATUS,
     ),
     Command("pause CONTAINER...", "suspend all processes of containers", run_pause),
@@ -247,7 +257,10 @@ COMMANDS = (
         "update CONTAINER...",
         "change resource limits and the restart policy",
         run_update,
-        options=tuple(option for option in SPEC_OPTIONS if option.name in _CHANGEABLE),
+        options=(
+            *(option for option in SPEC_OPTIONS if option.name in _CHANGEABLE),
+            *refused("update"),
+        ),
         details=(
             "Changes a running container at once. Limits that are not given stay as they are.\n"
             "If a limit is refused, nothing is changed."
@@ -261,6 +274,7 @@ COMMANDS = (
         options=(
             Option("force", "kill running containers first", short="f"),
             Option("volumes", "remove its anonymous volumes, too", short="v"),
+            *refused("rm"),
         ),
         details="Anonymous volumes are kept without --volumes, except those of `run --rm`.",
         examples=(("Remove it, running or not", "ocictl rm --force web"),),
@@ -269,7 +283,7 @@ COMMANDS = (
         "prune",
         "remove all stopped containers",
         run_prune,
-        options=(Option("force", short="f"),),
+        options=(Option("force", short="f"), *refused("prune")),
         details="Includes containers that were never started, but no paused ones.",
     ),
 )

@@ -14,6 +14,7 @@ from ociruntime.manager.client.connection import container, resource
 from ociruntime.manager.client.format_option import formatted
 from ociruntime.manager.client.http import quoted
 from ociruntime.manager.client.options import FILTER, FORMAT, SINCE, UNTIL
+from ociruntime.manager.client.refused_options import refused
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -213,6 +214,7 @@ COMMANDS = (
             Option("timestamps", "show timestamps", short="t"),
             SINCE,
             UNTIL,
+            *refused("logs"),
         ),
         details="Output to standard error is printed to standard error.",
         examples=(("Show the last 20 lines and follow", "ocictl logs --tail 20 --follow web"),),

@@ -20,6 +20,7 @@ GLOBAL_OPTIONS = (
     ),
     Option("debug", "enable debug output and tracebacks"),
     Option("help", "print help; also after a command", short="h"),
+    Option("version", "print the version", short="v"),
 )
 FORMAT = Option("format", "format: json, `table COLUMN,...` or {{.Field}}", "FORM")
 INSPECT_FORMAT = Option("format", "format: json or a template with {{.Field}}", "FORM", short="f")
@@ -94,7 +95,8 @@ GROUPS: Groups = {
     "images, pods and the daemon": {
         "images": ("images", "pull", "rmi", "image ls", "image pull", "image rm"),
         "login": ("login", "logout"),
-        "image_files": ("image inspect", "history", "tag", "save", "load"),
+        "image_files": ("image inspect", "tag", "save", "load"),
+        "history": ("history",),
         "system": ("pod ls", "pod stop", "pod rm", "info", "version", "system df"),
     },
     "strict commands for scripts, with fixed columns": {
@@ -110,6 +112,30 @@ GROUPS: Groups = {
     "": {"networks": ("network connect", "network disconnect")},
 }
 
+# docker's longer names of commands that have a name without the first word, or another one.
+# `container create`, `start`, `stop` and `list` are the strict commands above.
+ALIASES = {
+    **{
+        f"container {name}": name
+        for name in (
+            *("attach", "cp", "diff", "exec", "export", "inspect", "kill", "logs", "pause"),
+            *("port", "prune", "rename", "restart", "rm", "run", "stats", "top", "unpause"),
+            *("update", "wait"),
+        )
+    },
+    "container ls": "ps",
+    "container ps": "ps",
+    **{f"image {name}": name for name in ("history", "load", "save", "tag")},
+    "image list": "image ls",
+    "image remove": "image rm",
+    "network list": "network ls",
+    "network remove": "network rm",
+    "system events": "events",
+    "system info": "info",
+    "volume list": "volume ls",
+    "volume remove": "volume rm",
+}
+
 PROGRAM = Program(
     "ocictl",
     "ociruntime.manager.client",
@@ -117,4 +143,5 @@ PROGRAM = Program(
     GLOBAL_OPTIONS,
     GROUPS,
     foreign=("image",),
+    aliases=ALIASES,
 )

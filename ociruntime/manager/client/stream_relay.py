@@ -18,7 +18,7 @@ from ociruntime.manager.client.websocket import BINARY, TEXT, WebSocket
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from ociruntime.base.terminal import Terminal
@@ -35,7 +35,7 @@ class Session:
     """Relays the streams of one program over the WebSocket ``socket``.
 
     ``keys`` is the detach key sequence at a terminal.  ``on_signal`` is called with each signal
-    that would otherwise kill the client.
+    that would otherwise kill the client; with None, signals are not handled.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Session:
         self._room = 0
         self._watch = KeyWatch(keys if tty else b"")
         self._terminal: Terminal | None = None
-        self.on_signal = self._send_signal
+        self.on_signal: Callable[[int], None] | None = self._send_signal
 
     @property
     def _shares_terminal(self) -> bool:
@@ -84,8 +84,9 @@ class Session:
             self._send_size()
         awake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         before = _signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
-        for number in PASSED_ON:
-            _signal.signal(number, lambda number, _: self.on_signal(number))
+        passed_on = PASSED_ON if self.on_signal is not None else ()
+        for number in passed_on:
+            _signal.signal(number, self._handle_signal)
         try:
             code = self._relay(awake)
         except OSError as error:
@@ -93,7 +94,7 @@ class Session:
         finally:
             if self._terminal is not None:
                 self._terminal.restore()
-            for number in PASSED_ON:
+            for number in passed_on:
                 _signal.signal(number, _signal.SIG_DFL)
             _signal.set_wakeup_fd(before)
             os.close(awake)
@@ -146,6 +147,11 @@ class Session:
         import json
 
         self._socket.send(TEXT, json.dumps(message).encode())
+
+    def _handle_signal(self, number: int, frame: object) -> None:
+        del frame
+        if self.on_signal is not None:
+            self.on_signal(number)
 
     def _send_signal(self, number: int) -> None:
         self._send({"signal": number})

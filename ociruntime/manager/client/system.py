@@ -14,6 +14,7 @@ from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import FAILED, each, print_failure, stop_timeout
 from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.options import FORMAT, NO_LEGEND, QUIET
+from ociruntime.manager.client.refused_options import refused
 from ociruntime.manager.client.template_functions import Shape, displayed
 
 _TITLES = ["UUID", "STATE", "CREATED", "APPS", "CONTAINER"]
@@ -101,7 +102,7 @@ COMMANDS = (
         "system df",
         "show the disk space that images, containers and volumes use",
         run_system_df,
-        options=(FORMAT,),
+        options=(FORMAT, *refused("system df")),
         details="RECLAIMABLE is the space of unused images and volumes and of ended containers.",
     ),
     Command(

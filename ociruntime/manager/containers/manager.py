@@ -183,8 +183,10 @@ class Manager:
         """
         return self._containers[self._services.names.resolve(ref, self._containers)]
 
-    async def create(self, request: object) -> Answer:
+    async def create(self, request: object, *, download: bool = True) -> Answer:
         """Create a container and return its status; after an error, nothing of it remains.
+
+        Without ``download``, raises NotFound if the image is not in the store.
 
         The member ``warnings``, if present, lists settings of the image that have no effect.
 
@@ -204,7 +206,7 @@ class Manager:
             mounts = of_request(spec, lambda ref: self.find(ref).volumes())
             # From here on, none of these volumes is removed.
             self._incomplete[container_id] = {**spec, "name": name, "volumes": mounts.volumes}
-            image = await services.fetch_image(spec)
+            image = await services.fetch_image(spec, download=download)
             add_image(mounts, image.volumes)
             if spec.get("publish_all"):
                 spec = await self._with_published_ports(spec, image.id)

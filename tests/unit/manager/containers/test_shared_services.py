@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from ociruntime.base.errors import ManagerError
+from ociruntime.base.errors import ManagerError, NotFound
 from ociruntime.manager.containers.settings import Settings
 from ociruntime.manager.containers.shared_services import SharedServices
 from ociruntime.manager.containers.stored_image import ImageFacts
@@ -62,6 +62,11 @@ def test_an_image_that_must_not_be_fetched(tmp_path: Path) -> None:
     services = SharedServices(Settings(str(tmp_path), str(tmp_path / "pods")), list)
     programs = Programs()
     services.programs = cast("Any", programs)
-    with pytest.raises(ManagerError, match="not in the store"):
+    with pytest.raises(NotFound, match="not in the store"):
         asyncio.run(services.fetch_image({"image": "x", "pull_policy": "never"}))
-    assert programs.calls == [("ocipod", "never")]
+    # The client pulls it itself, to show the progress.
+    for policy in ("missing", "always"):
+        spec = {"image": "x", "pull_policy": policy}
+        with pytest.raises(NotFound, match="not in the store"):
+            asyncio.run(services.fetch_image(spec, download=False))
+    assert programs.calls == [("ocipod", "never")] * 3
