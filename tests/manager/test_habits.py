@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -205,10 +206,41 @@ def test_events_for_people_have_readable_times(up: Daemon) -> None:
     kinds = [line.split()[2] for line in lines]
     assert kinds[0] == "create"
     assert "start" in kinds
+    recorded = up.ctl("events", "--since=1h", "--until=0s", "--format=json").ok().out.splitlines()
+    for event in map(json.loads, recorded):
+        assert "T" in event["attributes"].get("at", "T"), event
+        assert event["attributes"]["image"].startswith("dir:")
     for line in lines:
         assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} ", line), line
         assert f"at={identifier}" not in line
         assert not re.search(r"=\S*T\S*Z", line), line
+
+
+def test_events_in_docker_s_words(daemon: Daemon, shell_root: str) -> None:
+    labels = {"tier": "web"}
+    daemon.run("c1", rootfs=shell_root, command=["/bin/sh", "-c", "exit 3"], labels=labels)
+    daemon.wait_for("c1", "stopped")
+    daemon.create("c2", rootfs=shell_root, command=["/bin/true"])
+
+    def lines(*words: str) -> list[str]:
+        form = "--format={{.Action}} {{.Actor.Attributes.name}}"
+        return daemon.ctl("events", "--since=1h", "--until=0s", form, *words).ok().out.splitlines()
+
+    own = ["create c1", "start c1", "die c1"]
+    assert lines() == [*own, "create c2"]
+    assert lines("-f", "type=container", "-f", "event=create") == ["create c1", "create c2"]
+    assert lines("-f", "label=tier") == lines("-f", "label=tier=web") == own
+    assert lines("-f", "label=tier=db") == lines("-f", "image=busybox") == []
+    assert lines("-f", f"image=dir:{shell_root}", "-f", "container=c2") == ["create c2"]
+    daemon.ctl("events", "-f", "type=image").failed('no events of type "image"')
+    form = "{{.Type}} {{.Actor.Attributes.exitCode}} {{.Actor.Attributes.tier}} {{.From}}"
+    words = ("events", "--since=1h", "--until=0s", "-f", "event=die", "--format")
+    assert daemon.ctl(*words, form).ok().out == f"container 3 web dir:{shell_root}\n"
+    document = json.loads(daemon.ctl(*words, "{{json .}}").ok().out)
+    assert document["Actor"]["ID"] == document["id"] == daemon.get("c1")["id"]
+    assert document["timeNano"] // 1_000_000_000 == document["time"]
+    daemon.ctl("update", "--restart=no", "c1").ok()
+    assert lines("-f", "event=update") == ["update c1"]
 
 
 def test_detaching_leaves_a_line_of_its_own(up: Daemon) -> None:

@@ -19,7 +19,7 @@ from ociruntime.base.fault_injection import fault
 from ociruntime.base.json_files import now
 from ociruntime.manager.containers import names, records
 from ociruntime.manager.containers.container import Container
-from ociruntime.manager.containers.events import EventBus
+from ociruntime.manager.containers.events import EventBus, described
 from ociruntime.manager.containers.filters import LABEL, NAME, Filter, check_filters, passes
 from ociruntime.manager.containers.networks import Networks, User, publish
 from ociruntime.manager.containers.pod_calls import Programs
@@ -252,7 +252,7 @@ class Manager:
         await services.save(record)
         container = self._add(container_id, record)
         container.pod.watch()
-        attributes = {"at": container_id, "image": record.image or f"dir:{spec.get('rootfs')}"}
+        attributes = described(record, {"at": container_id})
         services.events.publish("create", container_id, name, attributes)
         # The commit point: a daemon that is killed from here on leaves a complete container.
         services.store.forget(container_id, records.CREATING, records.POD)
