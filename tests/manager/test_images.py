@@ -124,6 +124,33 @@ def test_lists_of_some_images(daemon: Daemon, built: images.BuiltImage) -> None:
     assert [line.split()[2] for line in table] == ["DIGEST", "<none>"]
 
 
+def test_prune(daemon: Daemon, built: images.BuiltImage, work: Path) -> None:
+    other = images.make_layout(work / "other", layers=[images.busybox_layer()])
+    daemon.ctl("pull", f"oci:{work}/other").ok()
+    daemon.ctl("tag", f"oci:{work}/other", "box:1").ok()
+    daemon.ctl("rmi", f"oci:{work}/other").ok()
+    daemon.ctl("create", "--name=c1", "--network=none", "box:1", "/bin/true").ok()
+    none = "Total reclaimed space: 0 B\n"
+    assert daemon.ctl("image", "prune", "--force").ok().out == none
+    assert daemon.ctl("image", "prune", "--all").ok().out == ""  # standard input says no
+    assert len(names(daemon)) == 2
+    lines = daemon.ctl("image", "prune", "-a", "-f").ok().out.splitlines()
+    assert lines[0] == built.id
+    assert re.fullmatch(r"Total reclaimed space: [1-9].*B", lines[1])
+    assert names(daemon) == ["docker.io/library/box:1"]
+    daemon.ctl("network", "create", "n1").ok()
+    container_id = daemon.get("c1")["id"]
+    text = daemon.ctl("system", "prune", "--force").ok().out
+    assert text.startswith(
+        f"Deleted Containers:\n{container_id}\n\nDeleted Networks:\nn1\n\nTotal reclaimed"
+    )
+    assert names(daemon) == ["docker.io/library/box:1"]
+    volume = daemon.ctl("volume", "create").ok().out
+    text = daemon.ctl("system", "prune", "--force", "--all", "--volumes").ok().out
+    assert f"Deleted Volumes:\n{volume}\nDeleted Images:\n{other.id}\n\nTotal" in text
+    assert names(daemon) == []
+
+
 def test_rmi_removes_one_name_of_several(daemon: Daemon, built: images.BuiltImage) -> None:
     daemon.ctl("tag", built.id, "other").ok()
     daemon.ctl("rmi", "web:1").ok()

@@ -128,7 +128,6 @@ NOTES: dict[str, str] = {
     "run": "as `create`; `-t` fails unless standard input is a terminal, as in `docker run -it`",
     "create": "an image's HEALTHCHECK is not run (a warning says so)",
     "start": "starting a running container succeeds, as in docker",
-    "wait": "exits with the container's exit code, docker with 0",
     "update": "a limit can be replaced, but not removed",
     "ps": (
         "`--format json` prints one JSON list of the API's records; `{{json .}}` prints one object "
@@ -136,7 +135,8 @@ NOTES: dict[str, str] = {
     ),
     "inspect": "templates may also use the API's field names; an unknown field is an error",
     "events": (
-        "container events only, in a different format; the only filters are `event` and `container`"
+        "container events only; lines have a different format; the filters are `event`, "
+        "`container`, `image`, `label` and `type`"
     ),
     "stats": "prints once if standard output is not a terminal",
     "top": "fixed columns; `ps` options are refused",
@@ -145,11 +145,14 @@ NOTES: dict[str, str] = {
         "program, and 126 if the user or the directory does not exist"
     ),
     "cp": "files from a container belong to the caller, unless `--archive` is given",
-    "images": "names are shown in full (docker.io/library/busybox); SIZE is the size in the store",
+    "images": (
+        "the filters are `reference` and `dangling`; names are shown in full "
+        "(docker.io/library/busybox); SIZE is the size in the store"
+    ),
     "pull": "progress is on standard error; the ID on standard output is that of the manifest",
     "rmi": "prints the given name, not each layer",
     "save": "one image at a time, as an OCI layout (which `docker load` reads)",
-    "history": "sizes are those of the stored layers",
+    "history": "sizes are those of the stored layers; only the newest step has an ID",
     "login": "`ocid` keeps the credentials for all clients",
     "info": "shows different fields",
     "version": "prints a different format",
@@ -173,8 +176,6 @@ ABSENT: dict[str, str] = {
     "build": "build images with buildah or docker, then `ocictl load` or push to a registry",
     "push": "push with skopeo or buildah; the daemon stores no push credentials",
     "search": "only Docker Hub supports it",
-    "image prune": "`ocipod image gc`",
-    "system prune": "`ocictl prune`, `ocictl volume prune` and `ocipod image gc`",
 }
 
 # Command -> lines that both programs must answer with the same status and the same output.  IMAGE
@@ -183,7 +184,7 @@ ABSENT: dict[str, str] = {
 SAME: dict[str, tuple[str, ...]] = {
     "create": ("create --name one IMAGE sh -c 'exit 3'",),
     "start": ("start one", "? start nope"),
-    "wait": ("~ wait one",),
+    "wait": ("wait one", "? wait nope"),
     "ps": (
         "ps --all --format {{.Names}}",
         "ps --quiet",
@@ -231,7 +232,7 @@ SAME: dict[str, tuple[str, ...]] = {
     "port": ("port up",),
     "restart": ("restart -t 5 up",),
     "stop": ("stop up", "inspect -f {{.State.Status}} up", "stop up"),
-    "kill": ("? kill up", "start up", "kill -s KILL up", "~ wait up"),
+    "kill": ("? kill up", "start up", "kill -s KILL up", "wait up"),
     "volume ls": ("volume ls --quiet", "volume ls --format '{{.Name}} {{.Driver}}'"),
     "volume create": ("volume create v1", "volume create v1"),
     "volume inspect": (

@@ -14,7 +14,6 @@ from ociruntime.manager.client.connection import Connection, DaemonError, contai
 from ociruntime.manager.client.member_options import with_option
 from ociruntime.manager.client.new_container import SPEC_OPTIONS, spec_of
 from ociruntime.manager.client.options import (
-    CONTAINER_STATUS,
     DETACH_KEYS_OPTION,
     START_STATUS,
     TIME,
@@ -146,15 +145,13 @@ def run_unpause(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_wait(connection: Connection, arguments: Arguments) -> int:
-    """Wait for containers to exit, print their exit codes, and return the last exit code.
+    """Wait for containers to exit and print their exit codes.
 
     Raises RuntimeFailure if an exit code is unknown.
     """
-    status = 0
     for ref in arguments.positional:
-        status = exit_status(ref, connection.post(container(ref, "wait")))
-        write(f"{status}\n")
-    return status
+        write(f"{exit_status(ref, connection.post(container(ref, 'wait')))}\n")
+    return 0
 
 
 def run_rename(connection: Connection, arguments: Arguments) -> int:
@@ -248,9 +245,8 @@ COMMANDS = (
         "wait CONTAINER...",
         "wait until containers stop, print their exit codes",
         run_wait,
-        details="Exits with the code of the last container.",
+        details="Fails if a container was removed, or its exit code is unknown.",
         examples=(("Wait for it and print its exit code", "ocictl wait job"),),
-        exit_status=CONTAINER_STATUS,
     ),
     Command("rename CONTAINER NAME", "rename a container", run_rename),
     Command(

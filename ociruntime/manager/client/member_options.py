@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _BAD_REQUEST = "bad_request"
 _PATH = re.compile(r"([a-z_]+)(?:\[[0-9]+\]|\.[a-z_]+)*: (.*)", re.DOTALL)
+_MEMBER = re.compile(r"\b[a-z]+_[a-z_]+\b")
 # Member of a request for a container -> its option, where the names differ.
 _OPTIONS = {
     "auto_remove": "rm",
@@ -34,6 +35,10 @@ _OPTIONS = {
 }
 
 
+def _option_of(word: re.Match[str]) -> str:
+    return f"--{_OPTIONS[word[0]]}" if word[0] in _OPTIONS else word[0]
+
+
 def with_option(error: DaemonError, used: Container[str]) -> DaemonError:
     """Return ``error`` with the option in place of the JSON path with which it begins.
 
@@ -48,4 +53,5 @@ def with_option(error: DaemonError, used: Container[str]) -> DaemonError:
         option = "mount"
     if option not in used:
         return error
+    rest = _MEMBER.sub(_option_of, rest)
     return DaemonError(f"--{option}: {rest}", error.code, error.status, error.exit_code)

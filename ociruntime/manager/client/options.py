@@ -98,6 +98,7 @@ GROUPS: Groups = {
         "login": ("login", "logout"),
         "image_files": ("image inspect", "tag", "save", "load"),
         "history": ("history",),
+        "prune": ("image prune", "system prune"),
         "system": ("pod ls", "pod stop", "pod rm", "info", "version", "system df"),
     },
     "strict commands for scripts, with fixed columns": {

@@ -116,6 +116,8 @@ REFUSED: dict[str, dict[str, str]] = {
         _NEW_NETWORKS,
     ),
     "network disconnect": {"force,f": _NEW_NETWORKS},
+    "image prune": {"filter": "it removes all unused images; see images --filter and rmi"},
+    "system prune": {"filter": "see ps --filter, volume prune --filter and images --filter"},
     "prune": {"filter": "it removes all stopped containers; see ps --filter and rm"},
     "system df": {"verbose,v": "images, ps --size and volume ls show the single objects"},
 }

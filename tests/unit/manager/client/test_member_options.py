@@ -15,6 +15,7 @@ from ociruntime.manager.client.member_options import with_option
         ('volumes[0].source: "/x" not found', ["mount"], '--mount: "/x" not found'),
         ("hosts[1].address: invalid", ["add-host"], "--add-host: invalid"),
         ("auto_remove: cannot be combined", ["rm", "restart"], "--rm: cannot be combined"),
+        ("restart_policy: not with auto_remove", ["restart"], "--restart: not with --rm"),
         ("memory_swap: too small", ["memory-swap"], "--memory-swap: too small"),
         ("name: in use: by another", ["name"], "--name: in use: by another"),
         # Not from an option: the message stays as it is.
