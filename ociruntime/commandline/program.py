@@ -25,11 +25,12 @@ class Program:
     Each module of ``groups`` has a tuple ``COMMANDS``, and is loaded when one of these is needed.
     ``foreign`` lists commands of similar programs, which must not be taken for abbreviations of our
     commands.  ``aliases`` are {other name: name} of commands that have a second one; it is found,
-    but neither abbreviated nor listed among the commands.
+    but neither abbreviated nor listed among the commands.  ``absent`` are {name: reason} of
+    commands of similar programs that this one refuses.
     """
 
     __slots__ = (
-        *("_modules", "aliases", "description", "foreign", "groups", "name", "options"),
+        *("_modules", "absent", "aliases", "description", "foreign", "groups", "name", "options"),
         "package",
     )
 
@@ -42,6 +43,7 @@ class Program:
         groups: Groups,
         foreign: tuple[str, ...] = (),
         aliases: dict[str, str] | None = None,
+        absent: dict[str, str] | None = None,
     ) -> None:
         self.name = name
         self.package = package
@@ -50,6 +52,7 @@ class Program:
         self.groups = groups
         self.foreign = foreign
         self.aliases = aliases or {}
+        self.absent = absent or {}
         self._modules = {
             command: module
             for families in groups.values()
@@ -89,6 +92,9 @@ class Program:
         alias = self.aliases.get(" ".join(words[:2]))
         if alias:
             return self.command(alias), 2
+        for name in (words[0], " ".join(words[:2])):
+            if name in self.absent:
+                raise UsageError(f'"{name}" is not available', self.absent[name])
         groups = self.first_words()
         single = [name for name in self._modules if " " not in name]
         name, used = self._complete(words[0], [*groups, *single]), 1

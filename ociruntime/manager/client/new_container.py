@@ -211,6 +211,9 @@ def extra_host(text: str) -> dict[str, str]:
     name, colon, address = text.partition(":")
     if not (name and colon and address):
         raise UsageError(f'--add-host: invalid host "{text}"', "NAME:IP")
+    if address == "host-gateway":
+        hint = "give an address of the host, such as the gateway that network inspect shows"
+        raise UsageError(f"--add-host={text} is not supported", hint)
     return {"name": name, "address": address.removeprefix("[").removesuffix("]")}
 
 

@@ -138,6 +138,27 @@ ALIASES = {
     "volume remove": "volume rm",
 }
 
+_BUILD = "build images with buildah or docker, then ocictl load, or push to a registry"
+_PUSH = "push with skopeo or buildah; the daemon stores no push credentials"
+_IMPORT = "ocictl run --rootfs DIR, or ocictl pull tar:FILE"
+# Commands of docker's that are refused, and why.
+ABSENT = {
+    "build": _BUILD,
+    "builder": _BUILD,
+    "buildx": _BUILD,
+    "commit": _BUILD,
+    "compose": "containers on a network of `network create` find each other by name",
+    "container commit": _BUILD,
+    "context": "ocictl --socket=PATH selects the daemon",
+    "image build": _BUILD,
+    "image import": _IMPORT,
+    "image push": _PUSH,
+    "import": _IMPORT,
+    "push": _PUSH,
+    "search": "only Docker Hub supports it",
+    **dict.fromkeys(("config", "node", "secret", "service", "stack", "swarm"), "no cluster here"),
+}
+
 PROGRAM = Program(
     "ocictl",
     "ociruntime.manager.client",
@@ -146,4 +167,5 @@ PROGRAM = Program(
     GROUPS,
     foreign=("image",),
     aliases=ALIASES,
+    absent=ABSENT,
 )

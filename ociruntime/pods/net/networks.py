@@ -15,6 +15,7 @@ The document (net-info.json)::
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -224,8 +225,11 @@ def refuse_used(ports: list[dict[str, Any]]) -> None:
                 trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             trial.bind((port["hostIP"], port["hostPort"]))
         except OSError as error:
-            words = f"{port['hostIP'] or 'any address'}, port {port['hostPort']}"
-            raise NetworkError(f"{words}/{port['protocol']} of the host: {reason(error)}") from None
+            address = f" at {port['hostIP']}" if port["hostIP"] else ""
+            words = f"forward port {port['hostPort']}/{port['protocol']} of the host{address}"
+            taken = error.errno == errno.EADDRINUSE
+            hint = "another program listens there; choose another port" if taken else ""
+            raise NetworkError(f"{words}: {reason(error)}", hint) from None
         finally:
             trial.close()
 
