@@ -301,9 +301,7 @@ def test_a_port_that_a_program_has(host: NetworkHost) -> None:
         pytest.raises(NetworkError, match="port 8080/tcp of the host: address already in use"),
     ):
         host.join(host.pod(), ports=[mapping(8080, 80)])
-    with pytest.raises(
-        NetworkError, match=r"port 80/tcp of the host at 192\.0\.2\.9: cannot assign"
-    ):
+    with pytest.raises(NetworkError, match=r"of the host at 192\.0\.2\.9: cannot assign"):
         host.join(host.pod(), ports=[mapping(80, 80, "192.0.2.9")])
     host.assert_clean()
 
