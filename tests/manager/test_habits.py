@@ -182,6 +182,34 @@ def test_signals_are_passed_on_unless_told_otherwise(up: Daemon) -> None:
     up.wait_for("job", "stopped")
 
 
+def test_an_output_that_is_closed(up: Daemon) -> None:
+    """As by ``| head -1``: the client ends, and what it has started gets SIGPIPE."""
+    root = up.get("up")["rootfs"]
+    yes = ("/bin/sh", "-c", "while :; do echo y; done")
+    for words in (
+        ("run", "--rm", "--network=none", f"--rootfs={root}", *yes),
+        ("exec", "up", *yes),
+    ):
+        command = [str(OCICTL), f"--socket={up.socket}", *words]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"y\n"
+            process.stdout.close()
+            assert process.wait(30) == 128 + signal.SIGPIPE
+    assert processes.until(lambda: [one["name"] for one in up.list()] == ["up"], 30)
+    top = "/v1/containers/up/top"
+    assert processes.until(lambda: len(up("GET", top).ok()["processes"]) == 1, 30)
+    # What runs already goes on without its reader.
+    up.run("job", rootfs=root, command=list(yes))
+    command = [str(OCICTL), f"--socket={up.socket}", "attach", "job"]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"y\n"
+        process.stdout.close()
+        assert process.wait(30) == 128 + signal.SIGPIPE
+    assert up.status("job") == "running"
+
+
 def test_short_ids_of_images(daemon: Daemon, shell_root: str) -> None:
     identifier = daemon.ctl("pull", f"dir:{shell_root}").ok().out.strip()
     digits = identifier.removeprefix("sha256:")

@@ -14,7 +14,7 @@ from ociruntime.manager.client.connection import Connection, DaemonError, contai
 from ociruntime.manager.client.new_container import SPEC_OPTIONS, created, lines_of
 from ociruntime.manager.client.options import CONTAINER_STATUS, DETACH_KEYS_OPTION
 from ociruntime.manager.client.refused_options import refused
-from ociruntime.manager.client.stream_relay import DETACHED, Session, parse
+from ociruntime.manager.client.stream_relay import DETACHED, SIGPIPE_STATUS, Session, parse
 from ociruntime.manager.client.websocket import TEXT, open_websocket
 
 TYPE_CHECKING = False
@@ -67,6 +67,8 @@ class Attachment:
             early=messages[1:],
         )
         self._session.on_signal = self._signal if forward_signals else None
+        # What was running before need not end because nobody reads its output any more.
+        self._session.passes_sigpipe = wait
 
     def run(self) -> int:
         """Relay the streams until the container exits; return its exit code, or DETACHED.
@@ -153,7 +155,7 @@ def run_run(connection: Connection, arguments: Arguments) -> int:
     status = stay(attachment)
     if status is None:
         return 0
-    if arguments.flag("rm"):
+    if arguments.flag("rm") and status != SIGPIPE_STATUS:
         # Wait until the daemon has removed the container: the next command must not find it.
         _try(connection.post, container(container_id, "wait"), {"condition": "removed"})
     return status

@@ -28,6 +28,8 @@ else:
 CHUNK = 32768
 WAITING = 65536  # unsent bytes above which the relay reads no more input
 DETACHED = -1
+_OUTPUT_CLOSED = -2
+SIGPIPE_STATUS = 128 + _signal.SIGPIPE
 PASSED_ON = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT)
 
 
@@ -35,7 +37,8 @@ class Session:
     """Relays the streams of one program over the WebSocket ``socket``.
 
     ``keys`` is the detach key sequence at a terminal.  ``on_signal`` is called with each signal
-    that would otherwise kill the client; with None, signals are not handled.
+    that would otherwise kill the client; with None, signals are not handled.  If our output is
+    closed, as by ``| head``, the session ends; with ``passes_sigpipe`` the program gets SIGPIPE.
     """
 
     def __init__(
@@ -63,6 +66,7 @@ class Session:
         self._room = 0
         self._watch = KeyWatch(keys if tty else b"")
         self._terminal: Terminal | None = None
+        self.passes_sigpipe = True
         self.on_signal: Callable[[int], None] | None = self._send_signal
 
     @property
@@ -72,7 +76,7 @@ class Session:
     def run(self) -> int:
         """Relay the streams until the program exits; return its exit code, or DETACHED.
 
-        Raises RuntimeFailure.
+        Returns SIGPIPE_STATUS if our output is closed before.  Raises RuntimeFailure.
         """
         if self._shares_terminal:
             from ociruntime.base.terminal import Terminal
@@ -101,7 +105,7 @@ class Session:
             os.close(waker)
         if code == DETACHED and os.isatty(1):
             write_all(1, b"\n")  # the cursor is behind the program's prompt
-        return code
+        return SIGPIPE_STATUS if code == _OUTPUT_CLOSED else code
 
     def _relay(self, awake: int) -> int:
         """Relay in a poll(2) loop; ``awake`` becomes readable after a signal was handled."""
@@ -167,7 +171,10 @@ class Session:
         """Handle messages of the daemon; return the program's exit code if one has it, or None."""
         for kind, data in messages:
             if kind != TEXT:
-                write_all(2 if data[:1] == b"\2" else 1, data[1:])
+                if not write_all(2 if data[:1] == b"\2" else 1, data[1:]):
+                    if self.passes_sigpipe and self.on_signal is not None:
+                        self.on_signal(_signal.SIGPIPE)
+                    return _OUTPUT_CLOSED
                 continue
             message = parse(data)
             if "error" in message:
