@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import plain
 from ociruntime.commandline.options import Command
 from ociruntime.commandline.output import write
-from ociruntime.manager.client.connection import resource
+from ociruntime.commandline.parser import Arguments
+from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.format_option import formatted
 from ociruntime.manager.client.http import quoted
 from ociruntime.manager.client.logs import moment
 from ociruntime.manager.client.options import FILTER, FORMAT, SINCE, UNTIL
 from ociruntime.manager.client.template_functions import Keys, Shape
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.commandline.parser import Arguments
-    from ociruntime.manager.client.connection import Connection
-
 
 # Filter -> parameter of the query.
 FILTERS = {

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from ociruntime.base.log import plain
 from ociruntime.commandline.formats import ago, aligned
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
+from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
+from ociruntime.manager.client.connection import Connection
 from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.image_files import image_details
 from ociruntime.manager.client.options import FORMAT, NO_LEGEND
 from ociruntime.manager.client.ps import SHORT_ID, seconds
 from ociruntime.manager.client.refused_options import refused
 from ociruntime.manager.client.template_functions import Shape
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.commandline.parser import Arguments
-    from ociruntime.manager.client.connection import Connection
 
 _TITLES = ["IMAGE", "CREATED", "CREATED BY", "SIZE", "COMMENT"]
 _FIELD_TITLES = {

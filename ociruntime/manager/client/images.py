@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import plain
@@ -21,10 +22,6 @@ from ociruntime.manager.client.options import FILTER, FORMAT, NO_LEGEND, QUIET
 from ociruntime.manager.client.ps import as_lists
 from ociruntime.manager.client.refused_options import refused
 from ociruntime.manager.client.template_functions import Shape
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _TITLES = ["REPOSITORY", "TAG", "IMAGE ID", "CREATED", "SIZE"]
 _NONE = "<none>"

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator
 
 from ociruntime.base.errors import RuntimeFailure, UsageError
 from ociruntime.commandline.durations import interval
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write_all
 from ociruntime.commandline.parser import Arguments
-from ociruntime.manager.client.connection import container
+from ociruntime.manager.client.connection import Connection, container
 from ociruntime.manager.client.options import SINCE, UNTIL
 from ociruntime.manager.client.refused_options import refused
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from ociruntime.manager.client.connection import Connection
 
 
 def moment(text: str, option: str, now: float | None = None) -> str | None:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 
 from ociruntime.manager.client.connection import DaemonError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Container
 
 _BAD_REQUEST = "bad_request"
 _PATH = re.compile(r"([a-z_]+)(?:\[[0-9]+\]|\.[a-z_]+)*: (.*)", re.DOTALL)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
+from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
-from ociruntime.manager.client.connection import resource
+from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import is_confirmed
 from ociruntime.manager.client.refused_options import refused
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.commandline.parser import Arguments
-    from ociruntime.manager.client.connection import Connection
 
 _UNNAMED = "images without a name"
 _UNUSED = "images that no container uses"

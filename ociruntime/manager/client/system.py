@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime import __version__
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.base.log import plain
@@ -16,10 +18,6 @@ from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.options import FORMAT, INSPECT_FORMAT, NO_LEGEND, QUIET
 from ociruntime.manager.client.refused_options import refused
 from ociruntime.manager.client.template_functions import Shape, displayed
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _TITLES = ["UUID", "STATE", "CREATED", "APPS", "CONTAINER"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.base.errors import UsageError
 from ociruntime.commandline.formats import tabbed
 from ociruntime.commandline.options import Command, Option
@@ -18,10 +20,6 @@ from ociruntime.manager.client.options import FILTER, FORMAT, INSPECT_FORMAT, NO
 from ociruntime.manager.client.ps import as_lists, as_query
 from ociruntime.manager.client.refused_options import refused
 from ociruntime.manager.client.template_functions import Pairs, Shape
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _TITLES = ["VOLUME NAME", "TYPE", "CONTAINERS"]
 _DRIVER = "local"

@@ -13,12 +13,10 @@ import os
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ociruntime.base.json_files import now
-
-if TYPE_CHECKING:
-    from ociruntime.manager.containers.records import Record
+from ociruntime.manager.containers.records import Record
 
 Event = dict[str, Any]
 
