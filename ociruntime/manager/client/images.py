@@ -9,17 +9,17 @@ from typing import Any
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import plain
 from ociruntime.commandline.formats import ago, aligned, date
-from ociruntime.commandline.layer_progress import Layers
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
-from ociruntime.manager.client.connection import Connection, DaemonError, resource
+from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import each
 from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.new_container import absolute_image
 from ociruntime.manager.client.options import FILTER, FORMAT, NO_LEGEND, QUIET
 from ociruntime.manager.client.ps import as_lists
+from ociruntime.manager.client.pull_progress import pulled
 from ociruntime.manager.client.refused_options import refused
 from ociruntime.manager.client.template_functions import Shape
 
@@ -145,23 +145,6 @@ def run_pull(connection: Connection, arguments: Arguments) -> int:
         image_id = pulled(connection, body, text, quiet=arguments.flag("quiet"))
         status = write(f"{image_id}\n")
     return status
-
-
-def pulled(connection: Connection, body: dict[str, object], name: str, *, quiet: bool) -> str:
-    """Pull an image, print the progress to standard error, and return the image's id.
-
-    Raises RuntimeFailure.
-    """
-    with Layers(name, quiet=quiet) as layers:
-        for line in connection.lines("POST", resource("images", "pull"), body):
-            if "error" in line:
-                raise DaemonError(line["error"]["message"], line["error"]["code"], 200)
-            if "id" in line:
-                layers.finish()
-                return str(line["id"])
-            layers(line["progress"], line["done"], line["total"])
-    message = f'pull image "{body["image"]}": ocid closed the connection before the end'
-    raise DaemonError(message, "failed", 200)
 
 
 def run_rmi(connection: Connection, arguments: Arguments) -> int:

@@ -354,7 +354,7 @@ def _posted(connection: Connection, spec: Spec, *, quiet: bool) -> dict[str, Any
                 raise
         else:
             return record
-    from ociruntime.manager.client.images import pulled
+    from ociruntime.manager.client.pull_progress import pulled
 
     body = {"image": spec["image"], "pull_policy": policy, "insecure": spec.get("insecure") or []}
     pulled(connection, body | {"platform": spec.get("platform")}, spec["image"], quiet=quiet)
