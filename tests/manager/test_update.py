@@ -130,7 +130,7 @@ def test_which_container(daemon: Daemon, shell_root: str) -> None:
     assert "nope" in result.err
     daemon.ctl("update", "c1").failed("no change given")
     daemon.ctl("update", "--restart", "always", "c1").failed(
-        "--restart: cannot be combined with --rm"
+        "--restart: cannot be combined", "--rm"
     )
     daemon.ctl("update", "--memory", "x", "c1").failed("memory")
     record = Path(daemon.root / "containers" / daemon.get("c1")["id"] / "container.state")

@@ -17,7 +17,7 @@ from ociruntime.manager.client.member_options import with_option
         ("auto_remove: cannot be combined", ["rm", "restart"], "--rm: cannot be combined"),
         ("restart_policy: not with auto_remove", ["restart"], "--restart: not with --rm"),
         ("memory_swap: too small", ["memory-swap"], "--memory-swap: too small"),
-        ("name: in use: by another", ["name"], "--name: in use: by another"),
+        ("name: taken: by c2", ["name"], "--name: taken: by c2"),
         # Not from an option: the message stays as it is.
         ("memory: too small", [], "memory: too small"),
         ('look up user "x": not found', ["user"], 'look up user "x": not found'),
