@@ -64,7 +64,7 @@ def _filters(words: list[str]) -> list[str]:
             raise UsageError(f'--filter: there are no events of type "{value}"', f"type={_TYPE}")
         if key not in FILTERS or not value:
             known = ", ".join(f"{name}=..." for name in FILTERS)
-            raise UsageError(f'--filter: invalid filter "{word}"', known)
+            raise UsageError(f'--filter: invalid filter "{word}"', f"supported: {known}")
         pairs.append(f"{FILTERS[key]}={quoted(value)}")
     return pairs
 

@@ -13,7 +13,7 @@ from ociruntime.base.errors import ManagerError, NotFound
 from ociruntime.manager.containers.pod_calls import NOT_STORED
 from ociruntime.manager.containers.settings import Settings
 from ociruntime.manager.containers.shared_services import SharedServices
-from ociruntime.manager.containers.stored_image import ImageFacts
+from ociruntime.manager.containers.stored_image import StoredImage
 
 
 class Programs:
@@ -55,7 +55,7 @@ def test_only_images_that_are_not_stored_are_queued_behind_downloads(
     programs = Programs("stored")
     services.programs = cast("Any", programs)
     image = spec.get("image") or "dir:/r"
-    assert asyncio.run(services.fetch_image(spec)) == ImageFacts(f"id of {image}", ["/data"])
+    assert asyncio.run(services.fetch_image(spec)) == StoredImage(f"id of {image}", ["/data"])
     assert programs.calls == calls
 
 
