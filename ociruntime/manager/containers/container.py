@@ -27,6 +27,7 @@ from ociruntime.commandline.signal_names import signal_name
 from ociruntime.manager.containers import limits, records
 from ociruntime.manager.containers.clients import CONDITIONS, Clients
 from ociruntime.manager.containers.container_pod import ContainerPod
+from ociruntime.manager.containers.events import described
 from ociruntime.manager.containers.names import check_name
 from ociruntime.manager.containers.pod_calls import ask
 from ociruntime.manager.containers.pod_status import (
@@ -285,8 +286,7 @@ class Container:
         """Rename the container, also on its networks.  Raises BadRequest for an invalid name."""
         check_name("name", name)
         async with self._held():
-            record, names = self.record, self._services.names
-            before = record.name
+            record, names, before = self.record, self._services.names, self.name
             names.reserve(name, self.id)
             try:
                 record.name = name
@@ -585,7 +585,7 @@ class Container:
         return self._services.begin(work, f'{action} container "{self.name}"')
 
     def _publish(self, kind: str, **attributes: object) -> None:
-        self._services.events.publish(kind, self.id, self.name, attributes)
+        self._services.events.publish(kind, self.id, self.name, described(self._record, attributes))
 
     def _notify(self, *conditions: str) -> None:
         self.clients.notify(conditions, self._outcome())
