@@ -25,7 +25,16 @@ LAST = "v2box"
 # all processes of the machine share, are in the part "rest".
 FOLDERS = {
     "quiet": ("unit", "meta"),
-    "runtime": ("attacks", "errors", "executor", "faults", "images", "properties", "runtime"),
+    "runtime": (
+        "attacks",
+        "errors",
+        "executor",
+        "faults",
+        "images",
+        "properties",
+        "runtime",
+        "soak",
+    ),
 }
 PARTS = (*FOLDERS, "rest")
 LONG = "long: `./dev test --all` runs it, and so does its file's name among the arguments"
