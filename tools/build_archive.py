@@ -12,9 +12,11 @@ import ast
 import marshal
 import subprocess
 import sys
+from collections.abc import Iterable
 from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 from types import CodeType
+from typing import TypeVar
 
 NAME = "modules.bin"
 WITHOUT_DOCSTRINGS = 2
@@ -40,28 +42,32 @@ NEEDED = {
     "ocipod monitor": "pods.cli.main pods.cli.monitor pods.supervisor.hibernated_state",
 }
 # Program that prints the names of these modules and of all that they import, in the order in which
-# their execution completes: each after the modules that it imports.
+# their execution completes: each after the modules that it imports. They come from the archive, as
+# their sources import more.
 ORDER = """
 import sys
-from importlib import import_module
-from importlib.machinery import SourceFileLoader
 sys.path.insert(0, sys.argv[1])
-load, loaded = SourceFileLoader.exec_module, []
-def record(loader, module):
-    load(loader, module)
+from ociruntime.startup.archive import Archive, use_archive
+load, loaded = Archive.exec_module, []
+def record(archive, module):
+    load(archive, module)
     loaded.append(module.__name__)
-SourceFileLoader.exec_module = record
+Archive.exec_module = record
+use_archive(sys.argv[1], "")
 for name in sys.argv[2:]:
-    import_module("ociruntime." + name)
-print(*(name for name in loaded if name.partition(".")[0] == "ociruntime"))
+    __import__("ociruntime." + name)
+print(*loaded)
 """
 
 
 def needed_by(command: str, directory: Path) -> list[str]:
-    """Return the names of all modules that the command needs, in the order to load them."""
+    """Return the names of all modules that the command needs, in the order to load them.
+
+    ``directory`` is the package, which has an archive already.
+    """
     interpreter = [sys.executable, "-I", "-S", "-B", "-c", ORDER, str(directory.parent)]
     modules = NEEDED[command].split()
-    done = subprocess.run([*interpreter, *modules], check=True, capture_output=True, text=True)
+    done = subprocess.run([*interpreter, *modules], check=True, stdout=subprocess.PIPE, text=True)
     return done.stdout.split()
 
 
@@ -71,11 +77,18 @@ def module_name(source: Path, directory: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
+# (is a package, size and mtime of the source)
+Entry = tuple[bool, int, int]
+Scope = TypeVar("Scope", ast.FunctionDef, ast.ClassDef)
+
+
 class ForRunning(ast.NodeTransformer):
     """A transformer that removes code for type checkers: a tenth of the time to load a module.
 
     Annotations in classes stay, because dataclasses need them.
     """
+
+    _is_in_class = False
 
     def visit_arg(self, node: ast.arg) -> ast.arg:
         node.annotation = None
@@ -83,8 +96,24 @@ class ForRunning(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         node.returns = None
+        return self._visit_body(node, is_class=False)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        return self._visit_body(node, is_class=True)
+
+    def _visit_body(self, node: Scope, *, is_class: bool) -> Scope:
+        outside, self._is_in_class = self._is_in_class, is_class
         self.generic_visit(node)
+        self._is_in_class = outside
         return node
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
+        self.generic_visit(node)
+        if node.value is None and isinstance(node.target, ast.Attribute):
+            return ast.copy_location(ast.Pass(), node)
+        if self._is_in_class or node.value is None or is_type_alias(node):
+            return node
+        return ast.copy_location(ast.Assign(targets=[node.target], value=node.value), node)
 
     def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
         """Replace ``if TYPE_CHECKING:`` by its ``else`` branch."""
@@ -98,6 +127,53 @@ class ForRunning(ast.NodeTransformer):
         At run time Python would search for that module's file.
         """
         return None if node.module == "__future__" else node
+
+    def visit_Module(self, node: ast.Module) -> ast.Module:
+        """Remove imports and type aliases that only annotations use.
+
+        The rules for types (mypy --strict) forbid other modules to import such a name from here.
+        """
+        self.generic_visit(node)
+        used = used_names(node.body)
+        node.body = [needed for part in node.body for needed in needed_part(part, used)]
+        return node
+
+
+def is_type_alias(statement: ast.stmt) -> bool:
+    """Return whether this is ``Name: TypeAlias = ...``."""
+    annotation = getattr(statement, "annotation", None)
+    return isinstance(annotation, ast.Name) and annotation.id == "TypeAlias"
+
+
+def used_names(statements: Iterable[ast.stmt]) -> set[str]:
+    """Return the names that code uses, other than in annotations and type aliases."""
+    used = {"ClassVar"}  # dataclasses look for it
+    pending: list[ast.AST] = list(statements)
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Name):
+            used.add(node.id)
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
+            used.update(ast.literal_eval(node.value))
+        if isinstance(node, ast.stmt) and is_type_alias(node):
+            continue
+        hidden = getattr(node, "annotation", None)
+        pending += [child for child in ast.iter_child_nodes(node) if child is not hidden]
+    return used
+
+
+def needed_part(statement: ast.stmt, used: set[str]) -> list[ast.stmt]:
+    """Return what must stay of a module's statement: an import may lose names, or be empty."""
+    if isinstance(statement, ast.AnnAssign) and is_type_alias(statement):
+        return [statement] if ast.unparse(statement.target) in used else []
+    if not isinstance(statement, ast.Import | ast.ImportFrom):
+        return [statement]
+    statement.names = [
+        alias
+        for alias in statement.names
+        if (alias.asname or alias.name.partition(".")[0]) in used or alias.asname == alias.name
+    ]
+    return [statement] if statement.names else []
 
 
 def compile_module(source: bytes, shown: str) -> CodeType:
@@ -113,23 +189,26 @@ def compile_module(source: bytes, shown: str) -> CodeType:
     return code
 
 
-def build(directory: Path, installed: bool) -> bytes:
-    """Return the content of the archive of the package ``directory``."""
-    codes: list[bytes] = []
-    entries = {}
+def compile_all(directory: Path, *, installed: bool) -> dict[str, tuple[Entry, bytes]]:
+    """Return module's name -> its entry and its marshalled code, for the package ``directory``."""
+    found = {}
     for source in sorted(directory.rglob("*.py")):
-        name = module_name(source, directory)
         shown = str(Path(directory.name) / source.relative_to(directory))
         code = compile_module(source.read_bytes(), shown)
         facts = source.stat()
         mtime = 0 if installed else int(facts.st_mtime)
-        entries[name] = (source.name == "__init__.py", facts.st_size, mtime)
-        codes.append(marshal.dumps(code))
-    compiled = dict(zip(entries, codes, strict=True))
-    for command in NEEDED:
-        preload = [(name, marshal.loads(compiled[name])) for name in needed_by(command, directory)]
+        entry = (source.name == "__init__.py", facts.st_size, mtime)
+        found[module_name(source, directory)] = entry, marshal.dumps(code)
+    return found
+
+
+def pack(modules: dict[str, tuple[Entry, bytes]], ahead: dict[str, list[str]]) -> bytes:
+    """Return the content of the archive; ``ahead`` is command -> modules to load at once."""
+    entries = {name: entry for name, (entry, _) in modules.items()}
+    codes = [code for _, code in modules.values()]
+    for command, names in ahead.items():
         entries[f":{command}"] = (False, 0, 0)
-        codes.append(marshal.dumps(preload))
+        codes.append(marshal.dumps([(name, marshal.loads(modules[name][1])) for name in names]))
     # The offsets depend on the index's length, but not the reverse: marshal writes every int below
     # 2**31 in 5 bytes. So an index with wrong offsets has the right length.
     index = _index(entries, codes, 0)
@@ -140,7 +219,7 @@ def build(directory: Path, installed: bool) -> bytes:
     return head + index + b"".join(codes)
 
 
-def _index(entries: dict[str, tuple[bool, int, int]], codes: list[bytes], start: int) -> bytes:
+def _index(entries: dict[str, Entry], codes: list[bytes], start: int) -> bytes:
     index = {}
     for (name, (is_package, size, mtime)), code in zip(entries.items(), codes, strict=True):
         index[name] = (start, len(code), is_package, size, mtime)
@@ -149,12 +228,19 @@ def _index(entries: dict[str, tuple[bool, int, int]], codes: list[bytes], start:
     return marshal.dumps(index, 2)
 
 
+def replace(target: Path, content: bytes) -> None:
+    """Write a file atomically."""
+    temporary = target.with_suffix(".new")
+    temporary.write_bytes(content)
+    temporary.rename(target)
+
+
 def main() -> int:
     directory = Path(sys.argv[1]).resolve()
-    target = directory / NAME
-    temporary = target.with_suffix(".new")
-    temporary.write_bytes(build(directory, "--installed" in sys.argv[2:]))
-    temporary.rename(target)
+    modules = compile_all(directory, installed="--installed" in sys.argv[2:])
+    replace(directory / NAME, pack(modules, {}))
+    ahead = {command: needed_by(command, directory) for command in NEEDED}
+    replace(directory / NAME, pack(modules, ahead))
     return 0
 
 

@@ -11,8 +11,9 @@
  *
  * The heap is what most pages that a command writes to belong to.  One copy of it into huge pages costs
  * less than a fault and a copy for each of 600 small ones; `heap` is the range of huge pages that holds
- * it, in which nothing else lay.  Where the kernel has no huge pages to give, its regions are mapped as
- * all others are.
+ * it, in which nothing else lay.  To clear another huge page for a short end of the heap would cost
+ * more than the faults there, so up to SNAPSHOT_TAIL bytes are left out of `heap`.  Where the kernel
+ * has no huge pages to give, all regions are mapped as those outside `heap` are.
  *
  * Numbers are those of the machine that wrote the file: it is valid for one boot only.
  */
@@ -24,7 +25,7 @@
 #define SNAPSHOT_MAGIC 0x31504e5349434fULL /* "OCISNP1" */
 
 enum {
-	SNAPSHOT_FORMAT = 6, /* to be counted up with every change of this file */
+	SNAPSHOT_FORMAT = 7, /* to be counted up with every change of this file */
 	SNAPSHOT_PAGE = 4096,
 	SNAPSHOT_REGIONS = 512,
 	SNAPSHOT_MAPPED = 96,
@@ -34,6 +35,7 @@ enum {
 	SNAPSHOT_SIGNALS = 8,
 	SNAPSHOT_BOOT = 40,
 	SNAPSHOT_HUGE = 2 << 20,
+	SNAPSHOT_TAIL = 512 << 10,
 	SNAPSHOT_LARGEST_HEAP = 16 << 20,
 	SNAPSHOT_LEAST_STACK = 512 << 10,
 };

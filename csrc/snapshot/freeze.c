@@ -76,6 +76,7 @@ struct dump {
 	uint32_t paths_used;
 	uint64_t at; /* where the next page goes in the snapshot */
 	uint64_t end; /* of the mapping before */
+	uint64_t heap_used; /* where the part of the heap ends that the program had asked for */
 	int out;
 };
 
@@ -166,6 +167,7 @@ static int add_region(struct dump *d, uint64_t address, uint64_t size, uint64_t 
 
 	if (head->region_count > 0 && last->content == content &&
 	    last->protection == protection && last->address + last->size == address &&
+	    address != head->heap.address + head->heap.size &&
 	    (content == CONTENT_ZERO || last->offset + last->size == offset)) {
 		last->size += size;
 		return 0;
@@ -236,6 +238,18 @@ static int dump_mapping(struct dump *d, const struct mapping *m)
 	return 0;
 }
 
+/* Save a mapping, of which a part may lie in the huge pages: no region has both. */
+static int dump_parts(struct dump *d, const struct mapping *m)
+{
+	uint64_t border = d->head.heap.address + d->head.heap.size;
+	struct mapping inside = *m, outside = *m;
+
+	if (border <= m->start || border >= m->end)
+		return dump_mapping(d, m);
+	inside.end = outside.start = border;
+	return dump_mapping(d, &inside) < 0 ? -1 : dump_mapping(d, &outside);
+}
+
 /* Save only the part above the stack pointer, with room below. */
 static void trim_stack(struct dump *d, struct mapping *m)
 {
@@ -259,8 +273,11 @@ static void place_heap(struct dump *d, const struct mapping *m, uint64_t end)
 {
 	struct snapshot_range *heap = &d->head.heap;
 	uint64_t low = m->start & ~(uint64_t)(SNAPSHOT_HUGE - 1);
-	uint64_t high = (m->end + SNAPSHOT_HUGE - 1) & ~(uint64_t)(SNAPSHOT_HUGE - 1);
+	uint64_t used = d->heap_used < m->end ? d->heap_used : m->end;
+	uint64_t high = (used + SNAPSHOT_HUGE - 1 - SNAPSHOT_TAIL) & ~(uint64_t)(SNAPSHOT_HUGE - 1);
 
+	if (high <= low)
+		return;
 	if (heap->size > 0 && m->start == end)
 		heap->size = high - heap->address;
 	else if (low >= end)
@@ -315,7 +332,7 @@ static int dump_line(struct dump *d, const char *line, const char *properties)
 	}
 	if (begins_with(m.path, "[stack]"))
 		trim_stack(d, &m);
-	result = dump_mapping(d, &m);
+	result = dump_parts(d, &m);
 	if (m.source >= 0)
 		close(m.source);
 	return result;
@@ -454,12 +471,12 @@ static int dump_process(struct dump *d, const char *program, const char *const *
 }
 
 /*
- * What is left of the last huge page is free memory for a command.  Large blocks too come from
- * there, and the heap's end is never given back.
+ * What is left up to the next boundary of huge pages is free memory for a command.  Large blocks too
+ * come from there, and the heap's end is never given back.  Return where the heap ended before.
  */
-static void extend_heap(void)
+static uint64_t extend_heap(void)
 {
-	uint64_t rest = -(uintptr_t)sbrk(0) % SNAPSHOT_HUGE;
+	uint64_t used = (uintptr_t)sbrk(0), rest = -used % SNAPSHOT_HUGE;
 	void *volatile room; /* or the compiler leaves out both calls */
 
 	mallopt(M_MMAP_THRESHOLD, LARGEST_IN_HEAP);
@@ -467,21 +484,24 @@ static void extend_heap(void)
 	mallopt(M_TOP_PAD, 0);
 	room = rest > SNAPSHOT_PAGE ? malloc(rest - SNAPSHOT_PAGE) : NULL;
 	free(room);
+	return used;
 }
 
 int oci_freeze(int out, const char *program, const char *const *watched)
 {
 	struct dump *d;
+	uint64_t heap_used;
 	int result, error;
 
 	if (&__rseq_size && __rseq_size != 0)
 		return -EBUSY;
-	extend_heap();
+	heap_used = extend_heap();
 	/* Shared, so that the kernel does not join it with the memory around it. */
 	d = mmap(NULL, sizeof(*d), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (d == MAP_FAILED)
 		return -errno;
 	d->out = out;
+	d->heap_used = heap_used;
 	result = dump_process(d, program, watched);
 	if (result == 1)
 		return 1; /* there the scratch memory was never mapped */

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import posix
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator
 
 _DIRECTORY = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC
 # EISDIR (before Linux 3.11), EINVAL and EOPNOTSUPP: O_TMPFILE is not supported.

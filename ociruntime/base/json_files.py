@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from ociruntime.base import json_text
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.files import read_file, replace_file
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def parse(data: bytes, what: str) -> dict[str, Any]:

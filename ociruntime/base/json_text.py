@@ -7,10 +7,7 @@ the ``json`` module.
 from __future__ import annotations
 
 from _json import encode_basestring_ascii, make_scanner
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, NoReturn
+from typing import Any, NoReturn
 
 _BLANKS = " \t\n\r"
 

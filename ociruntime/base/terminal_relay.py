@@ -11,11 +11,7 @@ import posix
 import select
 import stat
 
-from ociruntime.base.terminal import keep_line_feeds
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.base.terminal import Terminal
+from ociruntime.base.terminal import Terminal, keep_line_feeds
 
 CHUNK = 65536
 # While no process has the container's terminal open, poll(2) returns immediately; so it is

@@ -5,11 +5,9 @@
 
 from __future__ import annotations
 
-from ociruntime.base.errors import UsageError
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from ociruntime.base.errors import UsageError
 
 UNLIMITED = -1
 _ULIMIT = "NAME=SOFT[:HARD], where -1 is unlimited"

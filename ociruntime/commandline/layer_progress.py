@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 
 from ociruntime.base.log import plain
 from ociruntime.commandline.progress import amount
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 _STDERR = 2
 _OFTEN = 0.1  # seconds between two redraws

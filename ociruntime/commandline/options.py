@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
-    Terms = tuple[tuple[str, str], ...]
-    OptionGroups = tuple[tuple[str, tuple[str, ...]], ...]
+Terms: TypeAlias = tuple[tuple[str, str], ...]
+OptionGroups: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
 
 ANY = 1 << 30
 

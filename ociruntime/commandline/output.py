@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import posix
+from collections.abc import Iterable
 
 from ociruntime.base import files
 from ociruntime.base.errors import HostError, InternalError
 from ociruntime.base.log import plain, plain_lines
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 STDOUT = 1
 STDERR = 2

@@ -11,16 +11,13 @@ Only the runtime accepts abbreviations of options: docker, podman and rkt do not
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
 from ociruntime.base.errors import UsageError
+from ociruntime.commandline.options import Command, Option
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    from ociruntime.commandline.options import Command, Option
-
-    Scope = tuple[Sequence[Option], "Arguments"]
+Scope: TypeAlias = tuple[Sequence[Option], "Arguments"]
 
 _WITHOUT_VALUE = ("flag", "optional", "joined")
 _TRUE = ("1", "t", "T", "true", "True", "TRUE")

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from ociruntime.base.errors import RuntimeFailure, UsageError
+from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import bug_of, report, write
 from ociruntime.commandline.parser import Arguments, parse, parse_command
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any
-
-    from ociruntime.commandline.options import Command, Option
 
 # Title of a group -> module -> its commands; commands below the title "" are internal.
 Groups = dict[str, dict[str, tuple[str, ...]]]

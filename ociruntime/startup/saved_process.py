@@ -84,9 +84,10 @@ def _place_heap() -> None:
         ranges = [line.split()[0].split(b"-") for line in maps if line.endswith(b"[heap]\n")]
     for start, end in ((int(first, 16), int(last, 16)) for first, last in ranges):
         size = end - start + HEAP_SLACK
-        needed = -(-size // page)
-        if -(-end // page) - start // page > needed:
-            room = needed * page - size
+        tail = snapshot.TAIL
+        needed = max(1, -((tail - size) // page))
+        if -((tail - end) // page) - start // page > needed:
+            room = needed * page + tail - size
             argv = [*sys.orig_argv[:-2], str(room), str(PLACING_TRIES)]
             posix.execv(sys.executable, argv)
 

@@ -29,15 +29,12 @@ import errno
 import posix
 import sys
 from _struct import Struct
+from collections.abc import Iterator, Mapping
 
 from ociruntime.base.errors import HostError, InternalError
 from ociruntime.base.files import exists
 from ociruntime.base.trusted_directories import make_directory
 from ociruntime.startup.snapshot_modules import FIRST, file_name, main_file, program_of
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 SWITCH = "/etc/ociruntime/no-snapshot"
 DIRECTORY_MODE = 0o700
@@ -47,7 +44,7 @@ OTHERS = 0o077
 # The beginning of struct snapshot_head: magic, format, head_size, checksum, file_size. Six counts
 # follow after the registers and addresses. freeze.c asserts these offsets.
 BEGINNING = Struct("=QIIQQ")
-MAGIC, FORMAT = 0x31504E5349434F, 6
+MAGIC, FORMAT = 0x31504E5349434F, 7
 COUNTS = Struct("=IIIIII")
 COUNTS_AT, BOOT_AT, MAPPED_AT, WATCHED_AT, PATHS_AT = 144, 168, 17008, 20848, 41328
 BOOT_SIZE = 40
@@ -57,7 +54,8 @@ MOST_MAPPED, MOST_WATCHED = 96, 512
 LONGEST_HEAD = 1 << 17
 FILE = Struct("=QQQQII")
 
-HUGE_PAGE = 2 << 20
+# csrc/snapshot/format.h: SNAPSHOT_HUGE, and SNAPSHOT_TAIL, the most that is left out of huge pages.
+HUGE_PAGE, TAIL = 2 << 20, 512 << 10
 INTERPRETER = (sys.executable, "-I", "-S", "-B", "-X", "utf8")
 # The kernel places a program's heap at a random address. If the heap spans one huge page more than
 # necessary, each command copies and clears more memory. So the child re-executes itself until its

@@ -7,9 +7,7 @@ needs: other modules are imported as usual, and a rarely needed one makes the fi
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Final
+from typing import Final
 
 FIRST: Final = "ociruntime"
 

@@ -12,12 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from ociruntime.commandline.options import Command
 from tests.support import project
 from tools.programs import PROGRAMS, Program
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.options import Command
 
 NAMES = [program.name for program in PROGRAMS]
 EVERY_PROGRAM = pytest.mark.parametrize("program", PROGRAMS, ids=NAMES)

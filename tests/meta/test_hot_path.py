@@ -6,6 +6,7 @@ turns up here is to be imported where it is needed, or to be argued for in this 
 
 from __future__ import annotations
 
+import ast
 import os
 import subprocess
 import sys
@@ -19,10 +20,12 @@ from tests.support.plugin import TAG, MakeBundle
 from tools import build_archive
 
 INTERPRETER = [os.path.realpath(sys.executable), "-I", "-S", "-B", "-X", "utf8"]
-# As __main__.py does it, but without the archive, which would hide who imports what.
+# As __main__.py does it, but the archive loads nothing ahead, which would hide who imports what.
 PROGRAM = f"""
 import posix, sys
 sys.path.insert(0, {str(Path(str(_cffi_backend.__file__)).parent)!r})
+from ociruntime.startup.archive import use_archive
+use_archive({str(project.ROOT)!r}, "")
 from ociruntime.runtime.cli.main import main
 posix._exit(main(sys.argv[1:]))
 """
@@ -48,7 +51,7 @@ COMMON = """
     base.files base.locks runtime.host.start_gate base.process base.log
     runtime.host.state_directory base.paths runtime.lifecycle.container
     runtime.lifecycle.container_id runtime.lifecycle.context base.json_text runtime.spec.state
-    base.trusted_directories
+    base.trusted_directories startup.archive
 """
 OWN = {
     "create": """
@@ -180,7 +183,7 @@ def test_a_whole_life(
 @pytest.mark.parametrize("verb", ["create", "exec"])
 def test_the_archive_has_all_of_it_at_hand(verb: str) -> None:
     ahead = build_archive.needed_by(verb, project.ROOT / "ociruntime")
-    expected = set(f"{COMMON} {OWN[verb]}".split()) - COMPILED
+    expected = set(f"{COMMON} {OWN[verb]}".split()) - COMPILED - {"startup.archive"}
     if verb == "create":
         expected.add("runtime.host.seccomp_cache")  # no engine comes without a profile
     assert without_packages(set(ahead)) == expected
@@ -202,3 +205,26 @@ def test_a_known_filter_is_not_compiled_again(
         assert "runtime.host.seccomp_cache" in own
         if known:
             assert foreign - FOREIGN == {"binascii", "marshal"} - at_start
+
+
+class WithoutFields(ast.NodeTransformer):
+    """Removes annotations of classes, which are only strings at run time."""
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        value = node.value or ast.Constant(None)
+        return ast.copy_location(ast.Assign(targets=[node.target], value=value), node)
+
+
+def test_no_compiled_module_lacks_a_name(tmp_path: Path) -> None:
+    """The archive leaves out imports; one that code needs would be a NameError one day."""
+    for source in project.PACKAGE.rglob("*.py"):
+        compiled = build_archive.ForRunning().visit(ast.parse(source.read_text(encoding="utf-8")))
+        target = tmp_path / source.relative_to(project.ROOT)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(ast.unparse(WithoutFields().visit(compiled)), encoding="utf-8")
+    command = ["ruff", "check", "--isolated", "--quiet", "--no-cache", "--select=F821,F822"]
+    done = subprocess.run(
+        [Path(sys.executable).with_name(command[0]), *command[1:], tmp_path],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout

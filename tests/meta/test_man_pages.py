@@ -10,12 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from ociruntime.commandline.options import Option
 from tests.support import project
 from tools.programs import PROGRAMS, Program
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.options import Option
 
 PAGES = {
     page: options

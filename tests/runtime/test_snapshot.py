@@ -32,6 +32,8 @@ SECRET = "a-word-that-nobody-else-writes"
 CHECKSUM_AT, FORMAT_AT, VDSO_AT = 16, 8, 136
 HEAD_SIZE_AT = 12
 THREAD_POINTER_AT = 96
+REGION = struct.Struct("=QQQiI")
+REGIONS_AT = snapshot.MAPPED_AT - 512 * REGION.size
 PR_GET_TID_ADDRESS, PR_SET_THP_DISABLE = 40, 41  # linux/prctl.h
 FIRST_BASIS, PRIME = 0xCBF29CE484222325, 0x100000001B3
 
@@ -231,6 +233,24 @@ def test_without_huge_pages(made: Path, runtime: Runtime, container: MakeContain
     done = subprocess.run([*command, *words], capture_output=True, text=True, check=True)
     assert done.stdout == "hi\n"
     assert FROM_SNAPSHOT in done.stderr
+
+
+def test_no_region_is_half_in_huge_pages(made: Path) -> None:
+    """The end of the heap may lie behind them; it is mapped like all else then."""
+    data = made.read_bytes()
+    count = snapshot.COUNTS.unpack_from(data, snapshot.COUNTS_AT)[2]
+    heap, size = struct.unpack_from("=QQ", data, snapshot.BOOT_AT + snapshot.BOOT_SIZE)
+    assert size > 0
+    assert heap % snapshot.HUGE_PAGE == size % snapshot.HUGE_PAGE == 0
+    inside = 0
+    for number in range(count):
+        place = REGIONS_AT + number * REGION.size
+        address, length, _, _, _ = REGION.unpack_from(data, place)
+        assert address + length <= heap or address >= heap + size or (
+            heap <= address and address + length <= heap + size
+        )  # fmt: skip
+        inside += heap <= address < heap + size
+    assert inside
 
 
 def test_on_a_kernel_without_checkpoint_restore(made: Path, runtime: Runtime) -> None:

@@ -16,15 +16,13 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING
+
+from requests import Response
 
 from ociruntime.base.errors import HostError, ImageError, RegistryError
 from ociruntime.images.model.digest import hasher
 from ociruntime.images.model.image import Descriptor
 from ociruntime.images.registry.sources import Sources
-
-if TYPE_CHECKING:
-    from requests import Response
 
 _ATTEMPTS = 5  # successive connections that deliver no data
 _CHUNK = 1 << 18

@@ -9,15 +9,13 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.model.image import Descriptor
 from ociruntime.images.model.manifest import descriptor, load_document
 from ociruntime.images.trust.permission import cosign_signer
-
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
 PAYLOAD = "application/vnd.dev.cosign.simplesigning.v1+json"
 ANNOTATION = "dev.cosignproject.cosign/signature"

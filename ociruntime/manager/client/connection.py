@@ -7,6 +7,10 @@ connection.post("/v1/containers/web/stop", {"timeout": 5})
 
 from __future__ import annotations
 
+from _socket import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
 from ociruntime.base.errors import HostError, RuntimeFailure
 from ociruntime.manager.client.http import (
     Answer,
@@ -15,12 +19,6 @@ from ociruntime.manager.client.http import (
     quoted,
     request,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from _socket import socket
-    from collections.abc import Callable, Iterator
-    from typing import Any
 
 _START_OCID = "is ocid running? systemctl start ocid, or: ocid &"
 _LOOK_AT_LOG = "was ocid stopped? see its log"

@@ -5,6 +5,9 @@ These commands fail if the container is in the wrong state, and print tables wit
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import plain
 from ociruntime.commandline.formats import aligned
@@ -22,12 +25,7 @@ from ociruntime.manager.client.new_container import (
 )
 from ociruntime.manager.client.options import FORMAT, START_STATUS, TIME
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    Record = dict[str, Any]
+Record: TypeAlias = dict[str, Any]
 
 TITLES = (
     *("ID", "NAME", "STATUS", "EXIT_CODE", "CREATED_AT", "STARTED_AT", "FINISHED_AT"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
 from ociruntime.commandline.options import Command, Option
@@ -19,11 +21,6 @@ from ociruntime.manager.client.options import (
     TIME,
     TIMEOUT,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from typing import Any
 
 FAILED = 1
 

@@ -18,11 +18,8 @@ from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import tell, write_lines
 from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import Connection, DaemonError, container
+from ociruntime.manager.client.http import Answer, ChunkedBody
 from ociruntime.manager.client.image_files import save_stream
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.manager.client.http import Answer, ChunkedBody
 
 _PIECE = 1 << 16
 _STREAM = "-"

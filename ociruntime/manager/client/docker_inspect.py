@@ -7,13 +7,11 @@ value that docker's default gives them.
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 from ociruntime.manager.client.template_functions import Keys, Null, Shape
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    Record = dict[str, Any]
+Record: TypeAlias = dict[str, Any]
 
 NO_TIME = "0001-01-01T00:00:00Z"
 _ALL = "0.0.0.0"  # noqa: S104 - nothing is bound here

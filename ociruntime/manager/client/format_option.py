@@ -7,18 +7,15 @@ A dot separates nested fields: ``RestartPolicy.Name``.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
 from ociruntime.base.errors import UsageError
 from ociruntime.commandline.formats import aligned, tabbed
+from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.template_functions import HEADER_FUNCTIONS, Keys, Shape
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
-
-    from ociruntime.commandline.parser import Arguments
-
-    Row = dict[str, Any]
+Row: TypeAlias = dict[str, Any]
 
 TABLE = "table"  # alone it is the command's own table
 # Objects with keys chosen by the user: a missing key is empty, not an unknown field.

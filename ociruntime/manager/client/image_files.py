@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 from ociruntime.base.errors import HostError, UsageError
 from ociruntime.commandline.image_history import history_table
@@ -17,11 +19,6 @@ from ociruntime.manager.client.docker_inspect import image
 from ociruntime.manager.client.inspection import show_each
 from ociruntime.manager.client.new_container import absolute_image
 from ociruntime.manager.client.options import INSPECT_FORMAT
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from typing import Any
 
 _PIECE = 1 << 16
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 from ociruntime.base.log import plain
 from ociruntime.commandline.formats import ago, date, tabbed
@@ -18,10 +19,6 @@ from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.new_container import absolute_image
 from ociruntime.manager.client.options import FORMAT, NO_LEGEND, QUIET
 from ociruntime.manager.client.template_functions import Shape
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _TITLES = ["REPOSITORY", "TAG", "IMAGE ID", "CREATED", "SIZE"]
 _NONE = "<none>"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
 
 from ociruntime.base.errors import HostError, RuntimeFailure
 from ociruntime.base.log import plain
@@ -22,15 +24,9 @@ from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.new_container import absolute_image
 from ociruntime.manager.client.options import FORMAT, INSPECT_FORMAT
 from ociruntime.manager.client.ps import open_ports, outside
+from ociruntime.manager.client.template_functions import Shape
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    from ociruntime.manager.client.template_functions import Shape
-
-    Record = dict[str, Any]
+Record: TypeAlias = dict[str, Any]
 
 
 def run_inspect(connection: Connection, arguments: Arguments) -> int:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 from ociruntime.base.errors import UsageError
 from ociruntime.commandline import container_values
 from ociruntime.commandline.options import Option
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.sizes import byte_count
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    Spec = dict[str, Any]
+Spec: TypeAlias = dict[str, Any]
 
 ISOLATION_OPTIONS = (
     Option(

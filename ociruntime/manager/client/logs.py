@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from ociruntime.base.errors import RuntimeFailure, UsageError
 from ociruntime.base.log import plain
@@ -10,17 +12,10 @@ from ociruntime.commandline.durations import interval
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write, write_all
 from ociruntime.commandline.parser import Arguments
-from ociruntime.manager.client.connection import container, resource
+from ociruntime.manager.client.connection import Connection, container, resource
 from ociruntime.manager.client.format_option import formatted
 from ociruntime.manager.client.http import quoted
 from ociruntime.manager.client.options import FILTER, FORMAT, SINCE, UNTIL
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from typing import Any
-
-    from ociruntime.manager.client.connection import Connection
 
 
 def moment(text: str, option: str, now: float | None = None) -> str | None:

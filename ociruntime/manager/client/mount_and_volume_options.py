@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import os
+from typing import Any, TypeAlias
 
 from ociruntime.base.errors import UsageError
 from ociruntime.commandline.options import Option
+from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.isolation_options import is_tmpfs
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.commandline.parser import Arguments
-
-    Mount = dict[str, Any]
+Mount: TypeAlias = dict[str, Any]
 
 MOUNT_OPTIONS = (
     Option(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
 from ociruntime.commandline.options import Option
@@ -14,12 +16,7 @@ from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.isolation_options import ISOLATION_OPTIONS, isolation_of
 from ociruntime.manager.client.mount_and_volume_options import MOUNT_OPTIONS, mounts
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    Spec = dict[str, Any]
+Spec: TypeAlias = dict[str, Any]
 
 SPEC_OPTIONS = (
     Option("name", "name of the container (default: generated)", "NAME"),

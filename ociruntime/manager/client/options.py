@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.commandline.options import Option
-from ociruntime.commandline.program import Program
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.program import Groups
+from ociruntime.commandline.program import Groups, Program
 
 SOCKET = "/run/ocid/ocid.sock"
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+from typing import Any, TypeAlias
 
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import plain
@@ -16,12 +18,7 @@ from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.options import FILTER, FORMAT, NO_LEGEND, QUIET
 from ociruntime.manager.client.template_functions import Pairs, Shape
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    Record = dict[str, Any]
+Record: TypeAlias = dict[str, Any]
 
 # docker's key -> the daemon's, where they differ (manager/containers/manager.py, _FILTERS).
 _RENAMED = {"ancestor": "image"}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 from ociruntime.base.detach_keys import DETACH_KEYS, parse_keys
 from ociruntime.base.errors import RuntimeFailure, UsageError
@@ -14,14 +16,7 @@ from ociruntime.manager.client.connection import Connection, DaemonError, contai
 from ociruntime.manager.client.new_container import REFUSED_OPTIONS, SPEC_OPTIONS, created
 from ociruntime.manager.client.options import CONTAINER_STATUS, DETACH_KEYS_OPTION
 from ociruntime.manager.client.stream_relay import DETACHED, Session, parse
-from ociruntime.manager.client.websocket import TEXT, open_websocket
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from ociruntime.manager.client.websocket import WebSocket
+from ociruntime.manager.client.websocket import TEXT, WebSocket, open_websocket
 
 
 class Attachment:

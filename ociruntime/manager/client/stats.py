@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any, TypeAlias
 
 from ociruntime.commandline.formats import aligned
 from ociruntime.commandline.options import Command, Option
@@ -16,11 +17,7 @@ from ociruntime.manager.client.options import FORMAT
 from ociruntime.manager.client.ps import SHORT_ID
 from ociruntime.manager.client.template_functions import Shape
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    Record = dict[str, Any]
+Record: TypeAlias = dict[str, Any]
 
 TITLES = [
     *("CONTAINER ID", "NAME", "CPU %", "MEM USAGE / LIMIT", "MEM %", "NET I/O", "BLOCK I/O", "PIDS")

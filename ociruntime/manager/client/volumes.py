@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.commandline.formats import tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
@@ -16,10 +18,6 @@ from ociruntime.manager.client.new_container import labels_of
 from ociruntime.manager.client.options import FILTER, FORMAT, INSPECT_FORMAT, NO_LEGEND
 from ociruntime.manager.client.ps import as_lists, as_query
 from ociruntime.manager.client.template_functions import Pairs, Shape
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _TITLES = ["VOLUME NAME", "TYPE", "CONTAINERS"]
 _FILTERS = ("name", "dangling", "label")

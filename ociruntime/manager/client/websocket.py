@@ -6,10 +6,7 @@ import _socket
 import os
 
 from ociruntime.base.errors import RuntimeFailure
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.manager.client.connection import Connection
+from ociruntime.manager.client.connection import Connection
 
 TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 FINAL = 0x80

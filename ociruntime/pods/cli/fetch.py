@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import HostError, ImageError, UsageError
 from ociruntime.commandline.options import Command, Option
@@ -16,13 +15,11 @@ from ociruntime.images.model.image import Image
 from ociruntime.images.model.manifest import LARGEST_DOCUMENT
 from ociruntime.images.model.settings import Settings
 from ociruntime.images.store.store import Store
+from ociruntime.images.trust.openpgp import Key
 from ociruntime.images.unpack.tree_store import TreeStore
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.manifest.build_manifest import volume_paths
 from ociruntime.pods.store.lock import prepare_lock
-
-if TYPE_CHECKING:
-    from ociruntime.images.trust.openpgp import Key
 
 SHORT = 12  # digits of an id
 

@@ -9,15 +9,12 @@ between images without arguments.  Pod options may stand anywhere except among a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ociruntime.base.errors import UsageError
+from ociruntime.commandline.options import Option
 from ociruntime.commandline.parser import Arguments, is_option, parse_option
 from ociruntime.pods.manifest.request import AppRequest, PodRequest, from_options
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ociruntime.commandline.options import Option
 
 ARGUMENTS_BEGIN, ARGUMENTS_END = "--", "---"
 _FORM = "IMAGE [OPTION]... [-- ARGUMENT]... --- IMAGE ..."

@@ -7,7 +7,7 @@ every mount refers to a volume.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from ociruntime.base.errors import PodError, UsageError
 from ociruntime.base.paths import clean
@@ -15,9 +15,7 @@ from ociruntime.pods.manifest import isolators, seccomp
 from ociruntime.pods.manifest.environment import merged
 from ociruntime.pods.manifest.names import name_of_image, volume_of_path
 from ociruntime.pods.manifest.ports import add_ports, port_of_name
-
-if TYPE_CHECKING:
-    from ociruntime.pods.manifest.request import AppRequest, BaseRequest, PodRequest
+from ociruntime.pods.manifest.request import AppRequest, BaseRequest, PodRequest
 
 
 class ImageFacts(Protocol):

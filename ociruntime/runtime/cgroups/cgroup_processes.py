@@ -5,14 +5,11 @@ from __future__ import annotations
 import errno
 import posix
 import time
+from collections.abc import Callable, Iterator, Sequence
 
 from ociruntime.base.files import cgroup_tree
 from ociruntime.base.linux import SIGKILL
 from ociruntime.runtime.cgroups.control_files import GONE, failure, is_directory, read, write
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
 
 _ROUNDS = 100
 

@@ -7,15 +7,11 @@ from __future__ import annotations
 
 import errno
 import posix
+from collections.abc import Callable, Mapping, Sequence
 
 from ociruntime.base.errors import ConfigError, HostError
 from ociruntime.base.linux import S_IFDIR, S_IFMT
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from ociruntime.runtime.cgroups.setting import Setting
+from ociruntime.runtime.cgroups.setting import Setting
 
 _FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO, include/linux/proc_ns.h
 

@@ -10,21 +10,16 @@ cgroup; a container with limits is refused.
 from __future__ import annotations
 
 import posix
+from collections.abc import Mapping
+from typing import Any, Self
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.cgroups import control_files
 from ociruntime.runtime.cgroups.control_files import read
 from ociruntime.runtime.cgroups.group import Cgroup
-from ociruntime.runtime.cgroups.layout import CGROUPS_PATH
+from ociruntime.runtime.cgroups.layout import CGROUPS_PATH, Hierarchy, Layout
 from ociruntime.runtime.cgroups.placement import Placement
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any, Self
-
-    from ociruntime.runtime.cgroups.layout import Hierarchy, Layout
-    from ociruntime.runtime.spec.config_types import Config
+from ociruntime.runtime.spec.config_types import Config
 
 DELEGATE = (
     "delegate a cgroup: with systemd, run the command by `systemd-run --user --scope -p"

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import errno
 import posix
+from collections.abc import Sequence
+from typing import Any
 
 from ociruntime.base.errors import ConfigError, HostError
 from ociruntime.runtime.cgroups.control_files import failure, may_set_device_rules
 from ociruntime.runtime.cgroups.device_policy import lines_v1, policy
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
 
 
 class DeviceRules:

@@ -14,15 +14,13 @@ The order of the rules (config-linux.md, allowed device list):
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import DEFAULT_DEVICES
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Any
-
-    Devices = tuple[str, int, int]  # kind, major and minor
+Devices: TypeAlias = tuple[str, int, int]  # kind, major and minor
 
 MKNOD, READ, WRITE = 1, 2, 4  # BPF_DEVCG_ACC_*
 EVERY_ACCESS = MKNOD | READ | WRITE

@@ -7,9 +7,7 @@ array have the type of the first one.  Maybe types do not exist in D-Bus.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 _WORDS = {
     "boolean": "b",

@@ -9,14 +9,11 @@ take text, so that tests can describe any host.
 from __future__ import annotations
 
 import errno
+from typing import Any, Self
 
 from ociruntime.base.errors import ConfigError, HostError
 from ociruntime.base.files import read_file
 from ociruntime.base.mountinfo import parse_mountinfo, reachable
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Self
 
 _USUAL_PLACE = "/sys/fs/cgroup"
 _ABSENT = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM)

@@ -5,16 +5,13 @@ from __future__ import annotations
 import errno
 import posix
 import time
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 from ociruntime.base.errors import ConfigError, HostError
 from ociruntime.runtime.cgroups import layout
 from ociruntime.runtime.cgroups.control_files import GONE, failure, is_directory, read, write
 from ociruntime.runtime.cgroups.layout import Hierarchy
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-    from typing import Any, Self
 
 _REMOVAL_DEADLINE = 10.0  # seconds
 _UNKNOWN = -1

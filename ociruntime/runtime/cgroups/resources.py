@@ -7,14 +7,11 @@ device_policy.py handles them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ociruntime.base.errors import ConfigError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from ociruntime.runtime.cgroups.setting import Setting
+from ociruntime.runtime.cgroups.setting import Setting
 
 # (section of the resources, controller in v1, in v2, name of the conversion in settings_*).
 # Memory comes last: with a tight limit in force, the other writes could fail for lack of memory.

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
 from ociruntime.base.errors import ConfigError
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    # (section of the resources, its JSON path) -> settings, in the order of writing
-    Converter = Callable[[Any, str], list["Setting"]]
+# (section of the resources, its JSON path) -> settings, in the order of writing
+Converter: TypeAlias = Callable[[Any, str], list["Setting"]]
 
 
 class Setting:

@@ -8,19 +8,16 @@ would take 0 as "nothing may run" (memory limits, quota, periods, shares, weight
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.cgroups.setting import (
+    Converter,
     Setting,
     device_number,
     huge_page_limits,
     huge_page_size,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.runtime.cgroups.setting import Converter
 
 
 def _one(

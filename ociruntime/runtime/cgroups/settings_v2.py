@@ -7,20 +7,17 @@ without effect (0, false).
 
 from __future__ import annotations
 
+from typing import Any, NoReturn
+
 from ociruntime.base.cpu_shares import weight_of_shares
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.cgroups.setting import (
+    Converter,
     Setting,
     device_number,
     huge_page_limits,
     huge_page_size,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, NoReturn
-
-    from ociruntime.runtime.cgroups.setting import Converter
 
 # Files that move, kill or freeze processes, which is for the lifecycle commands to do.
 _NOT_RESOURCES = ("cgroup.procs", "cgroup.threads", "cgroup.kill", "cgroup.freeze")

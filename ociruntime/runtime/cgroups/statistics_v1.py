@@ -5,6 +5,8 @@ Source: Documentation/admin-guide/cgroup-v1.  Times are nanoseconds, sizes bytes
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.runtime.cgroups.control_files import (
     keyed,
     number,
@@ -12,10 +14,6 @@ from ociruntime.runtime.cgroups.control_files import (
     text,
     without_zeros,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _TICK = 10_000_000  # nanoseconds of a clock tick: cpuacct.stat counts in USER_HZ, which is 100
 

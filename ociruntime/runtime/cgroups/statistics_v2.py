@@ -8,6 +8,8 @@ sizes bytes.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.runtime.cgroups.control_files import (
     UNLIMITED,
     keyed,
@@ -16,10 +18,6 @@ from ociruntime.runtime.cgroups.control_files import (
     text,
     without_zeros,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _MICROSECOND = 1000
 _IO = {

@@ -6,13 +6,11 @@ the hierarchy of a controller (may be repeated).  A path is relative to the cont
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ociruntime.base.errors import UsageError
 from ociruntime.runtime.cgroups.group import Cgroup
 from ociruntime.runtime.cgroups.placement import Placement
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 
 def below(cgroup: Cgroup, options: Sequence[str]) -> Cgroup:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import posix
 import socket
 import time
+from typing import Any
 
 from jeepney import (
     DBusAddress,
@@ -23,12 +24,7 @@ from jeepney import (
 )
 
 from ociruntime.base.errors import HostError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.runtime.cgroups.systemd_properties import Property
+from ociruntime.runtime.cgroups.systemd_properties import Property
 
 BOOTED = "/run/systemd/system"  # sd_booted(3)
 _SYSTEM_BUS = "/run/dbus/system_bus_socket"

@@ -12,21 +12,18 @@ the property, its conversion and the first version of systemd that knows the pro
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.cgroups.device_policy import DevicePolicy, lines_v1
 from ociruntime.runtime.cgroups.gvariant import Malformed, parse
+from ociruntime.runtime.cgroups.setting import Setting
 from ociruntime.runtime.cgroups.systemd_unit import directory_name
 from ociruntime.runtime.spec.annotations import PROPERTY, SUBGROUP, where
 from ociruntime.runtime.spec.cpu_list import listed_numbers
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
-
-    from ociruntime.runtime.cgroups.setting import Setting
-
-    Property = tuple[str, str, Any]
+Property: TypeAlias = tuple[str, str, Any]
 
 INFINITY = 0xFFFFFFFFFFFFFFFF  # "no limit" in every property of type t
 _MILLION = 1_000_000
@@ -150,8 +147,7 @@ def _add_device(name: str, number: str, text: str, properties: dict[str, Propert
         properties[name] = (name, "a(st)", [*others, entry])
 
 
-if TYPE_CHECKING:
-    Conversion = Callable[[str, str, dict[str, Property]], None]
+Conversion: TypeAlias = Callable[[str, str, dict[str, Property]], None]
 
 _TABLES: dict[int, dict[str, tuple[str, Conversion, int]]] = {
     2: {

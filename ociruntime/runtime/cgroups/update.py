@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import posix
+from collections.abc import Mapping
+from typing import Any
 
 from ociruntime.base.errors import ContainerError, RuntimeFailure
 from ociruntime.runtime.cgroups import control_files
 from ociruntime.runtime.cgroups.control_files import read
+from ociruntime.runtime.cgroups.group import Cgroup
 from ociruntime.runtime.cgroups.setting import Setting
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
-    from ociruntime.runtime.cgroups.group import Cgroup
 
 
 class Update:

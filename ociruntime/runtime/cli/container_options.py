@@ -6,12 +6,8 @@ import posix
 
 from ociruntime.base.errors import HostError, UsageError
 from ociruntime.commandline.options import Option
-from ociruntime.runtime.lifecycle.context import CreateOptions
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.parser import Arguments
-    from ociruntime.runtime.lifecycle.context import Context
+from ociruntime.commandline.parser import Arguments
+from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 
 CONTAINER_OPTIONS = (
     Option("bundle", "path of the bundle (default: current directory)", "DIR", short="b"),

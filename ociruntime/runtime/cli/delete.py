@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from ociruntime.commandline.options import Command, Option
+from ociruntime.commandline.parser import Arguments
+from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.runtime.lifecycle.delete import delete
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.parser import Arguments
-    from ociruntime.runtime.lifecycle.context import Context
 
 
 def run(context: Context, arguments: Arguments) -> int:

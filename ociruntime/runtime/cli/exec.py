@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.commandline.options import Command, Option
+from ociruntime.commandline.parser import Arguments
 from ociruntime.runtime.cli.container_options import caller_path, descriptor_count
+from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.runtime.lifecycle.exec import ExecOptions, execute
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.parser import Arguments
-    from ociruntime.runtime.lifecycle.context import Context
 
 # The same status as runc's: 1 might be the exit status of the program in the container.
 FAILED = 255

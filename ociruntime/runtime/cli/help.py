@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from ociruntime import __version__
 from ociruntime.commandline import help as screens
+from ociruntime.commandline.options import Command
 from ociruntime.commandline.program import Program
 from ociruntime.runtime.cli.options import GLOBAL_OPTIONS, GROUPS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.options import Command
 
 PROGRAM = Program(
     "ociruntime",

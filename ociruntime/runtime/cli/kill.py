@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError, UsageError
 from ociruntime.commandline.options import Command, Option
+from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.signal_names import signal_number
+from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.runtime.lifecycle.kill import kill, stop_signal
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.parser import Arguments
-    from ociruntime.runtime.lifecycle.context import Context
 
 
 def run(context: Context, arguments: Arguments) -> int:

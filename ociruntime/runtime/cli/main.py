@@ -10,13 +10,10 @@ import posix
 
 from ociruntime.base.errors import InternalError, RuntimeFailure, UsageError, reason
 from ociruntime.base.log import Log
+from ociruntime.commandline.options import Command
 from ociruntime.commandline.parser import Arguments, parse, parse_command
 from ociruntime.runtime.cli.options import GLOBAL_OPTIONS, GROUPS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.options import Command
-    from ociruntime.runtime.lifecycle.context import Context
+from ociruntime.runtime.lifecycle.context import Context
 
 UNKNOWN_COMMAND = 3
 INTERRUPTED = 130

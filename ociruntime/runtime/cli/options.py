@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.commandline.options import Option
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.program import Groups
+from ociruntime.commandline.program import Groups
 
 GLOBAL_OPTIONS = (
     Option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.commandline.options import Command
+from ociruntime.commandline.parser import Arguments
 from ociruntime.runtime.cli.container_options import (
     CONTAINER_OPTIONS,
     FOREGROUND_OPTIONS,
@@ -10,14 +11,9 @@ from ociruntime.runtime.cli.container_options import (
     container_options,
     open_timeline,
 )
-from ociruntime.runtime.lifecycle.context import make_root
+from ociruntime.runtime.lifecycle.context import Context, make_root
 from ociruntime.runtime.lifecycle.run import run as run_container
 from ociruntime.startup.snapshot import make_in_background
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.parser import Arguments
-    from ociruntime.runtime.lifecycle.context import Context
 
 
 def run(context: Context, arguments: Arguments) -> int:

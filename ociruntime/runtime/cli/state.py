@@ -5,12 +5,9 @@ from __future__ import annotations
 from ociruntime.base.json_text import dump
 from ociruntime.commandline.options import Command
 from ociruntime.commandline.output import write
+from ociruntime.commandline.parser import Arguments
+from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.runtime.lifecycle.state import state
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.commandline.parser import Arguments
-    from ociruntime.runtime.lifecycle.context import Context
 
 
 def run(context: Context, arguments: Arguments) -> int:

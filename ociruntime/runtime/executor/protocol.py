@@ -43,6 +43,8 @@ from __future__ import annotations
 
 import posix
 from _struct import Struct
+from collections.abc import Iterable, Sequence
+from socket import socket
 
 from ociruntime.base.errors import HostError, StepError
 from ociruntime.runtime.plan import operation_table as ops
@@ -54,13 +56,7 @@ from ociruntime.runtime.plan.operation_table import (
     MESSAGE_MOUNT,
     MESSAGE_SKIP,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from socket import socket
-
-    from ociruntime.runtime.plan.plan import Operation
+from ociruntime.runtime.plan.plan import Operation
 
 SOL_SOCKET = 1
 SCM_RIGHTS = 1

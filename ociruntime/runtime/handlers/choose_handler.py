@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.handlers.wasm import handle
 from ociruntime.runtime.spec.annotations import HANDLER, WASM_VARIANT, where
 from ociruntime.runtime.spec.check_shape import check_shape
+from ociruntime.runtime.spec.config_types import Config
 from ociruntime.runtime.spec.validate import validate
 
-if TYPE_CHECKING:
-    from ociruntime.runtime.spec.config_types import Config
-
-    Handler = Callable[[Config, str], Config]
+Handler: TypeAlias = Callable[[Config, str], Config]
 
 
 GROUP = "ociruntime.runtime.handlers"  # of entry points

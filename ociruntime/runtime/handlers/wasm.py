@@ -6,13 +6,10 @@ import os
 import struct
 import subprocess
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import ConfigError, reason
 from ociruntime.base.host_programs import find_program
-
-if TYPE_CHECKING:
-    from ociruntime.runtime.spec.config_types import Config, Mount
+from ociruntime.runtime.spec.config_types import Config, Mount
 
 # /dev is usually a tmpfs of the container, so no mount point is left in the root filesystem.
 INSIDE = "/dev/.wasm-runtime"

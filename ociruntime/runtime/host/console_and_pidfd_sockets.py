@@ -7,12 +7,9 @@ containerd's shim listens on the socket.
 from __future__ import annotations
 
 import posix
+import socket as _socket
 
 from ociruntime.base.stream_socket import connect, send_descriptor
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import socket as _socket
 
 TERMINAL_NAME = b"/dev/pts/ptmx"
 INIT = b"standard"  # runc's name for a container's init

@@ -9,15 +9,11 @@ from __future__ import annotations
 
 import errno
 import posix
+from collections.abc import Sequence
 
 from ociruntime.base.errors import ConfigError, HostError, StepError
 from ociruntime.base.host_programs import DIRECTORIES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ociruntime.runtime.spec.config_types import IdMapping
+from ociruntime.runtime.spec.config_types import IdMapping
 
 
 class Kind:

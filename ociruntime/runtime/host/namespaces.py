@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import errno
 import posix
+from collections.abc import Callable
 
 from ociruntime.base.errors import ConfigError, HostError
 from ociruntime.base.files import read_file
 from ociruntime.base.linux import NAMESPACE_FILES, NAMESPACES
 from ociruntime.base.mountinfo import parse_mountinfo
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ociruntime.runtime.spec.config_types import Config, IdMapping
+from ociruntime.runtime.spec.config_types import Config, IdMapping
 
 
 def namespaces_apart(pid: int) -> int:

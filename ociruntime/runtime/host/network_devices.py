@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import posix
 from _socket import inet_ntop
+from collections.abc import Callable, Mapping
 from errno import EEXIST, ENODEV
 from struct import calcsize, pack, unpack_from
+from typing import Any
 
 from ociruntime.base.errors import ConfigError, HostError, reason
 from ociruntime.base.rtnetlink import (
@@ -33,20 +35,13 @@ from ociruntime.base.rtnetlink import (
     RTM_GETROUTE,
     RTM_NEWADDR,
     RTM_NEWROUTE,
+    Link,
     Rtnetlink,
     attribute,
     attributes,
 )
-from ociruntime.runtime.host.network_namespace import transit_namespace
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Any
-
-    from ociruntime.base.rtnetlink import Link
-    from ociruntime.runtime.host.network_namespace import NetworkNamespace
-    from ociruntime.runtime.spec.config_types import NetDevice
+from ociruntime.runtime.host.network_namespace import NetworkNamespace, transit_namespace
+from ociruntime.runtime.spec.config_types import NetDevice
 
 AF_INET, AF_INET6 = 2, 10
 

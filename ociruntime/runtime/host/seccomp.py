@@ -7,7 +7,9 @@ out, the filter's flags, and the answer to system calls that are newer than the 
 from __future__ import annotations
 
 from _struct import pack
+from collections.abc import Callable
 from errno import EDOM, ENOSYS, EPERM
+from typing import TypeAlias
 
 from ociruntime.base.errors import ConfigError, InternalError, reason
 from ociruntime.base.linux import (
@@ -18,14 +20,9 @@ from ociruntime.base.linux import (
     SECCOMP_RET_TRACE,
     SECCOMP_RET_USER_NOTIF,
 )
+from ociruntime.runtime.spec.config_types import Seccomp, Syscall, SyscallArg
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ociruntime.runtime.spec.config_types import Seccomp, Syscall, SyscallArg
-
-    Rule = tuple[int, list[str], list[SyscallArg], int]
+Rule: TypeAlias = tuple[int, list[str], list[SyscallArg], int]
 
 # The name in config.json -> libseccomp's token: AUDIT_ARCH_* of <linux/audit.h>, except X32, which
 # the kernel reports as X86_64 with bit 30 set in the number.

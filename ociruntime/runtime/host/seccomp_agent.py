@@ -6,13 +6,11 @@ the container process state (config-linux.md), with the filter's listener as SCM
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.base.json_text import dump
 from ociruntime.base.stream_socket import connect, send_descriptor
 from ociruntime.runtime.spec.state import SPEC_VERSION
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 LISTENER = "seccompFd"
 SECONDS = 30.0  # timeout for an agent that does not accept or does not read

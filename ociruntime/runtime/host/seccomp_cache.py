@@ -28,10 +28,7 @@ from binascii import crc32
 
 from ociruntime.base.files import remove_file, replace_file
 from ociruntime.base.linux import S_IFDIR, S_IFMT
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.spec.config_types import Seccomp
+from ociruntime.runtime.spec.config_types import Seccomp
 
 LIMIT = 64  # files; an engine has one profile, or one for each set of capabilities
 LARGEST = 1 << 20  # bytes of a file

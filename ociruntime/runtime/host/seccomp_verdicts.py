@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from _struct import iter_unpack
+from collections.abc import Callable
 
 from ociruntime.base.linux import SECCOMP_RET_ALLOW, SECCOMP_RET_LOG
 from ociruntime.runtime.host.seccomp import (
@@ -31,10 +32,6 @@ ACTION = 0xFFFF0000
 CLONE_PARENT = 0x8000
 SIGCHLD = 17
 TIOCSCTTY = 0x540E
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 # Name in the plan -> (system call, {index of an argument: its known value}).
 CALLS: dict[str, tuple[str, dict[int, int]]] = {

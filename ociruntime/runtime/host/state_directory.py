@@ -27,15 +27,12 @@ killed ``create``; the next command that finds it removes it.
 from __future__ import annotations
 
 import posix
+from collections.abc import Callable
 
 from ociruntime.base.errors import ContainerError, ContainerExists, HostError, NoSuchContainer
 from ociruntime.base.files import exists
 from ociruntime.base.locks import lock_within
 from ociruntime.base.trusted_directories import check_directory, check_entry
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 STATE_DIRECTORY = "state directory"  # name in error messages
 CREATING = ".creating-"

@@ -6,11 +6,8 @@ import posix
 
 from ociruntime.base.notify_socket import DIRECTORY, NAME, NotifyRelay
 from ociruntime.base.process import open_process
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.lifecycle.container import Container
-    from ociruntime.runtime.spec.config_types import Config, Mount
+from ociruntime.runtime.lifecycle.container import Container
+from ociruntime.runtime.spec.config_types import Config, Mount
 
 VARIABLE = b"NOTIFY_SOCKET"
 INSIDE = "/run/notify"

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import posix
+from collections.abc import Callable, Iterable
 from errno import EACCES, EMFILE, ENFILE, EPERM
 
 from ociruntime.base.errors import HostError
 from ociruntime.base.process import open_process, process_stat, send_signal, start_time
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from ociruntime.runtime.lifecycle.container import Container
+from ociruntime.runtime.lifecycle.container import Container
 
 
 def members(container: Container) -> list[int]:

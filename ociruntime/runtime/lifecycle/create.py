@@ -8,13 +8,10 @@ from ociruntime.base.errors import HostError
 from ociruntime.base.process import end_on_signals
 from ociruntime.runtime.host.state_directory import FILTERS
 from ociruntime.runtime.lifecycle.container_id import check_id
+from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.create_steps import Creation
 from ociruntime.runtime.lifecycle.descriptors_and_terminal import check_terminal
 from ociruntime.runtime.lifecycle.preparation import prepare
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 
 
 def create(context: Context, options: CreateOptions) -> None:

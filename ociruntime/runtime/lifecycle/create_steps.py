@@ -8,18 +8,29 @@ state of a killed one.
 from __future__ import annotations
 
 import posix
+from socket import socket
 from time import gmtime, strftime, time_ns
+from typing import Any
 
 from ociruntime.base.errors import HostError, RuntimeFailure, StepError
 from ociruntime.base.files import exists, publish_file, remove_file
 from ociruntime.base.json_text import dump
+from ociruntime.base.log import Log
 from ociruntime.base.process import start_time
-from ociruntime.runtime.executor.protocol import CLONE_PROCESS, CODES, Expected, go, receive
+from ociruntime.runtime.executor.protocol import (
+    CLONE_PROCESS,
+    CODES,
+    Expected,
+    Message,
+    go,
+    receive,
+)
 from ociruntime.runtime.executor.spawn import Executor, spawn
 from ociruntime.runtime.host.start_gate import make_gate
 from ociruntime.runtime.host.state_directory import (
     CREATING,
     ROOT_MOUNT,
+    Lock,
     begin_creation,
     commit_creation,
     remove_directory,
@@ -34,24 +45,14 @@ from ociruntime.runtime.lifecycle.container import (
     write_config,
     write_facts,
 )
-from ociruntime.runtime.lifecycle.fast_path_record import removal, write_entry
+from ociruntime.runtime.lifecycle.context import Context, CreateOptions
+from ociruntime.runtime.lifecycle.fast_path_record import Removal, removal, write_entry
 from ociruntime.runtime.lifecycle.join_cgroup import attach, let_in, refuse_entry
+from ociruntime.runtime.lifecycle.preparation import Preparation
 from ociruntime.runtime.lifecycle.rollback import Rollback
 from ociruntime.runtime.plan import operation_table as ops
+from ociruntime.runtime.plan.plan import Operation
 from ociruntime.runtime.spec.state import SPEC_VERSION, state_document
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from socket import socket
-    from typing import Any
-
-    from ociruntime.base.log import Log
-    from ociruntime.runtime.executor.protocol import Message
-    from ociruntime.runtime.host.state_directory import Lock
-    from ociruntime.runtime.lifecycle.context import Context, CreateOptions
-    from ociruntime.runtime.lifecycle.fast_path_record import Removal
-    from ociruntime.runtime.lifecycle.preparation import Preparation
-    from ociruntime.runtime.plan.plan import Operation
 
 WAITING = "wait for the executor"
 WAIT_START = CODES["wait_start"]

@@ -9,18 +9,14 @@ from ociruntime.base.files import exists
 from ociruntime.base.process import SIGKILL, await_end, open_process, send_signal, signal_process
 from ociruntime.runtime.host.state_directory import (
     ROOT_MOUNT,
+    Lock,
     clear_stale,
     remove_directory,
     stale_directories,
 )
-from ociruntime.runtime.lifecycle.container import CREATED, STOPPED, document, load, lock
+from ociruntime.runtime.lifecycle.container import CREATED, STOPPED, Container, document, load, lock
 from ociruntime.runtime.lifecycle.container_id import check_id
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.host.state_directory import Lock
-    from ociruntime.runtime.lifecycle.container import Container
-    from ociruntime.runtime.lifecycle.context import Context
+from ociruntime.runtime.lifecycle.context import Context
 
 TRACED_SECONDS = 1.0  # to wait before the container's other processes are killed as well
 KILL_SECONDS = 10.0  # to wait for the init's exit after SIGKILL

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import posix
+from collections.abc import Mapping
 from fcntl import F_GETFD, FD_CLOEXEC, fcntl
 
 from ociruntime.base.errors import ConfigError, HostError, UsageError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from ociruntime.runtime.plan.facts import Request
-    from ociruntime.runtime.spec.config_types import Process
+from ociruntime.runtime.plan.facts import Request
+from ociruntime.runtime.spec.config_types import Process
 
 
 def take_descriptors(request: Request, alone: bool) -> None:

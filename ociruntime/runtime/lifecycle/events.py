@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import posix
 import time
+from collections.abc import Callable
 from select import POLLIN, poll
+from typing import Any, TypeAlias
 
 from ociruntime.base.errors import ContainerError, NotRunning
 from ociruntime.base.process import open_process
+from ociruntime.runtime.cgroups.group import Cgroup
 from ociruntime.runtime.cgroups.oom import OomNotice, oom_kills
+from ociruntime.runtime.cgroups.placement import Placement
 from ociruntime.runtime.cgroups.statistics import statistics
-from ociruntime.runtime.lifecycle.container import load
+from ociruntime.runtime.lifecycle.container import Container, load
 from ociruntime.runtime.lifecycle.container_id import check_id
+from ociruntime.runtime.lifecycle.context import Context
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from ociruntime.runtime.cgroups.group import Cgroup
-    from ociruntime.runtime.cgroups.placement import Placement
-    from ociruntime.runtime.lifecycle.container import Container
-    from ociruntime.runtime.lifecycle.context import Context
-
-    # Callback that takes an event, and returns true to receive more.
-    Emit = Callable[[dict[str, Any]], bool]
+# Callback that takes an event, and returns true to receive more.
+Emit: TypeAlias = Callable[[dict[str, Any]], bool]
 
 LONGEST_WAIT = 3600.0  # seconds; poll(2) takes no more than 24 days
 # cgroup v1 notifies before the kernel kills and counts: poll the counter for so long, so often.

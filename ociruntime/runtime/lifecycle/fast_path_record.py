@@ -22,16 +22,13 @@ at creation; without it, or with one of another version, Python runs all command
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.base.errors import HostError
 from ociruntime.base.files import write_new
 from ociruntime.base.json_text import dump
+from ociruntime.runtime.cgroups.group import Cgroup
 from ociruntime.runtime.lifecycle.container import describe
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.runtime.cgroups.group import Cgroup
 
 NAME = "entry"
 FIRST_LINE = "ociruntime-entry 1"

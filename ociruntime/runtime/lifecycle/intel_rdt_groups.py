@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
 from ociruntime.base.files import exists, read_file, write_new
 from ociruntime.base.json_text import dump, parse
 from ociruntime.runtime.host import resctrl
+from ociruntime.runtime.lifecycle.rollback import Rollback
 from ociruntime.runtime.plan.intel_rdt import Group, Placement, group_path, lines, place
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.runtime.lifecycle.rollback import Rollback
-    from ociruntime.runtime.spec.config_types import Config, IntelRdt
+from ociruntime.runtime.spec.config_types import Config, IntelRdt
 
 NAME = "rdt.json"
 

@@ -10,15 +10,10 @@ the executor's pid instead.
 from __future__ import annotations
 
 import posix
+from socket import socket
 
-from ociruntime.runtime.executor.protocol import GO_FILES, go
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from socket import socket
-
-    from ociruntime.runtime.cgroups.group import Cgroup
-    from ociruntime.runtime.executor.protocol import Message
+from ociruntime.runtime.cgroups.group import Cgroup
+from ociruntime.runtime.executor.protocol import GO_FILES, Message, go
 
 ENTER = "enter cgroup"  # the call of a failure in run_sync (csrc/executor/ops_namespaces.c)
 

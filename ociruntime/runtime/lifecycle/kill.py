@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from ociruntime.base.errors import NotRunning
 from ociruntime.base.process import SIGKILL, signal_process
-from ociruntime.runtime.lifecycle.container import load
+from ociruntime.runtime.lifecycle.container import Container, load
 from ociruntime.runtime.lifecycle.container_id import check_id
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.lifecycle.container import Container
-    from ociruntime.runtime.lifecycle.context import Context
+from ociruntime.runtime.lifecycle.context import Context
 
 
 def stop_signal(context: Context, container_id: str) -> str:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import errno
+from typing import Any
 
 from ociruntime.base.errors import HostError, NoSuchContainer, RuntimeFailure
 from ociruntime.runtime.host.state_directory import container_ids
 from ociruntime.runtime.lifecycle.container import load
+from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.runtime.lifecycle.state import describe_container
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.runtime.lifecycle.context import Context
 
 
 def list_containers(context: Context) -> list[dict[str, Any]]:

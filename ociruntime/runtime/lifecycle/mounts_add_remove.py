@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ociruntime.base.errors import HostError, NotRunning, RuntimeFailure, StepError
 from ociruntime.base.files import read_file, replace_file
@@ -38,11 +38,9 @@ from ociruntime.runtime.plan.operation_table import (
 from ociruntime.runtime.plan.plan import Operation, Plan, field
 from ociruntime.runtime.spec import shape
 from ociruntime.runtime.spec.check_shape import check
+from ociruntime.runtime.spec.config_types import Config, Mount
 from ociruntime.runtime.spec.load_config import read
 from ociruntime.runtime.spec.validate import validate_mounts
-
-if TYPE_CHECKING:
-    from ociruntime.runtime.spec.config_types import Config, Mount
 
 Recognise = Callable[[Operation, MountId, list[ShownMount]], bool]
 

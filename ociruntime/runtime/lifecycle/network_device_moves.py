@@ -7,21 +7,17 @@ moves devices back only if the creation fails (LNX-NETDEV-08 and -09).
 from __future__ import annotations
 
 import posix
+from typing import Any
 
 from ociruntime.base.errors import ConfigError, HostError, RuntimeFailure
 from ociruntime.base.files import read_file, replace_file
 from ociruntime.base.json_text import dump, parse
+from ociruntime.base.log import Log
 from ociruntime.base.rtnetlink import OWN_NAMESPACE, inside
 from ociruntime.runtime.host.network_devices import Device, bring_back, carry_over, survey
 from ociruntime.runtime.host.network_namespace import NetworkNamespace
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.base.log import Log
-    from ociruntime.runtime.lifecycle.rollback import Rollback
-    from ociruntime.runtime.spec.config_types import Config
+from ociruntime.runtime.lifecycle.rollback import Rollback
+from ociruntime.runtime.spec.config_types import Config
 
 NAME = "network.json"
 # Do not block if the path is a FIFO or a terminal.

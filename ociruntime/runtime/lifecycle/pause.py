@@ -7,13 +7,9 @@ a second pause with a message that containerd misreads as "has ended".)
 from __future__ import annotations
 
 from ociruntime.base.errors import ContainerError, HostError, NotRunning
-from ociruntime.runtime.lifecycle.container import lock
+from ociruntime.runtime.lifecycle.container import Container, lock
 from ociruntime.runtime.lifecycle.container_id import check_id
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.lifecycle.container import Container
-    from ociruntime.runtime.lifecycle.context import Context
+from ociruntime.runtime.lifecycle.context import Context
 
 
 def pause(context: Context, container_id: str) -> None:

@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import posix
+from typing import Any
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import SECCOMP_FILTER_FLAG_NEW_LISTENER
+from ociruntime.base.log import Log
 from ociruntime.runtime.cgroups.control_files import in_user_namespace
 from ociruntime.runtime.cgroups.group import Cgroup
-from ociruntime.runtime.cgroups.layout import detect
+from ociruntime.runtime.cgroups.layout import Layout, detect
 from ociruntime.runtime.host.facts import gather
 from ociruntime.runtime.host.state_directory import CREATING
+from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.descriptors_and_terminal import take_descriptors
 from ociruntime.runtime.plan.compiler import compile_plan
 from ociruntime.runtime.plan.facts import Request
-from ociruntime.runtime.spec.bundle import load_bundle
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.base.log import Log
-    from ociruntime.runtime.cgroups.layout import Layout
-    from ociruntime.runtime.lifecycle.context import Context, CreateOptions
-    from ociruntime.runtime.plan.intel_rdt import Placement
-    from ociruntime.runtime.plan.plan import Plan
-    from ociruntime.runtime.spec.bundle import Bundle
-    from ociruntime.runtime.spec.config_types import Config, Hook, Seccomp
+from ociruntime.runtime.plan.intel_rdt import Placement
+from ociruntime.runtime.plan.plan import Plan
+from ociruntime.runtime.spec.bundle import Bundle, load_bundle
+from ociruntime.runtime.spec.config_types import Config, Hook, Seccomp
 
 
 class Preparation:

@@ -5,13 +5,10 @@ A killed command cannot do so; the next one for the same id does (``delete.clear
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ociruntime.base.errors import RuntimeFailure
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ociruntime.base.log import Log
+from ociruntime.base.log import Log
 
 
 class Rollback:

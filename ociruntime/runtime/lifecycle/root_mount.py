@@ -18,11 +18,12 @@ from __future__ import annotations
 import errno
 import os
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ociruntime.base.errors import HostError, RuntimeFailure, StepError
 from ociruntime.base.files import read_file, replace_file
 from ociruntime.base.json_text import dump, parse
+from ociruntime.base.log import Log
 from ociruntime.base.mountinfo import Mount as ShownMount
 from ociruntime.base.mountinfo import parse_mountinfo
 from ociruntime.base.paths import is_below
@@ -33,12 +34,8 @@ from ociruntime.runtime.host.state_directory import CREATING, DELETING, ROOT_MOU
 from ociruntime.runtime.lifecycle.mounts_add_remove import carry_out
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.live_mounts import compile_uncovering
-from ociruntime.runtime.plan.plan import operation_name
-
-if TYPE_CHECKING:
-    from ociruntime.base.log import Log
-    from ociruntime.runtime.plan.plan import Operation
-    from ociruntime.runtime.spec.config_types import Config
+from ociruntime.runtime.plan.plan import Operation, operation_name
+from ociruntime.runtime.spec.config_types import Config
 
 KILL_SECONDS = 10.0
 ATTEMPTS = 20

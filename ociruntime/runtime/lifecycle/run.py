@@ -6,17 +6,13 @@ import posix
 
 from ociruntime.base.errors import NoSuchContainer, RuntimeFailure
 from ociruntime.base.files import exists
+from ociruntime.base.notify_socket import NotifyRelay
 from ociruntime.base.process import become_subreaper
-from ociruntime.runtime.lifecycle.container import lock
+from ociruntime.runtime.lifecycle.container import Container, lock
+from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.create import begin
 from ociruntime.runtime.lifecycle.delete import destroy
 from ociruntime.runtime.lifecycle.start import start_locked
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.base.notify_socket import NotifyRelay
-    from ociruntime.runtime.lifecycle.container import Container
-    from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 
 
 def run(context: Context, options: CreateOptions) -> int:

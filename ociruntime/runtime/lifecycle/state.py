@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime.base.errors import HostError, NoSuchContainer
-from ociruntime.runtime.lifecycle.container import STOPPED, describe, load, owner_of
+from ociruntime.runtime.lifecycle.container import STOPPED, Container, describe, load, owner_of
 from ociruntime.runtime.lifecycle.container_id import check_id
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.runtime.lifecycle.container import Container
-    from ociruntime.runtime.lifecycle.context import Context
+from ociruntime.runtime.lifecycle.context import Context
 
 
 def state(context: Context, container_id: str) -> dict[str, Any]:

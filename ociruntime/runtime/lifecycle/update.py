@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 from ociruntime.base.errors import HostError, NotRunning
 from ociruntime.base.files import exists, read_file, replace_file
 from ociruntime.base.json_text import dump, parse
 from ociruntime.runtime.cgroups.update import Update
-from ociruntime.runtime.lifecycle.container import lock
+from ociruntime.runtime.lifecycle.container import Container, lock
 from ociruntime.runtime.lifecycle.container_id import check_id
+from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.runtime.spec import shape
 from ociruntime.runtime.spec.check_shape import check
 from ociruntime.runtime.spec.validate_linux import validate_resources
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-    from ociruntime.runtime.lifecycle.container import Container
-    from ociruntime.runtime.lifecycle.context import Context
-
-    Resources = dict[str, Any]
+Resources: TypeAlias = dict[str, Any]
 
 WHERE = "resources"
 RESOURCES = "resources.json"  # in the state directory: the limits since the last update

@@ -6,6 +6,8 @@ Any other container gets a bind mount of its cgroup's directory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import (
     CLONE_NEWCGROUP,
@@ -15,16 +17,10 @@ from ociruntime.base.linux import (
     MOUNT_ATTR_RDONLY,
 )
 from ociruntime.runtime.plan import operation_constructors as operations
-from ociruntime.runtime.plan.mount_options import check_data, parse_mount_options
+from ociruntime.runtime.plan.compiler_state import Compilation
+from ociruntime.runtime.plan.mount_options import MountOptions, check_data, parse_mount_options
 from ociruntime.runtime.plan.operation_table import NO_SLOT
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ociruntime.runtime.plan.compiler_state import Compilation
-    from ociruntime.runtime.plan.mount_options import MountOptions
-    from ociruntime.runtime.spec.config_types import Config, IdMapping, Linux, Mount
+from ociruntime.runtime.spec.config_types import Config, IdMapping, Linux, Mount
 
 ALWAYS = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC
 

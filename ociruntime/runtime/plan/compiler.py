@@ -5,11 +5,15 @@ The passes run in the order of ``PASSES``; each appends its operations.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ociruntime.runtime.plan.compiler_state import Compilation
 from ociruntime.runtime.plan.devices import compile_devices
+from ociruntime.runtime.plan.facts import HostFacts, Request
 from ociruntime.runtime.plan.hooks import compile_create_hooks
 from ociruntime.runtime.plan.mounts import compile_mounts, compile_read_only_mounts
 from ociruntime.runtime.plan.namespaces import compile_namespace_settings, compile_namespaces
+from ociruntime.runtime.plan.plan import Plan
 from ociruntime.runtime.plan.process import compile_process
 from ociruntime.runtime.plan.rootfs import (
     compile_entry,
@@ -17,14 +21,7 @@ from ociruntime.runtime.plan.rootfs import (
     compile_root,
     compile_working_directory,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ociruntime.runtime.plan.facts import HostFacts, Request
-    from ociruntime.runtime.plan.plan import Plan
-    from ociruntime.runtime.spec.config_types import Config
+from ociruntime.runtime.spec.config_types import Config
 
 PASSES: tuple[Callable[[Compilation], None], ...] = (
     compile_namespaces,

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ociruntime.base.linux import CLONE_NEWCGROUP, CLONE_NEWNS, CLONE_NEWPID, MOUNT_ATTR_RDONLY
 from ociruntime.runtime.plan import operation_constructors as operations
+from ociruntime.runtime.plan.facts import HostFacts, Request
 from ociruntime.runtime.plan.operation_table import STAGE_CGROUP
-from ociruntime.runtime.plan.plan import Plan
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ociruntime.runtime.plan.facts import HostFacts, Request
-    from ociruntime.runtime.plan.plan import Operation
-    from ociruntime.runtime.spec.config_types import Config, Linux
+from ociruntime.runtime.plan.plan import Operation, Plan
+from ociruntime.runtime.spec.config_types import Config, Linux
 
 # An empty mask means all CPUs of the cpuset, so that the caller's affinity (taskset) is not kept.
 ALL_CPUS = b""

@@ -5,14 +5,11 @@ from __future__ import annotations
 from ociruntime.base.linux import DEFAULT_DEVICES, S_IFBLK, S_IFCHR, S_IFIFO
 from ociruntime.base.paths import clean
 from ociruntime.runtime.plan import operation_constructors as operations
+from ociruntime.runtime.plan.compiler_state import Compilation
 from ociruntime.runtime.plan.mounts import is_bind
 from ociruntime.runtime.plan.operation_table import CONSOLE_BIND, CONSOLE_CONTROL
+from ociruntime.runtime.plan.plan import Operation
 from ociruntime.runtime.plan.process import add_console
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.plan.compiler_state import Compilation
-    from ociruntime.runtime.plan.plan import Operation
 
 # runtime-linux.md#dev-symbolic-links, and the core file that engines expect:
 # (link, its target, path that must exist for the link to be made).  The numbers below /proc/self/fd

@@ -11,8 +11,10 @@ from __future__ import annotations
 from ociruntime.base.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER
 from ociruntime.runtime.plan import operation_constructors as operations
 from ociruntime.runtime.plan.compiler_state import Compilation
+from ociruntime.runtime.plan.facts import HostFacts, Request
 from ociruntime.runtime.plan.identity import add_capabilities
 from ociruntime.runtime.plan.operation_table import CONSOLE_CONTROL
+from ociruntime.runtime.plan.plan import Plan
 from ociruntime.runtime.plan.process import (
     add_console,
     add_fork,
@@ -24,12 +26,7 @@ from ociruntime.runtime.plan.process import (
     prepare_process,
 )
 from ociruntime.runtime.plan.scheduling import add_scheduler, compile_affinity, ends_by_fork
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.plan.facts import HostFacts, Request
-    from ociruntime.runtime.plan.plan import Plan
-    from ociruntime.runtime.spec.config_types import Config
+from ociruntime.runtime.spec.config_types import Config
 
 WHERE = "linux.namespaces"
 

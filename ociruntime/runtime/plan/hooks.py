@@ -7,12 +7,9 @@ startContainer run inside, as operations. poststart and poststop concern the hos
 from __future__ import annotations
 
 from ociruntime.runtime.plan import operation_constructors as operations
+from ociruntime.runtime.plan.compiler_state import Compilation
 from ociruntime.runtime.plan.operation_table import STAGE_HOOKS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.plan.compiler_state import Compilation
-    from ociruntime.runtime.spec.config_types import Hook
+from ociruntime.runtime.spec.config_types import Hook
 
 # Placeholder for the pid, which only the executor knows: no JSON string can contain the key with
 # unescaped quotes, and no pid is as large.

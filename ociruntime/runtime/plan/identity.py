@@ -5,11 +5,8 @@ from __future__ import annotations
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import CAPABILITIES, CLONE_NEWUSER
 from ociruntime.runtime.plan import operation_constructors as operations
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.plan.compiler_state import Compilation
-    from ociruntime.runtime.spec.config_types import Process
+from ociruntime.runtime.plan.compiler_state import Compilation
+from ociruntime.runtime.spec.config_types import Process
 
 CAP_SYS_ADMIN = 1 << CAPABILITIES.index("CAP_SYS_ADMIN")
 CAP_SYS_NICE = 1 << CAPABILITIES.index("CAP_SYS_NICE")

@@ -6,10 +6,7 @@ Pure: ``runtime/host/resctrl.py`` reads the existing groups, and applies the dec
 from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.spec.config_types import IntelRdt
+from ociruntime.runtime.spec.config_types import IntelRdt
 
 WHERE = "linux.intelRdt"
 RESERVED = ("info", "mon_data", "mon_groups")  # directories of resctrl that are not groups

@@ -7,11 +7,14 @@ enter the pid namespace.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
+
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER
 from ociruntime.base.paths import clean, is_below
 from ociruntime.runtime.plan import operation_constructors as operations
 from ociruntime.runtime.plan.compiler_state import Compilation
+from ociruntime.runtime.plan.facts import HostFacts, Request
 from ociruntime.runtime.plan.mounts import (
     ALLOWED_IN_PROC,
     compile_mounts,
@@ -21,14 +24,8 @@ from ociruntime.runtime.plan.mounts import (
 )
 from ociruntime.runtime.plan.namespaces import open_trees
 from ociruntime.runtime.plan.operation_table import MOUNT_PRESENT, NO_SLOT, SLOTS, STAGE_DONE
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
-
-    from ociruntime.runtime.plan.facts import HostFacts, Request
-    from ociruntime.runtime.plan.plan import Plan
-    from ociruntime.runtime.spec.config_types import Config, Mount
+from ociruntime.runtime.plan.plan import Plan
+from ociruntime.runtime.spec.config_types import Config, Mount
 
 WHERE = "linux.namespaces"
 REFUSED = {

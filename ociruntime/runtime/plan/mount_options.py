@@ -7,6 +7,8 @@ fsmount(2)), options of the filesystem's superblock (fsconfig(2)) and propagatio
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import (
     MOUNT_ATTR__ATIME,
@@ -24,10 +26,6 @@ from ociruntime.base.linux import (
     MS_SLAVE,
     MS_UNBINDABLE,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 # option -> (MOUNT_ATTR_* to set, MOUNT_ATTR_* to clear). The access time is one field with three
 # values: an option that chooses one clears the whole field first.

@@ -14,7 +14,9 @@ from ociruntime.base.linux import (
 from ociruntime.base.paths import clean, is_below
 from ociruntime.runtime.plan import operation_constructors as operations
 from ociruntime.runtime.plan.cgroup_mounts import compile_cgroup_mount
+from ociruntime.runtime.plan.compiler_state import Compilation
 from ociruntime.runtime.plan.mount_options import (
+    MountOptions,
     check_data,
     parse_mount_options,
     suggestion,
@@ -27,12 +29,7 @@ from ociruntime.runtime.plan.operation_table import (
     MOUNT_REAL_DIRECTORY,
     NO_SLOT,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.plan.compiler_state import Compilation
-    from ociruntime.runtime.plan.mount_options import MountOptions
-    from ociruntime.runtime.spec.config_types import Mount
+from ociruntime.runtime.spec.config_types import Mount
 
 # Files that lxcfs and similar programs replace. A mount anywhere else inside /proc could redirect a
 # later write to a procfs file (CVE-2019-16884, CVE-2025-52881).

@@ -23,14 +23,11 @@ from ociruntime.base.linux import (
     NAMESPACES,
 )
 from ociruntime.runtime.plan import operation_constructors as operations
+from ociruntime.runtime.plan.compiler_state import Compilation
 from ociruntime.runtime.plan.mounts import bind_source, is_bind, is_id_mapped, maps_recursively
 from ociruntime.runtime.plan.operation_table import NO_SLOT, SLOTS, STAGE_MAPS, STAGE_NETWORK
 from ociruntime.runtime.plan.process import add_hard_limits, add_oom_score
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.plan.compiler_state import Compilation
-    from ociruntime.runtime.spec.config_types import IdMapping, Mount
+from ociruntime.runtime.spec.config_types import IdMapping, Mount
 
 # Created by the clone of the container's init. The cgroup namespace is not: its root is the
 # creator's cgroup, so it is unshared once the process is in its own.

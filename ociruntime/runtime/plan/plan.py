@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from _struct import pack
+from collections.abc import Callable
+from typing import TypeAlias
 
 from ociruntime.base.errors import InternalError
 from ociruntime.runtime.plan.operation_table import OPERATIONS, WIRE_MAGIC
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    Value = int | str | bytes | list[str] | list[int]
+Value: TypeAlias = int | str | bytes | list[str] | list[int]
 
 
 class Operation:

@@ -10,16 +10,13 @@ from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import CLONE_NEWUSER, PERSONALITIES, RLIMITS
 from ociruntime.base.paths import clean
 from ociruntime.runtime.plan import operation_constructors as operations
+from ociruntime.runtime.plan.compiler_state import Compilation
+from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.hooks import compile_start_hooks
 from ociruntime.runtime.plan.identity import add_capabilities, compile_user
 from ociruntime.runtime.plan.operation_table import STAGE_READY
 from ociruntime.runtime.plan.scheduling import add_scheduler, compile_scheduling, ends_by_fork
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.plan.compiler_state import Compilation
-    from ociruntime.runtime.plan.facts import Request
-    from ociruntime.runtime.spec.config_types import Process
+from ociruntime.runtime.spec.config_types import Process
 
 # The GNU C library's default path of execvp(3).
 DEFAULT_PATH = "/bin:/usr/bin"

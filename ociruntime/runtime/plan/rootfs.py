@@ -10,12 +10,9 @@ from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import CLONE_NEWNS, MS_PRIVATE, MS_REC, MS_SHARED, MS_SLAVE
 from ociruntime.base.paths import clean
 from ociruntime.runtime.plan import operation_constructors as operations
+from ociruntime.runtime.plan.compiler_state import Compilation
 from ociruntime.runtime.plan.mount_options import PROPAGATION
 from ociruntime.runtime.plan.process import add_keyring
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.plan.compiler_state import Compilation
 
 
 def compile_root(job: Compilation) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import (
     IO_PRIORITIES,
@@ -12,14 +14,8 @@ from ociruntime.base.linux import (
     SCHEDULERS,
 )
 from ociruntime.runtime.plan import operation_constructors as operations
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from ociruntime.runtime.plan.compiler_state import Compilation
-    from ociruntime.runtime.spec.config_types import Process, Scheduler
-
+from ociruntime.runtime.plan.compiler_state import Compilation
+from ociruntime.runtime.spec.config_types import Process, Scheduler
 
 HIGHEST_NODE = 1023  # the highest that a kernel can be built for (CONFIG_NODES_SHIFT)
 

@@ -12,12 +12,9 @@ from __future__ import annotations
 
 from ociruntime.base.linux import SECCOMP_FILTER_FLAG_NEW_LISTENER
 from ociruntime.runtime.plan import operation_constructors as operations
+from ociruntime.runtime.plan.compiler_state import Compilation
 from ociruntime.runtime.plan.identity import drop_extra_capabilities
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.plan.compiler_state import Compilation
-    from ociruntime.runtime.spec.config_types import Process
+from ociruntime.runtime.spec.config_types import Process
 
 # The system calls that csrc/executor makes for each operation, named as in
 # runtime/host/seccomp_verdicts.py.

@@ -7,11 +7,9 @@ annotations from untrusted users.
 
 from __future__ import annotations
 
-from ociruntime.base.errors import ConfigError
+from collections.abc import Mapping
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from ociruntime.base.errors import ConfigError
 
 PROPERTY = "org.systemd.property."
 SUBGROUP = "run.oci.systemd.subgroup"

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import posix
+from collections.abc import Callable
+from typing import Any
 
 from ociruntime.base.errors import ConfigError, reason
 from ociruntime.base.json_text import dump, parse
 from ociruntime.runtime.spec.check_shape import check_shape
+from ociruntime.runtime.spec.config_types import Config
 from ociruntime.runtime.spec.load_config import read
 from ociruntime.runtime.spec.validate import validate
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
-    from ociruntime.runtime.spec.config_types import Config
 
 
 class Bundle:

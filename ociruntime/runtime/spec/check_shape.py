@@ -11,14 +11,11 @@ same tables again, and finds all invalid values with their paths.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.spec import shape
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from typing import Any
-
-    from ociruntime.base.errors import ConfigError
 
 
 class MismatchError(Exception):

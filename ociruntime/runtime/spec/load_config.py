@@ -6,10 +6,7 @@ import posix
 
 from ociruntime.base.errors import ConfigError, reason
 from ociruntime.base.json_text import parse
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.spec.config_types import Config
+from ociruntime.runtime.spec.config_types import Config
 
 LARGEST = 64 << 20  # bytes
 FIRST_PIECE, NEXT_PIECE = 64 << 10, 1 << 20  # bytes to read at once; most files are small

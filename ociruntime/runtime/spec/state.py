@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 # The version of the state document itself, not of the config that it was made from.
 SPEC_VERSION = "1.3.0"

@@ -7,6 +7,7 @@ and refuse valid but unsupported settings.
 from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError
+from ociruntime.runtime.spec.config_types import Config, Hooks, Mount
 from ociruntime.runtime.spec.state import SPEC_VERSION
 from ociruntime.runtime.spec.validate_linux import (
     namespace_paths,
@@ -15,10 +16,6 @@ from ociruntime.runtime.spec.validate_linux import (
     validate_namespaces,
 )
 from ociruntime.runtime.spec.validate_process import check_environment, validate_process
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.spec.config_types import Config, Hooks, Mount
 
 _LONGEST_NAME = 64  # bytes of a host or domain name: __NEW_UTS_LEN
 

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import DEFAULT_DEVICES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.spec.config_types import (
-        BlockIO,
-        Cpu,
-        Device,
-        DeviceRule,
-        IdMapping,
-        IntelRdt,
-        Linux,
-        Memory,
-        MemoryPolicy,
-        Namespace,
-        NetDevice,
-        Resources,
-        Seccomp,
-        TimeOffset,
-    )
+from ociruntime.runtime.spec.config_types import (
+    BlockIO,
+    Cpu,
+    Device,
+    DeviceRule,
+    IdMapping,
+    IntelRdt,
+    Linux,
+    Memory,
+    MemoryPolicy,
+    Namespace,
+    NetDevice,
+    Resources,
+    Seccomp,
+    TimeOffset,
+)
 
 _RESERVED_GROUPS = (".", "..", "info", "mon_data", "mon_groups")  # in /sys/fs/resctrl
 _WITHOUT_NODES = ("MPOL_DEFAULT", "MPOL_LOCAL")

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import CAPABILITIES
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ociruntime.runtime.spec.config_types import Capabilities, IdMapping, Linux, Process, Rlimit
+from ociruntime.runtime.spec.config_types import Capabilities, IdMapping, Linux, Process, Rlimit
 
 
 def validate_process(

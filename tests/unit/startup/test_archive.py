@@ -28,6 +28,17 @@ import ociruntime.runtime.plan.operation_table
 print(len(ahead), type(verb.__spec__.loader).__name__ if verb.__spec__ else "ahead")
 """
 
+ONLY_ANNOTATIONS = """
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
+
+KNOWN: Final = "known"
+Names: TypeAlias = Sequence[str]
+
+def last(names: Names, other: Any = None) -> str:
+    return names[-1]
+"""
+
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -55,7 +66,7 @@ def look(package: Path, ahead: str = "", extra: str = "") -> tuple[int, str]:
     verb = ahead or "create"
     code = LOOK.format(directory=str(package.parent), ahead=ahead, verb=verb, extra=extra)
     command = [sys.executable, "-I", "-S", "-B", "-c", code]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     count, loader = done.stdout.split()
     return int(count), loader
 
@@ -88,8 +99,14 @@ import ociruntime.runtime.plan.explain
 
 
 def test_what_only_a_type_checker_reads_is_left_out(copy: Path) -> None:
+    (copy / "only_annotations.py").write_text(ONLY_ANNOTATIONS)
+    build(copy)
     extra = """
 assert "__future__" not in sys.modules
+from ociruntime import only_annotations
+assert "collections" not in sys.modules and "typing" not in sys.modules
+assert not hasattr(only_annotations, "Sequence") and not hasattr(only_annotations, "Names")
+assert only_annotations.last(["first", "last"]) == "last"
 assert verb.run.__annotations__ == {}
 assert not hasattr(verb, "Context")
 """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ociruntime.base.errors import ContainerError, CriuError, HostError, UsageError
 from ociruntime.base.files import read_file
@@ -26,10 +26,8 @@ from ociruntime.runtime.lifecycle.container import PAUSED, RUNNING, Container, l
 from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.runtime.lifecycle.delete import destroy
+from ociruntime.runtime.spec.config_types import Config
 from ociruntime.runtime.spec.validate import needing_mounts
-
-if TYPE_CHECKING:
-    from ociruntime.runtime.spec.config_types import Config
 
 # Features that a kernel may lack, and the options that require them.
 FEATURES = {

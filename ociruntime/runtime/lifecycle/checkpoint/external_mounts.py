@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import ContainerError, StepError
 from ociruntime.base.linux import DEFAULT_DEVICES
@@ -20,9 +19,7 @@ from ociruntime.base.paths import clean, is_below
 from ociruntime.runtime.host.mount_namespaces import mount_id
 from ociruntime.runtime.plan.mount_options import parse_mount_options
 from ociruntime.runtime.plan.mounts import bind_path, is_bind
-
-if TYPE_CHECKING:
-    from ociruntime.runtime.spec.config_types import Config
+from ociruntime.runtime.spec.config_types import Config
 
 Identity = tuple[int, int]  # st_dev, st_ino
 

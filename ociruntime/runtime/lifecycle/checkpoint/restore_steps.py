@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 from fcntl import F_DUPFD_CLOEXEC, fcntl
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ociruntime.base.errors import ContainerError, HostError
 from ociruntime.base.files import read_file
@@ -59,9 +59,7 @@ from ociruntime.runtime.plan.identity import BITS
 from ociruntime.runtime.plan.live_mounts import compile_restricting
 from ociruntime.runtime.plan.mounts import bind_path, is_bind
 from ociruntime.runtime.plan.plan import Operation, field
-
-if TYPE_CHECKING:
-    from ociruntime.runtime.spec.config_types import Config
+from ociruntime.runtime.spec.config_types import Config
 
 # Do not block if the path leads to a FIFO or a terminal.
 OPEN_NAMESPACE = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
