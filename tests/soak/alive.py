@@ -74,7 +74,7 @@ def available() -> int:
 
 
 def burst(subject: Subject, count: int) -> dict[str, Any]:
-    """Start ``count`` creations at once; return the time of each in milliseconds.
+    """Start ``count`` creations at once; return each one's wall and CPU time in milliseconds.
 
     ``elapsed`` is the time from the first's start to the last's end.
     """
@@ -92,6 +92,7 @@ def burst(subject: Subject, count: int) -> dict[str, Any]:
     return {
         "count": count,
         "walls": [cost.wall for cost in costs],
+        "cpus": [cost.cpu for cost in costs],
         "elapsed": max(cost.ended for cost in costs) - min(cost.began for cost in costs),
         "delete_elapsed": max(cost.ended for cost in deletions)
         - min(cost.began for cost in deletions),

@@ -108,16 +108,29 @@ def growth(readings: list[tuple[int, Reading]]) -> dict[str, float]:
     return found
 
 
-def leaks_of(readings: list[tuple[int, Reading]]) -> list[str]:
+def growth_of_all(sessions: list[list[tuple[int, Reading]]]) -> dict[str, float]:
+    """Return the least growth per life of each number in any session with enough lives.
+
+    A leak grows in each of them; what others do differs.  Without such a session the longest counts.
+    """
+    long_ones = [each for each in sessions if lives_of(each) >= ENOUGH_LIVES]
+    grown = [growth(each) for each in long_ones or [max(sessions, key=lives_of)]]
+    return {name: min(each[name] for each in grown) for name in grown[0]}
+
+
+def lives_of(readings: list[tuple[int, Reading]]) -> int:
+    """Return how many lives there were between the first reading and the last."""
+    return readings[-1][0] - readings[0][0]
+
+
+def leaks_of(sessions: list[list[tuple[int, Reading]]]) -> list[str]:
     """Return a line for each number that grows with the lives.
 
     After few lives only those are judged that nobody else changes.
     """
-    found = []
-    enough = readings[-1][0] - readings[0][0] >= ENOUGH_LIVES
-    for name, each in growth(readings).items():
-        if not enough and not name.startswith("own "):
-            continue
-        if each > LARGER_GROWTH.get(name, LARGEST_GROWTH):
-            found.append(f"{name}: {each:.3f} more per life")
-    return found
+    enough = any(lives_of(each) >= ENOUGH_LIVES for each in sessions)
+    return [
+        f"{name}: {each:.3f} more per life"
+        for name, each in growth_of_all(sessions).items()
+        if each > LARGER_GROWTH.get(name, LARGEST_GROWTH) and (enough or name.startswith("own "))
+    ]

@@ -44,31 +44,26 @@ def burst(records: list[Record]) -> Summary:
         "per_second": statistics.median(per_second),
         "p50": percentile(walls, 0.5),
         "p99": percentile(walls, 0.99),
+        "cpu": statistics.median(cpu for one in chosen for cpu in one["cpus"]),
         "failed": sum(one["failed"] for one in chosen),
         "problems": [line for one in chosen for line in one["problems"]],
     }
 
 
 def lives(records: list[Record]) -> Summary:
-    """Return the growth of the longest session: another one has begun with other numbers."""
-    sessions: dict[str, list[Record]] = {}
+    """Keep the sessions apart: each has begun with other numbers."""
+    sessions: dict[str, list[tuple[int, kernel_counters.Reading]]] = {}
     for one in records:
-        sessions.setdefault(one["session"], []).append(one)
-    longest = max(sessions.values(), key=lambda each: sum(one["count"] for one in each))
-    readings, total = [], 0
-    for one in longest:
-        total += one["count"]
-        readings.append((total, one["reading"]))
+        before = sessions.setdefault(one["session"], [])
+        total = one["count"] + (before[-1][0] if before else 0)
+        before.append((total, one["reading"]))
+    readings = list(sessions.values())
     problems = [line for one in records for line in one["problems"]]
-    if len(readings) > 1:
-        problems += kernel_counters.leaks_of(readings)
     return {
         "count": sum(one["count"] for one in records),
-        "in_a_row": total,
-        "growth": kernel_counters.growth(readings),
-        "first": readings[0][1],
-        "last": readings[-1][1],
-        "problems": problems,
+        "in_a_row": max(each[-1][0] for each in readings),
+        "growth": kernel_counters.growth_of_all(readings),
+        "problems": problems + kernel_counters.leaks_of(readings),
     }
 
 
@@ -119,11 +114,10 @@ ROWS: dict[str, list[tuple[str, Callable[[Summary], str]]]] = {
         ("state, ms", lambda one: _number(one["state"])),
         ("create of the first 20, of the last 20, ms",
          lambda one: f"{_number(one['create_first'])}, {_number(one['create_last'])}"),
-        ("memory of a created init, KiB", lambda one: _number(one["memory_created"])),
+        ("memory of a created init (PSS), KiB", lambda one: _number(one["memory_created"])),
+        ("memory of a running one (PSS), KiB", lambda one: _number(one["memory_running"])),
         ("memory of the machine per created container, KiB",
          lambda one: _number(one["machine_created"])),
-        ("memory of the machine per running container, KiB",
-         lambda one: _number(one["machine_running"])),
         ("deviations", lambda one: str(len(one["problems"]))),
     ],
     "burst": [
@@ -131,6 +125,7 @@ ROWS: dict[str, list[tuple[str, Callable[[Summary], str]]]] = {
         ("created per second", lambda one: _number(one["per_second"])),
         ("p50, ms", lambda one: _number(one["p50"])),
         ("p99, ms", lambda one: _number(one["p99"])),
+        ("CPU time, median, ms", lambda one: _number(one["cpu"])),
         ("failed", lambda one: str(one["failed"])),
         ("deviations", lambda one: str(len(one["problems"]))),
     ],

@@ -43,16 +43,22 @@ def readings(growth: float, lives: int = 2000) -> list[tuple[int, kernel_counter
 
 
 def test_growth_is_seen_through_noise() -> None:
-    assert kernel_counters.leaks_of(readings(0)) == []
-    assert "dentries: " in "".join(kernel_counters.leaks_of(readings(1)))
+    assert kernel_counters.leaks_of([readings(0)]) == []
+    assert "dentries: " in "".join(kernel_counters.leaks_of([readings(1)]))
+
+
+def test_a_leak_grows_in_every_session() -> None:
+    assert kernel_counters.leaks_of([readings(1), readings(0)]) == []
+    assert kernel_counters.leaks_of([readings(1), readings(2)]) != []
+    assert kernel_counters.leaks_of([readings(1), readings(0, 100)]) != []
 
 
 def test_few_lives_show_nothing_of_the_machine() -> None:
     few = readings(1, 100)
-    assert kernel_counters.leaks_of(few) == []
+    assert kernel_counters.leaks_of([few]) == []
     few[-1][1]["own descriptors"] += 100
     few[-2][1]["own descriptors"] += 100
-    assert "own descriptors" in "".join(kernel_counters.leaks_of(few))
+    assert "own descriptors" in "".join(kernel_counters.leaks_of([few]))
 
 
 def test_journal(tmp_path: Path) -> None:
