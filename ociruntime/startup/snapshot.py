@@ -138,7 +138,8 @@ def inspect(path: str) -> int:
     head = _read_head(path)
     program = _text(head, COUNTS.unpack_from(head, COUNTS_AT)[5])
     if program != own_program(program_of(path)):
-        raise Unusable(f"it belongs to another installation: {program}")
+        reason = f"it belongs to another installation: {program}"
+        raise Unusable(reason, outdated=not exists(program))
     if head[BOOT_AT : BOOT_AT + BOOT_SIZE].rstrip(b"\0") != _boot_id():
         raise Unusable("it was made before the last boot", outdated=True)
     for name, expected in _files(head):
@@ -435,8 +436,8 @@ def _reset_signals() -> None:
 def make_in_background(program: str = FIRST) -> None:
     """Make a program's snapshot in the background if there is no valid one.
 
-    A snapshot of another installation is not replaced: otherwise two installations would replace
-    each other's snapshots again and again.
+    A snapshot of another installation is not replaced while that exists: otherwise two
+    installations would replace each other's snapshots again and again.
     """
     if thawed:
         return

@@ -145,7 +145,7 @@ def test_a_socket_in_a_foreign_directory(runtime: Runtime, work: Path, spoil: Sp
     place.mkdir()
     spoil(place)
     daemon = Daemon(work, f"--socket={place}/ocid.sock")
-    refuses_to_start(daemon, "directory of the socket", str(place))
+    refuses_to_start(daemon, "of the socket", str(place))
     assert not list(place.iterdir())
 
 

@@ -27,7 +27,7 @@ FORGED = "level=error msg=forged"
 ODD = f"x\n{FORGED}\r\x1b[2J\x9b1m\u2028{FORGED}\u2029\u202e\u2066y"
 ENTRY = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]+ ")
 # What --debug says before there is a log.
-STARTED = re.compile(r"ocid: started (from the snapshot of the interpreter$|the interpreter: )")
+STARTED = re.compile(r"ocid: started (from the snapshot|the interpreter: )")
 ENCODED = (
     "%0A2026-01-01%2000:00:00,000%20INFO%20forged%0D%0Aforged"
     "%1B[2K%C2%9B1m%E2%80%A8forged%E2%80%AE%E2%81%A6%FF"

@@ -27,7 +27,7 @@ from tests.support.refusal import lacking
 from tests.support.runtime import Runtime
 
 CRUN = "changes the owner of its standard streams, the host's null device"
-BINDS = "binds the host's nodes in a user namespace, writable"
+BINDS = "binds the host's nodes, writable, in user namespaces"
 MASKED = ("/proc/keys", "/proc/timer_list", "/proc/kcore")
 
 # What Docker and containerd grant.

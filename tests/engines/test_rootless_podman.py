@@ -124,7 +124,7 @@ def test_set_up_by_the_user(podman: RootlessPodman, runtime: Runtime) -> None:
         return execute(command, {}, podman.home).ok().out
 
     try:
-        assert "a test container ran" in setup("--default")
+        assert "test container ran" in setup("--default")
         assert drop_in.stat().st_uid == UID
         shown = podman("info", "--format", "{{.Host.OCIRuntime.Path}}").ok().out
         assert shown == f"{runtime.path}\n"

@@ -65,7 +65,7 @@ def test_podman(configured: Podman, runtime: Runtime) -> None:
     before = shown(configured).ok().out
     done = runtime("setup", "podman", env=configured.env).ok()
     assert f"{DROP_IN}: written" in done.out
-    assert "a test container ran: podman --runtime ociruntime run" in done.out
+    assert "test container ran: podman --runtime ociruntime run" in done.out
     assert shown(configured).out == before, "the default stays"
     assert shown(configured, "--runtime", "ociruntime").ok().out == f"{runtime.path}\n"
     assert DROP_IN.stat().st_mode & 0o7777 == 0o644
@@ -84,7 +84,7 @@ def test_podman_by_default(configured: Podman, runtime: Runtime) -> None:
     DROP_IN.parent.mkdir()
     runtime("setup", "podman", env=configured.env).ok()
     done = runtime("setup", "podman", "--default", env=configured.env).ok()
-    assert "a test container ran: podman run" in done.out
+    assert "test container ran: podman run" in done.out
     assert shown(configured).ok().out == f"{runtime.path}\n"
     result = configured.run("--rm", NAME, "no-such-program")
     assert result.status == 127
@@ -124,9 +124,10 @@ def test_what_is_somebody_elses_stays(
     done = runtime("setup", "podman", env=configured.env)
     assert done.status == 1
     assert "[engine.runtimes]" in done.out, "the lines to add"
-    assert "the file was not created by ociruntime" in done.err
+    assert str(DROP_IN) in done.err
+    assert "not created" in done.err
     undone = runtime("setup", "podman", "--undo", env=configured.env).ok()
-    assert "unchanged: not written by this command" in undone.out
+    assert ": unchanged: " in undone.out
     assert target.read_text() == "[engine]\n"
     assert DROP_IN.is_symlink() == (kind == "link")
     assert DROP_IN.is_dir() == (kind == "directory")
@@ -181,9 +182,9 @@ def ask_docker(env: dict[str, str], *words: str) -> Result:
 def test_docker(dockerd: dict[str, str], runtime: Runtime) -> None:
     done = runtime("setup", "docker", env=dockerd).ok()
     assert f"{DAEMON_JSON}: written" in done.out
-    assert "has not read the file yet" in done.out
+    assert "has not read" in done.out
     done = runtime("setup", "docker", "--default", "--reload", env=dockerd).ok()
-    assert "a test container ran: docker run ..." in done.out
+    assert "test container ran: docker run" in done.out
     assert ask_docker(dockerd, "info", "--format={{.DefaultRuntime}}").out == "ociruntime\n"
     assert ask_docker(dockerd, "images", "--quiet").ok().out == ""
     assert ask_docker(dockerd, "ps", "--all", "--quiet").ok().out == ""
@@ -203,10 +204,7 @@ def test_docker_that_does_not_run(runtime: Runtime, tmp_path: Path) -> None:
         theirs = json.dumps({**document, "debug": True})
         DAEMON_JSON.write_text(theirs)
         assert "already" in runtime("setup", "docker", env=env).ok().out
-        assert (
-            "unchanged: not written by this command"
-            in runtime("setup", "docker", "--undo", env=env).ok().out
-        )
+        assert "unchanged: " in runtime("setup", "docker", "--undo", env=env).ok().out
         done = runtime("setup", "docker", "--default", env=env)
         assert done.status == 1, "it is not the default there"
         assert DAEMON_JSON.read_text() == theirs
@@ -275,7 +273,7 @@ def test_crio(runtime: Runtime, tmp_path: Path) -> None:
     try:
         with covered("/etc/crio") as etc:
             done = runtime("setup", "crio", "--default", env=env).ok()
-            assert "CRI-O accepts the file" in done.out
+            assert "CRI-O accepts" in done.out
             text = (etc / "crio.conf.d/50-ociruntime.conf").read_text()
             assert f'runtime_path = "{runtime.path}"' in text
             assert 'default_runtime = "ociruntime"' in text

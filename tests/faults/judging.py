@@ -12,7 +12,7 @@ from tests.faults.scenarios import Scenario, Stage
 from tests.faults.stepping import Outcome, finish
 from tests.support import cgroupfs, isolation, leaks, processes
 
-NOT_DELETED = "has stopped, but was not deleted"  # what a failed `run` says of the container
+NOT_DELETED = "was not deleted"  # what a failed `run` says of the container
 VANISH_SECONDS = 5.0
 KEPT_FOR_ALL = ".seccomp"  # compiled filters, of all containers of a state root
 

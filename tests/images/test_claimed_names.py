@@ -118,12 +118,12 @@ def test_a_claimed_name_does_not_meet_a_policy(ocipod: Ocipod, work: Path) -> No
         rules = {"example.com": "accept", f"aci:{work}": rule}
         policy.write_text(json.dumps({"default": "reject", "prefixes": rules}))
         for name in ("example.com/app:1.0", id):
-            with pytest.raises(ImageError, match=r"rejected|without a valid signature"):
+            with pytest.raises(ImageError, match=r"rejected|valid signature"):
                 take(name)
     rules = {"example.com": SIGNED, f"aci:{work}": "accept"}
     policy.write_text(json.dumps({"default": "reject", "prefixes": rules}))
     assert take(id) == id
-    with pytest.raises(ImageError, match="without a valid signature"):
+    with pytest.raises(ImageError, match="valid signature"):
         take("example.com/app:1.0")
 
 

@@ -20,7 +20,7 @@ def test_inspect(image_store: ImageStore) -> None:
     assert found["root_fs"]["layers"] == [digest(A), digest(B)]
     assert (found["os"], found["author"]) == ("linux", "")
     assert [step["size"] > 0 for step in found["history"]] == [True, True]
-    image_store.ocipod("image", "inspect", "nope").failed('"nope" is not in the store')
+    image_store.ocipod("image", "inspect", "nope").failed('"nope"')
 
 
 def test_history(image_store: ImageStore) -> None:
@@ -113,12 +113,12 @@ def test_names_that_the_policy_refuses_are_not_taken(image_store: ImageStore) ->
     (image_store.work / "config/policy.json").write_text(json.dumps(policy))
     option = f"--local-config={image_store.work}/config"
     done = image_store.ocipod(option, "image", "load", archive).ok()
-    assert "images of that name are rejected" in done.err
+    assert '"docker.io/library/web' in done.err
     assert image_store.listed() == [f"oci-archive:{archive}"]
 
 
 def test_files_without_images(image_store: ImageStore) -> None:
     tar = image_store.work / "files.tar"
     tar.write_bytes(A)
-    image_store.ocipod("image", "load", str(tar)).failed("the file contains no images")
+    image_store.ocipod("image", "load", str(tar)).failed("no images")
     image_store.ocipod("image", "load", str(tar) + "x").failed("no such file")

@@ -92,7 +92,7 @@ def test_what_is_printed_as_json(ocipod: Ocipod, work: Path) -> None:
 def test_policies_of_pulling(ocipod: Ocipod, built: images.BuiltImage, work: Path) -> None:
     """A file is looked at whenever it is there; what it was is known without it."""
     name = f"oci:{work}/layout"
-    ocipod("fetch", "--pull-policy=never", name).failed("not in the store")
+    ocipod("fetch", "--pull-policy=never", name).failed("in the store")
     built.write_layout(work / "layout")
     ocipod("fetch", "--pull-policy=new", name).ok()
     (work / "layout").rename(work / "before")
@@ -179,10 +179,10 @@ def test_what_is_no_image(ocipod: Ocipod, refused: Refused, work: Path) -> None:
     cases = {
         str(work / "nothing"): "no such file",
         f"oci:{work}/nothing": "no such file",
-        str(work / "fifo"): 'fifo": not a regular file',
-        f"tar:{work}/fifo": "not a regular file",
+        str(work / "fifo"): 'fifo": not a regular',
+        f"tar:{work}/fifo": 'fifo": not a regular',
         write("text.tar", b"hello" * 1000): "damaged",
-        f"tar:{work}/text.tar": "not a tar archive",
+        f"tar:{work}/text.tar": "a tar archive",
         "tar:/proc/self/mem": "read /proc/self/mem: input/output error",
         write("short.tar.gz", packed[:-20]): "",
         write("other.tar.gz", packed[:-8] + bytes(8)): "other.tar.gz: the gzip data is damaged",
@@ -192,8 +192,8 @@ def test_what_is_no_image(ocipod: Ocipod, refused: Refused, work: Path) -> None:
         f"oci:{work}/marks": "oci-layout: no such file",
         f"oci-archive:{write('empty.tar', images.pack({}))}": "oci-layout: no such file",
         f"docker-archive:{work}/empty.tar": "manifest.json: no such file",
-        f"aci:{work}/empty.tar": "no regular file manifest",
-        f"dir:{work}/marks": 'add ".wh.x" to a layer: reserved name',
+        f"aci:{work}/empty.tar": "file manifest",
+        f"dir:{work}/marks": '".wh.x"',
         f"dir:{work}/text.tar": "not a directory",
         f"aci:{write('other.aci', images.pack({'manifest': '{}'}))}": "acKind must be",
     }
@@ -215,8 +215,8 @@ def test_damaged_layouts(
         ({blob: files[blob][:-1]}, "ends after"),
         ({manifest: files[manifest] + b" "}, "digest mismatch"),
         ({"oci-layout": b'{"imageLayoutVersion": "2.0.0"}'}, "imageLayoutVersion '2.0.0'"),
-        ({"index.json": b"[]"}, "not a JSON object"),
-        ({"index.json": files[manifest]}, "index.json is not an image index"),
+        ({"index.json": b"[]"}, "JSON object"),
+        ({"index.json": files[manifest]}, "image index"),
     ]
     for number, (change, words) in enumerate(changes):
         images.write_directory(work / str(number), files | change)
@@ -301,7 +301,7 @@ def test_dependencies_of_an_aci(ocipod: Ocipod, work: Path) -> None:
         aci.write(work / "top.aci", aci.manifest("example.com/x", dependencies=[named]), {"b": ""})
         done = ocipod("fetch", f"{work}/top.aci")
         if given == other:
-            done.failed('top.aci: dependency "example.com/base:1.0" has a different imageID')
+            done.failed('top.aci: dependency "example.com/base:1.0"', "imageID")
         else:
             done.ok()
 
@@ -334,7 +334,7 @@ def test_acis_that_are_refused(ocipod: Ocipod, refused: Refused, work: Path) -> 
         (
             aci.manifest(name, labels=[{"name": [], "value": "x"}]),
             {},
-            "a list of objects with name and value",
+            "name and value",
         ),
         (
             aci.manifest(name, labels=[{"name": "os", "value": "darwin"}]),
@@ -345,26 +345,26 @@ def test_acis_that_are_refused(ocipod: Ocipod, refused: Refused, work: Path) -> 
         (
             aci.manifest(name, labels=aci.version("1/2")),
             {},
-            'version "1/2" is not a valid tag',
+            'version "1/2"',
         ),
         (aci.manifest(name, app={"eventHandlers": [{}]}), {}, "is not supported"),
-        (aci.manifest(name, app=["x"]), {}, "app must be an object"),
+        (aci.manifest(name, app=["x"]), {}, "app must be"),
         (
             aci.manifest(name, app={"user": 0}),
             {},
-            "user, group and workingDirectory must be strings",
+            "user, group",
         ),
         (aci.manifest(name, app={"exec": "x"}), {}, "exec"),
         (aci.manifest(name, app={"ports": [{"port": 0}]}), {}, "ports"),
         (aci.manifest(name, app={"ports": [{"port": 1, "protocol": "x"}]}), {}, "ports"),
         (aci.manifest(name, app={"mountPoints": [{"name": "x"}]}), {}, "mountPoints"),
         (aci.manifest(name, dependencies=[{"imageName": "?"}]), {}, "dependencies"),
-        (aci.manifest(name), {"../x": ""}, "only manifest and rootfs/..."),
+        (aci.manifest(name), {"../x": ""}, "manifest and rootfs"),
         (aci.manifest(name), {".wh.x": ""}, ".wh.x"),
         (
             aci.manifest(name),
             {"x": images.member(tarfile.LNKTYPE, linkname="manifest")},
-            "not in the image",
+            "in the image",
         ),
     ]
     for manifest, files, words in cases:

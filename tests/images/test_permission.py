@@ -20,7 +20,7 @@ from tests.support.ocipod import Ocipod
 from tests.support.registry import Registry
 from tests.support.simple_signing import cosign, payload, public_pem, set_rule
 
-UNSIGNED = "was imported without a valid signature"
+UNSIGNED = "valid signature"
 
 
 class Reader:
@@ -43,10 +43,10 @@ class Reader:
                 signature=signature,
             ).id
 
-    def refused(self, name: str, words: str, policy: str = "never") -> None:
+    def refused(self, name: str, *words: str, policy: str = "never") -> None:
         with pytest.raises(ImageError) as raised:
             self(name, policy)
-        assert words in str(raised.value)
+        assert all(word in str(raised.value) for word in words)
 
 
 @pytest.fixture
@@ -84,10 +84,10 @@ def test_what_was_taken_unchecked_is_not_run_where_signatures_are_wanted(
     set_rule(work, registry.host, BY_TEAM)
     take(name, "update", "image")
     for by in (name, built.id, built.id[7:20]):
-        take.refused(by, f'image "{name}" {UNSIGNED}')
+        take.refused(by, f'image "{name}" ', UNSIGNED)
         assert take(by, "never", "image") == built.id
     for policy in ("new", "update"):
-        take.refused(name, "is not signed as ", policy)
+        take.refused(name, "not signed", policy=policy)
     cosign(registry, "web", built.id, name, key)
     take.refused(name, UNSIGNED)
     assert take(name, "new") == built.id
@@ -177,7 +177,7 @@ def test_an_id_whose_name_has_moved_on(
         registry.push("web", "v1", image)
         take(name, "update")
     set_rule(work, registry.host, BY_TEAM)
-    take.refused(built.id, f'image "{name}" {UNSIGNED}')
+    take.refused(built.id, f'image "{name}" ', UNSIGNED)
 
 
 def test_an_image_without_any_name(take: Reader, built: images.BuiltImage, work: Path) -> None:

@@ -73,7 +73,7 @@ def test_signed_document(
     ocipod("fetch", name).failed("not signed", "policy.json")
     signature = work / "signature"
     signature.write_bytes(gpg.sign(alice, payload(built.id, name), *how))
-    ocipod("fetch", f"--signature={signature}", name).failed("no OpenPGP key is trusted")
+    ocipod("fetch", f"--signature={signature}", name).failed("OpenPGP key")
     trust(ocipod, work, gpg.export(alice), f"--prefix={registry.host}/team")
     assert is_empty(work)
     ocipod("fetch", f"--signature={signature}", name).ok()
@@ -98,7 +98,7 @@ def test_detached_signature(
     signature = work / "signature"
     for data in (built.manifest + b" ", b""):
         signature.write_bytes(gpg.sign(alice, data, "--detach-sign", *armor))
-        ocipod("fetch", f"--signature={signature}", name).failed("it does not match the content")
+        ocipod("fetch", f"--signature={signature}", name).failed("does not match")
         assert is_empty(work)
     _, index = registry.tags["web", "v1"]
     for data in (index, built.manifest):
@@ -127,17 +127,15 @@ def test_wrong_openpgp_signatures(
     good = gpg.sign(alice, right, "--clear-sign")
     other = f"sha256:{'0' * 64}"
     wrong = {
-        "its key is not trusted": gpg.sign(mallory, right, "--sign"),
+        "not trusted": gpg.sign(mallory, right, "--sign"),
         f"is for {other}": gpg.sign(alice, payload(other, name), "--sign"),
         "web:v2": gpg.sign(alice, payload(built.id, f"{registry.host}/web:v2"), "--sign"),
         "example.org/web": gpg.sign(alice, payload(built.id, "example.org/web:v1"), "--sign"),
-        'unsupported type of signature "something else"': gpg.sign(
-            alice, payload(built.id, name, "something else"), "--sign"
-        ),
+        '"something else"': gpg.sign(alice, payload(built.id, name, "something else"), "--sign"),
         "simple signing": gpg.sign(alice, b"{}", "--sign"),
         "not JSON": gpg.sign(alice, b"hello", "--sign"),
         "does not match": good.replace(b"tests", b"TESTS"),
-        "not an OpenPGP signature": b"hello",
+        "an OpenPGP signature": b"hello",
         "not an OpenPGP": b"",
     }
     for words, data in wrong.items():
@@ -173,7 +171,7 @@ def test_a_masked_key(
     local.mkdir(parents=True)
     (local / alice).touch()
     assert ocipod("config").ok().json["trustedKeys"] == {}
-    ocipod("fetch", f"--signature={signature}", name).failed("no OpenPGP key is trusted")
+    ocipod("fetch", f"--signature={signature}", name).failed("OpenPGP key")
     (local / alice).unlink()
     ocipod("fetch", f"--signature={signature}", name).ok()
 
@@ -213,7 +211,7 @@ def test_trust_refuses(ocipod: Ocipod, work: Path) -> None:
     ocipod("trust", "--root", "--prefix=example.org", str(key)).failed("--root")
     ocipod("trust", "--prefix=https://example.org", str(key)).failed("invalid image prefix")
     ocipod("trust", "--prefix=busybox", str(key)).failed("docker.io/library/busybox")
-    ocipod("trust", "--root", str(key)).failed("key: not an OpenPGP key")
+    ocipod("trust", "--root", str(key)).failed("key: ")
     ocipod("trust", "--root", str(work / "nothing")).failed("no such file")
     assert list((work / "config").iterdir()) == []
 
@@ -241,7 +239,7 @@ def test_cosign(
     cosign(registry, "web", digest, name, ours)
     ocipod("fetch", f"{name}:v1").ok()
     registry.tags["web", f"{digest.replace(':', '-')}.sig"] = (images.OCI_MANIFEST, b"{}")
-    refused(f"{name}@{digest}", "layers must be a list")
+    refused(f"{name}@{digest}", "layers must")
 
 
 def test_a_signature_of_another_image(
@@ -267,9 +265,9 @@ def test_wrong_cosign_keys(
     set_rule(work, registry.host, {"signedBy": {"cosign": ["team.pub"]}})
     refused(name, "team.pub", "no such file")
     (work / "config" / "team.pub").write_text("hello")
-    refused(name, 'team.pub": not a public key in PEM form')
+    refused(name, 'team.pub": ', "PEM")
     (work / "config" / "team.pub").write_bytes(public_pem(ec.generate_private_key(ec.SECP384R1())))
-    refused(name, 'team.pub": not an ECDSA P-256 key')
+    refused(name, 'team.pub": ', "P-256")
     assert is_empty(work)
 
 

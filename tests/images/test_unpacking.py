@@ -110,7 +110,7 @@ def test_what_is_left_out_is_told(image_store: ImageStore) -> None:
     images.make_layout(image_store.work / "image", layers=[layer + bytes(1024)])
     done = image_store.ocipod("--debug", "fetch", image_store.name("image")).ok()
     assert "trusted.overlay.opaque" in done.err
-    assert "overlayfs would interpret it" in done.err
+    assert "overlayfs would" in done.err
     assert "security.selinux" in done.err
 
 

@@ -60,37 +60,27 @@ def test_the_life_of_a_container(daemon: Daemon, shell_root: str) -> None:
     assert daemon.ctl("logs", "c1").ok().out == f"{ODD}\n"
     assert daemon.ctl("wait", "c1").ok().out == "0\n"
     words = ("container", "create", "c1", f"--rootfs={shell_root}", "/bin/true")
-    daemon.ctl(*words).failed("c1", "is already in use")
+    daemon.ctl(*words).failed("c1", "already in use")
     assert daemon.ctl("container", "delete", "c1").ok().out == f"deleted: {identifier}\n"
-    daemon.ctl("container", "get", "c1").failed('no container with name or ID "c1"')
+    daemon.ctl("container", "get", "c1").failed('"c1"', "no container")
     assert daemon.ctl("container", "list").ok().out.split() == COLUMNS.split()
 
 
 def test_strict_commands_say_what_is_in_their_way(daemon: Daemon, shell_root: str) -> None:
     created(daemon, "c1", shell_root, "/bin/sleep", "100")
-    daemon.ctl("container", "stop", "c1").failed(
-        'container "c1": its status is "created" (only a running container can be stopped)'
-    )
+    daemon.ctl("container", "stop", "c1").failed('container "c1": ', '"created"')
     daemon.ctl("stop", "c1").ok()  # which has nothing to do
     daemon.ctl("container", "start", "c1").ok()
-    daemon.ctl("container", "start", "c1").failed(
-        'container "c1": its status is "running" (only a created or stopped container can be'
-    )
+    daemon.ctl("container", "start", "c1").failed('container "c1": ', '"running"')
     daemon.ctl("start", "c1").ok()
-    daemon.ctl("container", "delete", "c1").failed(
-        'container "c1": its status is "running" (stop the container first, or use --force)'
-    )
-    daemon.ctl("rm", "c1").failed(
-        'container "c1": its status is "running" (stop the container first, or use --force)'
-    )
+    daemon.ctl("container", "delete", "c1").failed('container "c1": ', '"running"', "--force")
+    daemon.ctl("rm", "c1").failed('container "c1": ', '"running"', "--force")
     # Back when it has ended: what comes next finds it so.
     began = time.monotonic()
     daemon.ctl("container", "stop", "--time=0", "c1").ok()
     assert time.monotonic() - began < 30
     assert "Stopped 137" in row(daemon, "c1")
-    daemon.ctl("container", "stop", "c1").failed(
-        'container "c1": its status is "stopped" (only a running container can be stopped)'
-    )
+    daemon.ctl("container", "stop", "c1").failed('container "c1": ', '"stopped"')
     daemon.ctl("container", "start", "c1").ok()
     assert "Running -1" in row(daemon, "c1")
     assert daemon.ctl("rm", "--force", "c1").ok().out == "c1\n"
@@ -195,14 +185,15 @@ def test_names_and_beginnings(daemon: Daemon, shell_root: str) -> None:
     assert daemon.get(second.strip())["name"] not in ("", "web")
     daemon.ctl("rename", first[:16], "db").ok()
     assert daemon.ctl("inspect", "web").status == 1
-    daemon.ctl("rename", second.strip(), "db").failed("db", "is already in use")
+    daemon.ctl("rename", second.strip(), "db").failed("db", "already in use")
     filters = "%7B%22colour%22%3A%5B%22red%22%5D%7D"
     daemon("GET", f"/v1/containers?filters={filters}").failed(400, "filters.colour: unknown filter")
     for name in ("-x", "a b", "x/y", ""):
         assert daemon.ctl("rename", "db", "--", name).status == 1
     result = daemon.ctl("rm", "nope", "db", second[:20])
     assert (result.status, result.out) == (1, f"db\n{second[:20]}\n")
-    assert result.err == 'ocictl: no container with name or ID "nope" found\n'
+    assert '"nope"' in result.err
+    assert result.err.count("\n") == 1
     assert daemon.list() == []
 
 
@@ -262,10 +253,10 @@ def test_images(daemon: Daemon, shell_root: str) -> None:
     (found,) = json.loads(daemon.ctl("images", "--format=json").ok().out)
     assert (found["id"], found["name"]) == (identifier, image)
     daemon.ctl("create", "--name=c1", "--network=none", image, "/bin/true").ok()
-    daemon.ctl("rmi", image).failed("is used by a pod")
+    daemon.ctl("rmi", image).failed("by a pod")
     daemon.ctl("rm", "c1").ok()
     assert daemon.ctl("rmi", image).ok().out == f"{image}\n"
-    daemon.ctl("rmi", image).failed("is not in the store")
+    daemon.ctl("rmi", image).failed("in the store")
     assert daemon.ctl("images", "--quiet").ok().out == ""
     result = daemon.ctl("run", "--pull=never", "localhost:1/nope", "/bin/true")
     assert (result.status, result.out) == (125, "")
@@ -283,10 +274,8 @@ def test_who_may_use_the_socket(daemon: Daemon, work: Path) -> None:
     done = subprocess.run([*alone, *command], capture_output=True, text=True)
     assert done.returncode == 1
     assert done.stdout == ""
-    assert done.stderr == (
-        f"ocictl: connect to {daemon.socket}: permission denied "
-        "(only root may connect; `ocid --group=GROUP` admits a group)\n"
-    )
+    assert f" {daemon.socket}: permission denied (" in done.stderr
+    assert "--group" in done.stderr
     daemon.stop()
     daemon.start(f"--group={UID + 1}")
     member = ["setpriv", f"--reuid={UID}", f"--regid={UID}", f"--groups={UID + 1}"]

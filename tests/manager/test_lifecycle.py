@@ -183,9 +183,7 @@ def test_names(daemon: Daemon, shell_root: str) -> None:
 
 def test_conditions_of_the_strict_verbs(daemon: Daemon, shell_root: str) -> None:
     daemon.create("c1", rootfs=shell_root, command=STAYS)
-    daemon.verb("c1", "stop?strict=1").failed(
-        409, '"created" (only a running container can be stopped)'
-    )
+    daemon.verb("c1", "stop?strict=1").failed(409, '"created"')
     daemon.verb("c1", "start?strict=1").ok()
     daemon.verb("c1", "start?strict=1").failed(409, "running")
     daemon("DELETE", "/v1/containers/c1").failed(409, "running")
@@ -213,12 +211,12 @@ def test_a_program_that_cannot_be_executed(
 def test_what_cannot_be_made_leaves_nothing(daemon: Daemon, shell_root: str, work: Path) -> None:
     spec: dict[str, Any] = {"rootfs": shell_root, "command": ["/bin/true"], "name": "c1"}
     daemon("POST", "/v1/containers", spec | {"rootfs": str(work / "no")}).failed(
-        400, "not found on this host"
+        400, str(work / "no")
     )
     daemon("POST", "/v1/containers", spec | {"network": "nowhere"}).failed(404, "nowhere")
     volume = {"source": str(work / "no"), "target": "/x"}
     daemon("POST", "/v1/containers", spec | {"volumes": [volume]}).failed(
-        400, f'volumes[0].source: "{work / "no"}" not found on this host'
+        400, f'volumes[0].source: "{work / "no"}"'
     )
     daemon("POST", "/v1/containers", spec | {"user": "nobody-here"})
     daemon("POST", "/v1/containers", spec | {"memory": "many"}).failed(400, "memory")
@@ -361,7 +359,7 @@ def test_a_second_daemon(daemon: Daemon, work: Path) -> None:
     second.log = work / "other.log"
     second.start(wait=False)
     assert second.died() == 1
-    assert "another ocid is using it" in second.log.read_text()
+    assert "another ocid" in second.log.read_text()
     third = Daemon(work)
     third.socket = daemon.socket
     third.start(wait=False)

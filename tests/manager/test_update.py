@@ -91,7 +91,7 @@ REFUSED: tuple[tuple[object, str], ...] = (
     ({"command": ["/bin/sh"]}, "command: unknown member"),
     ({"env": {"A": "1"}}, "env: unknown member"),
     ({}, "no change given"),
-    (["memory"], "must be a JSON object"),
+    (["memory"], "JSON object"),
 )
 
 

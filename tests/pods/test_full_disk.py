@@ -56,7 +56,7 @@ def disk(ocipod: Ocipod) -> Iterator[Disk]:
         (
             "app sandbox",
             range(8),
-            ("create the pod's directory", "create the lock file", "prepare pod"),
+            ("create the pod's", "create the lock", "prepare pod"),
         ),
     ],
 )

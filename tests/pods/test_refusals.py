@@ -27,32 +27,30 @@ def test_uuid_that_cannot_be_saved(ocipod: Ocipod, image: str, work: Path, comma
     saved = f"--uuid-file-save={missing}"
     app = (image, *SLEEPS) if command == "run" else ()
     result = ocipod(*command.split(), "--net=none", "--detach", saved, *app)
-    result.failed(f'write the UUID to "{missing}"', "no such file or directory")
+    result.failed(f'"{missing}"', "no such file or directory")
     assert ocipod.pods() == []
 
 
 def test_pod_that_has_not_ended(ocipod: Ocipod, image: str) -> None:
     uuid = ocipod("run", "--net=none", "--detach", image, *SLEEPS).ok().out.strip()
-    ocipod("status", "--wait=50ms", uuid).failed(
-        f"wait for pod {uuid}: timeout: it is still running"
-    )
+    ocipod("status", "--wait=50ms", uuid).failed(f"pod {uuid}: timeout")
     assert ocipod.state(uuid) == "running"
     ocipod("stop", "--force", "--wait", uuid).ok()
 
 
 def test_pod_that_has_not_begun(ocipod: Ocipod, image: str) -> None:
     uuid = ocipod("prepare", "--quiet", image, *SLEEPS).ok().out.strip()
-    ocipod("stop", uuid).failed(f"pod {uuid} is not running: it is prepared")
-    ocipod("app", "exec", uuid, "true").failed(f"pod {uuid} is not running: it is prepared")
+    ocipod("stop", uuid).failed(f"pod {uuid} is not running")
+    ocipod("app", "exec", uuid, "true").failed(f"pod {uuid} is not running")
 
 
 def test_monitor_that_nobody_has_started(ocipod: Ocipod, image: str) -> None:
     uuid = ocipod("run", "--net=none", "--detach", image, *SLEEPS).ok().out.strip()
-    said = "monitor: internal command, cannot be run by hand (use ocipod run, "
+    said = "monitor: internal command"
     ocipod("monitor", uuid).failed(said)
     ocipod("monitor", uuid, "--lock-fd=1").failed(said)
     ocipod("monitor", uuid, "--lock-fd=98", "--resume-fd=99").failed(
-        "read the monitor's snapshot: bad file descriptor"
+        "snapshot: bad file descriptor"
     )
     assert ocipod.state(uuid) == "running"
     ocipod("stop", "--force", "--wait", uuid).ok()
@@ -78,7 +76,7 @@ def test_pods_of_an_ordinary_user(ocipod: Ocipod, image: str, work: Path) -> Non
     with open(reader, "rb") as errors:
         said = errors.read().decode()
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 254
-    assert "ocipod must be run as root (sudo ocipod ...)" in said
+    assert "run as root" in said
     assert ocipod.pods() == []
 
 
@@ -86,28 +84,24 @@ def test_export_of_one_of_two_apps(ocipod: Ocipod, image: str, work: Path) -> No
     apps = (image, "--name=one", "--exec=/bin/true", image, "--name=two", "--exec=/bin/true")
     uuid = ocipod("prepare", "--quiet", *apps).ok().out.strip()
     target = work / "app.tar"
-    ocipod("export", uuid, str(target)).failed(
-        "the pod has several apps", "give one with --app: one, two"
-    )
+    ocipod("export", uuid, str(target)).failed("several apps", "--app: one, two")
     assert not target.exists()
 
 
 def test_runtimes_that_are_none(ocipod: Ocipod, image: str) -> None:
     result = ocipod("run", "--net=none", "--runtime=ocinone", image, *SLEEPS)
-    result.failed('the runtime "ocinone" is not installed (choose another with --runtime)')
+    result.failed('"ocinone"', "--runtime")
     result = ocipod("run", "--net=none", "--runtime=/etc/passwd", image, *SLEEPS)
     assert (result.status, result.err) == (126, "app: execute /etc/passwd: permission denied\n")
     ocipod("run", "--net=none", "--hostname=-x", image, *SLEEPS).failed(
         '--hostname: invalid hostname "-x"'
     )
-    ocipod("app", "sandbox", "--interactive").failed(
-        "--interactive: not supported by `app sandbox`"
-    )
+    ocipod("app", "sandbox", "--interactive").failed("--interactive: ")
 
 
 def test_pod_whose_manifest_has_lost_its_apps(ocipod: Ocipod, image: str) -> None:
     uuid = ocipod("prepare", "--quiet", image, *SLEEPS).ok().out.strip()
     file = ocipod.path(uuid) / "pod"
     file.write_text(json.dumps({**json.loads(file.read_text()), "apps": []}))
-    ocipod("run-prepared", "--net=none", uuid).failed("the pod has no apps")
+    ocipod("run-prepared", "--net=none", uuid).failed("has no apps")
     assert ocipod.state(uuid) == "exited"

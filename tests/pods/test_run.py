@@ -115,29 +115,29 @@ def test_interrupted_while_preparing(ocipod: Ocipod, work: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("run",), "at least one image is required"),
-        (("run", "IMAGE", "IMAGE"), "the pod has another app of that name"),
-        (("run", "--net=none", "--port=80-tcp:80", "IMAGE"), "port forwarding is not possible"),
+        (("run",), "at least one"),
+        (("run", "IMAGE", "IMAGE"), "another app"),
+        (("run", "--net=none", "--port=80-tcp:80", "IMAGE"), "port forwarding"),
         (("run", "--net=nowhere", "IMAGE"), 'unknown network "nowhere"'),
         (("run", "--net=none", "oci:/nowhere:latest"), "/nowhere"),
-        (("run", "--interactive", "IMAGE", "--", "a", "---", "IMAGE"), "pod with one app"),
-        (("run", "--mds-register", "IMAGE"), "a metadata service is not supported"),
+        (("run", "--interactive", "IMAGE", "--", "a", "---", "IMAGE"), "one app"),
+        (("run", "--mds-register", "IMAGE"), "metadata service"),
         (("run", "--stage1-path=/x", "IMAGE"), "unknown option --stage1-path"),
         (("run", "--kvm-kernel=/x", "IMAGE"), "requires flavour kvm"),
         (("run", "--interactive", "--detach", "IMAGE"), "mutually exclusive"),
         (("run", "--flavor=big", "IMAGE"), 'unknown flavour "big"'),
         (("run", "--flavor=fly", "IMAGE", "--name=a", "--", "---", "IMAGE"), "one app only"),
-        (("run", "--flavor=fly", "--port=80-tcp:80", "IMAGE"), "port forwarding is not possible"),
+        (("run", "--flavor=fly", "--port=80-tcp:80", "IMAGE"), "port forwarding"),
         (("run", "--flavor=fly", "--private-users", "IMAGE"), "the host's users"),
         (("run", "--pod-manifest=/nowhere"), "no such file"),
         (("run", "--pod-manifest=/x", "IMAGE"), "mutually exclusive"),
         (("prepare", "--pod-manifest=/x", "--set-env=A=1"), "mutually exclusive"),
         (("prepare", "IMAGE", "--user=nobody-here"), 'look up user "nobody-here": not found'),
         (("prepare", "--volume=v,kind=host,source=/no/where", "IMAGE"), "/no/where"),
-        (("run", "--volume=v,kind=empty,uid=4294967295", "IMAGE"), "invalid user or group id"),
+        (("run", "--volume=v,kind=empty,uid=4294967295", "IMAGE"), "4294967295"),
         (
             ("run", "--private-users", "--volume=v,kind=empty,gid=4294967294", "IMAGE"),
-            "gid 4294967294 is out of range",
+            "gid 4294967294 ",
         ),
         (("prepare", "IMAGE", "--mount=volume=v,target=/v"), 'unknown volume "v"'),
         (
@@ -205,7 +205,7 @@ def test_where_no_overlay_can_be(ocipod: Ocipod, work: Path, words: tuple[str, .
         pytest.skip("no overlay here")
     ocipod.directory = work / "upper" / "data"
     result = PodResult(command, done.returncode, done.stdout, done.stderr).ok()
-    assert "copying the images' files, because an overlay cannot be mounted" in result.err
+    assert "an overlay cannot" in result.err
     assert lines(result)[1:] == ["0", "0"]
 
 
@@ -214,7 +214,7 @@ def test_fly(ocipod: Ocipod, work: Path) -> None:
     check = shell("for kind in pid net mnt; do readlink /proc/self/ns/$kind; done", "exit 6")
     done = ocipod(*options, busybox(work), "--memory=64M", *check)
     assert done.status == 6
-    assert "without effect in flavour fly: --net, --hostname, --memory" in done.err
+    assert "flavour fly: --net, --hostname, --memory" in done.err
     ours = [Path(f"/proc/self/ns/{name}").readlink().name for name in ("pid", "net", "mnt")]
     assert lines(done)[:2] == ours[:2]
     assert lines(done)[2] != ours[2]

@@ -30,7 +30,7 @@ def test_a_prepared_sandbox(ocipod: Ocipod) -> None:
     assert not (ocipod.path(uuid) / "monitor.json").exists()
     ocipod(*NOW).ok()
     assert ocipod.pods() == [uuid] != [other]
-    ocipod("run-prepared", "--net=none", uuid).failed("leave out all options but --detach")
+    ocipod("run-prepared", "--net=none", uuid).failed("--detach")
     assert ocipod("run-prepared", "--detach", uuid).ok().out == f"{uuid}\n"
     assert ocipod.state(uuid) == "running"
     ocipod("run-prepared", "--detach", uuid).failed("is running, not exited")
@@ -117,8 +117,8 @@ def test_not_while_its_files_are_copied(ocipod: Ocipod, work: Path) -> None:
     copying = ocipod.popen(*words, stdin=-1)
     try:
         assert processes.until(lambda: not is_free(ocipod.path(sandbox.uuid), fcntl.LOCK_EX))
-        ocipod("run-prepared", "--detach", sandbox.uuid).failed("locked by another process")
-        ocipod("rm", sandbox.uuid).failed("it is locked by another process")
+        ocipod("run-prepared", "--detach", sandbox.uuid).failed("is locked")
+        ocipod("rm", sandbox.uuid).failed("is locked")
     finally:
         copying.communicate(timeout=30)
     ocipod("run-prepared", "--detach", sandbox.uuid).ok()
@@ -158,8 +158,8 @@ def test_a_request_with_apps(ocipod: Ocipod, work: Path) -> None:
 @pytest.mark.parametrize(
     ("apps", "message"),
     [
-        ({}, "apps: must be a list"),
-        ([1], "apps[0]: the request must be a JSON object"),
+        ({}, "apps: "),
+        ([1], "apps[0]: "),
         ([{"name": "a"}], "apps[0].image: required"),
         ([{"image": "a"}, {"image": "b", "cpu": "x"}], "apps[1].cpu: must be"),
         ([{"image": "nowhere"}], "nowhere"),

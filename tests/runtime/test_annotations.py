@@ -53,7 +53,7 @@ def test_no_file_for_what_hooks_print(
 ) -> None:
     made = annotated(bundle(), hooks__stdout=work)
     made.hooks["createRuntime"] = [hook("true")]
-    container(made).create().failed("output file of hooks", "is a directory")
+    container(made).create().failed("output file", "is a directory")
     container(annotated(bundle(), hooks__stdout="log")).create().failed("an absolute path")
 
 

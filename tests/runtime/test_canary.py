@@ -83,7 +83,7 @@ def test_nothing():
     Path("/dev/shm/file").write_text("")
 
 
-def test_last():  # after it, at the end of the session, programs are compared by their hashes
+def test_last():  # after it, when the session ends, programs are compared by their hashes
     pass
 """
 

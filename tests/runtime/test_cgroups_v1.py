@@ -180,14 +180,14 @@ def make_and_limit(cgroup: Cgroup, resources: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("resources", "words"),
     [
-        ({"cpu": {"cpus": "4000"}}, r"cpu\.cpus: write .*the parent cgroup offers cpus"),
-        ({"cpu": {"quota": 5}}, r"cpu\.quota: write .*at least 1000 us"),
+        ({"cpu": {"cpus": "4000"}}, r"cpu\.cpus: write .*offers cpus"),
+        ({"cpu": {"quota": 5}}, r"cpu\.quota: write .*1000 us"),
         ({"memory": {"swappiness": 900}}, r"memory\.swappiness: write .*invalid argument"),
         (
             {"blockIO": {"throttleReadBpsDevice": [{"major": 511, "minor": 7, "rate": 1}]}},
             r"throttleReadBpsDevice\[0\]: write .*no device",
         ),
-        ({"blockIO": {"leafWeight": 100}}, r"blockIO\.leafWeight: .*no cgroup control file"),
+        ({"blockIO": {"leafWeight": 100}}, r"blockIO\.leafWeight: .*control file"),
         ({"unified": {"memory.high": "1"}}, r"unified\[\"memory.high\"\]: "),
     ],
 )
@@ -212,9 +212,7 @@ def test_a_limit_below_the_usage(group: Callable[..., Cgroup]) -> None:
         hog.stdin.write(b"\n")
         hog.stdin.flush()
         hog.stdout.readline()
-        with pytest.raises(
-            ConfigError, match=r"memory\.limit: .*\d+ bytes is below the current memory usage"
-        ):
+        with pytest.raises(ConfigError, match=r"memory\.limit: .*\d+ bytes is below"):
             cgroup.apply({"memory": {"limit": 16 * MIB, "checkBeforeUpdate": True}})
         assert hog.poll() is None
         hog.kill()
@@ -398,7 +396,7 @@ def test_what_is_left_is_named(
 def test_attaching_a_process_that_has_ended(group: Callable[..., Cgroup]) -> None:
     ended = subprocess.Popen(["true"])
     ended.wait()
-    with pytest.raises(HostError, match="the process has exited"):
+    with pytest.raises(HostError, match="has exited"):
         group().attach(ended.pid)
 
 

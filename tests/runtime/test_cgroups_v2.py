@@ -120,9 +120,9 @@ def test_limits(group: Make) -> None:
     ("resources", "words"),
     [
         ({"memory": {"swappiness": 1}}, r"memory\.swappiness: has no equivalent"),
-        ({"cpu": {"quota": 5}}, r"cpu\.quota: write .*at least 1000 us"),
+        ({"cpu": {"quota": 5}}, r"cpu\.quota: write .*1000 us"),
         ({"unified": {"nosuch.max": "1"}}, r"nosuch"),
-        ({"unified": {"memory.nosuch": "1"}}, r'no cgroup control file "memory\.nosuch"'),
+        ({"unified": {"memory.nosuch": "1"}}, r'"memory\.nosuch"'),
         (
             {"blockIO": {"throttleReadBpsDevice": [{"major": 511, "minor": 7, "rate": 1}]}},
             r"throttleReadBpsDevice\[0\]: write .*no device",
@@ -218,7 +218,7 @@ def test_beside_a_payload_with_cgroups_of_its_own(group: Make, start: Start) -> 
     inner.mkdir()
     (inner / "cgroup.procs").write_text(str(init.pid))
     (directory(cgroup) / "cgroup.subtree_control").write_text("+memory")
-    with pytest.raises(HostError, match="cannot have processes itself"):
+    with pytest.raises(HostError, match="cannot have processes"):
         cgroup.attach(second.pid)
     cgroup.attach(second.pid, beside=init.pid)
     assert set((inner / "cgroup.procs").read_text().split()) == {str(init.pid), str(second.pid)}

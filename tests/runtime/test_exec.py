@@ -80,7 +80,7 @@ def test_program_that_is_not_there(container: MakeContainer, work: Path, missing
 def test_refusals(container: MakeContainer, bundle: MakeBundle) -> None:
     stopped = container(bundle("true")).started()
     stopped.wait()
-    assert "cannot exec in a stopped container" in stopped.exec("true").err
+    assert "a stopped container" in stopped.exec("true").err
     assert stopped.exec("true").status == 255
     nobody = stopped.runtime("exec", "nobody", "true")
     assert nobody.status == 255
@@ -107,7 +107,7 @@ def test_paused(container: MakeContainer) -> None:
     finally:
         freeze(running, "THAWED")
     assert refused.status == 255
-    assert "cannot exec in a paused container (use --ignore-paused to override)" in refused.err
+    assert "--ignore-paused" in refused.err
     assert waiting.wait(20) == 6
 
 

@@ -109,7 +109,7 @@ def test_killed_while_starting(
             os.kill(made.pid, 9)
             status = starting.wait(20)
         message = Result([], status, "", (one.path / "err").read_text())
-        message.failed("was killed before it executed the program")
+        message.failed("was killed")
         ends.append((plain(message, made.id), *after(made, python)))
     assert ends[0] == ends[1]
 

@@ -73,11 +73,11 @@ def test_what_cannot_be_run_is_refused(
     made = bundle().args("/hello.wasm")
     made.config["annotations"] = {"run.oci.handler": "wasm"}
     box = container(made)
-    box.run(env=environment(work)).failed("no WebAssembly runtime found")
+    box.run(env=environment(work)).failed("WebAssembly runtime")
     place = work / "bin"
     place.mkdir()
     for start, said in (
-        (b"#!/bin/sh", "not a 64-bit ELF program"),
+        (b"#!/bin/sh", "64-bit ELF"),
         (b"\x7fELF\x02", "read the program"),
     ):
         (place / "wasmtime").write_bytes(start)
@@ -86,9 +86,9 @@ def test_what_cannot_be_run_is_refused(
     broken = program(work, "wasmtime")
     text = (broken / "wasmtime").read_bytes().replace(b"libc.so.6\0", b"libx.so.6\0")
     (broken / "wasmtime").write_bytes(text)
-    box.run(env=environment(broken)).failed("process.args[0]", "list the libraries of")
+    box.run(env=environment(broken)).failed("process.args[0]", "libraries")
     made.args("sh")
-    box.run(env=environment(place)).failed("sh", "is not a WebAssembly module")
+    box.run(env=environment(place)).failed("sh", "WebAssembly module")
 
 
 def test_a_handler_that_is_not_there(bundle: MakeBundle, container: MakeContainer) -> None:

@@ -300,7 +300,7 @@ def test_two_roots_in_one_place(container: MakeContainer, bundle: MakeBundle, pl
     (made.rootfs / "sub").mkdir()
     one = container(made).started()
     other.config["root"]["path"] = str(made.rootfs) + place
-    container(other).create().failed("the root of container", one.id)
+    container(other).create().failed("root of", one.id)
     one.exec("cat", "/proc/self/status").ok()
     one.delete("--force").ok()
     assert below(made.rootfs) == []
@@ -313,5 +313,5 @@ def test_the_host_s_root_is_not_covered(container: MakeContainer, bundle: MakeBu
     made = on_host(bundle())
     made.config["root"]["path"] = "/"
     before = Path("/proc/self/mountinfo").read_text()
-    container(made).create().failed("root.path: ", "without a mount namespace")
+    container(made).create().failed("root.path: ", "mount namespace")
     assert Path("/proc/self/mountinfo").read_text() == before

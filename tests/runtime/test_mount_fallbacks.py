@@ -137,7 +137,7 @@ def test_recursive_attributes_are_not_pretended(
     (work / "tree").mkdir()
     one = container(bundle().bind(work / "tree", "/data", "rro"))
     one.runtime = lacking(runtime, work, lack)
-    one.create().failed("mounts[6]", "the mounts below cannot be changed")
+    one.create().failed("mounts[6]", "mounts below")
 
 
 @pytest.mark.parametrize("lack", ["5.1", "5.11"])
@@ -172,7 +172,7 @@ def test_long_options(
 
 def test_too_long_options(container: MakeContainer, bundle: MakeBundle) -> None:
     one = bundle().mount("/data", "overlay", "o", f"lowerdir={'/tmp:' * 1000}/tmp")
-    container(one).create().failed("mounts[6]", "at most 4095 bytes")
+    container(one).create().failed("mounts[6]", "4095 bytes")
 
 
 @pytest.mark.parametrize("lack", ["5.1", "filter"])

@@ -314,7 +314,7 @@ def test_one_that_cannot_come_back(container: MakeContainer, bundle: MakeBundle)
     )
     end(stuck_create(one, "test1"))
     ip("link", "add", "test0", "type", "veth", "peer", "name", "peer-other")
-    one.delete("--force").failed("test0", "move it back from the container", "exists")
+    one.delete("--force").failed("test0", "move it back", "exists")
     assert "UP" in links()["test1"]["flags"]
     ip("link", "del", "test0")
     one.delete("--force").silent()
@@ -348,7 +348,7 @@ def test_further_name(container: MakeContainer, bundle: MakeBundle) -> None:
     device("test0")
     ip("link", "property", "add", "dev", "test0", "altname", "alsotest0")
     one = container(with_devices(bundle(), alsotest0=None))
-    one.create().failed("linux.netDevices", "is an alternative name of the device")
+    one.create().failed("linux.netDevices", "alternative name", "alsotest0")
 
 
 def test_device_that_cannot_move(container: MakeContainer, bundle: MakeBundle) -> None:
@@ -357,7 +357,7 @@ def test_device_that_cannot_move(container: MakeContainer, bundle: MakeBundle) -
     before = snapshot()
     ip("link", "add", "bridge0", "type", "bridge")
     one = container(with_devices(bundle(), test0=None, bridge0=None))
-    one.create().failed("linux.netDevices", "this device cannot leave its network namespace")
+    one.create().failed("linux.netDevices", "cannot leave", "bridge0")
     assert snapshot() == before
 
 
@@ -365,7 +365,7 @@ def test_own_namespace_by_path(container: MakeContainer, bundle: MakeBundle) -> 
     device("test0")
     one = with_devices(bundle(), test0="inner0")
     one.namespace("network", f"/proc/{os.getpid()}/ns/net")
-    container(one).create().failed("linux.netDevices", "is the runtime's own network namespace")
+    container(one).create().failed("linux.netDevices", "own network namespace")
     assert set(links()) == {"test0"}
 
 
@@ -390,7 +390,7 @@ def test_nothing_is_made_before_the_refusal(
     container: MakeContainer, bundle: MakeBundle, work: Path
 ) -> None:
     one = container(with_devices(bundle(), missing0=None))
-    one.create().failed("linux.netDevices", "the host has no network device")
+    one.create().failed("linux.netDevices", "missing0")
     assert not list(one.runtime.root.glob(f"*{one.id}*"))
 
 

@@ -149,7 +149,7 @@ def test_absent_agent(container: MakeContainer, bundle: MakeBundle, agent: MakeA
     """LNX-SECN-05: an error, after which the container waits as before."""
     made = asking(bundle(), bundle().path / "agent", "getsid")
     box = container(made).created()
-    box.start().failed("connect to the seccomp agent", "no such file or directory")
+    box.start().failed("seccomp agent", "no such file or directory")
     assert box.status == "created"
     one = Agent(Path(made.linux["seccomp"]["listenerPath"]))
     try:
@@ -179,10 +179,10 @@ def test_agent_that_does_not_listen_to_the_end(
         one.hooks["startContainer"] = [{"path": "/bin/sleep", "args": ["sleep", "0.3"]}]
         box = container(asking(one, work / "rude", "getsid"))
         if how == "start":
-            box.created().start().failed("send to the seccomp agent", "broken pipe")
+            box.created().start().failed("seccomp agent", "broken pipe")
             assert processes.until(lambda: box.status == "stopped")
         else:
-            box.run().failed("send to the seccomp agent", "broken pipe")
+            box.run().failed("seccomp agent", "broken pipe")
         thread.join()
     assert not (one.rootfs / "tmp" / "ran").exists()
 

@@ -23,7 +23,7 @@ from tests.support.runtime import Result, Runtime, execute
 pytestmark = judge_by("ociruntime")
 
 OTHERS = ("ocipod", "ocictl", "ocid")
-FROM_SNAPSHOT = "started from the snapshot of the interpreter"
+FROM_SNAPSHOT = "from the snapshot"
 FROM_INTERPRETER = "started the interpreter"
 SECRET = "a-word-that-nobody-else-writes"
 FORMAT_AT = 8

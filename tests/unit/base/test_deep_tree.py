@@ -97,7 +97,7 @@ def test_a_layer(place: Path) -> None:
 def test_a_layer_of_a_tree_that_nobody_could_unpack(place: Path) -> None:
     """Each name has all names above it: a deep tree would take the square of its size."""
     fill(str(place))
-    with pytest.raises(ImageError, match="path is longer than 4095 bytes: directory/directory"):
+    with pytest.raises(ImageError, match=r"4095.*: directory/directory"):
         layer(place)
 
 
@@ -134,7 +134,7 @@ def test_what_an_overlay_has_removed(place: Path) -> None:
 def test_a_file_that_would_remove_another(place: Path) -> None:
     """A container's program may choose such a name; unpacked, it would remove "passwd"."""
     (place / ".wh.passwd").touch()
-    with pytest.raises(ImageError, match=r'add "\.wh\.passwd" to a layer: reserved name'):
+    with pytest.raises(ImageError, match=r'"\.wh\.passwd"'):
         layer(place)
 
 
@@ -170,7 +170,7 @@ def test_a_directory_that_is_moved_while_it_is_read(place: Path) -> None:
             if one.inside == "deep/one/file":
                 (tree / "deep/one").rename(tree / "one")
 
-    with pytest.raises(OSError, match="directory was moved during the walk: 'one'"):
+    with pytest.raises(OSError, match=r"moved.*'one'"):
         read()
     assert found == ["deep", "deep/one", "deep/one/file"]
 
@@ -187,7 +187,7 @@ def test_a_file_that_is_replaced_before_it_is_opened(place: Path, kind: str) -> 
         (place / "file").symlink_to("other")
     else:
         (place / "file").write_text("text")
-    with pytest.raises(OSError, match="file was replaced during the walk"):
+    with pytest.raises(OSError, match="was replaced"):
         open_regular(str(place / "file"), status)
 
 

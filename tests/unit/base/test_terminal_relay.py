@@ -228,7 +228,7 @@ def without_terminal() -> int:
     try:
         find_terminal()
     except ConfigError as error:
-        return 0 if str(error).startswith("process.terminal is true but neither stdin,") else 2
+        return 0 if str(error).startswith("process.terminal") else 2
     return 1
 
 

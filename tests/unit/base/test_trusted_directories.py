@@ -34,16 +34,18 @@ def test_our_own_and_roots_directories(euid: int, mode: int) -> None:
 
 @pytest.mark.parametrize("mode", [0o770, 0o720, 0o702, 0o1777])
 def test_directories_that_others_may_write_to(euid: int, mode: int) -> None:
-    assert flaw(status(euid, DIRECTORY | mode)) == f"is writable by others (mode {mode:04o})"
+    problem = flaw(status(euid, DIRECTORY | mode))
+    assert "writable" in problem
+    assert f"{mode:04o}" in problem
 
 
 def test_other_owners_and_other_kinds(euid: int) -> None:
-    assert flaw(status(OTHER, DIRECTORY | 0o700)) == f"belongs to uid {OTHER}"
-    assert flaw(status(65534, DIRECTORY | 0o700)) == "belongs to uid 65534"
+    assert flaw(status(OTHER, DIRECTORY | 0o700)).endswith(f"uid {OTHER}")
+    assert flaw(status(65534, DIRECTORY | 0o700)).endswith("uid 65534")
     assert flaw(status(euid, 0o100600)) == "not a directory"
 
 
-@pytest.mark.parametrize("mapped", [False, True], ids=["on the host", "in a user namespace"])
+@pytest.mark.parametrize("mapped", [False, True], ids=["on the host", "in another user namespace"])
 def test_root_of_the_host_looks_like_nobody_in_a_user_namespace(
     monkeypatch: pytest.MonkeyPatch, mapped: bool
 ) -> None:
@@ -69,11 +71,9 @@ def test_nothing_is_made_where_others_may_write(tmp_path: Path) -> None:
     tmp_path.chmod(0o777)
     with pytest.raises(HostError) as caught:
         make_directory(f"{tmp_path}/a/b", 0o700, "store")
-    assert str(caught.value) == (
-        f'use the store "{tmp_path}/a/b": "{tmp_path}" is world-writable without the'
-        " sticky bit (0777) (it must belong to root or to the user who runs this, and nobody else"
-        " may write to it)"
-    )
+    assert f'"{tmp_path}/a/b": "{tmp_path}" is ' in caught.value.message
+    assert "0777" in caught.value.message
+    assert caught.value.hint
     assert not list(tmp_path.iterdir())
     tmp_path.chmod(0o1777)
     assert make_directory(f"{tmp_path}/a/b", 0o700, "store")
@@ -110,5 +110,5 @@ def test_a_socket_may_lie_in_a_sticky_directory(tmp_path: Path) -> None:
     tmp_path.chmod(0o1777)
     check_parent(f"{tmp_path}/socket", "directory of the socket")
     tmp_path.chmod(0o777)
-    with pytest.raises(HostError, match="without the sticky bit"):
+    with pytest.raises(HostError, match="sticky bit"):
         check_parent(f"{tmp_path}/socket", "directory of the socket")

@@ -29,7 +29,7 @@ def test_interval(text: str, value: float) -> None:
 
 @pytest.mark.parametrize("text", ["0", "0s", "-5s", "-0", "+0"])
 def test_no_time_at_all(text: str) -> None:
-    with pytest.raises(UsageError, match="duration interval must be greater than 0"):
+    with pytest.raises(UsageError, match=r"interval .*greater"):
         interval(text, "interval")
 
 
@@ -66,7 +66,7 @@ def test_no_period(text: str) -> None:
 
 
 def test_a_period_is_not_negative() -> None:
-    with pytest.raises(UsageError, match="must not be negative"):
+    with pytest.raises(UsageError, match="negative"):
         period("-1s", "grace-period")
 
 

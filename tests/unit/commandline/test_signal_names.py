@@ -54,4 +54,5 @@ def test_a_name_that_is_near_none_is_not_guessed_at() -> None:
     for text in ("FOO", "SIGFOO", "XYZ"):
         with pytest.raises(UsageError) as caught:
             signal_number(text)
-        assert caught.value.hint == "use a name such as SIGTERM, or 0 to 64"
+        assert text in caught.value.message
+        assert "did you mean" not in caught.value.hint

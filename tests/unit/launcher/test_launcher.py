@@ -160,8 +160,8 @@ def test_package_missing(tree: Tree) -> None:
     done = tree.run("state")
     assert done.returncode == 1
     assert done.stdout == ""
-    assert "cannot find its Python package" in done.stderr
-    assert "symbolic link to the installed program" in done.stderr
+    assert "Python package" in done.stderr
+    assert "symbolic link" in done.stderr
 
 
 def test_a_copy_finds_the_package_where_it_was_installed(tmp_path: Path) -> None:

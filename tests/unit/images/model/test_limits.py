@@ -30,7 +30,7 @@ def test_what_others_write_counts(disk: SimpleNamespace) -> None:
     disk.f_bfree = 150 * MIB // BLOCK  # of which a hundredth of the whole is to stay
     budget.take_bytes(40 * MIB)
     disk.f_bfree = 110 * MIB // BLOCK
-    with pytest.raises(ImageError, match=r"more bytes than the \d+ that are free .*\"reserve\""):
+    with pytest.raises(ImageError, match=r"free .*\"reserve\""):
         budget.take_bytes(10 * MIB)
 
 
@@ -38,7 +38,7 @@ def test_what_is_announced_must_fit(disk: SimpleNamespace) -> None:
     budget = Budget.at("/", Limits())
     disk.f_bfree = 200 * MIB // BLOCK  # of which 1 % of the whole is to stay
     budget.check_room(90 * MIB, "the layers")
-    with pytest.raises(ImageError, match=r"the layers need \d+ bytes, but the disk has"):
+    with pytest.raises(ImageError, match=r"layers need \d+ bytes"):
         budget.check_room(150 * MIB, "the layers")
     assert budget.bytes == 0
     disk.f_bfree = disk.f_blocks
@@ -60,23 +60,21 @@ def test_inodes_are_left_free(disk: SimpleNamespace) -> None:
     budget = Budget.at("/", Limits())
     for _ in range(3):
         budget.take_file()
-    with pytest.raises(ImageError, match="more files than the filesystem has free inodes"):
+    with pytest.raises(ImageError, match="free inodes"):
         budget.take_file()
     disk.f_files = disk.f_ffree = 0  # not counted, as btrfs does
     Budget.at("/", Limits()).take_file()
 
 
 def test_a_file_system_that_is_not_there() -> None:
-    with pytest.raises(HostError, match="read the free space"):
+    with pytest.raises(HostError, match="free space"):
         Budget.at("/nowhere", Limits()).take_bytes(1)
 
 
 def test_holes_count_once_they_are_many() -> None:
     budget = Budget(Limits(floor=1000, ratio=2), lambda: (1 << 40, 1 << 40))
     budget.take_hole(1000)
-    with pytest.raises(
-        ImageError, match="a sparse file of the archive expands from 0 bytes to 1001"
-    ):
+    with pytest.raises(ImageError, match=r"sparse file .*1001"):
         budget.take_hole(1)
     budget.source = 600
     budget.take_hole(100)

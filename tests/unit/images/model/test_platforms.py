@@ -76,22 +76,22 @@ def test_none_fits() -> None:
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"manifests": [], "layers": []}, 'it: ambiguous: has both "manifests" and "layers"'),
-        ({"schemaVersion": 1}, "it: schemaVersion 1 is not supported"),
+        ({"manifests": [], "layers": []}, 'it: ambiguous: .*"manifests" and "layers"'),
+        ({"schemaVersion": 1}, "it: schemaVersion 1"),
         (
             {"mediaType": images.OCI_INDEX, "layers": []},
-            'it: has no "manifests", but',
+            'it: has no "manifests"',
         ),
         (
             {"mediaType": images.OCI_MANIFEST, "manifests": []},
             'it: has "manifests", but',
         ),
-        ({"manifests": 1}, "it: manifests must be a list"),
-        ({"manifests": [1]}, r"it: manifests\[0\]: must be a descriptor"),
+        ({"manifests": 1}, "it: manifests must"),
+        ({"manifests": [1]}, r"it: manifests\[0\]: "),
         ({"manifests": [{"digest": "x", "size": 1, "mediaType": "x"}]}, 'invalid digest "x"'),
         (
             {"manifests": [{**images.descriptor("x", b""), "platform": 1}]},
-            "platform and annotations must be JSON objects",
+            "platform and annotations",
         ),
     ],
 )

@@ -141,7 +141,7 @@ def test_bodies_have_a_limit(registry: Registry, http: HttpClient, length: int) 
     registry.push_manifest("web", "x", b"x" * length, "text/plain")
     response = http.request("GET", f"http://{registry.host}/v2/web/manifests/x", {})
     if length > 10:
-        with pytest.raises(RegistryError, match="/x: the response is longer than 10 bytes"):
+        with pytest.raises(RegistryError, match=r"/x: .*10 bytes"):
             read_body(response, 10)
     else:
         assert read_body(response, 10) == b"x" * length
@@ -151,7 +151,7 @@ def test_bodies_that_are_cut(registry: Registry, http: HttpClient) -> None:
     (_, digest), blob = next(iter(registry.blobs.items()))
     registry.cut[digest] = 0.5
     response, _ = Client(registry.host, "web", http).open_blob(digest)
-    with pytest.raises(RegistryError, match=f"/blobs/{digest}: the connection was interrupted: "):
+    with pytest.raises(RegistryError, match=f"/blobs/{digest}: .*interrupted"):
         read_body(response, len(blob))
 
 
@@ -169,7 +169,7 @@ def test_compressed_bodies_are_not_wanted(registry: Registry, http: HttpClient) 
 
 def test_requests_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "requests", None)
-    with pytest.raises(RegistryError, match=r"needs the Python package requests .pip install"):
+    with pytest.raises(RegistryError, match=r"requests .pip install"):
         HttpClient(frozenset())._open_session()
 
 

@@ -58,5 +58,5 @@ def test_a_damaged_index_is_told(tmp_path: Path) -> None:
 
 def test_an_index_that_cannot_be_opened(tmp_path: Path) -> None:
     (tmp_path / "index.db").mkdir()
-    with pytest.raises(ImageError, match=r'open the image index ".*/index\.db": unable'):
+    with pytest.raises(ImageError, match=r'".*/index\.db": unable'):
         database.open_database(str(tmp_path / "index.db"))

@@ -165,7 +165,7 @@ def test_a_file_that_becomes_shorter(tmp_path: Path) -> None:
     begin = stream.read(512) + stream.read(512)  # the headers of both
     assert b"log" in begin
     os.truncate(file, 1000)
-    with pytest.raises(ImageError, match='read "log": the file was truncated meanwhile'):
+    with pytest.raises(ImageError, match=r'"log": .*truncated'):
         read_all(stream)
 
 
@@ -178,13 +178,13 @@ def test_directories_one_in_another(tmp_path: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         assert len(archive.getnames()) == most + 1
     (deep / "/".join(["e"] * 300)).mkdir(parents=True)
-    with pytest.raises(ImageError, match=f"directories nested more than {most} deep"):
+    with pytest.raises(ImageError, match=f"more than {most} deep"):
         read_all(LayerTar(of_directory(str(tmp_path / "tree"), BUDGET)))
 
 
 def test_an_archive_on_a_full_disk(store: Store) -> None:
     image = put(store, BUILT)
-    words = "write the archive of image sha256:.*: no space left on device"
+    words = "image sha256:.*: no space left on device"
     with open("/dev/full", "wb", buffering=0) as full, pytest.raises(HostError, match=words):
         write_archive(store.blobs, image, full)
 
@@ -195,7 +195,7 @@ def test_a_layout_that_somebody_else_writes_to(tmp_path: Path, store: Store) -> 
     (tmp_path / "blobs").symlink_to("outside")
     (tmp_path / "outside").mkdir()
     fd = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
-    with pytest.raises(HostError, match=r"write the OCI layout of image sha256:.*: file exists"):
+    with pytest.raises(HostError, match=r"image sha256:.*: file exists"):
         write_layout(store.blobs, image, fd)
     os.close(fd)
     assert os.listdir(tmp_path / "outside") == []

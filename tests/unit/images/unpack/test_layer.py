@@ -109,7 +109,7 @@ def test_what_whiteouts_leave(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("layer", "message"),
     [
-        ({"../out": "x"}, '"../out" in the layer: ".." is not allowed'),
+        ({"../out": "x"}, '"../out"'),
         ({"a/../../out": "x"}, "is not allowed"),
         ({"d/../out": "x"}, "is not allowed"),
         ({"h": hard("../../etc/passwd")}, "is not allowed"),
@@ -117,7 +117,7 @@ def test_what_whiteouts_leave(tmp_path: Path) -> None:
         ({"h": hard("d")}, "its target is a directory"),
         ({"h": hard("")}, "is a directory|does not exist"),
         ({"file/x": "x"}, 'parent "file" .* not a directory'),
-        ({"s": link("s"), "s/x": "x"}, "too many symbolic links"),
+        ({"s": link("s"), "s/x": "x"}, "symbolic links"),
         ({"a/": "", "s": link("a/../" * 700), "s/x": "x"}, "more than 1024 components"),
         ({"s": link("")}, "empty target"),
         ({".wh.": ""}, 'invalid whiteout ".wh."'),
@@ -126,16 +126,16 @@ def test_what_whiteouts_leave(tmp_path: Path) -> None:
         ({"d/.wh...": ""}, "invalid whiteout"),
         ({".wh.d/x": ""}, "below a whiteout"),
         ({".": "x"}, 'root "." is not a directory'),
-        ({"x": member(b"Z")}, "unsupported tar member type"),
+        ({"x": member(b"Z")}, "member type"),
         ({"x": member(tarfile.REGTYPE, uid=(1 << 32) - 1)}, "invalid owner"),
-        ({"x": member(tarfile.REGTYPE, uid=-1)}, "invalid number '-1' in a pax header"),
+        ({"x": member(tarfile.REGTYPE, uid=-1)}, "'-1' in a pax"),
         ({"x" * 300: "x"}, 'unpack "x+": file name too long'),
         ({"s": link("x" * 5000)}, 'unpack "s": file name too long'),
         ({"a": attribute("user.x", "v" * 70_000)}, 'unpack "a": argument list too long'),
         ({"a": attribute("user." + "x" * 300, "v")}, 'unpack "a": numerical result out'),
         ({"a": attribute("security.capability", "v")}, 'unpack "a": invalid argument'),
         ({"x/" * 300: ""}, "more than 256 deep"),
-        ({"x/" * 2100: ""}, "name is too long: 4200 bytes"),
+        ({"x/" * 2100: ""}, ": 4200 bytes"),
     ],
 )
 def test_refused(tmp_path: Path, layer: dict[str, Content], message: str) -> None:
@@ -268,5 +268,5 @@ def test_links_that_lead_up_and_down(tmp_path: Path, monkeypatch: pytest.MonkeyP
     layer: dict[str, Content] = {"a/": "", "b/": "", "up": link("a/../" * 20 + "a")}
     for number in range(10):
         layer |= {f"up/file{number}": "", f"b/file{number}": ""}
-    with pytest.raises(ImageError, match="the layer's paths have more than 100 components"):
+    with pytest.raises(ImageError, match="100 components"):
         apply(tmp_path / "root", pack(layer))

@@ -139,12 +139,12 @@ def test_input_that_is_not_read_any_more() -> None:
 @pytest.mark.parametrize(
     ("number", "text"),
     [
-        ("9", "KILL and STOP cannot be forwarded"),
-        ("19", "KILL and STOP cannot be forwarded"),
-        ("0", "must be a signal number"),
-        ("65", "must be a signal number"),
-        ("true", "must be a signal number"),
-        ('"TERM"', "must be a signal number"),
+        ("9", "KILL and STOP"),
+        ("19", "KILL and STOP"),
+        ("0", "signal number"),
+        ("65", "signal number"),
+        ("true", "signal number"),
+        ('"TERM"', "signal number"),
     ],
 )
 def test_signals_that_are_refused(number: str, text: str) -> None:

@@ -13,7 +13,7 @@ from ociruntime.manager.client.options import PROGRAM
 from tests.support import docker_commands, project
 
 PAGE = project.ROOT / "docs" / "docker.md"
-_BEGIN, _END = "<!-- the table -->\n\n", "\n<!-- the end of the table -->"
+_BEGIN, _END = "<!-- the table -->\n\n", "\n<!-- end of the table -->"
 
 
 def test_the_table_is_that_of_the_commands() -> None:

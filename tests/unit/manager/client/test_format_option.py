@@ -81,7 +81,7 @@ def test_a_key_that_one_of_them_lacks_is_empty() -> None:
         ("table Nmae", 'unknown field "Nmae" (exit_code, name,'),
         ("{{.Name.First}}", 'unknown field "Name.First"'),
         ("{{Name}}", 'unknown function "Name"'),
-        ("{{.Name", "the action has no end"),
+        ("{{.Name", "has no end"),
         ("table {{.Nmae}}", 'unknown field "Nmae"'),
     ],
 )

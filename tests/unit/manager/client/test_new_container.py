@@ -130,7 +130,7 @@ def test_an_image_without_its_path_is_not_the_directory_we_are_in(image: str) ->
 
 
 def test_a_directory_with_a_colon_would_be_taken_for_one_with_a_tag() -> None:
-    with pytest.raises(UsageError, match="the current directory contains a colon"):
+    with pytest.raises(UsageError, match="contains a colon"):
         absolute_image("oci:layout", "/srv/a:b")
     assert absolute_image("oci:/srv/layout:tag", "/srv/a:b") == "oci:/srv/layout:tag"
     assert absolute_image("dir:tree", "/srv/a:b") == "dir:/srv/a:b/tree"
@@ -192,27 +192,27 @@ def test_volumes_of_others() -> None:
     ("words", "told"),
     [
         (("-e", "=1"), '"=1" has no name'),
-        (("-v", "srv"), 'mount target "srv": it must be an absolute path'),
+        (("-v", "srv"), 'mount target "srv"'),
         (("-v", ""), '--volume: invalid volume ""'),
         (("-v", ":/a"), '--volume: invalid volume ":/a"'),
         (("-v", "a:"), '--volume: invalid volume "a:"'),
-        (("-v", "/data:ro"), 'mount target "ro": it must be an absolute path'),
+        (("-v", "/data:ro"), 'mount target "ro"'),
         (("-v", "a:/b:ro,rw"), '--volume: invalid volume "a:/b:ro,rw"'),
         (("-v", "/a:/b:rslave,private"), "--volume: invalid volume"),
-        (("-v", "/a:/b:nocopy"), "nocopy applies only to volumes"),
-        (("-v", "/a:/b:rshared"), "cannot propagate to the host"),
-        (("--mount", "src=/a,dst=/b,bind-propagation=shared"), "cannot propagate to the host"),
-        (("-v", "a:/b:rslave"), "propagation applies only to a directory of the host"),
+        (("-v", "/a:/b:nocopy"), "nocopy applies"),
+        (("-v", "/a:/b:rshared"), "cannot propagate"),
+        (("--mount", "src=/a,dst=/b,bind-propagation=shared"), "cannot propagate"),
+        (("-v", "a:/b:rslave"), "propagation applies"),
         (("-v", "/a:/b:x"), '--volume: invalid volume "/a:/b:x"'),
-        (("-v", "/a:b"), 'mount target "b": it must be an absolute path'),
-        (("--mount", "source=/a"), "source or target is missing"),
+        (("-v", "/a:b"), 'mount target "b"'),
+        (("--mount", "source=/a"), "source or target"),
         (("--mount", "from=/a"), '--mount: unknown key "from"'),
         (("--mount", "type=npipe,target=/b"), '--mount: unknown type "npipe"'),
-        (("--mount", "type=bind,target=/b"), "source or target is missing"),
-        (("--mount", "type=volume,source=a"), "source or target is missing"),
-        (("--mount", "type=bind,src=/a,dst=/b,volume-nocopy"), 'not apply to type "bind"'),
-        (("--mount", "src=a,dst=/b,bind-propagation=slave"), 'not apply to type "volume"'),
-        (("--mount", "src=/a,dst=/b,ro=maybe"), 'readonly: must be true or false, not "maybe"'),
+        (("--mount", "type=bind,target=/b"), "source or target"),
+        (("--mount", "type=volume,source=a"), "source or target"),
+        (("--mount", "type=bind,src=/a,dst=/b,volume-nocopy"), 'type "bind"'),
+        (("--mount", "src=a,dst=/b,bind-propagation=slave"), 'type "volume"'),
+        (("--mount", "src=/a,dst=/b,ro=maybe"), '"maybe"'),
         (("--mount", 'src="/a'), "--mount"),
         (("--volumes-from", ":ro"), '--volumes-from: invalid value ":ro"'),
         (("--volumes-from", "web:nocopy"), '--volumes-from: invalid value "web:nocopy"'),
@@ -222,9 +222,9 @@ def test_volumes_of_others() -> None:
         (("-p", "65536:80"), "--publish"),
         (("-p", "8080:80/sctp"), "--publish"),
         (("-p", "::1:8080:80"), "--publish"),
-        (("--cpus", "many"), '--cpus: invalid number of CPUs "many"'),
+        (("--cpus", "many"), "--cpus: "),
         (("--cpus", "0"), "out of range (10m to 4096)"),
-        (("--cpus", "1.x"), "invalid number of CPUs"),
+        (("--cpus", "1.x"), '"1.x"'),
         (("-m", "lots"), "invalid value for --memory"),
         (("--restart", "sometimes"), '--restart: unknown policy "sometimes"'),
         (("--restart", "always:3"), "--restart: unknown policy"),
@@ -305,19 +305,20 @@ def test_namespaces() -> None:
 @pytest.mark.parametrize(
     ("word", "reason"),
     [
-        ("--pid=container:web", "a container's processes end with its own pod"),
+        ("--pid=container:web", "own pod"),
         ("--pid=no", "possible: private, host"),
         ("--uts=container:web", "possible: private, host"),
-        ("--cgroupns=host", "a container sees its own cgroups only"),
+        ("--cgroupns=host", "own cgroups"),
         ("--userns=keep-id", "possible: host"),
-        ("--log-driver=none", "the output is always logged"),
+        ("--log-driver=none", "always logged"),
         ("--log-driver=fluentd", "possible: json-file"),
     ],
 )
 def test_reasons(word: str, reason: str) -> None:
     with pytest.raises(UsageError) as refused:
         asked(word, "busybox")
-    assert str(refused.value).startswith(f"{word} is not supported ({reason}")
+    assert str(refused.value).startswith(f"{word} is not supported")
+    assert reason in str(refused.value)
 
 
 def test_every_refused_option_has_a_reason() -> None:

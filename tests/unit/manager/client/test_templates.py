@@ -184,7 +184,7 @@ WRONG: dict[str, tuple[int, str]] = {
     "{{range .Name}}{{end}}": (3, "cannot iterate"),
     "{{range .State.Running}}{{end}}": (3, "cannot iterate"),
     "{{index .Args 9}}": (3, "out of range"),
-    '{{index .Args "a"}}': (3, "is not a number"),
+    '{{index .Args "a"}}': (3, "not a number"),
     "{{index .State.Pid 0}}": (3, "no index"),
     "{{len .State.Pid}}": (3, "no length"),
     "{{join .Name}}": (3, "wrong number"),

@@ -75,7 +75,7 @@ def test_an_exit_whose_record_cannot_be_saved(
         assert asyncio.run(wait())["exit_code"] == 3
     assert services.published == ["start", "die"]
     assert set(services.begun) == {follow_up}
-    assert 'save the record of container "web": write /m/containers/1' in caplog.text
+    assert 'container "web": write /m/containers/1' in caplog.text
 
 
 def test_delays_double_up_to_a_minute() -> None:

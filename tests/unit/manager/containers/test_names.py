@@ -57,7 +57,7 @@ def test_new_names_are_new() -> None:
 def test_a_name_in_use() -> None:
     taken = names.Names()
     taken.reserve("web", ONE)
-    with pytest.raises(Conflict, match=f'"web" is already in use by "{ONE[:12]}"'):
+    with pytest.raises(Conflict, match=f'"web" .*"{ONE[:12]}"'):
         taken.reserve("web", OTHER)
     taken.release("web", OTHER)
     assert "web" in taken

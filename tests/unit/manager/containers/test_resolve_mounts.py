@@ -46,7 +46,7 @@ def test_anonymous_volumes_get_names() -> None:
 
 @pytest.mark.parametrize("target", ["/a", "/a/", "//a", "/x/../a"])
 def test_two_mounts_at_one_path(target: str) -> None:
-    with pytest.raises(BadRequest, match=r"volumes\[1\].target: two mounts have the mount point"):
+    with pytest.raises(BadRequest, match=r"volumes\[1\].target: "):
         mounts({"target": "/a"}, {"name": "n", "target": target})
 
 
@@ -83,7 +83,7 @@ def test_what_an_image_declares() -> None:
 
 @pytest.mark.parametrize("path", ["/a\0b", "a", "", "/", "/..", "/\ud800"])
 def test_an_image_with_paths_that_cannot_be_mounted(path: str) -> None:
-    with pytest.raises(ManagerError, match="use the image: it declares an invalid volume: "):
+    with pytest.raises(ManagerError, match="invalid volume: "):
         add_image(Mounts(), [path])
 
 

@@ -54,5 +54,5 @@ def test_all() -> None:
 
 
 def test_too_many_files() -> None:
-    with pytest.raises(PodError, match="device /: more than 4096 files in this directory"):
+    with pytest.raises(PodError, match=r"device /: .*4096 files"):
         find_devices("/", "/x", "r")

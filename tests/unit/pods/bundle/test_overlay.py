@@ -22,7 +22,7 @@ def home(tmp_path: Path) -> str:
 
 def test_a_tree_whose_owners_cannot_be_mapped(home: str) -> None:
     why = overlay.refusal("/proc", home, (100000, 65536))
-    assert why == "create an id-mapped mount of /proc: invalid argument"
+    assert why.endswith(" /proc: invalid argument")
 
 
 def test_an_upper_directory_that_cannot_be_one(home: str, tmp_path: Path) -> None:

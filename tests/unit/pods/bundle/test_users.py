@@ -43,7 +43,7 @@ def test_owner_of_a_path(root: Path) -> None:
 
 @pytest.mark.parametrize(("user", "group"), [("joe", ""), ("0", "joe"), ("-1", ""), ("", "")])
 def test_unknown(root: Path, user: str, group: str) -> None:
-    with pytest.raises(PodError, match=r"look up .*: not found in the image"):
+    with pytest.raises(PodError, match=r"look up .*not found"):
         account(str(root), user, group, [])
 
 

@@ -23,11 +23,11 @@ def test_places_that_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     here = tmp_path / "a" / "b"
     here.mkdir(parents=True)
     monkeypatch.chdir(here)
-    assert 'replace "/": it is the root directory' in refused("/", data)
+    assert 'replace "/": ' in refused("/", data)
     assert 'replace "' in refused(here, data)
-    assert "it is or contains" in refused(tmp_path / "a", data)
-    assert "inside the data directory" in refused(data / "new", data)
-    assert "is a mount point" in refused("/proc", data)
+    assert "or contains" in refused(tmp_path / "a", data)
+    assert "data directory" in refused(data / "new", data)
+    assert "mount point" in refused("/proc", data)
 
 
 def test_what_is_there(tmp_path: Path) -> None:
@@ -49,9 +49,9 @@ def test_a_link_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "full/file").touch()
     (tmp_path / "link").symlink_to("full")
     (tmp_path / "dangling").symlink_to(tmp_path / "missing")
-    assert "is a symbolic link" in refused(tmp_path / "link", data)
-    assert "is a symbolic link" in refused(f"{tmp_path}/link/", data)
-    assert "is a symbolic link" in refused(tmp_path / "dangling", data, overwrite=False)
+    assert "symbolic link" in refused(tmp_path / "link", data)
+    assert "symbolic link" in refused(f"{tmp_path}/link/", data)
+    assert "symbolic link" in refused(tmp_path / "dangling", data, overwrite=False)
 
 
 def test_what_was_replaced_meanwhile_does_not_take_the_place(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_what_was_replaced_meanwhile_does_not_take_the_place(tmp_path: Path) -> 
         made.symlink_to(tmp_path / "outside")
         os.mkdir("inside", dir_fd=new)
 
-    with pytest.raises(HostError, match="it was replaced while it was being written"):
+    with pytest.raises(HostError, match="was replaced"):
         put_directory(str(tmp_path / "out"), replace)
     assert sorted(os.listdir(tmp_path)) == ["moved", "outside"]
     assert os.listdir(tmp_path / "outside") == []

@@ -51,7 +51,7 @@ def test_hardware_addresses() -> None:
 
 @needs_root
 def test_a_namespace_that_is_none() -> None:
-    with pytest.raises(HostError, match="enter the pod's network namespace: invalid argument"):
+    with pytest.raises(HostError, match="namespace: invalid argument"):
         connect_taps("/proc/self/ns/uts", [])
 
 
@@ -60,7 +60,7 @@ def test_a_namespace_that_is_none() -> None:
     ("device", "message"),
     [
         ("tun", "open .*/tun: no such file or directory [(]modprobe tun[)]"),
-        ("/dev/null", "connect the virtual machine to a network: inappropriate ioctl for device"),
+        ("/dev/null", "network: inappropriate ioctl for device"),
     ],
 )
 def test_a_host_without_taps(

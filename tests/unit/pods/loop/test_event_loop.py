@@ -97,7 +97,7 @@ def test_work_that_fails(loop: Loop) -> None:
 def test_work_that_is_killed(loop: Loop) -> None:
     outcome = run(loop, lambda: os.kill(os.getpid(), signal.SIGKILL))
     assert outcome.status == 137
-    with pytest.raises(PodError, match="it: the worker failed with status 137"):
+    with pytest.raises(PodError, match=r"it: .*status 137"):
         outcome.check("it")
 
 

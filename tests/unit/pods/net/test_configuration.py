@@ -61,33 +61,33 @@ def test_stronger_directories(tmp_path: Path) -> None:
     ("value", "text"),
     [
         ("{", "x.conf: invalid JSON: Expecting"),
-        ("[]", "must be a JSON object"),
-        ({"type": "ptp"}, '"name" is not a valid network name'),
-        ({"name": "../up", "type": "ptp"}, '"name" is not a valid network name'),
-        ({"name": ".pods", "type": "ptp"}, '"name" is not a valid network name'),
+        ("[]", "JSON object"),
+        ({"type": "ptp"}, '"name"'),
+        ({"name": "../up", "type": "ptp"}, '"name"'),
+        ({"name": ".pods", "type": "ptp"}, '"name"'),
         ({"name": "none", "type": "ptp"}, "reserved for --net"),
-        ({"name": "a"}, '"type" must be the name of a plugin'),
-        ({"name": "a", "type": "../../bin/sh"}, '"type" must be the name of a plugin'),
-        ({"name": "a", "type": "ptp\0"}, r'x\.conf: "type" must be the name of a plugin'),
-        ({"name": "a", "type": "\ud800"}, '"type" must be the name of a plugin'),
-        ({"name": "a", "type": "ptp", "dns": 5}, '"dns" must be a JSON object'),
-        ({"name": "a", "type": "ptp", "dns": {"search": "x"}}, '"search" must be a list of words'),
-        ({"name": "a", "type": "ptp", "dns": {"domain": "x\ny"}}, '"domain" must be a word'),
+        ({"name": "a"}, '"type"'),
+        ({"name": "a", "type": "../../bin/sh"}, '"type"'),
+        ({"name": "a", "type": "ptp\0"}, r'x\.conf: "type"'),
+        ({"name": "a", "type": "\ud800"}, '"type"'),
+        ({"name": "a", "type": "ptp", "dns": 5}, '"dns"'),
+        ({"name": "a", "type": "ptp", "dns": {"search": "x"}}, '"search"'),
+        ({"name": "a", "type": "ptp", "dns": {"domain": "x\ny"}}, '"domain"'),
         (
             {"name": "a", "type": "ptp", "dns": {"nameservers": ["1.1.1.1\noptions x"]}},
-            'x.conf: "dns": "nameservers" must be a list of words',
+            'x.conf: "dns": "nameservers"',
         ),
-        ({"name": "a", "type": "ptp", "runtimeConfig": 5}, '"runtimeConfig" must be a JSON object'),
-        ({"name": "a", "type": "ptp", "ipam": 5}, '"ipam" must be a JSON object'),
-        ({"name": "a", "type": "ptp", "cniVersion": "0.1.0"}, "must be one of 0.3.1, 0.4.0"),
-        ({"name": "a", "plugins": []}, '"plugins" must be a list'),
+        ({"name": "a", "type": "ptp", "runtimeConfig": 5}, '"runtimeConfig"'),
+        ({"name": "a", "type": "ptp", "ipam": 5}, '"ipam"'),
+        ({"name": "a", "type": "ptp", "cniVersion": "0.1.0"}, "0.3.1, 0.4.0"),
+        ({"name": "a", "plugins": []}, '"plugins"'),
         ({"name": "a", "plugins": [PTP, {}]}, r"plugins\[1\]: \"type\""),
-        ({"name": "a", "type": "ptp", "ociruntime": 5}, '"ociruntime" must be a JSON object'),
+        ({"name": "a", "type": "ptp", "ociruntime": 5}, '"ociruntime"'),
         ({"name": "a", "type": "ptp", "ociruntime": {"names": 1}}, '"ociruntime.names" must be'),
         ({"name": "a", "type": "ptp", "ociruntime": {"labels": 1}}, '"ociruntime.labels" must be'),
         (
             {"name": "a", "type": "macvlan", "ociruntime": {"builtin": True}},
-            'there is no built-in plugin "macvlan"',
+            '"macvlan"',
         ),
         ('{"name": "a", "type": "ptp", "x": ' + "[" * 5000, "x.conf: "),
     ],
@@ -101,5 +101,5 @@ def test_refused(tmp_path: Path, value: object, text: str) -> None:
 def test_a_network_twice_in_a_directory(tmp_path: Path) -> None:
     for file in ("1.conf", "2.conf"):
         write(tmp_path, file, {"name": "a", **PTP})
-    with pytest.raises(NetworkError, match=r'2.conf: network "a" is already defined in .*1.conf'):
+    with pytest.raises(NetworkError, match=r'2\.conf: network "a" .*1\.conf'):
         load([str(tmp_path)])

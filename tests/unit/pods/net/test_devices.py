@@ -26,7 +26,7 @@ def test_a_loopback(namespaces: Callable[[], NetworkNamespace], tmp_path: Path) 
         loopback.check(one)
     with (
         without(CAP_NET_ADMIN),
-        pytest.raises(NetworkError, match=r"set up lo in .*: operation not permitted"),
+        pytest.raises(NetworkError, match=r"lo in .*: operation not permitted"),
     ):
         loopback.add(one)
     loopback.add(one)
@@ -42,8 +42,6 @@ def test_a_port_of_a_bridge(namespaces: Callable[[], NetworkNamespace], tmp_path
     with (
         namespaces().entered(),
         without(CAP_NET_ADMIN),
-        pytest.raises(
-            NetworkError, match="remove the pod's port of bridge pods0: operation not permitted"
-        ),
+        pytest.raises(NetworkError, match="bridge pods0: operation not permitted"),
     ):
         bridge.delete(one)

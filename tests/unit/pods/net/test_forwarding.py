@@ -256,9 +256,7 @@ def test_a_port_leads_to_one_pod(host: NetworkHost) -> None:
     first, second = host.pod(), host.pod()
     host.join(first, ports=[mapping(8080, 80, "127.0.0.1")])
     for ports in ([mapping(8080, 81)], [mapping(1, 1), mapping(8080, 80, "127.0.0.1")]):
-        with pytest.raises(
-            NetworkError, match=f"8080/tcp: it is already forwarded to pod {first.uuid}"
-        ):
+        with pytest.raises(NetworkError, match=f"8080/tcp: .*pod {first.uuid}"):
             host.join(second, ports=ports)
     host.join(second, ports=[mapping(8080, 80, "127.0.0.2"), mapping(8080, 80, protocol="udp")])
     assert host.leave(second) == []
@@ -321,7 +319,7 @@ def test_pods_at_once(tool: str, host: NetworkHost) -> None:
 
 def test_neither_tool(host: NetworkHost, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(firewall, "find_tool", lambda: "")
-    with pytest.raises(NetworkError, match=r"neither nft nor iptables.*install nftables"):
+    with pytest.raises(NetworkError, match=r"install nftables"):
         host.join(host.pod())
     host.assert_clean()
     pod = host.pod()
@@ -341,7 +339,7 @@ def test_flows_of_the_pod_that_has_the_port(
     monkeypatch.setattr(conntrack, "forget", lambda _forwards, family: forgotten.append(family))
     with host.namespace.entered():
         info = networks.plan(host.request(other, ports=ports))
-        with pytest.raises(NetworkError, match=f"is already forwarded to pod {pod.uuid}"):
+        with pytest.raises(NetworkError, match=f"already forwarded .*{pod.uuid}"):
             networks.carry_out(info)
         assert networks.tear_down(info) == []
     assert forgotten == []
@@ -358,7 +356,7 @@ def test_pods_whose_uuids_start_alike(tool: str, host: NetworkHost) -> None:
     before = host.links(), host.rules(), host.leases()
     with host.namespace.entered():
         info = networks.plan(host.request(other, ports=[mapping(8081, 80)]))
-        with pytest.raises(NetworkError, match=f"named like those of pod {pod.uuid}"):
+        with pytest.raises(NetworkError, match=f"named like .*{pod.uuid}"):
             networks.carry_out(info)
         assert networks.tear_down(info) == []
     assert (host.links(), host.rules(), host.leases()) == before
@@ -369,7 +367,7 @@ def test_pods_whose_uuids_start_alike(tool: str, host: NetworkHost) -> None:
 def test_a_failing_tool_is_quoted(tool: str, host: NetworkHost) -> None:
     with (
         host.namespace.entered(),
-        pytest.raises(NetworkError, match=f"change packet filter rules: {TOOLS[tool]}.*: "),
+        pytest.raises(NetworkError, match=f"rules: {TOOLS[tool]}.*: "),
     ):
         firewall.apply(tool, [firewall_rules()])
 

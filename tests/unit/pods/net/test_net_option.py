@@ -27,16 +27,16 @@ def test_words() -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        ([""], "the name of a network must not be empty"),
-        (["a,,b"], "the name of a network must not be empty"),
+        ([""], "not be empty"),
+        (["a,,b"], "not be empty"),
         (["a,b,a"], '"a" is given twice'),
         (["a", "a:K=V"], '"a" is given twice'),
-        (["none,a"], '"none" and other networks are mutually exclusive'),
-        (["a", "host"], '"host" and other networks are mutually exclusive'),
-        (["a:"], "must be KEY=VALUE"),
-        (["a:K"], '"K" must be KEY=VALUE'),
-        (["a:K=V;"], "must be KEY=VALUE"),
-        (["none:K=V"], '"none" does not accept arguments'),
+        (["none,a"], '"none"'),
+        (["a", "host"], '"host"'),
+        (["a:"], "KEY=VALUE"),
+        (["a:K"], '"K"'),
+        (["a:K=V;"], "KEY=VALUE"),
+        (["none:K=V"], '"none"'),
     ],
 )
 def test_refused(words: list[str], text: str) -> None:

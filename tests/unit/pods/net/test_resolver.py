@@ -60,8 +60,8 @@ def test_loopback_of_the_host_is_out_of_reach() -> None:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        ((["host"], ["lan"], [], ""), "--dns=host and other --dns options"),
-        ((["none"], ["lan"], [], ""), "--dns=none and other --dns options"),
+        ((["host"], ["lan"], [], ""), "--dns=host"),
+        ((["none"], ["lan"], [], ""), "--dns=none"),
         (([], ["a b"], [], ""), "--dns-search"),
         (([], [], ["a\nnameserver 1.1.1.1"], ""), "--dns-opt"),
         (([], [], [], "a\tb"), "--dns-domain"),
@@ -75,8 +75,8 @@ def test_refused(arguments: tuple[list[str], list[str], list[str], str], text: s
 @pytest.mark.parametrize(
     ("servers", "text"),
     [
-        (["none", "host"], "dns: none and other name servers are mutually exclusive"),
-        (["9.9.9.9", "host"], "dns: host and other name servers are mutually exclusive"),
+        (["none", "host"], "dns: none"),
+        (["9.9.9.9", "host"], "dns: host"),
         (["nine"], 'dns: invalid name server "nine"'),
         ([""], "dns: invalid name server"),
     ],

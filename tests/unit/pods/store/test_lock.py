@@ -43,7 +43,7 @@ def test_what_cannot_be_locked(tmp_path: Path) -> None:
     for action in (lock.is_locked, lock.unlock, lock.wait_for_release):
         with pytest.raises(HostError) as caught:
             action(fd)
-        assert str(caught.value) == f'lock the directory "{tmp_path}": bad file descriptor'
+        assert str(caught.value).endswith(f' "{tmp_path}": bad file descriptor')
     os.close(fd)
 
 

@@ -87,7 +87,7 @@ def test_an_observer_of_a_prepared_pod_locks_nothing(directory: str, pod: Pod) -
     fd = os.open(pod.path(), os.O_RDONLY)
     fcntl.flock(fd, fcntl.LOCK_EX)
     assert state_of(directory, pod.uuid) == "prepared"
-    with pytest.raises(PodError, match="locked by another process"):
+    with pytest.raises(PodError, match="another process"):
         phases.to_run(pod)
     os.close(fd)
     phases.to_run(pod)
@@ -96,21 +96,21 @@ def test_an_observer_of_a_prepared_pod_locks_nothing(directory: str, pod: Pod) -
 def test_a_rename_replaces_nothing(directory: str, pod: Pod) -> None:
     obstacle = Path(directory, "pods", "prepared", pod.uuid)
     obstacle.mkdir(parents=True)
-    with pytest.raises(PodError, match="the target exists already"):
+    with pytest.raises(PodError, match="exists already"):
         phases.to_prepared(pod)
     assert Path(directory, "pods", "prepare", pod.uuid, "pod.lck").exists()
 
 
 @pytest.mark.parametrize("text", ["", "x", "/", "..", "g" * 36, "0" * 37, "*"])
 def test_what_cannot_be_a_uuid(directory: str, text: str) -> None:
-    with pytest.raises(NoSuchPod, match="neither a UUID nor a prefix of one"):
+    with pytest.raises(NoSuchPod, match="UUID nor"):
         phases.open_pod(directory, text)
 
 
 @pytest.mark.parametrize("way", [phases.to_prepared, phases.to_run])
 def test_a_pod_that_somebody_removes(directory: str, pod: Pod, way: Callable[[Pod], None]) -> None:
     shutil.rmtree(pod.path())
-    with pytest.raises(PodError, match=f"pod {pod.uuid} to .*: it was removed meanwhile"):
+    with pytest.raises(PodError, match=f"pod {pod.uuid} to .*removed meanwhile"):
         way(pod)
 
 
@@ -119,7 +119,7 @@ def test_a_disk_that_cannot_be_written_to(pod: Pod) -> None:
     fd = os.open(pod.path(), os.O_PATH | os.O_DIRECTORY)
     os.dup2(fd, pod.fd, inheritable=False)
     os.close(fd)
-    with pytest.raises(HostError, match=f"sync the files of pod {pod.uuid}: bad file descriptor"):
+    with pytest.raises(HostError, match=f"pod {pod.uuid}: bad file descriptor"):
         phases.to_prepared(pod)
 
 
@@ -140,13 +140,11 @@ def test_no_place_for_a_new_pod(directory: str, monkeypatch: pytest.MonkeyPatch)
         (embryos / os.listdir(embryos)[0] / "pod.lck").mkdir()
 
     monkeypatch.setattr(phases, "fault", occupy)
-    with pytest.raises(HostError, match=r"create the lock file of pod .*: is a directory"):
+    with pytest.raises(HostError, match=r"lock file of .*: is a directory"):
         phases.new_pod(directory)
     embryos.rmdir()
     embryos.touch()
-    with pytest.raises(
-        HostError, match=f'create the pod\'s directory "{embryos}/.*": not a directory'
-    ):
+    with pytest.raises(HostError, match=f'"{embryos}/.*": not a directory'):
         phases.new_pod(directory)
 
 
@@ -158,7 +156,7 @@ def test_beginnings(directory: str, monkeypatch: pytest.MonkeyPatch) -> None:
         phases.new_pod(directory).close()
     with pytest.raises(NoSuchPod, match='UUID prefix "aaaa" is ambiguous: 3 pods'):
         phases.open_pod(directory, "aaaa")
-    with pytest.raises(NoSuchPod, match='no pod with UUID prefix "ab" found'):
+    with pytest.raises(NoSuchPod, match='UUID prefix "ab"'):
         phases.open_pod(directory, "ab")
     with pytest.raises(NoSuchPod, match="not found"):
         phases.open_pod(directory, uuids[0][:-1] + "9")
@@ -174,7 +172,7 @@ def test_an_embryo_that_was_collected(directory: str, monkeypatch: pytest.Monkey
             one.rename(Path(directory, "pods", "garbage", one.name))
 
     monkeypatch.setattr(phases, "fault", collect)
-    with pytest.raises(PodError, match="gc removed the new pod before it was locked"):
+    with pytest.raises(PodError, match="gc removed"):
         phases.new_pod(directory)
     assert phases.names(directory, ["embryo", "prepare"], []) == []
 
@@ -188,10 +186,11 @@ def test_listing(directory: str) -> None:
     (stray / "aaaaaaaa-0000-4000-8000-000000000000").touch()
     pods, problems = phases.list_pods(directory)
     assert [pod.uuid for pod in pods] == sorted(pod.uuid for pod in made)
-    assert [line.rpartition("/")[2] for line in problems] == [
-        'notes" is not a pod: its name is not a UUID',
-        'aaaaaaaa-0000-4000-8000-000000000000" is not a pod: not a directory',
-    ]
+    notes, file = problems
+    assert "/notes" in notes
+    assert "UUID" in notes
+    assert "/aaaaaaaa-0000-4000-8000-000000000000" in file
+    assert "not a directory" in file
     running, _ = phases.list_pods(directory, {"running"})
     assert [pod.uuid for pod in running] == [made[0].uuid]
     for pod in [*pods, *running, *made]:

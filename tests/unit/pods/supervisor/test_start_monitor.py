@@ -30,7 +30,7 @@ def test_without_its_log(pod: Pod) -> None:
     Path(pod.path(), MONITOR_LOG).mkdir()
     with pytest.raises(PodError) as caught:
         start_monitor(pod, lambda text: None)
-    assert str(caught.value) == "start the pod's monitor: is a directory"
+    assert str(caught.value).endswith("monitor: is a directory")
     with phases.open_pod(pod.directory, pod.uuid) as left:
         assert left.state == "exited"
 
@@ -39,7 +39,7 @@ def test_without_a_descriptor_left(pod: Pod) -> None:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
     try:
-        with pytest.raises(HostError, match="start the pod's monitor: too many open files"):
+        with pytest.raises(HostError, match="monitor: too many open files"):
             start_monitor(pod, warn)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, limits)

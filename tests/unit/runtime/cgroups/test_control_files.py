@@ -69,7 +69,7 @@ def test_writes_the_first_file_that_exists(cgroup: Path) -> None:
 
 
 def test_no_such_file(cgroup: Path) -> None:
-    with pytest.raises(ConfigError, match=r'no cgroup control file "a\.max or b\.max"') as caught:
+    with pytest.raises(ConfigError, match=r'"a\.max or b\.max"') as caught:
         apply(cgroup, setting(("a.max", "1"), ("b.max", "2")))
     assert caught.value.where == "linux.resources.x"
 
@@ -80,7 +80,7 @@ def test_no_such_file_for_no_limit(cgroup: Path) -> None:
 
 
 def test_no_such_cgroup(tmp_path: Path) -> None:
-    with pytest.raises(HostError, match="removed by another process"):
+    with pytest.raises(HostError, match=r"gone.*removed"):
         apply(tmp_path / "gone", setting(("a.max", "1")))
 
 
@@ -152,15 +152,15 @@ def test_other_refusals_are_final(
     ("file", "number", "words"),
     [
         ("memory.limit_in_bytes", errno.EBUSY, "the cgroup uses 4096 bytes"),
-        ("memory.memsw.limit_in_bytes", errno.EINVAL, "below the memory limit"),
-        ("memory.kmem.limit_in_bytes", errno.EOPNOTSUPP, "no longer limits kernel memory"),
-        ("cpuset.cpus", errno.EINVAL, "the parent cgroup offers cpus 0-3"),
-        ("cpuset.cpus", errno.EACCES, "the parent cgroup offers cpus 0-3"),
-        ("cpu.cfs_quota_us", errno.EINVAL, "quota at least 1000 us"),
-        ("cpu.max", errno.EINVAL, "quota at least 1000 us"),
-        ("cpu.rt_runtime_us", errno.EINVAL, "fit into that of the parent"),
-        ("pids.max", errno.EACCES, "no permission to change this cgroup"),
-        ("io.max", errno.ENODEV, "no device or network interface of that name"),
+        ("memory.memsw.limit_in_bytes", errno.EINVAL, "below the memory"),
+        ("memory.kmem.limit_in_bytes", errno.EOPNOTSUPP, "limits kernel memory"),
+        ("cpuset.cpus", errno.EINVAL, "offers cpus 0-3"),
+        ("cpuset.cpus", errno.EACCES, "offers cpus 0-3"),
+        ("cpu.cfs_quota_us", errno.EINVAL, "1000 us"),
+        ("cpu.max", errno.EINVAL, "1000 us"),
+        ("cpu.rt_runtime_us", errno.EINVAL, "of the parent"),
+        ("pids.max", errno.EACCES, "no permission"),
+        ("io.max", errno.ENODEV, "network interface"),
         ("pids.max", errno.ENOSPC, "no space left on device$"),
     ],
 )
@@ -185,9 +185,7 @@ def test_a_refusal_in_words(
 
 def test_a_limit_below_the_usage(cgroup: Path) -> None:
     fill(cgroup, usage="100\n", limit="")
-    with pytest.raises(
-        ConfigError, match="99 bytes is below the current memory usage of 100 bytes"
-    ):
+    with pytest.raises(ConfigError, match=r"99 bytes .*100 bytes"):
         apply(cgroup, setting(("limit", "99"), floor="usage"))
     assert (cgroup / "limit").read_text() == ""
     apply(cgroup, setting(("limit", "100"), floor="usage"))

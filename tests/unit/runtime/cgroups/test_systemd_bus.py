@@ -108,10 +108,10 @@ def test_end_of_a_job_is_told_by_systemd_alone(bus: Bus) -> None:
 
 
 def test_failed_job(bus: Bus) -> None:
-    with pytest.raises(HostError, match=r'a\.scope.*ended with the result "failed"'):
+    with pytest.raises(HostError, match=r'a\.scope.* "failed"'):
         start([job_removed(STRANGER, "done"), job_removed(SYSTEMD, "failed")], bus)
 
 
 def test_bus_that_breaks_off(bus: Bus) -> None:
-    with pytest.raises(HostError, match=r"a\.scope: the D-Bus peer closed the connection"):
+    with pytest.raises(HostError, match=r"a\.scope: .*closed the connection"):
         start([], bus)

@@ -106,7 +106,7 @@ def test_what_cannot_be_put_back_is_told(cgroup: Told, monkeypatch: pytest.Monke
 
 def test_usage_is_looked_at_first(cgroup: Told) -> None:
     memory = {"limit": 2000, "checkBeforeUpdate": True}
-    with pytest.raises(ConfigError, match="below the current memory usage of 2048"):
+    with pytest.raises(ConfigError, match="memory usage of 2048"):
         Update(cgroup, {"pids": {"limit": 7}, "memory": memory}, "r").write()
     assert content(cgroup) == BEFORE
     assert cgroup.heard == []
@@ -114,7 +114,7 @@ def test_usage_is_looked_at_first(cgroup: Told) -> None:
 
 def test_without_a_cgroup() -> None:
     Update(Cgroup("", []), {}, "r").write()
-    with pytest.raises(ContainerError, match="no cgroup of its own"):
+    with pytest.raises(ContainerError, match="cgroup of its"):
         Update(Cgroup("", []), {"pids": {"limit": 7}}, "r")
 
 

@@ -57,7 +57,7 @@ def test_full_device_is_an_error() -> None:
             check=False,
         )
     assert done.returncode == 1
-    assert "write to standard output: no space left on device" in done.stderr
+    assert "standard output: no space left on device" in done.stderr
 
 
 def test_reader_that_has_left_is_no_error_to_talk_about() -> None:

@@ -72,21 +72,21 @@ def status(**lines: str) -> dict[str, str]:
 WITHOUT_RESOURCE = ((1 << 41) - 1) & ~(1 << CAPABILITIES.index("CAP_SYS_RESOURCE"))
 SYSCTL = "/proc/sys/kernel/"
 CASES: list[tuple[str, tuple[Probe, ...], MadeUp, str, str]] = [
-    ("clone3", kernel.KERNEL, MadeUp({}, refusal=errno.ENOSYS), MISSING, "not in this kernel"),
+    ("clone3", kernel.KERNEL, MadeUp({}, refusal=errno.ENOSYS), MISSING, "this kernel"),
     ("clone3", kernel.KERNEL, MadeUp({}, refusal=errno.EPERM), MISSING, "filter"),
-    ("openat2", kernel.KERNEL, MadeUp({}, refusal=errno.ENOSYS), LIMITED, "not in this kernel"),
+    ("openat2", kernel.KERNEL, MadeUp({}, refusal=errno.ENOSYS), LIMITED, "this kernel"),
     ("openat2", kernel.KERNEL, MadeUp({}), OK, "available"),
     (
         "clone into cgroup",
         kernel.KERNEL,
         MadeUp({}, refusal=errno.E2BIG),
         LIMITED,
-        "not in this kernel",
+        "this kernel",
     ),
     ("clone into cgroup", kernel.KERNEL, MadeUp({}, refusal=errno.EBADF), OK, "available"),
     ("id-mapped mounts", kernel.KERNEL, MadeUp({}, rootless=True), LIMITED, "root"),
     ("namespaces", kernel.KERNEL, MadeUp({}), OK, "all 8"),
-    ("seccomp", kernel.KERNEL, MadeUp({}), LIMITED, "not in this kernel"),
+    ("seccomp", kernel.KERNEL, MadeUp({}), LIMITED, "this kernel"),
     ("seccomp", kernel.KERNEL, MadeUp(status(Seccomp="0")), LIMITED, "notifications"),
     ("overlayfs", kernel.KERNEL, MadeUp({"/proc/filesystems": "nodev\toverlay\n"}), OK, ""),
     (

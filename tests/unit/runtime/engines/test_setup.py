@@ -145,5 +145,5 @@ def test_a_program_that_another_user_can_replace(tmp_path: Path) -> None:
         setup.set_up(setup.Request("podman", str(tmp_path / "ociruntime")))
     with pytest.raises(RuntimeFailure, match="unprintable"):
         setup.set_up(setup.Request("podman", "/a\nb/ociruntime"))
-    with pytest.raises(RuntimeFailure, match="cannot find the program"):
+    with pytest.raises(RuntimeFailure, match="find the program"):
         setup.set_up(setup.Request("podman", ""))

@@ -60,9 +60,7 @@ def test_absent(tmp_path: Path) -> None:
     path = tmp_path / "nope.sock"
     with pytest.raises(HostError) as caught:
         connect(str(path), "console socket")
-    assert str(caught.value) == (
-        f'connect to the console socket "{path}": no such file or directory'
-    )
+    assert str(caught.value).endswith(f'console socket "{path}": no such file or directory')
 
 
 def test_absent_and_long(tmp_path: Path) -> None:

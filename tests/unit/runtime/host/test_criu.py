@@ -83,7 +83,7 @@ def test_a_program_that_says_something_and_ends(tmp_path: Path) -> None:
     with pytest.raises(CriuError, match="criu"):
         session.request({"type": DUMP}, lambda *_: None)
     session.close()
-    assert obstacle(str(program)) == "criu check: exit status 1"
+    assert obstacle(str(program)).endswith("status 1")
 
 
 def test_finding_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

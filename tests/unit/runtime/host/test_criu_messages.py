@@ -47,7 +47,7 @@ def test_unknown_fields_are_passed_over() -> None:
     "data", [b"\x08", b"\x2a\x05ab", b"\x0b", b"\x08" + b"\xff" * 11, b"\x2a\x03\x0a\x09x"]
 )
 def test_what_is_no_message(data: bytes) -> None:
-    with pytest.raises(CriuError, match="not a valid protobuf message"):
+    with pytest.raises(CriuError, match="protobuf"):
         decode("criu_resp", data)
 
 

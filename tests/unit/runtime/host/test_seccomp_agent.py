@@ -64,7 +64,7 @@ def test_an_agent_that_never_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     before = open_descriptors()
     with listening(tmp_path / "agent"):
         agent = SeccompAgent(str(tmp_path / "agent"), "m" * 10_000_000)
-        with pytest.raises(HostError, match=r'send to the seccomp agent ".*": timed out'):
+        with pytest.raises(HostError, match=r'".*": timed out'):
             agent.hand_on(0, 7, STATE)
     assert open_descriptors() == before
 

@@ -15,9 +15,9 @@ from ociruntime.runtime.lifecycle.create_steps import Creation
 @pytest.mark.parametrize(
     ("resources", "words"),
     [
-        ({"memory": {"limit": 4096}}, "linux.resources.memory.limit: 4096 bytes are too few"),
-        ({"memory": {"swap": 4096}}, "init was OOM-killed (it has no memory limit itself"),
-        ({}, "init was OOM-killed (it has no memory limit itself"),
+        ({"memory": {"limit": 4096}}, "linux.resources.memory.limit: 4096 bytes"),
+        ({"memory": {"swap": 4096}}, "OOM-killed (it has no"),
+        ({}, "OOM-killed (it has no"),
     ],
 )
 def test_killed_for_want_of_memory(resources: Any, words: str) -> None:  # noqa: ANN401

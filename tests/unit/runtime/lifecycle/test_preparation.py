@@ -22,11 +22,10 @@ def test_debug_lists_everything_that_is_wrong(tmp_path: Path, name: str) -> None
     for debug in (False, True):
         log = tmp_path / f"log-{debug}"
         context = Context("/nowhere", Log(str(log), "json", debug))
-        with pytest.raises(ConfigError, match=r"^ociVersion: must be a string, got 1$"):
+        with pytest.raises(ConfigError, match=r"^ociVersion: "):
             prepare(context, CreateOptions("c1", str(tmp_path), given))
         assert log.exists() == debug
     lines = [json.loads(line) for line in log.read_text().splitlines()]
     found = [(line["level"], line["msg"]) for line in lines]
-    assert [each for each in found if not each[1].startswith("phase: ")] == [
-        ("debug", "hostname: must be a string, got 2")
-    ]
+    ((level, message),) = [each for each in found if not each[1].startswith("phase: ")]
+    assert (level, message.partition(": ")[0]) == ("debug", "hostname")

@@ -78,7 +78,7 @@ def test_what_confines_the_container_stays(destination: str) -> None:
 @pytest.mark.parametrize("host", [{"uid": 1000}, {"owns_mounts": False}])
 def test_binds_need_root_of_the_host(host: dict[str, Any]) -> None:
     """What could not be opened before would be looked up in the container."""
-    with pytest.raises(ConfigError, match=r"mounts\[1\].*root of the host"):
+    with pytest.raises(ConfigError, match=r"mounts\[1\].*root of"):
         adding(TMPFS, BIND, **host)
     assert "mount" in names(adding(TMPFS, **host))
 

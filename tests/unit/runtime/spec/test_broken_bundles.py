@@ -59,15 +59,15 @@ def test_fault_does_not_show_in_loading(tmp_path: Path, entry: BrokenBundle) -> 
 def test_all_problems_of_a_document() -> None:
     mounts = [{"destination": "/a", "options": ["ro", 5]}, {"type": "x\0"}]
     config = {"ociVersion": 1, "hostname": 2, "mounts": mounts, "annotations": {"": "x", "a": 1}}
-    assert [str(each) for each in problems(config, "object", shape.CONFIG)] == [
-        "ociVersion: must be a string, got 1",
-        "root: is missing",
-        "mounts[0].options[1]: must be a string, got 5",
-        "mounts[1].destination: is missing",
-        'mounts[1].type: "x\\u0000" contains a NUL byte',
-        "hostname: must be a string, got 2",
-        "annotations: a key must not be the empty string",
-        "annotations.a: must be a string, got 1",
+    assert [each.where for each in problems(config, "object", shape.CONFIG)] == [
+        "ociVersion",
+        "root",
+        "mounts[0].options[1]",
+        "mounts[1].destination",
+        "mounts[1].type",
+        "hostname",
+        "annotations",
+        "annotations.a",
     ]
 
 

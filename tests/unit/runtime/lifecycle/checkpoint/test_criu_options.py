@@ -153,7 +153,7 @@ def test_which_mounts_are_the_host_s() -> None:
 @pytest.mark.parametrize("target", ["/a]:m1", "/a\nb", "/a]"])
 def test_names_that_would_be_read_as_options(target: str) -> None:
     config: Any = {}
-    with pytest.raises(ContainerError, match="CRIU does not accept that name"):
+    with pytest.raises(ContainerError, match="that name"):
         name_mounts([target], 1, "/b", config)
 
 
@@ -193,7 +193,7 @@ def test_a_restricted_mount_is_one_that_mountinfo_shows_there() -> None:
     """A path can lead to another mount, for instance over a link in the mount that covers it."""
     shown = [Mount("", "", "/a/b", "", "", 7), Mount("", "", "/proc/sys", "", "", 9)]
     check_restricted("/a/b", 7, shown)
-    with pytest.raises(StepError, match="leads to another mount"):
+    with pytest.raises(StepError, match="another mount"):
         check_restricted("/a/b", 9, shown)
 
 
@@ -206,7 +206,7 @@ def test_what_is_mounted_at_a_target(tmp_path: Path) -> None:
     assert shown["/proc"] == (proc.st_dev, proc.st_ino)
     (tmp_path / "link").symlink_to("/proc")
     exchanged = Mount("", "", f"{tmp_path}/link", "", "", 7)
-    with pytest.raises(StepError, match="leads to another mount"):
+    with pytest.raises(StepError, match="another mount"):
         shown_at(os.getpid(), [*mounts, exchanged])
     missing = Mount("", "", f"{tmp_path}/missing", "", "", 7)
     assert shown_at(os.getpid(), [missing]) == {missing.target: None}

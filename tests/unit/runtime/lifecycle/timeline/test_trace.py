@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree as ET
 
+from ociruntime.runtime.lifecycle.create_steps import WAITING
 from ociruntime.runtime.lifecycle.timeline.trace import (
     EXECUTOR,
     RUNTIME,
@@ -25,7 +26,7 @@ OPERATIONS = [
     o.sync(stage=STAGE_READY),
     o.exec(args=["sh"], env=[], where="process.args"),
 ]
-PHASES = [("start the interpreter", 1000), ("wait for the executor", 5000)]
+PHASES = [("start the interpreter", 1000), (WAITING, 5000)]
 
 
 def made(times: tuple[int, ...] = (4000, 6000, 7000, 8000, 0), now: int = 9000) -> list[Span]:
@@ -36,7 +37,7 @@ def test_spans() -> None:
     found = made()
     assert [(each.lane, each.name, each.start, each.end) for each in found] == [
         (RUNTIME, "start the interpreter", 0, 4000),
-        (RUNTIME, "wait for the executor", 4000, 8000),
+        (RUNTIME, WAITING, 4000, 8000),
         (EXECUTOR, "start the executor", 3000, 5000),
         (EXECUTOR, "root", 5000, 6000),
         (EXECUTOR, "hostname", 6000, 7000),
