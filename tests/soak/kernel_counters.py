@@ -111,7 +111,7 @@ def growth(readings: list[tuple[int, Reading]]) -> dict[str, float]:
 def growth_of_all(sessions: list[list[tuple[int, Reading]]]) -> dict[str, float]:
     """Return the least growth per life of each number in any session with enough lives.
 
-    A leak grows in each of them; what others do differs.  Without such a session the longest counts.
+    A leak grows in each; what others do differs.  Without such a session the longest counts.
     """
     long_ones = [each for each in sessions if lives_of(each) >= ENOUGH_LIVES]
     grown = [growth(each) for each in long_ones or [max(sessions, key=lives_of)]]
