@@ -87,21 +87,33 @@ def show(part: Part, done: int) -> None:
     print(line, end="\r" if sys.stderr.isatty() else "\n", file=sys.stderr, flush=True)
 
 
-def run(part: Part, journal: Journal, in_time: Callable[[], bool]) -> None:
-    """Do what is left of a part; raises Failed."""
-    kind, shown = part.subject.kind, 0.0
+def run(parts: list[Part], journal: Journal, in_time: Callable[[], bool]) -> None:
+    """Do what is left of one part with all runtimes; raises Failed.
+
+    They take turns: a disturbance of the machine then affects all alike.
+    """
+    shown = 0.0
     try:
-        while (done := part.done(journal.records(part.name, kind))) < part.total and in_time():
-            if time.monotonic() - shown > (0 if sys.stderr.isatty() else 10):
+        open_ones = list(parts)
+        while open_ones and in_time():
+            part = open_ones.pop(0)
+            done = part.done(journal.records(part.name, part.subject.kind))
+            if time.monotonic() - shown > (0 if sys.stderr.isatty() else 10) or done >= part.total:
                 shown = time.monotonic()
                 show(part, done)
-            record = part.step(done)
-            journal.add(part.name, kind, record)
-            for line in record["problems"]:
-                print(f"{part.name} {kind}: {line}", flush=True)
-        show(part, done)
+            if done < part.total:
+                open_ones.append(part)
+                _step(part, done, journal)
     finally:
-        part.close()
+        for part in parts:
+            part.close()
+
+
+def _step(part: Part, done: int, journal: Journal) -> None:
+    record = part.step(done)
+    journal.add(part.name, part.subject.kind, record)
+    for line in record["problems"]:
+        print(f"{part.name} {part.subject.kind}: {line}", flush=True)
 
 
 def enter(stack: ExitStack, programs: list[Path]) -> tuple[Path, list[Path]]:
@@ -132,9 +144,8 @@ def soak(options: argparse.Namespace, journal: Journal) -> None:
             for number, program in enumerate(programs)
         ]
         for kind in (part for part in PARTS if part.name in names):
-            for subject in made:
-                part = kind(subject, wanted)
-                run(part, journal, lambda: time.monotonic() < deadline)
+            parts = [kind(subject, wanted) for subject in made]
+            run(parts, journal, lambda: time.monotonic() < deadline)
         for subject in made:
             subject.spawn.close()
 
