@@ -48,7 +48,7 @@ def constructors() -> str:
     for code, (name, summary, fields) in enumerate(OPERATIONS, 1):
         given = [f"{field}: {PYTHON_TYPES[kind]}" for field, kind, _ in fields]
         lines += ["", *signature(name, ["*", *given, 'where: str = ""'])]
-        lines.append(f'    """{summary[0].upper()}{summary[1:]}."""')
+        lines += docstring(summary)
         values = ", ".join(field for field, _, _ in fields)
         comma = "," if len(fields) == 1 else ""
         call = f"    return Operation({code}, ({values}{comma}), where)"
@@ -59,6 +59,15 @@ def constructors() -> str:
             lines += [f"            {field}," for field, _, _ in fields]
             lines += ["        ),", "        where,", "    )", ""]
     return "\n".join(lines)
+
+
+def docstring(summary: str) -> list[str]:
+    """Return the lines of a constructor's docstring; what follows a semicolon is a paragraph."""
+    first, _, rest = summary.partition("; ")
+    if not rest:
+        return [f'    """Return an operation to {first}."""']
+    rest = rest[0].upper() + rest[1:]
+    return [f'    """Return an operation to {first}.', "", f"    {rest}.", '    """']
 
 
 def signature(name: str, parameters: list[str]) -> list[str]:

@@ -227,11 +227,10 @@ def document_module(schema: Schema) -> str:
 
 def summary(name: str) -> str:
     """A class's docstring: where the specification speaks of it is plain from the name."""
-    return (
-        "Type of the whole config.json."
-        if name == "Config"
-        else f"Type of a {name} object in config.json."
-    )
+    if name == "Config":
+        return "The type of a whole config.json."
+    article = "an" if name[0] in "AEIOU" else "a"
+    return f"The type of {article} {name} object in config.json."
 
 
 def main() -> int:

@@ -92,7 +92,7 @@ enum plan_op {
 
 #define PLAN_OP_LAST 57u
 
-/* open a namespace file of the host and keep it under a slot */
+/* open a namespace file of the host; the descriptor is kept in a slot */
 struct op_open_namespace {
 	uint32_t slot;
 	const char *source;
@@ -104,7 +104,7 @@ static inline bool read_open_namespace(struct plan_reader *r, struct op_open_nam
 	       plan_str(r, &op->source);
 }
 
-/* enter the namespace kept under a slot */
+/* enter the namespace whose descriptor is in a slot */
 struct op_join_namespace {
 	uint32_t slot;
 	uint32_t kind;
@@ -126,7 +126,7 @@ static inline bool read_unshare(struct plan_reader *r, struct op_unshare *op)
 	return plan_u32(r, &op->flags);
 }
 
-/* report to the host that a stage is reached, and wait for the host to do its part */
+/* report a stage to the runtime; the executor waits until the runtime has done its part */
 struct op_sync {
 	uint32_t stage;
 };
@@ -147,7 +147,7 @@ static inline bool read_become_root(struct plan_reader *r, struct op_become_root
 	return r->ok;
 }
 
-/* fork the container's init into new namespaces and exit; the init continues */
+/* fork the container's init into new namespaces; the init continues, its parent exits */
 struct op_clone_init {
 	uint32_t flags;
 };
@@ -169,7 +169,7 @@ static inline bool read_join_process(struct plan_reader *r, struct op_join_proce
 	       plan_u32(r, &op->root_of);
 }
 
-/* fork into the joined pid namespace and exit; the child continues */
+/* fork into the joined pid namespace; the child continues, its parent exits */
 struct op_clone_process {
 	uint32_t terminal;
 };
@@ -212,7 +212,7 @@ static inline bool read_propagation(struct plan_reader *r, struct op_propagation
 	return plan_u32(r, &op->flags);
 }
 
-/* create a user namespace that only holds id maps and keep it under a slot */
+/* create a user namespace that only holds id maps; its descriptor is kept in a slot */
 struct op_id_map {
 	uint32_t slot;
 	const char *uid_map;
@@ -226,7 +226,7 @@ static inline bool read_id_map(struct plan_reader *r, struct op_id_map *op)
 	       plan_str(r, &op->gid_map);
 }
 
-/* copy a mount tree of the host, detached, and keep it under a slot */
+/* copy a mount tree of the host, detached; its descriptor is kept in a slot */
 struct op_open_tree {
 	uint32_t slot;
 	const char *source;
@@ -246,7 +246,7 @@ static inline bool read_open_tree(struct plan_reader *r, struct op_open_tree *op
 	       plan_u32(r, &op->id_map_recursive);
 }
 
-/* bind the root filesystem onto itself and resolve every target inside it from now on */
+/* bind-mount the root filesystem on itself; later targets are resolved inside it */
 struct op_root {
 	const char *source;
 };
@@ -256,7 +256,7 @@ static inline bool read_root(struct plan_reader *r, struct op_root *op)
 	return plan_str(r, &op->source);
 }
 
-/* resolve every target inside a directory that nothing is mounted on */
+/* resolve later targets inside a directory that is not a mount point */
 struct op_shared_root {
 	const char *source;
 };
@@ -266,7 +266,7 @@ static inline bool read_shared_root(struct plan_reader *r, struct op_shared_root
 	return plan_str(r, &op->source);
 }
 
-/* create a filesystem and mount it on a target, created if missing */
+/* mount a new filesystem on a target, which is created if missing */
 struct op_mount {
 	const char *fstype;
 	const char *source;
@@ -292,7 +292,7 @@ static inline bool read_mount(struct plan_reader *r, struct op_mount *op)
 	       plan_str(r, &op->label);
 }
 
-/* mount a path of the host on a target, created if missing */
+/* bind-mount a host path on a target, which is created if missing */
 struct op_bind {
 	uint32_t slot;
 	const char *source;
@@ -324,7 +324,7 @@ static inline bool read_bind(struct plan_reader *r, struct op_bind *op)
 	       plan_u32(r, &op->id_map_recursive);
 }
 
-/* unmount the mount at a target, if the host recognises the mount */
+/* unmount the mount at a target; the runtime verifies the mount first */
 struct op_unmount {
 	const char *target;
 	uint32_t follow;
@@ -366,7 +366,7 @@ static inline bool read_reconfigure(struct plan_reader *r, struct op_reconfigure
 	       plan_strs(r, &op->options);
 }
 
-/* make a directory and its parents where missing */
+/* create a directory and its parents, if missing */
 struct op_mkdir {
 	const char *target;
 	uint32_t mode;
@@ -378,7 +378,7 @@ static inline bool read_mkdir(struct plan_reader *r, struct op_mkdir *op)
 	       plan_u32(r, &op->mode);
 }
 
-/* make a device node or FIFO; an existing node must be the same device */
+/* create a device node or FIFO; an existing node must be the same device */
 struct op_device {
 	const char *target;
 	uint32_t mode;
@@ -400,7 +400,7 @@ static inline bool read_device(struct plan_reader *r, struct op_device *op)
 	       plan_str(r, &op->source);
 }
 
-/* create a symbolic link; keep an existing file, unless replace is set */
+/* create a symbolic link; an existing file is kept, unless replace is set */
 struct op_symlink {
 	const char *target;
 	const char *text;
@@ -416,7 +416,7 @@ static inline bool read_symlink(struct plan_reader *r, struct op_symlink *op)
 	       plan_u32(r, &op->replace);
 }
 
-/* open a terminal of the container's devpts, send its master to the host */
+/* open a terminal of the container's devpts; its master is sent to the runtime */
 struct op_console {
 	uint32_t rows;
 	uint32_t columns;
@@ -454,7 +454,7 @@ static inline bool read_readonly(struct plan_reader *r, struct op_readonly *op)
 	return plan_str(r, &op->target);
 }
 
-/* run a hook in the current namespaces, with the state on its standard input */
+/* run a hook in the current namespaces; its standard input is the container's state */
 struct op_hook {
 	const char *source;
 	struct plan_strs args;
@@ -476,7 +476,7 @@ static inline bool read_hook(struct plan_reader *r, struct op_hook *op)
 	       plan_str(r, &op->state_after);
 }
 
-/* reopen standard streams on the host's null device as the container's null device */
+/* reopen standard streams that are the host's /dev/null; they get the container's */
 struct op_null_streams {
 	uint32_t root_of;
 };
@@ -486,7 +486,7 @@ static inline bool read_null_streams(struct plan_reader *r, struct op_null_strea
 	return plan_u32(r, &op->root_of);
 }
 
-/* make the root the process's root and unmount the old root */
+/* make the root filesystem the process's root; the old root is unmounted */
 struct op_pivot_root {
 	char none;
 };
@@ -497,7 +497,7 @@ static inline bool read_pivot_root(struct plan_reader *r, struct op_pivot_root *
 	return r->ok;
 }
 
-/* make the root the process's root by MS_MOVE and chroot, for a host root in the initramfs */
+/* move the root filesystem onto / (MS_MOVE); it replaces pivot_root(2) on an initramfs */
 struct op_move_root {
 	struct plan_strs uncovered;
 };
@@ -507,7 +507,7 @@ static inline bool read_move_root(struct plan_reader *r, struct op_move_root *op
 	return plan_strs(r, &op->uncovered);
 }
 
-/* make the directory of shared_root or recorded_root the process's root */
+/* chroot into the directory of shared_root or recorded_root */
 struct op_chroot {
 	char none;
 };
@@ -563,7 +563,7 @@ static inline bool read_rlimit(struct plan_reader *r, struct op_rlimit *op)
 	       plan_u64(r, &op->hard);
 }
 
-/* set the execution domain */
+/* set the execution domain (personality(2)) */
 struct op_personality {
 	uint32_t domain;
 };
@@ -639,7 +639,7 @@ static inline bool read_chdir(struct plan_reader *r, struct op_chdir *op)
 	       plan_u32(r, &op->optional);
 }
 
-/* give the standard streams to the user, except devices and files opened read-only */
+/* change the owner of the standard streams; devices and read-only files are skipped */
 struct op_stdio_owner {
 	uint32_t uid;
 };
@@ -659,7 +659,7 @@ static inline bool read_bounding(struct plan_reader *r, struct op_bounding *op)
 	return plan_u64(r, &op->keep);
 }
 
-/* switch to the user, keeping the capabilities of root until they are set */
+/* switch to the user; root's capabilities are kept until the capability sets are set */
 struct op_user {
 	uint32_t uid;
 	uint32_t gid;
@@ -691,7 +691,7 @@ static inline bool read_capabilities(struct plan_reader *r, struct op_capabiliti
 	       plan_u64(r, &op->ambient);
 }
 
-/* drop the capabilities that only loading the filter needed, with capset(2) alone */
+/* drop the capabilities that only loading the filter required; it uses capset(2) alone */
 struct op_drop_extra {
 	uint64_t effective;
 	uint64_t permitted;
@@ -705,7 +705,7 @@ static inline bool read_drop_extra(struct plan_reader *r, struct op_drop_extra *
 	       plan_u64(r, &op->inheritable);
 }
 
-/* set no_new_privs: setuid programs gain nothing */
+/* set no_new_privs, so that setuid programs gain nothing */
 struct op_no_new_privs {
 	char none;
 };
@@ -726,7 +726,7 @@ static inline bool read_umask(struct plan_reader *r, struct op_umask *op)
 	return plan_u32(r, &op->mask);
 }
 
-/* close all remaining descriptors of the host */
+/* close all remaining descriptors of files on the host */
 struct op_close_host {
 	char none;
 };
@@ -747,7 +747,7 @@ static inline bool read_home(struct plan_reader *r, struct op_home *op)
 	return plan_u32(r, &op->uid);
 }
 
-/* add LISTEN_PID, the pid as the program sees it, to the environment */
+/* add LISTEN_PID (the pid in the container) to the environment */
 struct op_listen_pid {
 	char none;
 };
@@ -758,7 +758,7 @@ static inline bool read_listen_pid(struct plan_reader *r, struct op_listen_pid *
 	return r->ok;
 }
 
-/* look the program up in PATH like execvp(3), with the user's permissions */
+/* look the program up in PATH like execvp(3); the user's permissions apply */
 struct op_find_executable {
 	const char *file;
 	const char *path;
@@ -781,7 +781,7 @@ static inline bool read_wait_start(struct plan_reader *r, struct op_wait_start *
 	return r->ok;
 }
 
-/* load the system call filter */
+/* load the seccomp filter */
 struct op_seccomp {
 	uint32_t flags;
 	uint32_t last;
@@ -795,7 +795,7 @@ static inline bool read_seccomp(struct plan_reader *r, struct op_seccomp *op)
 	       plan_bytes(r, &op->filter);
 }
 
-/* become the container's program */
+/* execute the container's program */
 struct op_exec {
 	struct plan_strs args;
 	struct plan_strs env;
@@ -807,7 +807,7 @@ static inline bool read_exec(struct plan_reader *r, struct op_exec *op)
 	       plan_strs(r, &op->env);
 }
 
-/* add attributes to the mount at a target, if the host recognises the mount */
+/* add attributes to the mount at a target; the runtime verifies the mount first */
 struct op_restrict {
 	const char *target;
 	uint64_t set_attributes;
@@ -819,7 +819,7 @@ static inline bool read_restrict(struct plan_reader *r, struct op_restrict *op)
 	       plan_u64(r, &op->set_attributes);
 }
 
-/* like root, but attach the bind mount only once the host has recorded it */
+/* bind-mount the root filesystem on itself; the runtime records the mount first */
 struct op_recorded_root {
 	const char *source;
 };

@@ -1,4 +1,4 @@
-/* The guest agent of an app: a process between the app and its port. */
+/* The guest agent of an app: it relays between the app's streams and the app's port to the host. */
 #define _GNU_SOURCE
 #include "guest.h"
 
@@ -31,7 +31,7 @@ static void shut(int *fd)
 	*fd = -1;
 }
 
-/* Forward one piece of output; return false if there is none (any more). */
+/* Forward one piece of output; return false if there is none now, or at its end. */
 static bool pass_on(struct agent *agent, int *from, unsigned char kind)
 {
 	unsigned char bytes[FRAME_MOST];
@@ -44,7 +44,7 @@ static bool pass_on(struct agent *agent, int *from, unsigned char kind)
 	return false;
 }
 
-/* The app has ended when none of its processes is left and all output has been sent. */
+/* End the app: kill its remaining processes and send the rest of its output. */
 static void finish(struct agent *agent, bool tell, int status)
 {
 	empty_cgroup(agent->app.cgroup);
@@ -138,7 +138,7 @@ static void obey(struct agent *agent, const struct frame *frame)
 	}
 }
 
-/* While input waits for the app, later frames wait too. */
+/* Handle the received frames; stop at the first one if the app has not read its input yet. */
 static void obey_all(struct agent *agent)
 {
 	struct frame frame;
@@ -157,7 +157,7 @@ static void child_ended(struct agent *agent)
 		finish(agent, true, status);
 }
 
-/* The host has disconnected: nothing can read the app's output, or end it, any more. */
+/* The host has disconnected: nothing can read the app's output or send it signals any more. */
 static void host_left(struct agent *agent)
 {
 	agent->incoming.held = 0;
@@ -193,7 +193,7 @@ static void once(struct agent *agent)
 	obey_all(agent);
 }
 
-void mind_app(unsigned number)
+void serve_app(unsigned number)
 {
 	static struct agent agent = { .app = { .input = -1, .output = -1, .errors = -1 } };
 	char description[32], device[32];

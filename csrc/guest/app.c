@@ -20,7 +20,7 @@ static void close_pair(int pair[2])
 			close(pair[end]);
 }
 
-/* Each pipe: end 0 is read. */
+/* Create the pipes; end 0 of each is the read end. */
 static bool make_pipes(int pipes[PIPES][2])
 {
 	memset(pipes, 0xff, sizeof(int[PIPES][2]));
@@ -30,7 +30,7 @@ static bool make_pipes(int pipes[PIPES][2])
 	return true;
 }
 
-/* Limits are records of two strings, the file and what is written to it. */
+/* Write the app's limits, pairs of a cgroup file and its value. */
 static void set_limits(const struct app *app, const char *text, size_t size)
 {
 	for (const char *at = text; at < text + size; at = next_record(at)) {
@@ -57,7 +57,7 @@ static _Noreturn void be_child(const struct app *app, int pipes[PIPES][2], char 
 	become_app(text, size, pipes[REPORT][1]);
 }
 
-/* The report pipe closes without data when the program has been executed. */
+/* Return true if the app's program was executed: then the report pipe closes without data. */
 static bool was_started(int report, char *why, size_t room)
 {
 	size_t held = 0;

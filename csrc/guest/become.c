@@ -99,7 +99,7 @@ static bool is_bind(const struct mounting *mounting)
 	return strcmp(mounting->kind, "bind") == 0;
 }
 
-/* Sources are opened before the root is changed, targets after it. */
+/* Open the sources of the mounts, before the root is changed; targets are opened after it. */
 static void open_sources(const char *text, size_t size, int trees[MOST])
 {
 	unsigned count = 0;
@@ -138,7 +138,7 @@ static void attach(int tree, const struct mounting *mounting)
 		fail("remount", mounting->target);
 }
 
-/* Move the root over that of the machine: no path leads back to it. */
+/* Move the app's root over the machine's, so that no path leads back to the machine's root. */
 static void change_root(const char *root)
 {
 	if (mount("", "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0)
@@ -235,7 +235,7 @@ static void arrange_files(const char *text, size_t size)
 		fail("remount", "/");
 }
 
-/* Set groups before the user: afterwards it would be forbidden. */
+/* Set the groups, then the user: a process that is no longer root must not change its groups. */
 static void change_identity(const char *text, size_t size)
 {
 	gid_t groups[MOST], group = 0;
@@ -264,7 +264,7 @@ static void change_identity(const char *text, size_t size)
 		fail("set", "no_new_privs");
 }
 
-/* Return a vector of the strings with this letter. */
+/* Return the strings of the description with this letter, as a vector ended by NULL. */
 static char **strings(char *text, size_t size, char letter)
 {
 	size_t count = 0;

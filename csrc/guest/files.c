@@ -84,7 +84,7 @@ bool write_cgroup(const char *cgroup, const char *file, const char *text)
 	return write_text(path, text);
 }
 
-/* Kernels before 5.14 have no cgroup.kill. */
+/* Kill each of the processes, for kernels before 5.14, which have no cgroup.kill. */
 static void kill_each(char *pids)
 {
 	for (char *line = strtok(pids, "\n"); line != NULL; line = strtok(NULL, "\n"))

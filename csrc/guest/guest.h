@@ -10,7 +10,7 @@
  *   /network             see network.c
  *   /apps/0, 1, ...      the apps (see app.c); app N is controlled over port N + 2
  *
- * Port 1 is the machine's: any byte written to it, or its end, powers the machine off.
+ * Port 1 controls the machine: any byte that the host writes to it, or closing it, powers it off.
  */
 #ifndef GUEST_H
 #define GUEST_H
@@ -20,8 +20,8 @@
 #include <sys/types.h>
 
 /*
- * Frames on an app's port: a kind, two bytes of size (the low one first), that many bytes.  A frame
- * of kind zero is a single byte that is ignored: enough of these complete a frame that was cut off.
+ * A frame on an app's port: a byte for its kind, the size in two bytes (little-endian), the data.  A
+ * frame of kind 0 is a single byte that is ignored: enough of them complete a truncated frame.
  *
  *   to the guest:    s  start the app             i  bytes for its input    c  its input has ended
  *                    k  a byte, the signal        d  end it; the bytes are sent back when it is gone
@@ -53,7 +53,7 @@ bool receive(int fd, struct incoming *incoming);
 /* Take the next frame from the received bytes; return false if none is complete. */
 bool next_frame(struct incoming *incoming, struct frame *frame);
 
-/* A running app: the descriptors are ours, -1 when closed. */
+/* A running app; the descriptors are the agent's ends of its pipes, -1 when closed. */
 struct app {
 	const char *path; /* of its description */
 	char cgroup[288];
@@ -67,7 +67,7 @@ bool start_app(struct app *app, char *why, size_t room);
 /* Execute the app's program: called in its process, after its streams are in place. */
 _Noreturn void become_app(char *text, size_t size, int report);
 
-/* Make the cgroup's directory; write to one of its files and return true on success. */
+/* Create the cgroup; write a value to one of its files.  Both return true on success. */
 bool make_cgroup(const char *cgroup);
 bool write_cgroup(const char *cgroup, const char *file, const char *text);
 
@@ -75,7 +75,7 @@ bool write_cgroup(const char *cgroup, const char *file, const char *text);
 void empty_cgroup(const char *cgroup);
 
 /* Serve one app's port to the host; never returns. */
-_Noreturn void mind_app(unsigned number);
+_Noreturn void serve_app(unsigned number);
 
 /* Return the record after `at` in the description of an app (see become.c). */
 const char *next_record(const char *at);
@@ -84,7 +84,7 @@ const char *next_record(const char *at);
 bool set_up_network(char *lines);
 
 /* Run the app's proxy on the host; returns when the machine has ended. */
-int be_proxy(void);
+int run_proxy(void);
 
 /* Return the whole file, followed by a NUL; NULL if it cannot be read. */
 char *read_whole(const char *path, size_t *size);

@@ -1,7 +1,7 @@
 /*
  * Process 1 of the machine: set it up, start a guest agent for each app, and power it off.
  *
- * Any other process of this program is the other end: an app's proxy on the host.
+ * If it is not process 1, this program is an app's proxy on the host (proxy.c).
  */
 #define _GNU_SOURCE
 #include "guest.h"
@@ -33,7 +33,7 @@ static _Noreturn void power_off(void)
 		(void)pause();
 }
 
-/* The console is a file on the host, whose last lines the monitor shows. */
+/* Print an error and power off.  The console is a file on the host; the monitor shows its end. */
 static _Noreturn void give_up(const char *what, const char *which)
 {
 	printf("ocipod: %s %s: %s\n", what, which, strerror(errno));
@@ -94,7 +94,7 @@ static void mount_shares(void)
 	free(names);
 }
 
-/* All apps share it as /dev/shm. */
+/* Mount the file system that all apps share as /dev/shm. */
 static void mount_shared_memory(void)
 {
 	char *options = read_whole("/shm-options", NULL);
@@ -139,7 +139,7 @@ static void start_agents(void)
 		if (pid < 0)
 			give_up("start the guest agent of", path);
 		if (pid == 0)
-			mind_app(number);
+			serve_app(number);
 	}
 }
 
@@ -149,7 +149,7 @@ int main(void)
 	char byte;
 
 	if (getpid() != 1)
-		return be_proxy();
+		return run_proxy();
 	mount_at("devtmpfs", "/dev");
 	for (int fd = 0; fd < 3; fd++) {
 		int console = open("/dev/console", O_RDWR | O_NOCTTY);

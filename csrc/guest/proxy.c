@@ -33,7 +33,8 @@ static void write_out(int fd, const unsigned char *bytes, size_t size)
 	}
 }
 
-/* The guest is not trusted: a signal that stops this process would keep its app for ever. */
+/* Return true for a signal that would stop this process, and so keep its app for ever: the guest,
+ * which reports the app's signal, is not trusted. */
 static bool stops(int number)
 {
 	return number == SIGSTOP || number == SIGTSTP || number == SIGTTIN || number == SIGTTOU;
@@ -80,7 +81,7 @@ static void pass_signal(int fd)
 	(void)send_frame(PORT, 'k', &number, 1);
 }
 
-/* Return false at the end. */
+/* Forward input to the app; return false at the end of the input. */
 static bool pass_input(void)
 {
 	unsigned char bytes[FRAME_MOST];
@@ -94,7 +95,7 @@ static bool pass_input(void)
 	return false;
 }
 
-int be_proxy(void)
+int run_proxy(void)
 {
 	static struct incoming incoming;
 	static struct frame frame;

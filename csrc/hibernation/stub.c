@@ -5,9 +5,9 @@
  *   _hibernation TITLE WATCHED FILE PROGRAM ARGUMENT0 [ARGUMENT]... ""
  *
  * executes PROGRAM with these arguments, its own environment and all of its descriptors, as soon
- * as there is an event at WATCHED, an epoll(7) descriptor, or a signal.  It takes neither: signals
- * are blocked by the process that executes it, so PROGRAM still finds them pending.  FILE is what
- * PROGRAM will want to read.
+ * as there is an event at WATCHED, an epoll(7) descriptor, or a signal.  It consumes neither: the
+ * process that executes it has blocked signals, so PROGRAM still finds them pending.  PROGRAM reads
+ * FILE at its start: it is not executed before FILE is readable.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 #define WRONG_USE 2
 #define PAUSE 1000 /* milliseconds until PROGRAM is tried again */
 
-/* Places of the arguments. */
+/* Indexes of the arguments in argv. */
 enum { WATCHED = 1, FILE_READ, PROGRAM };
 
 static int number(const char *text)
@@ -35,8 +35,8 @@ static int number(const char *text)
 }
 
 /*
- * proc_pid_cmdline(5): with data behind the end of the arguments, only the first one is shown.
- * Those that follow are not for the eye, and are needed where they are.
+ * Make ps show the first argument alone: if there is data directly behind the arguments, the kernel
+ * shows only the first one (proc_pid_cmdline(5)).  The others are needed, but are of no interest.
  */
 static void show_first_argument(int argc, char **argv)
 {

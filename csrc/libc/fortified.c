@@ -85,7 +85,7 @@ int __poll_chk(struct pollfd *fds, nfds_t count, int timeout, size_t room)
 	return poll(fds, count, timeout);
 }
 
-/* With these flags there would have to be a mode. */
+/* Abort if the flags require a mode argument: these variants of open have none. */
 static void check_mode(int flags)
 {
 	if ((flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE)

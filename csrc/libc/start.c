@@ -1,10 +1,10 @@
 /*
  * Start a program without a C library: from the kernel to main().
  *
- * A waiting executor is memory that each container holds: with the static GNU C library it is 730
- * kB, of which the executor itself is a twentieth.  The launcher would pay 0.3 ms of each command
- * for that library's start.  These files provide what both need of one; they are left out of
- * sanitizer builds, and on processors that they do not support.
+ * Every created container has a waiting executor in memory: 730 kB with the static GNU C library, of
+ * which the executor itself is a twentieth.  In the launcher, that library's start would take 0.3 ms
+ * of each command.  These files provide the functions that both need.  Sanitizer builds and
+ * unsupported processors use the C library instead.
  */
 #define _GNU_SOURCE
 #include <elf.h>
@@ -14,7 +14,7 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-/* The kernel enters with the arguments on the stack and no caller. */
+/* The entry point: the kernel jumps here, with the arguments on the stack and no return address. */
 #if defined(__x86_64__)
 __asm__(".globl _start\n"
 	"_start:\n"
@@ -40,7 +40,7 @@ _Noreturn void begin(uintptr_t *stack);
 _Noreturn void __stack_chk_fail(void);
 _Noreturn void __chk_fail(void);
 
-/* The stack protector's value (-fstack-protector). */
+/* The stack protector's canary (-fstack-protector). */
 uintptr_t __stack_chk_guard;
 
 char **environ;

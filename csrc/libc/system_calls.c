@@ -1,8 +1,8 @@
 /*
  * System calls under the names and with the errno of POSIX.
  *
- * Structures are those of the kernel: on these processors the C library's headers declare the same.
- * Of several calls for one purpose, the newest that every processor has is used.
+ * Structures have the kernel's layout: on these processors the C library's headers declare the same.
+ * If several system calls serve one purpose, the newest that all these processors have is used.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -85,7 +85,7 @@ long syscall(long number, ...)
 	return call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
 }
 
-/* The one optional argument of open, fcntl and ioctl. */
+/* Read the optional last argument of open, fcntl or ioctl. */
 #define OPTIONAL(type, last, value) \
 	va_list list;               \
 	va_start(list, last);       \
@@ -134,7 +134,7 @@ void _exit(int status)
 		CALL(SYS_exit_group, status);
 }
 
-/* Each line: result, name and parameters as in its manual page, then how it is called. */
+/* Define a wrapper: result, name and parameters as in the manual page, then number and arguments. */
 #define DEFINE(type, name, parameters, ...)         \
 	type name parameters                        \
 	{                                           \
@@ -249,7 +249,7 @@ DEFINE(uid_t, geteuid, (void), SYS_geteuid, 0)
 DEFINE(pid_t, setsid, (void), SYS_setsid, 0)
 DEFINE(int, setpgid, (pid_t pid, pid_t group), SYS_setpgid, pid, group)
 DEFINE(int, kill, (pid_t pid, int number), SYS_kill, pid, number)
-/* Pass the exit signal of a fork(2)ed child.  All memory is copied. */
+/* fork(2) as a clone(2) that shares nothing; SIGCHLD is the signal at the child's exit. */
 DEFINE(pid_t, fork, (void), SYS_clone, SIGCHLD)
 DEFINE(pid_t, waitpid, (pid_t pid, int *status, int options), SYS_wait4, pid, status, options)
 DEFINE(int, execve, (const char *path, char *const argv[], char *const env[]), SYS_execve, path,

@@ -9,13 +9,13 @@
  * Memory that a child process does not inherit (MADV_WIPEONFORK) is zero, too: the C library keeps
  * the state of getrandom(3) there, and processes that shared it would draw the same numbers.
  *
- * The heap is what most pages that a command writes to belong to.  One copy of it into huge pages costs
- * less than a fault and a copy for each of 600 small ones; `heap` is the range of huge pages that holds
- * it, in which nothing else lay.  To clear another huge page for a short end of the heap would cost
- * more than the faults there, so up to SNAPSHOT_TAIL bytes are left out of `heap`.  Where the kernel
- * has no huge pages to give, all regions are mapped as those outside `heap` are.
+ * Most pages that a command writes to belong to the heap.  One copy of it into huge pages costs less
+ * than a fault and a copy for each of 600 small pages; `heap` is the range of huge pages that contains
+ * it and nothing else.  Clearing another huge page for a short end of the heap would cost more than
+ * the faults there, so up to SNAPSHOT_TAIL bytes are left out of `heap`.  If the kernel has no free
+ * huge pages, all regions are mapped like those outside `heap`.
  *
- * Numbers are those of the machine that wrote the file: it is valid for one boot only.
+ * Integers have the byte order of the machine that wrote the file, which is valid for one boot only.
  */
 #ifndef SNAPSHOT_FORMAT_H
 #define SNAPSHOT_FORMAT_H
@@ -41,13 +41,13 @@ enum {
 };
 
 /*
- * A boot's identity, read from here.  The vdso identifies the kernel, not the machine: code that
- * libraries chose for one processor would end with SIGILL on another that has booted from the same
- * disk.
+ * The file with the id of the current boot.  The vdso identifies the kernel, not the machine: code
+ * that libraries chose for one processor would end with SIGILL on another machine that has booted
+ * from the same disk.
  */
 #define SNAPSHOT_BOOT_ID "/proc/sys/kernel/random/boot_id"
 
-/* Sources of a region's content; other values count in `mapped`. */
+/* Sources of a region's content; other values are indexes of `mapped`. */
 enum { CONTENT_WIPED = -3, CONTENT_ZERO = -2, CONTENT_SNAPSHOT = -1 };
 
 struct snapshot_region {
@@ -58,7 +58,7 @@ struct snapshot_region {
 	uint32_t protection; /* PROT_* */
 };
 
-/* A file that must be the same still; its path begins at `path` in `paths`. */
+/* A file that must not have changed since the dump; its path begins at `path` in `paths`. */
 struct snapshot_file {
 	uint64_t device;
 	uint64_t inode;
@@ -79,7 +79,7 @@ struct snapshot_signal {
 	uint64_t action[4];
 };
 
-/* What freeze.c left in the saved process's memory for thaw.c to fill in. */
+/* Variables in the saved process's memory that thaw.c sets. */
 struct snapshot_mailbox {
 	int64_t argument_count;
 	char **arguments;
@@ -117,7 +117,7 @@ struct snapshot_head {
 	char paths[SNAPSHOT_PATHS];
 };
 
-/* FNV-1a over 64-bit words; `size` is a multiple of 8. */
+/* Return the FNV-1a hash of `size` bytes as 64-bit words; `size` must be a multiple of 8. */
 static inline uint64_t snapshot_checksum(const void *data, uint64_t size)
 {
 	const uint64_t *word = data;

@@ -1,9 +1,10 @@
 /*
  * Write a snapshot of the calling process (format.h), which then continues unchanged.
  *
- * The process has one thread, has closed what it had opened, and was started with
- * GLIBC_TUNABLES=glibc.pthread.rseq=0 and LD_BIND_NOW=1: the kernel would write to an area of restartable
- * sequences that the new process has not registered, and symbols bound later would dirty pages.
+ * The process must have a single thread and no open files, and must have been started with
+ * GLIBC_TUNABLES=glibc.pthread.rseq=0 and LD_BIND_NOW=1.  Otherwise the kernel would write to an area
+ * of restartable sequences (rseq) that the new process has not registered, and symbols that are bound
+ * later would dirty pages.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
@@ -28,7 +29,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* ociruntime/startup/snapshot.py reads at these places. */
+/* ociruntime/startup/snapshot.py reads the members at these offsets. */
 _Static_assert(offsetof(struct snapshot_head, vdso_count) == 144, "");
 _Static_assert(offsetof(struct snapshot_head, boot) == 168, "");
 _Static_assert(offsetof(struct snapshot_head, mapped) == 17008, "");
@@ -55,7 +56,7 @@ unsigned long oci_thawed_ignored_signals(void)
 #if defined(__x86_64__) && defined(__GLIBC__)
 #include <asm/prctl.h>
 
-/* A gap this short between written pages is cheaper as data than as two more mappings. */
+/* Saving a gap of up to this many unwritten pages is cheaper than two more mappings. */
 #define GAP_PAGES 64
 #define STACK_ROOM (7UL << 20) /* below what is saved of the stack, for it to grow */
 #define RED_ZONE 256u
@@ -65,10 +66,10 @@ unsigned long oci_thawed_ignored_signals(void)
 
 extern char **environ;
 extern void *__curbrk;
-/* Since glibc 2.35; 0 if no area is registered. */
+/* The size of the registered rseq area, 0 if there is none; since glibc 2.35. */
 extern const unsigned int __rseq_size __attribute__((weak));
 
-/* Scratch memory, mapped for the time of the dump and left out of it. */
+/* Scratch memory that is mapped during the dump and is not part of it. */
 struct dump {
 	struct snapshot_head head;
 	char maps[MAPS_SIZE];
@@ -93,7 +94,7 @@ struct mapping {
 	int source;	  /* that file, opened; or -1 */
 };
 
-/* Returns 0, and again with 1 in each process started from the snapshot. */
+/* Save the registers.  Returns 0; returns again, with 1, in each process started from the snapshot. */
 int oci_save_registers(uint64_t registers[8]) __attribute__((returns_twice));
 __asm__(".text\n"
 	".globl oci_save_registers\n"
@@ -144,7 +145,7 @@ static int add_file(struct dump *d, const char *path, struct snapshot_file *file
 	return add_path(d, path, &file->path);
 }
 
-/* The index of a mapped file, which is added if it is new; -1 and errno. */
+/* Return the index of a mapped file, adding the file if it is new; -1 with errno on failure. */
 static int32_t mapped_file(struct dump *d, const char *path)
 {
 	struct snapshot_head *head = &d->head;
@@ -185,7 +186,7 @@ static int add_region(struct dump *d, uint64_t address, uint64_t size, uint64_t 
 	return 0;
 }
 
-/* True for a page with content that neither its file nor zero memory would give again. */
+/* Return true for a page whose content cannot come from its mapped file or from zero memory. */
 static bool is_written(struct dump *d, const struct mapping *m, uint64_t address)
 {
 	memset(d->page, 0, SNAPSHOT_PAGE);
@@ -198,7 +199,7 @@ static bool is_written(struct dump *d, const struct mapping *m, uint64_t address
 	return memcmp(d->page, (const void *)address, SNAPSHOT_PAGE) != 0;
 }
 
-/* How many pages from `address` on belong to the snapshot, short gaps included; 0: none. */
+/* Return the number of pages from `address` on to save, short gaps included; 0 if none. */
 static uint64_t written_pages(struct dump *d, const struct mapping *m, uint64_t address)
 {
 	uint64_t written = 0;
@@ -238,7 +239,7 @@ static int dump_mapping(struct dump *d, const struct mapping *m)
 	return 0;
 }
 
-/* Save a mapping, of which a part may lie in the huge pages: no region has both. */
+/* Save a mapping; one that is partly in the huge pages becomes two regions. */
 static int dump_parts(struct dump *d, const struct mapping *m)
 {
 	uint64_t border = d->head.heap.address + d->head.heap.size;
@@ -250,7 +251,7 @@ static int dump_parts(struct dump *d, const struct mapping *m)
 	return dump_mapping(d, &inside) < 0 ? -1 : dump_mapping(d, &outside);
 }
 
-/* Save only the part above the stack pointer, with room below. */
+/* Save the stack only from some room below the stack pointer upwards. */
 static void trim_stack(struct dump *d, struct mapping *m)
 {
 	uint64_t low = (d->head.registers[6] - RED_ZONE) & ~(uint64_t)(SNAPSHOT_PAGE - 1);
@@ -266,8 +267,8 @@ static bool begins_with(const char *text, const char *beginning)
 }
 
 /*
- * Choose the huge pages for the heap, which the kernel lists behind the program's own mappings:
- * `end` is where the mapping before it ends.  A heap with several protections has several lines.
+ * Choose the huge pages for the heap, which the kernel lists after the program's own mappings.
+ * `end` is the end of the mapping before it.  A heap with several protections has several lines.
  */
 static void place_heap(struct dump *d, const struct mapping *m, uint64_t end)
 {
@@ -284,7 +285,7 @@ static void place_heap(struct dump *d, const struct mapping *m, uint64_t end)
 		*heap = (struct snapshot_range){ low, high - low };
 }
 
-/* Do without huge pages if they contain anything but the heap. */
+/* Do not use huge pages for the heap if they would contain any other mapping. */
 static void check_heap(struct dump *d, const struct mapping *m)
 {
 	struct snapshot_range *heap = &d->head.heap;
@@ -293,7 +294,7 @@ static void check_heap(struct dump *d, const struct mapping *m)
 		heap->size = 0;
 }
 
-/* `line` describes the mapping as in /proc/self/maps, `properties` are its flags in the kernel. */
+/* Dump one mapping: `line` as in /proc/self/maps, `properties` as in VmFlags of smaps. */
 static int dump_line(struct dump *d, const char *line, const char *properties)
 {
 	struct snapshot_head *head = &d->head;
@@ -338,7 +339,7 @@ static int dump_line(struct dump *d, const char *line, const char *properties)
 	return result;
 }
 
-/* All of it before the first line is worked on: reading on would show what the work has changed. */
+/* Read /proc/self/smaps completely before using it: the dump itself changes the mappings. */
 static int read_maps(struct dump *d)
 {
 	int fd = open("/proc/self/smaps", O_RDONLY | O_CLOEXEC);
@@ -409,9 +410,9 @@ static int read_boot_id(char boot[SNAPSHOT_BOOT])
 }
 
 /*
- * Find where the C library keeps the thread's id, which the kernel clears at the thread's end.  A
- * kernel without CONFIG_CHECKPOINT_RESTORE does not tell; then it is looked for in the library's
- * description of the thread, which begins at the thread pointer, and must be there just once.
+ * Find the address at which the C library keeps the thread's id, which the kernel clears at the
+ * thread's end.  If the kernel cannot tell (no CONFIG_CHECKPOINT_RESTORE), search for the id in the
+ * library's thread descriptor, which begins at the thread pointer; it must be there exactly once.
  */
 static int find_thread_id(struct snapshot_head *head)
 {
@@ -471,8 +472,8 @@ static int dump_process(struct dump *d, const char *program, const char *const *
 }
 
 /*
- * What is left up to the next boundary of huge pages is free memory for a command.  Large blocks too
- * come from there, and the heap's end is never given back.  Return where the heap ended before.
+ * Leave the rest up to the next boundary of huge pages to commands: malloc keeps it as free memory,
+ * allocates large blocks there too, and never shrinks the heap.  Return where the heap ended before.
  */
 static uint64_t extend_heap(void)
 {

@@ -1,11 +1,11 @@
 /*
  * Map a snapshot (format.h) back into memory.
  *
- * The file is code that we are about to execute, so it must be as trusted as the state directory
- * next to it: owned by our user, not accessible to others, not a link, in a directory that no one
- * else can write to.  If anything does not match (another boot, another version, a changed file, an
- * address in use), this returns, and the caller executes the interpreter, which replaces what was
- * mapped so far.
+ * The file contains code that we are about to execute, so it must be as trusted as the state
+ * directory next to it: owned by our user, not accessible to others, not a link, in a directory that
+ * no one else can write to.  If anything does not match (another boot, another version, a changed
+ * file, an address in use), thaw() returns, and the caller executes the interpreter, which replaces
+ * all mappings made so far.
  */
 #define _GNU_SOURCE
 #include "snapshot/thaw.h"
@@ -35,7 +35,7 @@ static bool is_trusted(int fd, mode_t type, mode_t refused)
 	       status.st_uid == geteuid() && (status.st_mode & refused) == 0;
 }
 
-/* The directory by descriptor, then the file in it: neither can be replaced in between. */
+/* Open the directory, then the file below its descriptor, so that neither can be replaced. */
 static int open_trusted(const char *path)
 {
 	char directory[256];
@@ -67,7 +67,7 @@ static bool is_path(uint32_t offset)
 	return offset < limit && memchr(head.paths + offset, '\0', limit - offset);
 }
 
-/* True if the head is whole and of this format; nothing in it is used before. */
+/* Read and check the head; return false if it is incomplete or of another format. */
 static bool read_head(int fd)
 {
 	const size_t fixed = offsetof(struct snapshot_head, paths);
@@ -138,8 +138,8 @@ static bool open_mapped(int files[SNAPSHOT_MAPPED])
 }
 
 /*
- * Take huge pages for the heap.  True if the kernel has given them; else nothing is mapped there.
- * It may give small pages instead without a word: then only the one that was written to is resident.
+ * Map huge pages for the heap.  Returns false, with nothing mapped there, if there are none.  The
+ * kernel may silently map small pages instead: then only the page that was written to is resident.
  */
 static bool map_heap(void)
 {
@@ -166,7 +166,7 @@ static bool map_heap(void)
 	return false;
 }
 
-/* Fill a part of the huge pages. */
+/* Copy a region of the heap from the snapshot into the huge pages. */
 static bool copy_region(const struct snapshot_region *region, int snapshot)
 {
 	if (region->content == CONTENT_ZERO)
@@ -182,7 +182,7 @@ static bool is_in_heap(const struct snapshot_region *region)
 	       region->address - head.heap.address < head.heap.size;
 }
 
-/* Nothing that is mapped already is replaced: the stack's place differs in each process. */
+/* Map a region, never over an existing mapping: the stack's address differs in each process. */
 static bool map_region(const struct snapshot_region *region, int snapshot, const int *files)
 {
 	const int placed = MAP_PRIVATE | MAP_FIXED_NOREPLACE;
@@ -206,8 +206,9 @@ static bool map_region(const struct snapshot_region *region, int snapshot, const
 }
 
 /*
- * Map what the stack may grow into.  Where the kernel places stacks within a few megabytes (without
- * randomization, in User-Mode Linux) ours is in the way, and the upper part must be enough.
+ * Map the range into which the stack may grow.  Where the kernel places all stacks within a few
+ * megabytes (without randomization, in User-Mode Linux), the present stack is in the way: then only
+ * the upper part of the range is mapped.
  */
 static bool map_stack_room(void)
 {
@@ -223,8 +224,7 @@ static bool map_stack_room(void)
 	return false;
 }
 
-/* The kernel's own pages must be at the saved addresses, or the saved process's pointers are wrong.
- * */
+/* Check that the vdso is at the saved address: the saved process has pointers into it. */
 static bool is_vdso(uint64_t code)
 {
 	return code && snapshot_checksum((const void *)code, head.vdso[head.vdso_count - 1].size) ==
@@ -262,7 +262,7 @@ static uint64_t ignored_signals(void)
 	return ignored;
 }
 
-/* The interpreter's own settings, but a signal that our caller ignores stays ignored. */
+/* Restore the saved signal actions; a signal that our caller ignores stays ignored. */
 static void restore_signals(uint64_t ignored)
 {
 	for (uint32_t i = 0; i < head.signal_count; i++)
@@ -271,7 +271,8 @@ static void restore_signals(uint64_t ignored)
 				NULL, 8);
 }
 
-/* From here on there is no way back.  The stack protector's value is that of the saved process. */
+/* Continue in the saved process; there is no way back.  Its stack protector's canary replaces ours, so
+ * this function must not check it. */
 static _Noreturn __attribute__((no_stack_protector)) void
 become(char **arguments, char **environment)
 {

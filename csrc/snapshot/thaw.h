@@ -3,9 +3,9 @@
 #define SNAPSHOT_THAW_H
 
 /*
- * Become the process that `path` is a snapshot of, with these arguments.  Returns only if that is
- * not possible, before anything of the caller has changed but its memory map: it can still execute
- * the interpreter.  `program`: its __main__.py, which must be that of the saved process.
+ * Turn this process into the one that was saved in the snapshot `path`, with these arguments.
+ * Returns only if that is not possible; the caller can then still execute the interpreter, since
+ * only its memory map has changed.  `program` is the __main__.py, which must be the saved process's.
  */
 void thaw(const char *path, const char *program, char **arguments, char **environment);
 

@@ -36,7 +36,7 @@ def check_object(document: object, members: Members, what: str = "the body") -> 
 
 
 def string(where: str, value: object) -> None:
-    """Check that the value is a string without NUL, fit for an argument or a file name."""
+    """Raise BadRequest unless ``value`` is a string without NUL (for arguments, file names)."""
     if not isinstance(value, str):
         raise BadRequest(where, "must be a string")
     if "\0" in value:
@@ -48,40 +48,40 @@ def string(where: str, value: object) -> None:
 
 
 def nonempty(where: str, value: object) -> None:
-    """Check that the value is a non-empty string without NUL."""
+    """Raise BadRequest unless ``value`` is a non-empty string without NUL."""
     string(where, value)
     if not value:
         raise BadRequest(where, "must not be empty")
 
 
 def absolute_path(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
-    """Check that the value is an absolute path."""
+    """Raise BadRequest unless ``value`` is an absolute path."""
     nonempty(where, value)
     if not value.startswith("/"):
         raise BadRequest(where, f'"{value}" is not an absolute path')
 
 
 def text(where: str, value: object) -> None:
-    """Check that the value is a non-empty string of printable characters."""
+    """Raise BadRequest unless ``value`` is a non-empty string of printable characters."""
     if isinstance(value, str) and value and not value.isprintable():
         raise BadRequest(where, "must not contain unprintable characters")
     nonempty(where, value)
 
 
 def text_or_number(where: str, value: object) -> None:
-    """Check that the value is an integer or a non-empty string of printable characters."""
+    """Raise BadRequest unless ``value`` is an integer or a non-empty printable string."""
     if isinstance(value, bool) or not isinstance(value, int):
         text(where, value)
 
 
 def flag(where: str, value: object) -> None:
-    """Check that the value is a boolean."""
+    """Raise BadRequest unless ``value`` is a boolean."""
     if not isinstance(value, bool):
         raise BadRequest(where, "must be true or false")
 
 
 def number(least: float, most: float, *, whole: bool = True) -> Check:
-    """Return a check for a number from ``least`` to ``most``; ``whole``: only integers."""
+    """Return a check that accepts a number from ``least`` to ``most``; ``whole``: only integers."""
 
     def check(where: str, value: object) -> None:
         kinds = (int,) if whole else (int, float)
@@ -108,7 +108,7 @@ def one_of(*choices: str) -> Check:
 
 
 def list_of(check: Check) -> Check:
-    """Return a check for a list whose elements pass ``check``."""
+    """Return a check that accepts a list whose elements all pass ``check``."""
 
     def check_all(where: str, value: object) -> None:
         if not isinstance(value, list):
@@ -120,7 +120,10 @@ def list_of(check: Check) -> Check:
 
 
 def object_of(members: Members, *required: str) -> Check:
-    """Return a check for a JSON object whose members pass ``members`` and include ``required``."""
+    """Return a check that accepts a JSON object with the members ``required``.
+
+    ``members`` is the table of the allowed members, with a check for each.
+    """
 
     def check(where: str, value: object) -> None:
         if not isinstance(value, dict):
@@ -138,15 +141,17 @@ def object_of(members: Members, *required: str) -> Check:
 
 
 def path_of(where: str, name: str) -> str:
-    """Return the JSON path of a member, ``where.name``; ``--option: name`` below an option."""
+    """Return the JSON path ``where.name``; ``--option: name`` if ``where`` is an option."""
     return f"{where}: {name}" if where.startswith("--") else f"{where}.{name}"
 
 
 def strings_by_name(where: str, value: object) -> None:
-    """Check that the value is a JSON object of strings, whose names are without = and NUL."""
+    """Raise BadRequest unless ``value`` is an object of strings, its names without = and NUL."""
     if not isinstance(value, dict):
         raise BadRequest(where, "must be an object")
     for name, member in value.items():
         if not name or "=" in name or "\0" in name:
-            raise BadRequest(where, f"{name!r} is not a valid name", "no NUL or =, not empty")
+            raise BadRequest(
+                where, f"{name!r} is not a valid name", "must not be empty or contain = or NUL"
+            )
         string(path_of(where, name), member)

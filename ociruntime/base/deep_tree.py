@@ -15,7 +15,7 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NAMES = 15  # names of 255 bytes that fit into PATH_MAX
 
 
-class Place:
+class TreeCursor:
     """A position in a directory tree: the open directory ``fd`` and its path ``names``."""
 
     __slots__ = ("_above", "_root", "fd", "names")
@@ -27,7 +27,7 @@ class Place:
         self.names: list[str] = []
         self._above: list[tuple[int, int]] = []  # device and inode of each parent directory
 
-    def __enter__(self) -> Place:
+    def __enter__(self) -> TreeCursor:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -98,57 +98,59 @@ def _allow() -> None:
     pass
 
 
-class Found:
-    """An entry found by ``walk``: ``name`` in the open directory ``place``, with its ``status``.
+class TreeEntry:
+    """An entry found by ``walk``: ``name`` in the open directory ``cursor``, with its ``status``.
 
     A directory is found twice; ``leaving`` marks the second time, after its content.
     """
 
-    __slots__ = ("leaving", "name", "place", "status")
+    __slots__ = ("cursor", "leaving", "name", "status")
 
-    def __init__(self, place: Place, name: str, status: os.stat_result, *, leaving: bool) -> None:
-        self.place = place
+    def __init__(
+        self, cursor: TreeCursor, name: str, status: os.stat_result, *, leaving: bool
+    ) -> None:
+        self.cursor = cursor
         self.name = name
         self.status = status
         self.leaving = leaving
 
     @property
     def path(self) -> str:
-        """Return a path by which the entry can be opened until the next one is requested."""
-        return self.place.path(self.name)
+        """Return a path by which the entry can be opened until ``walk`` yields the next one."""
+        return self.cursor.path(self.name)
 
     @property
     def inside(self) -> str:
         """Return the entry's path relative to the root of the walk, without a leading slash."""
-        return "/".join([*self.place.names, self.name])
+        return "/".join([*self.cursor.names, self.name])
 
 
 def walk(
     root: str, count: Callable[[], None] = _allow, *, filesystem: int | None = None
-) -> Iterator[Found]:
+) -> Iterator[TreeEntry]:
     """Yield all entries below ``root``, sorted; directories both before and after their content.
 
     Symbolic links are not followed.  ``count`` is called for each entry while a directory is read,
     and may raise to end the walk.  With ``filesystem``, a device number, directories of other
     filesystems are yielded, but not entered.  Raises OSError.
     """
-    with Place(root) as place:
-        pending = [_entries(place.fd, count)]
+    with TreeCursor(root) as cursor:
+        pending = [_entries(cursor.fd, count)]
         parents: list[tuple[str, os.stat_result]] = []
         while pending:
             if pending[-1]:
                 name, status = pending[-1].pop()
-                yield Found(place, name, status, leaving=False)
+                yield TreeEntry(cursor, name, status, leaving=False)
                 if stat.S_ISDIR(status.st_mode) and filesystem in (None, status.st_dev):
                     parents.append((name, status))
-                    place.down(name)
-                    pending.append(_entries(place.fd, count))
+                    cursor.down(name)
+                    pending.append(_entries(cursor.fd, count))
                 continue
             pending.pop()
             if parents:
                 name, status = parents.pop()
-                place.up()
-                yield Found(place, name, status, leaving=True)
+                cursor.up()
+                yield TreeEntry(cursor, name, status, leaving=True)
 
 
 def disk_usage(root: str) -> int:

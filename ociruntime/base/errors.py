@@ -71,7 +71,7 @@ class ConfigError(RuntimeFailure):
 
 
 class ContainerError(RuntimeFailure):
-    """The container's state (created, running, paused ...) does not allow the command."""
+    """The container's state, such as created or paused, does not allow the command."""
 
 
 class NoSuchContainer(ContainerError):

@@ -34,7 +34,7 @@ KEPT = frozenset((_signal.SIGCHLD, _signal.SIGWINCH, _signal.SIGPIPE))
 class CaughtSignals:
     """A collector of signals: until ``release``, they are queued and do not kill this process.
 
-    ``fd`` is readable when there is a signal to ``take``.  It is created before the container's
+    ``fd`` is readable when there is a signal to ``take``.  Create the object before the container's
     process, so that no signal is lost in between.
     """
 
@@ -138,7 +138,7 @@ def _wait(
     signals: CaughtSignals,
     notifying: NotifyRelay | None,
 ) -> int:
-    """Wait for the process; return its wait status."""
+    """Wait for the exit of process ``pid``, serving relays and signals; return its wait status."""
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)
     poll.register(signals.fd, select.POLLIN)

@@ -27,7 +27,7 @@ class _Rules:
 def _members(pairs: list[tuple[str, object]]) -> dict[str, object]:
     members = dict(pairs)
     if len(members) != len(pairs):
-        raise ValueError("duplicate name")
+        raise ValueError("duplicate name in a JSON object")
     return members
 
 
@@ -52,8 +52,8 @@ def read(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
 def parse(data: bytes, name: str) -> Any:  # noqa: ANN401 - whatever it holds
     """Parse an untrusted JSON document strictly; ``name`` (a path) names it in errors.
 
-    Refuses duplicate names (JSON-02), other encodings than UTF-8 (JSON-01), NaN, Infinity, and text
-    after the document.  Raises ConfigError with line and column.
+    Refuses duplicate names, other encodings than UTF-8, NaN, Infinity, and text after the document.
+    Raises ConfigError with line and column.
     """
     try:
         return _read(data, _scan_strictly)
@@ -71,9 +71,9 @@ def _read(data: bytes, scan: Any) -> Any:  # noqa: ANN401
         text = data.decode()
         value, end = scan(text, len(text) - len(text.lstrip(_BLANKS)))
     except (StopIteration, SystemError, RecursionError):
-        raise ValueError("no JSON text") from None
+        raise ValueError("not a JSON document") from None
     if text[end:].strip(_BLANKS):
-        raise ValueError("more than one JSON text")
+        raise ValueError("unexpected text after the JSON document")
     return value
 
 
@@ -122,7 +122,7 @@ def _write(value: object, step: str, line: str, pieces: list[str]) -> None:
     elif isinstance(value, (list, tuple)):
         _write_items(value, step, line, pieces)
     else:
-        raise TypeError(f"no JSON for {type(value).__name__}")
+        raise TypeError(f"a {type(value).__name__} cannot be written as JSON")
 
 
 def _write_members(value: dict[str, object], step: str, line: str, pieces: list[str]) -> None:

@@ -123,7 +123,7 @@ def kernel_mounts(rootfs: str) -> tuple[str, ...]:
 
 
 def find_kernel_mounts(mountinfo: str, rootfs: str) -> tuple[str, ...]:
-    """Return the mount points of ``kernel_mounts``, from the text of a mountinfo file; pure."""
+    """Return the result of ``kernel_mounts`` for the text of a mountinfo file; pure."""
     targets = [
         mount.target for mount in parse_mountinfo(mountinfo) if mount.fstype in ("proc", "sysfs")
     ]

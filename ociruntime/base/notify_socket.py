@@ -32,7 +32,10 @@ O_PATH = 0o10000000
 
 
 def make_directory(state_directory: str) -> None:
-    """Create the socket's directory, to be mounted in the container.  Raises HostError."""
+    """Create the directory of the notify socket, which is mounted in the container.
+
+    Raises HostError.
+    """
     path = f"{state_directory}/{DIRECTORY}"
     try:
         posix.mkdir(path)

@@ -21,5 +21,8 @@ def clean(path: str) -> str:
 
 
 def is_below(path: str, directory: str) -> bool:
-    """Return whether a clean path is below a clean directory (not the directory itself)."""
+    """Return whether ``path`` is below ``directory``, and not ``directory`` itself.
+
+    Both are results of ``clean``.
+    """
     return path != directory and (directory == "/" or path.startswith(directory + "/"))

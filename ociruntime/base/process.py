@@ -156,9 +156,9 @@ def heed_ignored_signals() -> None:
 
 
 def die_with(parent: int) -> None:
-    """Let the kernel kill this process when ``parent`` exits, also after execve(2).
+    """Let the kernel kill this process when its parent exits, also after execve(2).
 
-    Exits at once if it has exited already.
+    ``parent`` is the parent's pid; if it has exited already, this process exits at once.
     """
     from ociruntime._shim import lib
 
@@ -178,7 +178,7 @@ def become_subreaper() -> None:
 
 
 def await_end(pidfd: int, seconds: float | None) -> bool:
-    """Wait up to ``seconds`` (None: forever) until the process exits; False on timeout."""
+    """Wait up to ``seconds`` (None: forever) until the process exits; return False on timeout."""
     from select import POLLIN, poll
 
     poller = poll()

@@ -254,7 +254,7 @@ def attribute(kind: int, data: bytes) -> bytes:
 
 
 def attributes(data: bytes) -> dict[int, bytes]:
-    """Return the attributes of a netlink message: type, without NLA_F_* bits -> data."""
+    """Return the attributes of a netlink message as {type without NLA_F_* bits: data}."""
     return dict(attribute_pairs(data))
 
 

@@ -19,7 +19,7 @@ WINDOW_SIZE = 8  # struct winsize: four u16: rows, columns, and twice pixels
 
 
 def window_size(fd: int) -> tuple[int, int] | None:
-    """Return (rows, columns) of the terminal ``fd``; None if it has no size or is no terminal."""
+    """Return (rows, columns) of the terminal ``fd``; None without a size or for another file."""
     import termios
 
     try:

@@ -50,9 +50,10 @@ def check_directory(path: str, kind: str) -> bool:
 
 
 def check_entry(path: str, kind: str) -> bool:
-    """Require the same of a directory whose parent has passed ``check_directory``; refuse links.
+    """Require that ``path`` is not a link, and that only root and our own user can change it.
 
-    Returns whether the directory exists.  Raises HostError.
+    Its parent directory has passed ``check_directory``.  Returns whether the directory exists.
+    Raises HostError.
     """
     try:
         if problem := flaw(posix.lstat(path)):
@@ -143,7 +144,7 @@ def owner_flaw(status: posix.stat_result) -> str:
 def in_user_namespace() -> bool:
     """Return whether this process is in a user namespace other than the host's initial one.
 
-    The namespace's inode decides: a nested one may have the same id map as the initial one.
+    Compares the namespace's inode number; a nested one may have the same id map as the initial one.
     """
     try:
         return posix.stat("/proc/self/ns/user").st_ino != FIRST_USER_NAMESPACE
@@ -206,7 +207,7 @@ def _is_ours(uid: int) -> bool:
 
 
 def _is_known(uid: int) -> bool:
-    """Return whether ``uid`` is root or our own; in a user namespace the host's root is 65534."""
+    """Return whether ``uid`` is root's or ours; in a user namespace the host's root is 65534."""
     return _is_ours(uid) or (uid == OVERFLOW_ID and in_user_namespace())
 
 

@@ -37,7 +37,7 @@ def credentials(arguments: Arguments) -> tuple[str, str]:
             raise UsageError("--password-stdin: the password is not valid UTF-8") from None
     elif not (user and password) and not sys.stdin.isatty():
         hint = "use --username and --password-stdin"
-        raise UsageError("login: cannot prompt, standard input is not a terminal", hint)
+        raise UsageError("login: cannot prompt: standard input is not a terminal", hint)
     try:
         user = user or input("Username: ")
         password = password or getpass.getpass("Password: ")
@@ -45,6 +45,6 @@ def credentials(arguments: Arguments) -> tuple[str, str]:
         raise UsageError("login: unexpected end of standard input at the prompt") from None
     if not user or ":" in user or not password:
         raise UsageError(
-            "login: user name and password must not be empty, and no colon in the name"
+            "login: user name and password must not be empty, and the name must not contain a colon"
         )
     return user, password

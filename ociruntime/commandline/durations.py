@@ -68,7 +68,7 @@ def _parse(text: str) -> float | None:
 
 
 def _split(text: str, *, digits: bool) -> tuple[str, str]:
-    """Split ``text`` after its leading digits and points; after other ones without ``digits``."""
+    """Return (prefix, rest): ``prefix`` is digits and points or, if not ``digits``, has none."""
     at = 0
     while at < len(text) and (text[at] in _DIGITS) == digits:
         at += 1

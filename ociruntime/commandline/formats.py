@@ -46,7 +46,7 @@ def aligned(rows: Sequence[Sequence[str]], gap: int = 1, narrowest: int = 0) -> 
 def fitted(rows: list[list[str]], width: int, shrinking: dict[int, int]) -> list[list[str]]:
     """Shorten cells so that the table of ``aligned`` fits ``width`` if possible.
 
-    ``shrinking``: index of each column that may be cut -> its minimum width in characters.
+    ``shrinking``: {index of a column that may be cut: its minimum width in characters}.
     """
     rows = [[plain(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

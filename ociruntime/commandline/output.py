@@ -38,9 +38,9 @@ def write_all(fd: int, data: bytes) -> bool:
 
 
 def write_lines(lines: Iterable[str]) -> int:
-    """Write each text as one line to standard output, escaped; return 1 if the pipe is closed.
+    """Write each text, escaped, as a line to standard output; return the exit status.
 
-    Returns 0 otherwise, like ``write``.  Raises HostError.
+    The status is 1 if the pipe was closed, else 0.  Raises HostError.
     """
     return write("".join([f"{plain(line)}\n" for line in lines]))
 

@@ -200,20 +200,21 @@ def _store(option: Option, value: str, arguments: Arguments) -> None:
     if kind == "flag":
         if value not in _TRUE and value not in _FALSE:
             message = f'invalid boolean value "{value}" for -{name}'
-            raise _invalid(message, name, value, "true or false", arguments)
+            raise _invalid(message, name, value, "use true or false", arguments)
         arguments.flags[name] = value in _TRUE
     elif kind in ("number", "count"):
         digits = value[1:] if value[:1] in ("-", "+") else value
         # 18 digits suffice for every value that the kernel accepts, and keep int() fast.
         if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
             message = f'invalid value "{value}" for flag -{name}'
-            raise _invalid(message, name, value, "a decimal number", arguments)
+            raise _invalid(message, name, value, "use a decimal number", arguments)
         if kind == "count" and int(value) < 0:
             raise UsageError(f"--{name}: must be 0 or more, not {value}")
         arguments.numbers[name] = int(value)
     elif kind == "choice" and value not in option.value.split("|"):
         message = f'invalid {name}: "{value}"'
-        raise _invalid(message, name, value, option.value.replace("|", " or "), arguments)
+        hint = f"use {option.value.replace('|', ' or ')}"
+        raise _invalid(message, name, value, hint, arguments)
     elif kind == "list":
         arguments.lists.setdefault(name, []).append(value)
     elif kind == "joined" and arguments.text(name):

@@ -18,10 +18,10 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 class Bar:
-    """A progress bar on standard error, for use as a Progress callback; nothing if not a terminal.
+    """A progress bar on standard error, for use as a Progress (images/model/progress.py).
 
-    It is one line, redrawn in place; leaving the ``with`` block erases it.  See ``Progress`` in
-    images/model/progress.py.
+    It is one line, redrawn in place; leaving the ``with`` block erases it.  If standard error is
+    not a terminal, nothing is shown.
     """
 
     __slots__ = ("_drawn", "_kind", "_shown", "_terminal")

@@ -12,7 +12,7 @@ _DIGITS = frozenset("0123456789")
 
 
 def byte_count(text: str, flag: str) -> int:
-    """Parse an option's size to bytes; -1 is no limit.  Raises UsageError in runc's wording."""
+    """Parse an option's size to bytes; -1 means no limit.  Raises UsageError in runc's wording."""
     try:
         return -1 if text == "-1" else parse_size(text)
     except ValueError:
@@ -51,7 +51,7 @@ def milli_cpus(text: str, what: str) -> int:
         raise UsageError(f'{what}: invalid number of CPUs "{text}"', hint) from None
     milli = int(whole) if text.endswith("m") else int(whole + f"{fraction}000"[:3])
     if not CPU_RANGE[0] <= milli <= CPU_RANGE[1]:
-        raise UsageError(f'{what}: "{text}" is out of range', "10m to 4096")
+        raise UsageError(f'{what}: "{text}" is out of range', "use 10m to 4096")
     return milli
 
 

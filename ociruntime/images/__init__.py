@@ -1,1 +1,1 @@
-"""Images: fetching them, the store, and the rendered trees that pods mount."""
+"""Images: fetching and storing them, and unpacking them to the root filesystems of pods."""

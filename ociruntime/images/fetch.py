@@ -1,4 +1,4 @@
-"""Fetching of images into the store, from a registry or a local file; and their lookup by name."""
+"""Fetch images from a registry or a local file into the store; look up stored images by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ociruntime.images.model.progress import Progress, silent
 from ociruntime.images.model.reference import LOCAL_KINDS, SURE_DIGITS, Reference, parse
 from ociruntime.images.model.settings import Settings
 from ociruntime.images.registry.sources import Sources
-from ociruntime.images.store.resolve_index import Judge
+from ociruntime.images.store.resolve_index import ImageVerifier
 from ociruntime.images.store.store import Store
 from ociruntime.images.trust.permission import Permission
 from ociruntime.images.trust.policy import ACCEPT
@@ -32,18 +32,19 @@ def fetch(
     warn: Callable[[str], None] | None = None,
     platform: str = "",
 ) -> Image:
-    """Return the image that the reference ``text`` names (reference.py); fetch it if needed.
+    """Return the image that the reference ``text`` names (see reference.py); fetch it if needed.
 
-    ``policy``: ``new`` asks a registry for images not in the store, ``update`` for changed ones
-    too, ``never`` uses the store only.  Local files are read with ``new`` and ``update``.
+    ``policy``: ``new`` asks a registry only for images that are not in the store, ``update`` also
+    for newer versions of stored images, and ``never`` uses the store alone.  An image in a local
+    file is imported again with ``new`` and ``update``.
     ``insecure`` disables checks: "image" (signatures), "tls" (certificates), "http" (encryption).
     ``signature`` is an OpenPGP signature, detached or with content; it is checked if the image is
-    not in the store under this name.  An ACI contains its own name: ``replace`` takes that name
-    from another image; without it, ``warn`` is called if the name is in use.  It is also called for
-    files of credentials that are ignored.  ``platform`` is the one to choose, "" for the machine's;
-    an image that has another one is refused.
-    Raises HostError, ImageError, RegistryError; the store is then unchanged, except if an image
-    without an index has another platform.
+    not in the store under this name.  An ACI contains its own name: with ``replace``, that name is
+    taken from another image; otherwise ``warn`` is called if the name is in use.  ``warn`` is also
+    called for each ignored credentials file.  ``platform`` is one such as ``linux/arm64``, "" for
+    the machine's; an image for another platform is refused.
+    Raises HostError, ImageError, RegistryError.  The store is then unchanged, unless an image
+    without an index turned out to be for another platform.
     """
     if platform:
         parse_platform(platform)
@@ -86,18 +87,18 @@ def _fetched(
         from ociruntime.images.formats.local_image import Claims, take_in
         from ociruntime.images.model.limits import Budget
 
-        judge = _judge(reference, permission, signature, None)
+        verifier = _verifier_for(reference, permission, signature, None)
         claims = Claims(permission, replace, warn)
         budget = Budget.at(store.path, settings.limits())
-        return take_in(store, reference, progress or silent, claims, judge, budget)
+        return take_in(store, reference, progress or silent, claims, verifier, budget)
     progress = progress or silent
     return _from_registry(store, reference, insecure, progress, permission, signature, warn)
 
 
 def _by_id(store: Store, reference: Reference) -> Image | None:
-    """Return the stored image if ``reference`` is an image id; None if it is taken for a name.
+    """Return the stored image if ``reference`` is an image id; None to look it up as a name.
 
-    Raises ImageError.
+    Raises ImageError if a ``sha256:...`` id is not in the store.
     """
     if reference.kind == "id":
         return store.find(reference.digest, use=False)
@@ -110,10 +111,10 @@ def _by_id(store: Store, reference: Reference) -> Image | None:
 
 
 def _is_likely_id(store: Store, reference: Reference) -> bool:
-    """Return whether a word of hexadecimal digits is looked up as an image id before as a name.
+    """Return whether to look up hexadecimal digits as an image id before looking for a name.
 
-    The word may be a name, such as "ada" or "cafe": an attacker could construct an image whose id
-    begins with these letters, which must not replace the image of that name.
+    A name can consist of such digits, as in "ada" or "cafe": an attacker could construct an image
+    whose id begins with them, and that image must not be used in place of the named one.
     """
     if len(reference.text) >= SURE_DIGITS:
         return True
@@ -147,9 +148,9 @@ def _by_name(
 
 
 def _detect_kind(store: Store, reference: Reference, settings: Settings) -> Reference:
-    """Return a reference of kind ``path`` with the kind detected from the file's content.
+    """Return ``reference``, its kind ``path`` replaced by the format detected from the file.
 
-    If the file is gone, the kind is that of the stored image with this path.
+    If the file no longer exists, the format is that of the stored image imported from this path.
 
     Raises HostError, ImageError.
     """
@@ -167,26 +168,26 @@ def _detect_kind(store: Store, reference: Reference, settings: Settings) -> Refe
     return recognized(reference, Budget.at(store.path, settings.limits()))
 
 
-def _judge(
+def _verifier_for(
     reference: Reference,
     permission: Permission,
     signature: bytes | None,
     sources: Sources | None,
-) -> Judge:
-    """Return the signature check of a reference; it accepts any image if none is required."""
+) -> ImageVerifier:
+    """Return the verifier of the image's signature; it accepts any image if none is required."""
     if signature is None and permission.rule(reference.name).kind == ACCEPT:
-        from ociruntime.images.store.resolve_index import Judge
+        from ociruntime.images.store.resolve_index import ImageVerifier
 
-        return Judge()
-    from ociruntime.images.trust.signatures import SignatureJudge
+        return ImageVerifier()
+    from ociruntime.images.trust.signatures import SignatureVerifier
 
-    return SignatureJudge(reference, permission, signature, sources)
+    return SignatureVerifier(reference, permission, signature, sources)
 
 
 def _reads_source(reference: Reference, policy: str) -> bool:
-    """Return whether ``policy`` requires to read the registry or file of an image in the store.
+    """Return whether ``policy`` requires asking the registry, or reading the file, once more.
 
-    Local files are read with ``new`` too: that is cheap, and the image may have been rebuilt.
+    Local files are read again with ``new`` too: that is cheap, and they may have been rebuilt.
     """
     return policy == "update" or (
         policy == "new" and reference.is_local and os.path.lexists(reference.path)
@@ -210,9 +211,9 @@ def _from_registry(
     http = HttpClient(insecure)
     try:
         sources = Sources.of(reference, permission.settings, http, warn)
-        judge = _judge(reference, permission, signature, sources)
+        verifier = _verifier_for(reference, permission, signature, sources)
         budget = Budget.at(store.path, permission.settings.limits())
-        return update(store, reference, sources, judge, progress, budget)
+        return update(store, reference, sources, verifier, progress, budget)
     finally:
         http.close()
 
@@ -222,9 +223,9 @@ def _ignore(warning: str) -> None:
 
 
 def look_up(store: Store, text: str) -> Record:
-    """Return the record of the image ``text``: an id, a prefix of one, or a name in any form.
+    """Return the database record of the image ``text``: an id, an id prefix or an image name.
 
-    Raises ImageError if it is not in the store.
+    Raises ImageError if the image is not in the store.
     """
     name = _full_name(store, text)
     forms = [text] if name in ("", text) else [text, name]
@@ -240,7 +241,7 @@ def look_up(store: Store, text: str) -> Record:
 
 
 def _full_name(store: Store, text: str) -> str:
-    """Return an image's canonical name, as in the store; "" if ``text`` is not a valid name."""
+    """Return the canonical form of the image name ``text``; "" if ``text`` is not a valid name."""
     try:
         reference = parse(text)
         if reference.kind == "path":

@@ -98,8 +98,8 @@ class Process:
     """A child of this Python process: a container's init, or a process of ``Runtime.exec``.
 
     ``pid`` is its pid on the host; ``pidfd`` becomes readable when the process exits (for poll,
-    selectors, asyncio).  ``close``, or the end of a ``with``, closes the descriptor and leaves the
-    process running; a process that has exited is reaped.
+    selectors, asyncio).  The end of a ``with`` block calls ``close``, which does not stop the
+    process.
     """
 
     def __init__(self, pid: int, pidfd: int) -> None:

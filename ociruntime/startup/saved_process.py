@@ -175,7 +175,10 @@ def _refuse_unfit(fd: int) -> None:
     )
     for each in gc.get_objects():
         if isinstance(each, kinds):
-            raise OSError(errno.EINVAL, f"loaded modules have left an object of {type(each)}")
+            raise OSError(
+                errno.EINVAL,
+                f"a loaded module has left an object of {type(each)}, which cannot be saved",
+            )
 
 
 def adopt(program: str) -> None:
@@ -214,8 +217,10 @@ def _adopt_environment() -> None:
 
 
 def _environments() -> list[dict[bytes, bytes]]:
-    """Return all dictionaries with environment variables; to be changed in place, as modules
-    keep references to them."""
+    """Return all dictionaries with environment variables.
+
+    They must be changed in place, as modules keep references to them.
+    """
     copies = [posix.environ]
     if "os" in sys.modules:  # os.environ is a view of a dictionary of its own
         copies.append(sys.modules["os"].environ._data)

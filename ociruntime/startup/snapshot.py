@@ -138,13 +138,13 @@ def inspect(path: str) -> int:
     head = _read_head(path)
     program = _text(head, COUNTS.unpack_from(head, COUNTS_AT)[5])
     if program != own_program(program_of(path)):
-        reason = f"it belongs to another installation: {program}"
+        reason = f"the snapshot belongs to another installation: {program}"
         raise Unusable(reason, outdated=not exists(program))
     if head[BOOT_AT : BOOT_AT + BOOT_SIZE].rstrip(b"\0") != _boot_id():
-        raise Unusable("it was made before the last boot", outdated=True)
+        raise Unusable("the snapshot was made before the last boot", outdated=True)
     for name, expected in _files(head):
         if _identity(name) != expected:
-            raise Unusable(f"{name} has changed since it was made", outdated=True)
+            raise Unusable(f"{name} has changed since the snapshot was made", outdated=True)
     return int(BEGINNING.unpack_from(head)[4])
 
 
@@ -162,18 +162,20 @@ def _read_head(path: str) -> bytes:
         finally:
             posix.close(parent)
     except FileNotFoundError:
-        raise Unusable("not made yet", outdated=True) from None
+        raise Unusable("the snapshot does not exist yet", outdated=True) from None
     except OSError as error:
-        raise Unusable(f"cannot be opened: {posix.strerror(error.errno or 0)}") from None
+        raise Unusable(
+            f"the snapshot cannot be opened: {posix.strerror(error.errno or 0)}"
+        ) from None
     try:
         file = posix.fstat(fd)
         if file.st_mode & 0o170000 != 0o100000:
-            raise Unusable("not a regular file")
+            raise Unusable("the snapshot is not a regular file")
         head = posix.read(fd, LONGEST_HEAD)
     finally:
         posix.close(fd)
     if file.st_uid != posix.geteuid() or file.st_mode & OTHERS:
-        raise Unusable("other users own it or have access to it")
+        raise Unusable("the snapshot belongs to another user, or others have access to it")
     if not head:
         raise Unusable("this interpreter cannot be saved: an attempt since the last boot failed")
     if len(head) < PATHS_AT or BEGINNING.unpack_from(head)[:2] != (MAGIC, FORMAT):
@@ -344,7 +346,7 @@ def _open_unfinished(parent: int, name: str, *, wait: bool) -> int:
             if not wait:
                 return -1
             time.sleep(POLL)
-    raise TimeoutError(errno.ETIMEDOUT, "timed out: another process is making it")
+    raise TimeoutError(errno.ETIMEDOUT, "timed out: another process is making the snapshot")
 
 
 def _is_named(fd: int, parent: int, name: str) -> bool:
@@ -387,7 +389,7 @@ def _fill(fd: int, parent: int, name: str) -> int:
 
 
 def _sources() -> dict[str, tuple[int, int, int, int] | None]:
-    """Return path -> identity of each file of the package."""
+    """Return {path: (device, inode, size, mtime in ns)} of the package's files."""
     import os
 
     package = os.path.realpath(own_program().rpartition("/")[0])

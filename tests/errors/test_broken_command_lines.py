@@ -87,7 +87,7 @@ def test_no_such_choice(name: str, option: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "option"), of_kind("number"))
 def test_no_number(name: str, option: str, tmp_path: Path) -> None:
     said = refused(run(tmp_path, name, f"--{option}=many"), name)
-    assert said == f'invalid value "many" for flag -{option} (a decimal number)'
+    assert said == f'invalid value "many" for flag -{option} (use a decimal number)'
 
 
 @pytest.mark.parametrize("id", BAD_IDS)

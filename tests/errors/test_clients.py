@@ -62,7 +62,7 @@ def test_options(argv: list[str], message: str) -> None:
             '"rename": wrong number of arguments (usage: ocictl rename CONTAINER NAME)',
         ),
         (["kill", "-s", "TREM", "web"], 'unknown signal "TREM" (did you mean SIGTERM?)'),
-        (["ps", "-n", "0"], '--last: "0" is not a number of containers (1 or more)'),
+        (["ps", "-n", "0"], "--last: must be 1 or more, not 0"),
     ],
 )
 def test_commands(argv: list[str], message: str, capfd: Capture) -> None:

@@ -22,7 +22,7 @@ STAGES: tuple[tuple[str, dict[str, str]], ...] = (
             " (only a running container can be stopped)",
             "attach c": 'attach to container "c": its status is "created"'
             " (use ocictl start --attach)",
-            "volume rm v": 'remove volume "v": in use by container c (remove them first)',
+            "volume rm v": 'remove volume "v": in use by container c (remove the containers first)',
             "network rm default": 'remove network "default": it is built in',
             "start nope": 'no container with name or ID "nope" found',
             "rmi nope": 'image "nope" is not in the store',

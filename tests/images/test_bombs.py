@@ -240,9 +240,9 @@ def test_limits_that_are_no_limits(refused: Refused, work: Path, name: str) -> N
     (work / "tree").mkdir()
     for value in (0, -1, "1G", True, 1.5, None):
         (work / "config" / "limits.json").write_text(json.dumps({name: value}))
-        refused(f"dir:{work}/tree", f"limits.json: {name}: ")
+        refused(f"dir:{work}/tree", f"limits.json: {name} must be ")
     (work / "config" / "limits.json").write_text(json.dumps({"byte": 5}))
-    refused(f"dir:{work}/tree", 'limits.json: unknown member "byte" (known: bytes, files, depth,')
+    refused(f"dir:{work}/tree", 'limits.json: unknown member "byte"')
 
 
 def test_config_shows_the_limits(ocipod: Ocipod, work: Path) -> None:
@@ -312,7 +312,7 @@ def test_documents_of_great_depth(confined: Confined, work: Path, name: str) -> 
     files = {"oci-layout": '{"imageLayoutVersion": "1.0.0"}', "index.json": "{}"}
     (work / "a.tar").write_bytes(images.pack({**files, name: "[" * 60_000}))
     kinds = {"manifest.json": "docker-archive", "manifest": "aci"}
-    assert "is not JSON" in confined(f"{kinds.get(name, 'oci-archive')}:{work}/a.tar")
+    assert "is not valid JSON" in confined(f"{kinds.get(name, 'oci-archive')}:{work}/a.tar")
 
 
 def test_volumes_of_an_image_that_are_one_directory(ocipod: Ocipod, work: Path) -> None:

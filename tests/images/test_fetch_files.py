@@ -189,11 +189,11 @@ def test_what_is_no_image(ocipod: Ocipod, refused: Refused, work: Path) -> None:
         write("broken.tar.gz", packed[:100] + b"x" * 9 + packed[109:]): "damaged",
         write("broken.tar.bz2", b"BZh9" + b"x" * 50): "broken.tar.bz2: the bzip2 data is damaged",
         write("broken.tar.xz", lzma.compress(b"x" * 3000)[:-8]): "",
-        f"oci:{work}/marks": "oci-layout: no such file",
-        f"oci-archive:{write('empty.tar', images.pack({}))}": "oci-layout: no such file",
-        f"docker-archive:{work}/empty.tar": "manifest.json: no such file",
-        f"aci:{work}/empty.tar": "file manifest",
-        f"dir:{work}/marks": '".wh.x"',
+        f"oci:{work}/marks": 'oci-layout": no such file',
+        f"oci-archive:{write('empty.tar', images.pack({}))}": 'open "oci-layout" in the archive',
+        f"docker-archive:{work}/empty.tar": 'open "manifest.json" in the archive',
+        f"aci:{work}/empty.tar": 'file "manifest"',
+        f"dir:{work}/marks": 'add ".wh.x" to a layer: reserved name',
         f"dir:{work}/text.tar": "not a directory",
         f"aci:{write('other.aci', images.pack({'manifest': '{}'}))}": "acKind must be",
     }
@@ -234,7 +234,7 @@ def test_links_in_a_layout_lead_nowhere_else(
     (work / "outside").write_bytes(files["index.json"])
     files["index.json"] = images.member(tarfile.SYMTYPE, linkname=f"{work}/outside")
     (work / "a.tar").write_bytes(images.pack(files))
-    refused(f"oci-archive:{work}/a.tar", "index.json: no such file")
+    refused(f"oci-archive:{work}/a.tar", 'open "index.json" in the archive')
 
 
 # --- App Container Images ---
@@ -345,21 +345,21 @@ def test_acis_that_are_refused(ocipod: Ocipod, refused: Refused, work: Path) -> 
         (
             aci.manifest(name, labels=aci.version("1/2")),
             {},
-            'version "1/2"',
+            "manifest: label version",
         ),
         (aci.manifest(name, app={"eventHandlers": [{}]}), {}, "is not supported"),
-        (aci.manifest(name, app=["x"]), {}, "app must be"),
+        (aci.manifest(name, app=["x"]), {}, "manifest: app must be"),
         (
             aci.manifest(name, app={"user": 0}),
             {},
-            "user, group",
+            "app.workingDirectory",
         ),
         (aci.manifest(name, app={"exec": "x"}), {}, "exec"),
         (aci.manifest(name, app={"ports": [{"port": 0}]}), {}, "ports"),
         (aci.manifest(name, app={"ports": [{"port": 1, "protocol": "x"}]}), {}, "ports"),
         (aci.manifest(name, app={"mountPoints": [{"name": "x"}]}), {}, "mountPoints"),
         (aci.manifest(name, dependencies=[{"imageName": "?"}]), {}, "dependencies"),
-        (aci.manifest(name), {"../x": ""}, "manifest and rootfs"),
+        (aci.manifest(name), {"../x": ""}, 'unexpected member "rootfs/../x"'),
         (aci.manifest(name), {".wh.x": ""}, ".wh.x"),
         (
             aci.manifest(name),

@@ -264,7 +264,7 @@ def test_credentials_of_the_user_who_has_called_sudo(
         file = work / ".docker/config.json"
         file.write_text(json.dumps({"auths": auths}))
         os.chown(file, 1000, 1000)
-        warning = f'"{file}": it belongs to uid 1000'
+        warning = f'the credentials in "{file}": the file belongs to uid 1000'
         ocipod("fetch", f"{registry.host}/web:v1").failed("401", warning)
         os.chown(file, 0, 0)
         ocipod("fetch", f"{registry.host}/web:v1").ok()

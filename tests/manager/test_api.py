@@ -56,32 +56,32 @@ GOOD: tuple[tuple[str, str, object, int, tuple[Any, ...]], ...] = (
 
 # What is wrong -> words of the answer, status 400.
 BAD: tuple[tuple[str, str, object, str], ...] = (
-    ("GET", "/v1/containers?all=perhaps", None, "all: "),
-    ("GET", "/v1/containers?filters=x", None, "filters: must be JSON"),
-    ("GET", "/v1/containers?filters=%5B%5D", None, "filters: "),
+    ("GET", "/v1/containers?all=perhaps", None, 'all: must be 0 or 1, not "perhaps"'),
+    ("GET", "/v1/containers?filters=x", None, "filters: must be a JSON object"),
+    ("GET", "/v1/containers?filters=%5B%5D", None, "filters: must be a JSON object"),
     (
         "GET",
         "/v1/containers?filters=%7B%22id%22%3A%5B1%5D%7D",
         None,
         "filters.id[0]: ",
     ),
-    ("GET", "/v1/containers?filters=%7B%22id%22%3A1%7D", None, "filters.id: "),
-    ("POST", "/v1/containers", None, "JSON object"),
-    ("POST", "/v1/containers", [1], "JSON object"),
+    ("GET", "/v1/containers?filters=%7B%22id%22%3A1%7D", None, "filters.id: must be a list"),
+    ("POST", "/v1/containers", None, "body must be a JSON object"),
+    ("POST", "/v1/containers", [1], "body must be a JSON object"),
     ("DELETE", "/v1/containers/web?force=2", None, "force:"),
     ("POST", "/v1/containers/web/start", {"fast": True}, "fast: unknown member"),
     ("POST", "/v1/containers/web/stop", {"timeout": "1"}, "timeout: "),
     ("POST", "/v1/containers/web/stop", {"timeout": True}, "timeout: "),
     ("POST", "/v1/containers/web/stop", {"timeout": -1}, "timeout: -1 is not between 0 and"),
-    ("POST", "/v1/containers/web/stop", [], "JSON object"),
+    ("POST", "/v1/containers/web/stop", [], "body must be a JSON object"),
     ("POST", "/v1/containers/web/restart", {"timeout": 1e9}, "timeout:"),
     ("POST", "/v1/containers/web/kill", {"signal": []}, "signal: "),
     ("POST", "/v1/containers/web/kill", {"signal": "a\0"}, "signal: "),
     ("POST", "/v1/containers/web/rename", None, "name: is required"),
-    ("POST", "/v1/containers/web/rename", {"name": ""}, "name: "),
-    ("POST", "/v1/containers/web/wait", {"condition": 1}, "condition: "),
-    ("GET", "/v1/events?since=soon", None, 'since: "soon"'),
-    ("GET", "/v1/containers/web/logs?until=soon", None, 'until: "soon"'),
+    ("POST", "/v1/containers/web/rename", {"name": ""}, "name: must not be empty"),
+    ("POST", "/v1/containers/web/wait", {"condition": 1}, "condition: must be a string"),
+    ("GET", "/v1/events?since=soon", None, "since: must be an RFC 3339 time"),
+    ("GET", "/v1/containers/web/logs?until=soon", None, "until: must be an RFC 3339 time"),
     ("POST", "/v1/images/pull", {}, "image: is required"),
     ("POST", "/v1/images/pull", {"image": 1}, "image: "),
     (
@@ -368,7 +368,7 @@ def test_the_pod_of_a_container_is_the_containers(api: Api) -> None:
     for method, path in (("POST", f"/v1/pods/{POD}/stop"), ("DELETE", f"/v1/pods/{POD[:8]}")):
         status, code, message = error(api(method, path))
         assert (status, code) == (409, "conflict")
-        assert 'belongs to container "web" (use ocictl stop web, ocictl rm web)' in message
+        assert 'belongs to container "web" (use ocictl stop web' in message
     api.manager.records = []
     assert api("POST", f"/v1/pods/{POD}/stop", {"timeout": 3}) == (200, {"id": POD})
     assert api.manager.calls[-1] == ("ocipod", "stop", "--wait", "--time=3", POD)

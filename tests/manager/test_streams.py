@@ -161,7 +161,7 @@ def test_attach(daemon: Daemon, shell_root: str) -> None:
 def test_attach_with_a_size_that_is_none(daemon: Daemon, shell_root: str, size: str) -> None:
     daemon.create("c", rootfs=shell_root, command=["/bin/true"], tty=True)
     refused = daemon("GET", f"/v1/containers/c/attach?wait=1&size={size}")
-    refused.failed(400, f'size: invalid terminal size "{size}"')
+    refused.failed(400, f'size: invalid terminal size "{size}" (')
 
 
 def test_attach_to_what_does_not_run(daemon: Daemon, shell_root: str) -> None:

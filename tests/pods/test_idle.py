@@ -142,7 +142,7 @@ def test_output(ocipod: Ocipod, work: Path) -> None:
 def test_the_end_of_an_app(ocipod: Ocipod, work: Path) -> None:
     pod = Idle(ocipod, work)
     pod.do("echo last; exit 7")
-    assert pod.end() == {"code": 7, "reason": "app a ended with 7", "left_nothing": True}
+    assert pod.end() == {"code": 7, "reason": "app a ended with 7", "clean": True}
     assert pod.state()["exit_code"] == 7
     assert pod.state()["finished"] > pod.state()["started"]
     assert pod.log() == [("stdout", "F", "last")]
@@ -152,7 +152,7 @@ def test_the_end_of_an_app(ocipod: Ocipod, work: Path) -> None:
 def test_signals(ocipod: Ocipod, work: Path, number: int) -> None:
     pod = Idle(ocipod, work, script="trap 'echo stopped; exit 3' TERM; while :; do sleep 0.1; done")
     os.kill(pod.pid, number)
-    assert pod.end() == {"code": 0, "reason": "", "left_nothing": True}
+    assert pod.end() == {"code": 0, "reason": "", "clean": True}
     assert (pod.state()["exit_code"], pod.state()["stopped_by"]) == (3, "pod stop")
     assert pod.log() == [("stdout", "F", "stopped")]
 
@@ -160,7 +160,7 @@ def test_signals(ocipod: Ocipod, work: Path, number: int) -> None:
 def test_stop(ocipod: Ocipod, work: Path) -> None:
     pod = Idle(ocipod, work)
     ocipod("stop", "--wait", "--time=1", pod.uuid).ok()
-    assert pod.end() == {"code": 0, "reason": "", "left_nothing": True}
+    assert pod.end() == {"code": 0, "reason": "", "clean": True}
     assert pod.state()["stopped_by"] == "pod stop"
 
 
@@ -292,7 +292,7 @@ def test_a_signal_at_the_moment_of_going_to_sleep(ocipod: Ocipod, work: Path) ->
     pod = Idle(ocipod, work, script="exec sleep 60", fault="monitor.before-sleep:stop")
     os.kill(pod.pid, signal.SIGTERM)
     os.kill(pod.pid, signal.SIGCONT)
-    assert pod.end() == {"code": 0, "reason": "", "left_nothing": True}
+    assert pod.end() == {"code": 0, "reason": "", "clean": True}
     assert pod.state()["stopped_by"] == "pod stop"
 
 
@@ -338,7 +338,7 @@ def test_it_does_not_sleep_when_the_pod_ends(ocipod: Ocipod, work: Path) -> None
     assert processes.until(lambda: not processes.alive(first))
     assert not processes.until(lambda: is_asleep(pod.pid), 0.5)
     os.kill(lock_holder, signal.SIGCONT)
-    assert pod.end() == {"code": 0, "reason": "", "left_nothing": True}
+    assert pod.end() == {"code": 0, "reason": "", "clean": True}
 
 
 def test_it_cannot_go_on(ocipod: Ocipod, work: Path) -> None:
@@ -373,6 +373,6 @@ def test_a_sandbox_that_ends_with_its_app(ocipod: Ocipod, work: Path) -> None:
         record = ocipod.path(uuid) / "apps" / "a" / "state.json"
         os.kill(json.loads(record.read_text())["pid"], signal.SIGKILL)
         ocipod.wait_for(uuid, "exited")
-        assert json.loads((ocipod.path(uuid) / "exit").read_text())["left_nothing"]
+        assert json.loads((ocipod.path(uuid) / "exit").read_text())["clean"]
         ocipod("run-prepared", "--detach", uuid, env=TIMEOUT).ok()
     ocipod("stop", "--wait", uuid).ok()

@@ -40,7 +40,7 @@ def test_the_first_failure_halts_the_others(pods: Ocipod, work: Path) -> None:
     )
     (uuid,) = pods.pods()
     assert done.status == 5, done
-    ended = {"code": 5, "reason": "app a ended with 5", "left_nothing": True}
+    ended = {"code": 5, "reason": "app a ended with 5", "clean": True}
     assert ending(pods, uuid) == ended
     assert [state(pods, uuid, name)["exit_code"] for name in "abc"] == [5, 0, 143]
     assert [state(pods, uuid, name)["stopped_by"] for name in "abc"] == [None, "halt", "halt"]

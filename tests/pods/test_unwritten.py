@@ -70,6 +70,6 @@ def test_a_stop_that_cannot_be_written_down(ocipod: Ocipod, sandbox: Sandbox) ->
         file.mkdir()
     ocipod("stop", "--wait", sandbox.uuid).ok()
     path = ocipod.path(sandbox.uuid)
-    ended = {"code": 0, "reason": "", "left_nothing": True}
+    ended = {"code": 0, "reason": "", "clean": True}
     assert json.loads((path / "exit").read_text()) == ended
     assert "write apps/one/status: is a directory" in (path / "monitor.log").read_text()

@@ -69,7 +69,8 @@ def test_a_command_starts_from_it(made: Path, runtime: Runtime, container: MakeC
     assert runtime("snapshot", "remove", "ociruntime").ok().out == f"{made}: removed\n"
     assert FROM_INTERPRETER in way(runtime)
     status = runtime("snapshot", "status", "ociruntime")
-    assert (status.status, status.out) == (1, f"{made}: not used: not made yet\n")
+    assert status.status == 1
+    assert status.out.startswith(f"{made}: not used: ")
     assert runtime("snapshot", "remove", "ociruntime").ok().out == f"{made}: not found\n"
 
 

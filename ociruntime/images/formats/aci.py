@@ -50,7 +50,7 @@ class Hashing:
 def add_aci(
     incoming: Incoming, store: Store, path: str, progress: Progress, permission: Permission
 ) -> tuple[Document, AciManifest]:
-    """Add the ACI at ``path`` to the import; return its OCI manifest and the appc manifest.
+    """Add the ACI at ``path`` to the import ``incoming``; return its OCI and its appc manifest.
 
     Raises HostError, ImageError.
     """
@@ -81,14 +81,15 @@ def read_manifest(path: str, budget: Budget) -> AciManifest:
                 while more := content.read(LARGEST_DOCUMENT):
                     data += more
                 return read_aci_manifest(load_document(data, f"{path}: manifest"), path)
-    message = f"no regular file manifest of at most {LARGEST_DOCUMENT} bytes"
-    raise ImageError(f"{path}: {message}", "an ACI is a tar of manifest and rootfs")
+    message = f'the archive has no file "manifest" of at most {LARGEST_DOCUMENT} bytes'
+    raise ImageError(f"{path}: {message}", 'an ACI is a tar of a file "manifest" and "rootfs"')
 
 
 def root_members(stream: Reading, whitelist: frozenset[str], budget: Budget) -> Iterator[Member]:
-    """Yield the files below ``rootfs``; with a whitelist, only directories and listed paths.
+    """Yield the members of an ACI's tar below ``rootfs``, named relative to it.
 
-    Reads the stream to its end.  Raises ImageError.
+    If ``whitelist`` is not empty, files that it does not list are left out.  Reads the stream to
+    its end.  Raises ImageError.
     """
     for member, content in members(stream, budget):
         name = member_name(member.name)
@@ -97,7 +98,8 @@ def root_members(stream: Reading, whitelist: frozenset[str], budget: Budget) -> 
             continue
         if top != ROOTFS or ".." in below.split("/"):
             raise ImageError(
-                f'{stream.what}: invalid member "{member.shown()}": only manifest and rootfs/...'
+                f'{stream.what}: unexpected member "{member.shown()}"',
+                'an ACI has only a file "manifest" and a directory "rootfs"',
             )
         if whitelist and member.type != DIRECTORY and below not in whitelist:
             continue
@@ -109,7 +111,7 @@ def root_members(stream: Reading, whitelist: frozenset[str], budget: Budget) -> 
 
 
 def _tar_info(member: Header, name: str) -> tarfile.TarInfo:
-    """Convert a member's header to one for a layer, with the new ``name``."""
+    """Convert the header of an ACI's member to a ``TarInfo`` with the new ``name``."""
     header = tarfile.TarInfo(name)
     header.type, header.mode, header.size = member.type, member.mode, member.size
     header.uid, header.gid = member.uid, member.gid
@@ -131,10 +133,13 @@ def _tar_info(member: Header, name: str) -> tarfile.TarInfo:
 
 
 def _inside(target: str, whitelist: frozenset[str], what: str) -> str:
-    """Return a hard link's target relative to ``rootfs``; ImageError if it is not in the image."""
+    """Return a hard link's ``target`` relative to ``rootfs``.
+
+    Raises ImageError if it is not below ``rootfs`` or not in the whitelist.
+    """
     top, _, below = member_name(target).partition("/")
     if top != ROOTFS or not below or (whitelist and below not in whitelist):
-        raise ImageError(f'{what}: hard link target "{target}" is not in the image')
+        raise ImageError(f'{what}: the target "{target}" of a hard link is not in the image')
     return below
 
 
@@ -182,8 +187,8 @@ _MOST_PORTS = 1024
 class AciManifest:
     """A parsed appc manifest; ``reference`` is the image's name in the store.
 
-    ``dependencies`` are (name in the store, imageID "sha512-..." or "").  ``whitelist`` has paths
-    below ``rootfs`` without leading slash; empty means all.
+    ``dependencies`` are tuples (name in the store, imageID "sha512-..." or "").  ``whitelist``
+    lists the files of the image, relative to ``rootfs``; if it is empty, all files belong to it.
     """
 
     name: str
@@ -201,19 +206,19 @@ def read_aci_manifest(document: Json, what: str) -> AciManifest:
         raise ImageError(f"{what}: manifest: acKind must be ImageManifest")
     name = document.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        hint = "an appc identifier, for example example.com/web"
+        hint = "use an appc identifier such as example.com/web"
         raise ImageError(f"{what}: manifest: invalid name {name!r}", hint)
     labels = _pairs(document, "labels", what)
     if labels.get("os", "linux") != "linux":
-        raise ImageError(f'{what}: unsupported os "{labels["os"]}"', "supported: linux")
+        raise ImageError(f'{what}: manifest: unsupported os "{labels["os"]}"', "supported: linux")
     app = document.get("app") or {}
     if not isinstance(app, dict):
-        raise ImageError(f"{what}: app must be an object")
+        raise ImageError(f"{what}: manifest: app must be a JSON object")
     if app.get("eventHandlers"):
-        raise ImageError(f"{what}: app.eventHandlers is not supported")
+        raise ImageError(f"{what}: manifest: app.eventHandlers is not supported")
     paths = document.get("pathWhitelist") or []
     if not isinstance(paths, list) or not all(isinstance(path, str) for path in paths):
-        raise ImageError(f"{what}: pathWhitelist must be a list of paths")
+        raise ImageError(f"{what}: manifest: pathWhitelist must be a list of paths")
     dependencies = _list(document, "dependencies", what)
     return AciManifest(
         name,
@@ -227,23 +232,24 @@ def read_aci_manifest(document: Json, what: str) -> AciManifest:
 
 
 def config_of(manifest: AciManifest, what: str) -> tuple[Json, Json]:
-    """Convert an appc manifest; return two JSON objects of the OCI image configuration.
+    """Convert an appc manifest to an OCI image configuration.
 
-    The first has os, architecture and created, the second is the member ``config``.  Raises
-    ImageError.
+    Returns two JSON objects: the members os, architecture and created of the configuration, and
+    its member ``config``.  Raises ImageError.
     """
     app = manifest.app
     environment = _pairs(app, "environment", what)
     labels = {**manifest.labels, **manifest.annotations, "appc.io/name": manifest.name}
     mounts = [mount.get("path") for mount in _list(app, "mountPoints", what)]
     if not all(isinstance(path, str) and path.startswith("/") for path in mounts):
-        raise ImageError(f"{what}: app.mountPoints: path must be an absolute path")
+        raise ImageError(f"{what}: manifest: app.mountPoints: path must be an absolute path")
     command = app.get("exec") or []
     if not isinstance(command, list) or not all(isinstance(word, str) for word in command):
-        raise ImageError(f"{what}: app.exec must be a list of strings")
+        raise ImageError(f"{what}: manifest: app.exec must be a list of strings")
     texts = [app.get(name, "") for name in ("user", "group", "workingDirectory")]
     if not all(isinstance(text, str) for text in texts):
-        raise ImageError(f"{what}: app: user, group and workingDirectory must be strings")
+        message = "app.user, app.group and app.workingDirectory must be strings"
+        raise ImageError(f"{what}: manifest: {message}")
     user, group, directory = texts
     config: Json = {
         "Entrypoint": command,
@@ -259,7 +265,8 @@ def config_of(manifest: AciManifest, what: str) -> tuple[Json, Json]:
     if architecture:
         if architecture not in _ARCHITECTURES:
             accepted = ", ".join(sorted(_ARCHITECTURES))
-            raise ImageError(f'{what}: unsupported arch "{architecture}"', f"supported: {accepted}")
+            message = f'manifest: unsupported arch "{architecture}"'
+            raise ImageError(f"{what}: {message}", f"supported: {accepted}")
         about["architecture"] = _ARCHITECTURES[architecture]
     if manifest.annotations.get("created"):
         about["created"] = manifest.annotations["created"]
@@ -278,8 +285,8 @@ def _ports(app: Json, what: str) -> list[str]:
             or not 0 < number <= number + count - 1 < 65536
             or count > _MOST_PORTS
         ):
-            hint = f"port 1 to 65535, protocol tcp or udp, count at most {_MOST_PORTS}"
-            raise ImageError(f"{what}: app.ports: invalid port {port!r}", hint)
+            hint = f"port must be 1 to 65535, protocol tcp or udp, count at most {_MOST_PORTS}"
+            raise ImageError(f"{what}: manifest: app.ports: invalid port {port!r}", hint)
         ports += [f"{number + offset}/{protocol}" for offset in range(count)]
     return ports
 
@@ -295,21 +302,23 @@ def _reference(name: str, labels: dict[str, str], what: str) -> Reference:
     """Return an ACI's reference in the store, with the label ``version`` as tag."""
     version = labels.get("version", "")
     if version and not is_tag(version):
-        raise ImageError(f'{what}: label version "{version}" is not a valid tag', TAGS)
+        raise ImageError(f'{what}: manifest: label version: invalid tag "{version}"', TAGS)
     return parse(f"docker://{name}" + (f":{version}" if version else ""))
 
 
 def _pairs(document: Json, member: str, what: str) -> dict[str, str]:
-    """Return a member of a JSON object, a list of {"name", "value"}, as a dict."""
+    """Return ``document[member]``, a list of objects with "name" and "value", as a dict."""
     pairs = [(entry.get("name"), entry.get("value")) for entry in _list(document, member, what)]
     if not all(isinstance(text, str) for pair in pairs for text in pair):
-        raise ImageError(f"{what}: {member} must be a list of objects with name and value")
+        raise ImageError(
+            f"{what}: manifest: {member} must be a list of objects with name and value"
+        )
     return {str(name): str(value) for name, value in pairs}
 
 
 def _list(document: Json, member: str, what: str) -> list[Json]:
-    """Return a member of a JSON object, a list of objects; [] if it is missing."""
+    """Return ``document[member]``, a list of JSON objects; [] if it is missing."""
     value = document.get(member) or []
     if not isinstance(value, list) or not all(isinstance(element, dict) for element in value):
-        raise ImageError(f"{what}: {member} must be a list of objects")
+        raise ImageError(f"{what}: manifest: {member} must be a list of objects")
     return value

@@ -23,7 +23,7 @@ from ociruntime.images.tar.streams import compression_of
 
 
 def add_image(incoming: Incoming, files: ArchiveFiles, tag: str, progress: Progress) -> Document:
-    """Add the image called ``tag`` ("" for the only image) to the import; return its manifest.
+    """Add the image called ``tag`` ("" for the only one) to ``incoming``; return its manifest.
 
     Raises HostError, ImageError.
     """
@@ -62,7 +62,7 @@ def listing(files: ArchiveFiles) -> list[Json]:
     try:
         entries = json.loads(read_small(files, "manifest.json", LARGEST_DOCUMENT))
     except (ValueError, RecursionError) as error:
-        raise ImageError(f"{what} is not JSON: {error}") from None
+        raise ImageError(f"{what} is not valid JSON: {error}") from None
     if not isinstance(entries, list) or not entries or not all(map(_is_entry, entries)):
         raise ImageError(f"{what} must be a non-empty list of objects with Config and Layers")
     return entries
@@ -79,7 +79,10 @@ def _is_entry(entry: object) -> bool:
 
 
 def chosen(entries: list[Json], tag: str, what: str) -> Json:
-    """Return the entry of the image called ``tag``; if "", the only entry.  Raises ImageError."""
+    """Return the ``manifest.json`` entry of the image called ``tag``; for "", the only entry.
+
+    Raises ImageError.
+    """
     available = [str(name) for entry in entries for name in entry.get("RepoTags") or []]
     if not tag:
         if len(entries) == 1:
@@ -96,7 +99,7 @@ def chosen(entries: list[Json], tag: str, what: str) -> Json:
 
 
 def full_name(name: str) -> str:
-    """Expand an image name: docker.io/library/busybox:latest for ``busybox``; "" if invalid."""
+    """Expand the image ``name``: busybox to docker.io/library/busybox:latest; "" if invalid."""
     try:
         return parse(f"docker://{name}").name
     except ImageError:

@@ -78,7 +78,7 @@ def write_archive(
     """Write an image's OCI layout as a reproducible tar archive.  Raises ImageError, HostError.
 
     ``index.json`` precedes the blobs, so that a reader of the stream knows early which follow.
-    ``manifest.json`` is what ``docker load`` reads before version 25.
+    It also contains a ``manifest.json`` for ``docker load`` before version 25.
     """
     sizes = blobs_of(blobs, image)
     documents = _documents(image, sizes[image.id]) | {"manifest.json": _for_docker(image)}
@@ -96,7 +96,10 @@ def write_archive(
 
 
 class _Checked:
-    """A stream of a blob of ``total`` bytes, with progress; ``finish`` verifies the digest."""
+    """A stream of a blob that reports progress; ``finish`` verifies the blob's digest.
+
+    ``total`` is the blob's size in bytes.
+    """
 
     def __init__(self, source: Readable, digest: str, total: int, progress: Progress) -> None:
         self.source = source
@@ -121,7 +124,7 @@ class _Checked:
 
 
 def blobs_of(blobs: Blobs, image: Image) -> dict[str, int]:
-    """Return an image's blobs, digest -> size in bytes: manifest, configuration, then layers."""
+    """Return a dict digest -> size in bytes of an image's manifest, configuration and layers."""
     sizes = {image.id: blobs.size(image.id)}
     sizes[image.config_digest] = int(image.manifest["config"]["size"])
     return sizes | {layer.digest: layer.size for layer in image.layers}
@@ -155,7 +158,7 @@ def _for_docker(image: Image) -> bytes:
 
 
 def _tag(name: str) -> str:
-    """Return the tag of an image name, or ``latest``: the layout's ``ref.name`` annotation."""
+    """Return the tag in the image name ``name``, or ``latest`` if it has none."""
     tag = name.partition("@")[0].rpartition("/")[2].partition(":")[2]
     return tag or "latest"
 

@@ -9,7 +9,7 @@ from ociruntime.images.model.digest import check_content
 from ociruntime.images.model.image import Descriptor
 from ociruntime.images.model.manifest import LARGEST_DOCUMENT, load_document
 from ociruntime.images.model.platforms import Entry, choose, matching_platforms, read_index
-from ociruntime.images.store.resolve_index import Document, way_to_image
+from ociruntime.images.store.resolve_index import Document, resolve_to_image
 from ociruntime.images.tar.archives import Files, Reading, read_small
 
 # Annotations with an image's name; the second is written by docker and containerd.
@@ -17,7 +17,7 @@ _NAMES = ("org.opencontainers.image.ref.name", "io.containerd.image.name")
 
 
 class Layout:
-    """An OCI image layout, version 1; the constructor raises ImageError if it is none."""
+    """An OCI image layout of version 1.0.0; the constructor raises ImageError for anything else."""
 
     def __init__(self, files: Files) -> None:
         self.files = files
@@ -28,12 +28,12 @@ class Layout:
             raise ImageError(f"{files}: oci-layout: {message}", "supported: 1.0.0")
 
     def image(self, tag: str, platform: str = "") -> list[Document]:
-        """Return the documents that lead to the image called ``tag``, its manifest last.
+        """Return the indexes that lead to the image called ``tag``, and last its manifest.
 
         Without a tag, the layout must have a single image.  Raises HostError, ImageError.
         """
         chosen = _chosen(self.entries(), tag, platform, f"{self.files}: index.json")
-        return way_to_image(self._document(chosen.digest), self._document, platform)
+        return resolve_to_image(self._document(chosen.digest), self._document, platform)
 
     def entries(self) -> list[Entry]:
         """Return the entries of the layout's ``index.json``.  Raises HostError, ImageError."""
@@ -55,7 +55,7 @@ class Layout:
 
 
 def is_layout(has: Callable[[str], bool]) -> bool:
-    """Return whether files are an OCI image layout; ``has(name)`` tells if a file exists."""
+    """Return whether ``has(name)`` is true for the files that every OCI image layout has."""
     return has("oci-layout") and has("index.json")
 
 
@@ -65,7 +65,7 @@ def blob_path(digest: str) -> str:
 
 
 def _chosen(entries: list[Entry], tag: str, platform: str, what: str) -> Descriptor:
-    """Return the descriptor of the image ``tag`` (a name or digest) for the platform.
+    """Return the descriptor of the image ``tag`` (a name or digest) for ``platform``.
 
     Raises ImageError.
     """

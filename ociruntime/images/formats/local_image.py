@@ -15,7 +15,7 @@ from ociruntime.images.model.limits import Budget
 from ociruntime.images.model.progress import Progress
 from ociruntime.images.model.reference import Reference
 from ociruntime.images.store.incoming import Incoming
-from ociruntime.images.store.resolve_index import Document, Judge
+from ociruntime.images.store.resolve_index import Document, ImageVerifier
 from ociruntime.images.store.resolve_index import take_in as take_in_documents
 from ociruntime.images.store.store import Store
 from ociruntime.images.tar.archives import (
@@ -35,7 +35,7 @@ _MOST_INSPECTED = 1000  # members of a compressed archive, in which reading cann
 
 
 def recognized(reference: Reference, budget: Budget) -> Reference:
-    """Return a reference of kind ``path`` with its kind detected from the files' content.
+    """Return ``reference``, its kind ``path`` replaced by the format detected from the file.
 
     Raises HostError, ImageError.
     """
@@ -57,7 +57,10 @@ def recognized(reference: Reference, budget: Budget) -> Reference:
 
 
 def kind_of_archive(names: Set[str]) -> str:
-    """Return the kind of an archive with members of these names; "" stands for any other name."""
+    """Return the format of an archive, such as ``oci-archive``, from the names of its members.
+
+    ``names`` contains "" for all members whose names do not matter.
+    """
     if is_layout(names.__contains__):
         return "oci-archive"
     if "manifest.json" in names:
@@ -70,8 +73,9 @@ def kind_of_archive(names: Set[str]) -> str:
 def named_images(reference: Reference, tmp: str, budget: Budget) -> dict[str, list[str]]:
     """Return the images in an archive or layout as a dict: tag -> full names of the image.
 
-    The tag selects the image in the reference; it is "" for a single image.  Names that are only a
-    tag, such as "latest" in a layout, are dropped.  Raises HostError, ImageError.
+    The tag is what a reference must end with to select the image, "" if there is only one image.
+    A name that is only a tag, such as "latest" in a layout, is not among the full names.  Raises
+    HostError, ImageError.
     """
     path = reference.path
     images: dict[str, list[str]] = {}
@@ -97,7 +101,7 @@ def named_images(reference: Reference, tmp: str, budget: Budget) -> dict[str, li
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """Rules for whether an imported image gets the names that its file declares.
+    """The rules that decide whether an imported image gets the name that its file declares.
 
     The image gets the name if the policy requires no signature for it and no other image has it;
     ``replace`` takes it from another image.  If it does not get the name, ``warn`` is called.
@@ -113,7 +117,7 @@ class Claims:
         Returns whether the image has the name.
         """
         rule = self.permission.policy.rule(name)
-        hint = rule.where
+        hint = f"see {rule.where}"
         if rule.kind == REJECT:
             why = "images of that name are rejected"
         elif rule.kind != ACCEPT and not self.permission.unsigned:
@@ -124,7 +128,7 @@ class Claims:
                 return True
             why = f"image {other[:19]} has that name"
             hint = "use ocipod fetch --replace to take the name from it"
-        self.warn(f'import "{path}": cannot use the name "{name}" of its manifest: {why} ({hint})')
+        self.warn(f'import "{path}": ignored the name "{name}" in its manifest: {why} ({hint})')
         return False
 
 
@@ -133,7 +137,7 @@ def take_in(
     reference: Reference,
     progress: Progress,
     claims: Claims,
-    judge: Judge,
+    verifier: ImageVerifier,
     budget: Budget,
 ) -> Image:
     """Import the image of a local reference into the store, under the reference's name.
@@ -145,7 +149,7 @@ def take_in(
     if not os.path.isdir(reference.path):
         budget.source = os.path.getsize(reference.path)
     if reference.kind in ("oci", "oci-archive"):
-        return _from_layout(store, reference, judge, progress, budget)
+        return _from_layout(store, reference, verifier, progress, budget)
     claimed = ""
     with Incoming(store, budget) as incoming:
         if reference.kind == "aci":
@@ -155,7 +159,7 @@ def take_in(
             claimed = aci.reference.name
         else:
             manifest = _made(incoming, reference, store.tmp, progress)
-        signer = _signer(store, reference, [manifest], judge)
+        signer = _signer(store, reference, [manifest], verifier)
         image = incoming.commit(manifest.digest, reference.name, signer=signer)
     if claimed:
         claims.settle(store, image, claimed, reference.path)
@@ -177,7 +181,7 @@ def _made(incoming: Incoming, reference: Reference, tmp: str, progress: Progress
 
 
 def _from_layout(
-    store: Store, reference: Reference, judge: Judge, progress: Progress, budget: Budget
+    store: Store, reference: Reference, verifier: ImageVerifier, progress: Progress, budget: Budget
 ) -> Image:
     path = reference.path
     files: DirectoryFiles | ArchiveFiles = DirectoryFiles(path)
@@ -185,23 +189,27 @@ def _from_layout(
         files = ArchiveFiles(path, store.tmp, budget)
     with closing(files):
         layout = Layout(files)
-        way = layout.image(reference.tag, reference.platform)
-        signer = _signer(store, reference, way, judge)
+        documents = layout.image(reference.tag, reference.platform)
+        signer = _signer(store, reference, documents, verifier)
 
         def add_all(incoming: Incoming, wanted: Sequence[tuple[Descriptor, str]]) -> None:
             for blob, kind in wanted:
                 with closing(layout.open_blob(blob.digest)) as stream:
                     incoming.add_blob(stream, blob.digest, blob.size, progress, kind)
 
-        return take_in_documents(store, way, add_all, "copying", reference.name, signer, budget)
+        return take_in_documents(
+            store, documents, add_all, "copying", reference.name, signer, budget
+        )
 
 
-def _signer(store: Store, reference: Reference, way: list[Document], judge: Judge) -> str:
+def _signer(
+    store: Store, reference: Reference, documents: list[Document], verifier: ImageVerifier
+) -> str:
     """Check the signature of an image; return the signer, "" if no check is needed."""
-    id = way[-1].digest
+    id = documents[-1].digest
     try:
-        if store.record(reference.name).id == id and judge.knows(id):
+        if store.record(reference.name).id == id and verifier.knows(id):
             return ""
     except ImageError:
         pass  # the image is not in the store
-    return judge(way)
+    return verifier(documents)

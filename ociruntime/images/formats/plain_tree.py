@@ -57,7 +57,7 @@ def add_tarball(incoming: Incoming, path: str, progress: Progress) -> Document:
 
 
 def _measured(file: BinaryIO, path: str, budget: Budget) -> tuple[str, int]:
-    """Return (digest, size in bytes) of a tarball's uncompressed tar, and rewind the file.
+    """Return (digest, size in bytes) of the tar in a tarball, uncompressed; rewind the file.
 
     Raises ImageError if it is not a tar.
     """

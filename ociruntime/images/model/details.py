@@ -20,7 +20,7 @@ Details = dict[str, Any]
 
 
 def details(image: Image) -> Details:
-    """Return the details of an image; a member that its configuration lacks is empty."""
+    """Return the details of an image as a JSON object; unknown values are empty strings."""
     config = image.config
     return {
         "id": image.id,
@@ -38,8 +38,8 @@ def details(image: Image) -> Details:
 def _history(image: Image) -> list[Details]:
     """Return an image's history: the steps of its build, oldest first, with their layers' sizes.
 
-    Steps are matched to layers as config.md of the image specification says: those without
-    ``empty_layer`` have one, in this order.  Layers without a step have one made for them.
+    Each step that is not marked ``empty_layer`` made the next layer (image-spec, config.md).
+    Layers for which no step is left are appended as steps without description.
     """
     sizes = [layer.size for layer in image.layers]
     steps = []

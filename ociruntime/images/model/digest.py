@@ -36,7 +36,7 @@ def hasher(digest: str) -> _Hash:
 
 
 def digest_of(content: bytes, like: str = "sha256:") -> str:
-    """Return the digest of ``content``, by the algorithm that the digest ``like`` starts with."""
+    """Return the digest of ``content``, computed with the algorithm of the digest ``like``."""
     algorithm = like.partition(":")[0]
     return f"{algorithm}:{hashlib.new(algorithm, content).hexdigest()}"
 

@@ -26,13 +26,13 @@ _RESERVED_PART = 100  # of the filesystem: keep at most 1/100 free
 class Limits:
     """The limits of one image; the members of ``limits.json`` have the same names.
 
-    ``bytes``: written to disk: blobs, decompressed archives, files of its tree (including holes).
-    ``files``: members of an archive; entries of the whole tree, including implied directories.
+    ``bytes``: maximum size on disk of its blobs, decompressed archives and files (with holes).
+    ``files``: maximum number of members of an archive, and of files and directories of the tree.
     ``depth``: maximum nesting of directories.
-    ``names``: bytes of memory for the names of a layer or archive.
+    ``names``: maximum memory in bytes for the file names of a layer or archive.
     ``ratio``: maximum decompressed bytes per compressed byte; applies above ``floor`` decompressed
     bytes, and likewise to the holes of sparse files per byte of their archive.
-    ``dictionary``: bytes of memory for the dictionary (window) of xz or zstd.
+    ``dictionary``: maximum memory in bytes for the dictionary (window) of xz or zstd.
     ``reserve``: bytes to keep free on the filesystem, but at most 1 % of it.
     """
 
@@ -47,14 +47,18 @@ class Limits:
 
 
 def read_limits(document: dict[str, Any], path: str) -> dict[str, int]:
-    """Return the checked content of the ``limits.json`` at ``path``.  Raises ImageError."""
+    """Check and return ``document``, the content of the ``limits.json`` at ``path``.
+
+    Raises ImageError.
+    """
     defaults = vars(Limits())
     for name, value in document.items():
         if name not in defaults:
-            raise ImageError(f'{path}: unknown member "{name}"', f"known: {', '.join(defaults)}")
+            supported = ", ".join(defaults)
+            raise ImageError(f'{path}: unknown member "{name}"', f"supported: {supported}")
         least, most = int(name != "reserve"), _DEEPEST if name == "depth" else MOST
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-            raise ImageError(f"{path}: {name}: must be an integer from {least} to {most}")
+            raise ImageError(f"{path}: {name} must be an integer from {least} to {most}")
     return document
 
 
@@ -62,8 +66,8 @@ class Budget:
     """The resources used so far, and their limits, while one image is fetched or unpacked.
 
     Everything that reads, unpacks or stores an image's content counts it here.  ``room`` returns
-    the free (bytes, inodes) of the filesystem; it is called again during long writes, because
-    other processes write as well.  Every method raises ImageError if a limit is exceeded.
+    (free bytes, free inodes) of the filesystem; it is called again during long writes, because
+    other processes use the disk too.  Every method raises ImageError if a limit is exceeded.
     """
 
     def __init__(self, limits: Limits, room: Callable[[], tuple[int, int]]) -> None:
@@ -101,13 +105,15 @@ class Budget:
     def check_room(self, count: int, what: str) -> None:
         """Raise ImageError if ``count`` more bytes exceed the limit or the free disk space.
 
-        ``what`` names them in the error.  They are not counted yet.
+        ``what`` describes the bytes in the error.  The method does not count them.
         """
         if self.bytes + count > self.limits.bytes:
             raise _exceeded(f"more than {self.limits.bytes} bytes of files", "bytes")
         free, _ = self.room()
         if count > free:
-            hint = f'free some space, as with ocipod image gc; "reserve" in {FILE} is left free'
+            hint = (
+                f'free disk space, for example with ocipod image gc, or lower "reserve" in {FILE}'
+            )
             raise ImageError(f"{what} need {count} bytes, but the disk has only {free} free", hint)
 
     def take_bytes(self, count: int) -> None:
@@ -142,7 +148,7 @@ class Budget:
         self.names = 0
 
     def check_ratio(self, plain: int, stored: int, what: str = "a layer") -> None:
-        """Raise ImageError if ``stored`` bytes that expand to ``plain`` may be a bomb.
+        """Raise ImageError if ``plain`` bytes from ``stored`` may be a decompression bomb.
 
         ``what`` names the compressed stream in the error.
         """
@@ -152,12 +158,12 @@ class Budget:
             raise ImageError(f"{what} expands from {stored} bytes to {plain}", hint)
 
     def take_hole(self, count: int) -> None:
-        """Count zero bytes for a hole of a sparse file in the archive being read."""
+        """Count a hole of ``count`` bytes in a sparse file of the archive being read."""
         self.holes += count
         self.check_ratio(self.holes, self.source, "a sparse file of the archive")
 
     def _check_room(self) -> None:
-        """Read the filesystem's free space again; all bytes counted so far have been written."""
+        """Read the free disk space and inodes; the bytes counted so far are already on disk."""
         free, inodes = self.room()
         self._end = self.bytes + free
         self._next_check = self.bytes + _CHECK_INTERVAL

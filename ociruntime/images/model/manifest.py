@@ -19,26 +19,32 @@ MOST_LAYERS = 1000
 
 
 def load_document(data: bytes, what: str) -> Json:
-    """Return the JSON object in ``data``, of at most LARGEST_DOCUMENT bytes."""
+    """Parse ``data``, a JSON object of at most LARGEST_DOCUMENT bytes.
+
+    Raises ImageError, in which ``what`` names the document.
+    """
     if len(data) > LARGEST_DOCUMENT:
         hint = f"the limit is {LARGEST_DOCUMENT} bytes"
         raise ImageError(f"{what} is too large: {len(data)} bytes", hint)
     try:
         document = load(data)
     except (ValueError, RecursionError) as error:
-        raise ImageError(f"{what} is not JSON: {error}") from None
+        raise ImageError(f"{what} is not valid JSON: {error}") from None
     if not isinstance(document, dict):
         raise ImageError(f"{what} is not a JSON object")
     return document
 
 
 def descriptor(value: object, what: str) -> Descriptor:
-    """Parse a descriptor, which must have ``mediaType``, ``digest`` and ``size``."""
+    """Parse a descriptor, a JSON object with ``mediaType``, ``digest`` and ``size``.
+
+    Raises ImageError, in which ``what`` names the descriptor.
+    """
     if not isinstance(value, dict):
-        raise ImageError(f"{what}: must be a descriptor, a JSON object")
+        raise ImageError(f"{what} must be a JSON object with mediaType, digest and size")
     size = value.get("size")
     if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-        raise ImageError(f"{what}: size must be a number of bytes")
+        raise ImageError(f"{what}: size must be a non-negative integer")
     media_type = value.get("mediaType")
     if not isinstance(media_type, str):
         raise ImageError(f"{what}: mediaType must be a string")
@@ -58,10 +64,10 @@ def parse_manifest(
         raise ImageError(f"{what}: unsupported schemaVersion {version}", "supported: 2")
     named_index = document.get("mediaType") in media_types.INDEXES
     if named_index or ("manifests" in document and "layers" not in document):
-        raise ImageError(f"{what} is an image index, where the manifest of an image is required")
+        raise ImageError(f"{what} is an image index, but an image manifest is required")
     media_type = document.get("mediaType", media_types.OCI_MANIFEST)
     if media_type not in media_types.MANIFESTS:
-        hint = ", ".join(media_types.MANIFESTS)
+        hint = f"supported: {', '.join(media_types.MANIFESTS)}"
         raise ImageError(f'{what}: unsupported mediaType "{media_type}"', hint)
     config = descriptor(document.get("config"), f"{what}: config")
     if config.media_type not in media_types.CONFIGS:
@@ -82,7 +88,10 @@ def parse_manifest(
 def parse_config(
     data: bytes, layers: list[Descriptor], what: str = "image configuration"
 ) -> tuple[Json, tuple[Layer, ...]]:
-    """Parse an image configuration; return it, and ``layers`` combined with its diff_ids."""
+    """Parse an image configuration; return it, and the layers with their diff_ids added.
+
+    ``layers`` are the descriptors in the image's manifest.  Raises ImageError.
+    """
     document = load_document(data, what)
     rootfs = document.get("rootfs")
     diff_ids = rootfs.get("diff_ids") if isinstance(rootfs, dict) else None

@@ -47,4 +47,5 @@ def compression(media_type: str, what: str = "layer") -> str:
     if media_type.startswith(_NOT_DISTRIBUTABLE):
         hint = "non-distributable layers are not supported"
         raise ImageError(f'{what}: unsupported mediaType "{media_type}"', hint)
-    raise ImageError(f'{what}: unsupported mediaType "{media_type}"', ", ".join(LAYERS))
+    hint = f"supported: {', '.join(LAYERS)}"
+    raise ImageError(f'{what}: unsupported mediaType "{media_type}"', hint)

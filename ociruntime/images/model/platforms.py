@@ -142,23 +142,23 @@ def fits(config: Json, text: str) -> bool:
 def read_index(data: bytes, served_as: str, what: str) -> list[Entry] | None:
     """Parse an index; return its entries, or None if ``data`` is an image's manifest.
 
-    ``served_as`` is the registry's Content-Type, or "".  ``what`` describes it in errors.
-    Raises ImageError.
+    ``served_as`` is the registry's Content-Type, or "".  Raises ImageError, in which ``what``
+    names the document.
     """
     document = load_document(data, what)
     media_type = document.get("mediaType") or served_as.partition(";")[0].strip()
     # Ambiguous documents are refused (CVE-2021-41190): programs could run different images.
     if "manifests" in document and "layers" in document:
-        raise ImageError(f'{what}: ambiguous: has both "manifests" and "layers"')
+        raise ImageError(f'{what} is ambiguous: it has both "manifests" and "layers"')
     if document.get("schemaVersion") == 1:
         hint = "push the image again with a current tool"
         raise ImageError(f"{what}: schemaVersion 1 is not supported", hint)
     if "manifests" not in document:
         if media_type in media_types.INDEXES:
-            raise ImageError(f'{what}: has no "manifests", but the media type {media_type}')
+            raise ImageError(f'{what}: "manifests" is missing, but the media type is {media_type}')
         return None
     if media_type in media_types.MANIFESTS:
-        raise ImageError(f'{what}: has "manifests", but the media type {media_type}')
+        raise ImageError(f'{what}: it has "manifests", but the media type is {media_type}')
     entries = document["manifests"]
     if not isinstance(entries, list):
         raise ImageError(f"{what}: manifests must be a list")
@@ -175,9 +175,10 @@ def _entry(value: Json, what: str) -> Entry:
 
 
 def choose(entries: list[Entry], platforms: list[Platform], what: str) -> Descriptor:
-    """Return the descriptor of an index's first entry for the best of ``platforms`` it has.
+    """Return the descriptor of the index entry for the first of ``platforms`` that has one.
 
-    A single entry without a platform is accepted.  ``what`` describes the index in the ImageError.
+    A single entry without a platform is accepted.  Raises ImageError, in which ``what`` names the
+    index, if no entry fits.
     """
     for architecture, variant in platforms:
         for entry in entries:

@@ -23,7 +23,7 @@ DEFAULT_TAG = "latest"
 LOCAL_KINDS = ("oci", "oci-archive", "docker-archive", "dir", "tar", "aci", "path")
 
 FORMS = (
-    "a name such as busybox:1.36 or localhost:5000/team/web, docker://NAME, sha256:ID, "
+    "use a name such as busybox:1.36 or localhost:5000/team/web, docker://NAME, sha256:ID, "
     "oci:DIR[:TAG], oci-archive:FILE[:TAG], docker-archive:FILE[:NAME], dir:DIR, tar:FILE, "
     "aci:FILE or a path"
 )
@@ -82,7 +82,7 @@ def parse(text: str) -> Reference:
         return Reference("path", text, path=_absolute(text, path))
     if text.startswith("sha256:"):
         if not is_id_digits(text.removeprefix("sha256:")):
-            hint = "sha256: and up to 64 lower-case hexadecimal digits"
+            hint = "an id is sha256: and up to 64 lower-case hexadecimal digits"
             raise ImageError(f'invalid image id "{text}"', hint)
         return Reference("id", text, digest=text)
     if "://" in text and not text.startswith("docker://"):
@@ -112,7 +112,7 @@ def _registry(text: str) -> Reference:
     explicit = text.startswith("docker://")
     rest, at, digest = text.removeprefix("docker://").partition("@")
     if at and not (digest.startswith("sha256:") and is_digest(digest)):
-        hint = "sha256: and 64 lower-case hexadecimal digits"
+        hint = "a digest is sha256: and 64 lower-case hexadecimal digits"
         raise ImageError(f'image "{text}": invalid digest "{digest}"', hint)
     # A colon after the last slash starts the tag; one before it starts the port.
     name, tag = rest, ""
@@ -167,7 +167,7 @@ HEXADECIMAL = "0123456789abcdef"
 FEWEST_DIGITS, MOST_DIGITS = 1, 64  # of an image id
 SURE_DIGITS = 7  # a word of so many hexadecimal digits is taken for an id, not for a name
 DOCKER_HUB = "docker.io"
-TAGS = "at most 128 letters, digits, _, . and -, not starting with . or -"
+TAGS = "a tag has at most 128 letters, digits, _, . and -, and does not start with . or -"
 # Aliases of Docker Hub, as a host or in credential files.
 _HUB_ALIASES = ("index.docker.io", "registry-1.docker.io", "registry.hub.docker.com")
 _HTTPS_PORT = 443
@@ -186,7 +186,7 @@ def is_id_digits(text: str) -> bool:
 
 
 def is_tag(text: str) -> bool:
-    """Return whether ``text`` is a valid tag, as described in TAGS."""
+    """Return whether ``text`` is a valid tag (see TAGS for the rules)."""
     fits = 0 < len(text) <= _LONGEST_TAG and text[0] not in ".-"
     return fits and consists_of(text, LETTERS + "_.-")
 
@@ -238,7 +238,10 @@ def _compressed(host: str) -> str:
 
 
 def is_host_alone(text: str) -> bool:
-    """Return whether a name's first component is a host: with a dot or port, or localhost."""
+    """Return whether ``text``, the first component of an image name, is a registry's host.
+
+    It is one if it contains a dot or a port, or is "localhost".
+    """
     return "." in text or ":" in text or text == "localhost"
 
 

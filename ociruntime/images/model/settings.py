@@ -48,7 +48,7 @@ class Settings:
     def mirrors(self) -> dict[str, list[str]]:
         """Return registry -> mirrors to try before it, as HOST[:PORT][/PATH].
 
-        If several files have a registry, the one of the highest precedence counts.
+        If several files list a registry, the file of the highest precedence counts.
         Raises HostError, ImageError.
         """
         merged: dict[str, list[str]] = {}
@@ -71,7 +71,7 @@ class Settings:
         return merged
 
     def limits(self) -> Limits:
-        """Return the limits of an image from the ``limits.json`` files, merged member by member.
+        """Return the limits for images: the ``limits.json`` files, merged member by member.
 
         Raises HostError, ImageError.
         """

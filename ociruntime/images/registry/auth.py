@@ -67,7 +67,7 @@ def credential(
 ) -> Credential | None:
     """Return the credentials for a repository, None if there are none.
 
-    ``warn`` is called for files that root ignores.
+    ``warn`` is called for each file that is ignored because root does not trust its owner.
     Raises HostError, ImageError for files that cannot be read or are malformed.
     """
     for path, document in _documents(settings, warn):
@@ -124,8 +124,8 @@ def _documents(settings: Settings, warn: Callable[[str], None]) -> list[tuple[st
 def _read_of_other_tool(path: str, warn: Callable[[str], None]) -> Json | None:
     """Return the JSON object in another tool's credentials file; None if missing or untrusted.
 
-    It is opened for reading only after it was checked: opening a device can make it act, opening a
-    FIFO can wait.  Raises HostError, ImageError.
+    The file is checked before it is opened for reading: opening a device can have side effects,
+    and opening a FIFO can block.  Raises HostError, ImageError.
     """
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
@@ -137,12 +137,12 @@ def _read_of_other_tool(path: str, warn: Callable[[str], None]) -> Json | None:
         status = os.fstat(place)
         if os.geteuid() == 0 and (problem := owner_flaw(status)):
             warn(
-                f'ignore the credentials in "{path}": it {problem} (root uses only its own: log in '
-                "as root, or add them to auth.json in a configuration directory)"
+                f'ignoring the credentials in "{path}": the file {problem} (log in as root, or add '
+                "the credentials to auth.json in a configuration directory)"
             )
             return None
         if not stat.S_ISREG(status.st_mode):
-            raise ImageError(f'read "{path}": not a regular file')
+            raise ImageError(f'read credentials "{path}": not a regular file')
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
         with open(os.open(f"/proc/self/fd/{place}", flags), "rb") as file:
             data = file.read(_LARGEST + 1) or b""
@@ -151,12 +151,12 @@ def _read_of_other_tool(path: str, warn: Callable[[str], None]) -> Json | None:
     finally:
         os.close(place)
     if len(data) > _LARGEST:
-        raise ImageError(f'read "{path}": longer than {_LARGEST} bytes')
+        raise ImageError(f'read credentials "{path}": the file is larger than {_LARGEST} bytes')
     return parse_object(data, path)
 
 
 def _paths_of_other_tools() -> list[str]:
-    """Return the paths of podman's, skopeo's and Docker's credentials files, in precedence."""
+    """Return the paths of podman's, skopeo's and Docker's credentials files, best first."""
     environment = os.environ
     home = environment.get("HOME", "")
     paths = [environment.get("REGISTRY_AUTH_FILE", "")]

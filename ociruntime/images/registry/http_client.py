@@ -190,7 +190,7 @@ class HttpClient:
         return session
 
     def _supports_tls(self, host: str) -> bool:
-        """Return whether the host speaks TLS; False if it answers a TLS handshake otherwise."""
+        """Return whether ``host`` speaks TLS; False if its answer to a handshake is not TLS."""
         import socket
         import ssl
 

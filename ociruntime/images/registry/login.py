@@ -53,7 +53,7 @@ def keep(directory: str, host: str, credential: Credential) -> str:
 
 
 def forget(directory: str, host: str) -> bool:
-    """Remove a registry's credentials from ``auth.json``; return whether it had some.
+    """Remove a registry's credentials from ``auth.json``; return whether there were any.
 
     Raises HostError, ImageError.
     """

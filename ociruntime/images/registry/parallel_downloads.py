@@ -38,7 +38,7 @@ class Downloads:
         self._active: set[Download] = set()
 
     def add_all(self, incoming: Incoming, wanted: Sequence[tuple[Descriptor, str]]) -> None:
-        """Download blobs into the import, each with its label for progress.
+        """Download the blobs ``wanted``, pairs (blob, label for progress), into ``incoming``.
 
         The first failure ends all downloads.  Raises HostError, RegistryError, ImageError.
         """
@@ -111,7 +111,10 @@ class Downloads:
         self, incoming: Incoming, download: Download, kind: str, exceeded: list[ImageError]
     ) -> None:
         def took(count: int, done: int) -> None:
-            """Count bytes before they are written: the limit holds for all downloads together."""
+            """Count ``count`` bytes against the image's limits, before they are written.
+
+            Raises ImageError if a limit is exceeded, RegistryError if another download failed.
+            """
             if self._stopped.is_set():
                 message = "stopped, because the download of another blob failed"
                 raise RegistryError(f"download blob {download.blob.digest}: {message}")

@@ -12,7 +12,7 @@ from ociruntime.images.model.progress import Progress
 from ociruntime.images.model.reference import Reference
 from ociruntime.images.registry.parallel_downloads import Downloads
 from ociruntime.images.registry.sources import Sources
-from ociruntime.images.store.resolve_index import Judge, take_in, way_to_image
+from ociruntime.images.store.resolve_index import ImageVerifier, resolve_to_image, take_in
 from ociruntime.images.store.store import Store
 
 
@@ -20,7 +20,7 @@ def update(
     store: Store,
     reference: Reference,
     sources: Sources,
-    judge: Judge,
+    verifier: ImageVerifier,
     progress: Progress,
     budget: Budget,
 ) -> Image:
@@ -34,18 +34,18 @@ def update(
         stored = store.find(name, digest=reference.digest)
     except ImageError:
         stored = None
-    if stored and not (judge.knows(stored.id) and fits(stored.config, reference.platform)):
+    if stored and not (verifier.knows(stored.id) and fits(stored.config, reference.platform)):
         stored = None
     if stored and (reference.digest or _is_current(stored, sources.head_manifest(tag))):
         return stored  # a digest is immutable
-    way = way_to_image(sources.manifest(tag), sources.manifest, reference.platform)
-    if stored and stored.id == way[-1].digest:
+    documents = resolve_to_image(sources.manifest(tag), sources.manifest, reference.platform)
+    if stored and stored.id == documents[-1].digest:
         return stored
-    signer = judge(way)
+    signer = verifier(documents)
     downloads = Downloads(f"{store.path}/partial", sources, progress)
     try:
         image = take_in(
-            store, way, downloads.add_all, "fetching", name, signer, budget, downloads.present
+            store, documents, downloads.add_all, "fetching", name, signer, budget, downloads.present
         )
     except RegistryError:
         raise  # keep the downloads, so that the next attempt can resume

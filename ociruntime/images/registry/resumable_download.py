@@ -80,8 +80,8 @@ class Download:
     def complete(self, took: Callable[[int, int], None] | None = None) -> None:
         """Download the rest of the blob to the file, and verify the digest.
 
-        ``took`` is called before bytes are written (and for those of earlier attempts), with their
-        number and the sum; what it raises ends the download.
+        ``took(count, done)`` is called before ``count`` bytes are written, and for the bytes that
+        earlier attempts have left; ``done`` is the sum.  An exception from it ends the download.
         Raises HostError, RegistryError if the download fails, ImageError for wrong content.
         """
         digest = self.blob.digest
@@ -183,9 +183,9 @@ def partial_path(directory: str, digest: str) -> str:
 
 
 def remove_stale(directory: str, age: float) -> tuple[int, int]:
-    """Remove interrupted downloads whose files were not written for ``age`` seconds.
+    """Remove interrupted downloads whose files were last written ``age`` seconds ago or earlier.
 
-    Returns the number of removed files and of their bytes.  Raises HostError.
+    Returns (number of removed files, their total size in bytes).  Raises HostError.
     """
     count = total = 0
     try:
@@ -273,7 +273,7 @@ def _write(file: int, data: bytes, at: int) -> None:
 
 
 def _read(response: Response | None, size: int) -> tuple[bytes, str]:
-    """Read from a response; return (up to ``size`` bytes, why reading failed if b"")."""
+    """Read from a response; return (up to ``size`` bytes, the reason if there are none)."""
     assert response is not None
     try:
         data: bytes = response.raw.read(size, decode_content=False)

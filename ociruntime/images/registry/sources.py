@@ -21,10 +21,10 @@ Answer = TypeVar("Answer")
 
 
 class Sources:
-    """The mirrors and registry of an image, tried in order; the last to succeed is tried first.
+    """The mirrors and the registry of an image: tried in order, the last successful one first.
 
     If all fail, the methods raise a RegistryError with the messages of all.  Several threads may
-    use them at once.
+    use the object at once.
     """
 
     def __init__(self, registries: list[Registry]) -> None:
@@ -58,15 +58,15 @@ class Sources:
         )
 
     def head_manifest(self, tag: str) -> str:
-        """Call ``Registry.head_manifest`` on each source until one succeeds."""
+        """Return the present digest of a tag's manifest, from the first source that succeeds."""
         return self._first(lambda registry: registry.head_manifest(tag))
 
     def manifest(self, tag: str) -> Document:
-        """Call ``Registry.manifest`` on each source until one succeeds."""
+        """Return the manifest or index of ``tag``, from the first source that succeeds."""
         return self._first(lambda registry: registry.manifest(tag))
 
     def open_blob(self, digest: str, offset: int = 0) -> tuple[Response, int]:
-        """Call ``Registry.open_blob`` on each source until one succeeds."""
+        """Open a blob at the first source that succeeds; see ``Registry.open_blob``."""
         return self._first(lambda registry: registry.open_blob(digest, offset))
 
     def give_up(self) -> bool:

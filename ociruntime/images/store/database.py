@@ -192,7 +192,7 @@ def check_name(name: str) -> str:
     printable = name.isprintable() and name == name.strip()
     if not 0 < len(name) <= _LONGEST or not printable or name[0] == "-" or is_digest(name):
         shown = name[:80].encode("unicode_escape").decode()
-        hint = f"1 to {_LONGEST} printable characters, not a digest, not starting with -"
+        hint = f"use 1 to {_LONGEST} printable characters; not a digest, and no - at the start"
         raise ImageError(f'invalid image name "{shown}"', hint)
     return name
 

@@ -1,4 +1,4 @@
-"""Which images and trees ``image gc`` removes, by the pods' references and the last use; pure."""
+"""Decide which images and unpacked trees ``image gc`` removes; pure."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from ociruntime.images.unpack.tree_store import Tree
 
 
 @dataclass(frozen=True)
-class Rubbish:
-    """Images and trees that can be removed."""
+class Garbage:
+    """The images and unpacked trees that ``image gc`` can remove."""
 
     images: tuple[Record, ...]
     trees: tuple[Tree, ...]
 
 
-def rubbish(
+def garbage(
     records: Iterable[Record],
     trees: Iterable[Tree],
     tree_of: Mapping[str, str],
     used_images: Set[str],
     used_trees: Set[str],
     before: float,
-) -> Rubbish:
+) -> Garbage:
     """Return the images and trees that ``image gc`` can remove.
 
-    Images are removed if no pod refers to them and their last use is not after ``before`` (seconds
-    since the epoch).  Trees are removed if no pod refers to them, except rendered ones of images
-    used after ``before``.  ``tree_of`` maps image ids to tree ids.
+    An image can be removed if its id is not in ``used_images`` and its last use was at or before
+    ``before`` (seconds since the epoch).  A tree can be removed if its id is not in ``used_trees``,
+    unless it is complete and its image was used after ``before``.  ``tree_of`` maps image ids to
+    tree ids.
     """
     records = list(records)
     images = [
@@ -41,4 +42,4 @@ def rubbish(
         for tree in trees
         if tree.id not in used_trees and (tree.id not in recent or not tree.rendered)
     ]
-    return Rubbish(tuple(images), tuple(unused_trees))
+    return Garbage(tuple(images), tuple(unused_trees))

@@ -159,9 +159,9 @@ class Incoming:
         return store.find(name or manifest_digest, use=False)
 
     def _complete(self, manifest_digest: str) -> dict[str, int]:
-        """Check that no blob of the image is missing; return digest -> size in bytes of all."""
+        """Check that no blob of the image is missing; return a dict digest -> size in bytes."""
         if not self.has(manifest_digest):
-            raise ImageError(f"import image: manifest {manifest_digest} is missing")
+            raise ImageError(f"import image {manifest_digest}: its manifest is missing")
         manifest = self.read(manifest_digest)
         _, config, layers = parse_manifest(manifest, f"manifest {manifest_digest}")
         needed = {manifest_digest: len(manifest)}
@@ -232,7 +232,7 @@ def _new_directory(tmp: str) -> tuple[str, int]:
 
 
 def _check(actual: str, done: int, digest: str, size: int) -> None:
-    """Raise ImageError if a blob's digest or size (``actual``, ``done``) is not as expected."""
+    """Raise ImageError if a blob's digest ``actual`` or size ``done`` is not the expected one."""
     what = f"import blob {digest}" if digest else "import blob"
     if 0 <= size < done:
         raise ImageError(f"{what}: size mismatch: longer than the expected {size} bytes")

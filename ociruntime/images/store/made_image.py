@@ -15,7 +15,7 @@ from ociruntime.images.store.resolve_index import Document
 
 @dataclass(frozen=True, slots=True)
 class StoredLayer:
-    """A layer in the store: ``digest`` and ``size`` (bytes) of the blob, perhaps compressed.
+    """A layer in the store: ``digest`` and ``size`` (bytes) of its blob, as stored.
 
     ``diff_id`` is the digest of the uncompressed tar; ``compression`` is "", "gzip" or "zstd".
     """

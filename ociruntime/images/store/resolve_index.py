@@ -25,8 +25,8 @@ class Document:
     media_type: str
 
 
-class Judge:
-    """The check whether an image may be used under a name; this base class accepts every image."""
+class ImageVerifier:
+    """Decides whether an image may be used; this base class accepts every image."""
 
     def knows(self, id: str) -> bool:
         """Return whether the stored image with this id may be used without a new check."""
@@ -36,34 +36,35 @@ class Judge:
     def __call__(self, documents: list[Document]) -> str:
         """Check an image; return its signer, "" if no signature is required.
 
-        ``documents`` are those from ``way_to_image``.  Raises ImageError if it is not allowed.
+        ``documents`` are those from ``resolve_to_image``.  Raises ImageError for an image that may
+        not be used.
         """
         del documents
         return ""
 
 
-def way_to_image(
+def resolve_to_image(
     first: Document, get: Callable[[str], Document], platform: str = ""
 ) -> list[Document]:
     """Resolve ``first``, an index or manifest, to the manifest of the image for ``platform``.
 
-    ``get`` returns a document by digest.  Returns ``first``, then any nested indexes, then the
-    manifest.  The default platform is the machine's.  Raises ImageError.
+    ``get(digest)`` returns a document.  Returns a list of ``first``, any nested indexes and last
+    the manifest.  The default platform is the machine's.  Raises ImageError.
     """
-    way = [first]
+    documents = [first]
     while True:
-        what = f"manifest {way[-1].digest}"
-        entries = read_index(way[-1].data, way[-1].media_type, what)
+        what = f"manifest {documents[-1].digest}"
+        entries = read_index(documents[-1].data, documents[-1].media_type, what)
         if entries is None:
-            return way
-        if len(way) > _DEEPEST:
+            return documents
+        if len(documents) > _DEEPEST:
             raise ImageError(f"{what}: more than {_DEEPEST} nested indexes")
-        way.append(get(choose(entries, matching_platforms(platform), what).digest))
+        documents.append(get(choose(entries, matching_platforms(platform), what).digest))
 
 
 def take_in(
     store: Store,
-    way: list[Document],
+    documents: list[Document],
     add_all: Callable[[Incoming, Sequence[tuple[Descriptor, str]]], None],
     verb: str,
     name: str,
@@ -71,17 +72,17 @@ def take_in(
     budget: Budget,
     present: Callable[[Descriptor], int] = lambda _: 0,
 ) -> Image:
-    """Import the image whose manifest is the last document of ``way``, under ``name``.
+    """Import the image whose manifest is the last of ``documents``, under the name ``name``.
 
-    ``add_all`` copies the missing blobs into the import; each comes with its label for progress,
-    ``verb`` and the layer's number.  ``present`` returns how much of a blob is on the disk already.
-    ``signer`` is recorded with the name.
+    ``add_all`` copies the missing blobs into the import.  It gets each with its label for progress:
+    ``verb`` and the layer's number.  ``present`` returns the number of bytes of a blob that are on
+    the disk already.  ``signer`` is recorded with the name.
     Raises HostError, ImageError; the store is then unchanged.
     """
     with Incoming(store, budget) as incoming:
-        for document in way:
+        for document in documents:
             incoming.add_bytes(document.data, document.digest)
-        _, config, layers = parse_manifest(way[-1].data, f"manifest {way[-1].digest}")
+        _, config, layers = parse_manifest(documents[-1].data, f"manifest {documents[-1].digest}")
         missing: dict[str, tuple[Descriptor, str]] = {}
         for number, blob in enumerate((config, *layers)):
             what = f"layer {number} of {len(layers)}" if number else "the configuration"
@@ -92,5 +93,5 @@ def take_in(
         )
         budget.check_room(needed, f'the layers of image "{name}"')
         add_all(incoming, list(missing.values()))
-        index = way[0].digest if len(way) > 1 else ""
-        return incoming.commit(way[-1].digest, name, index, signer)
+        index = documents[0].digest if len(documents) > 1 else ""
+        return incoming.commit(documents[-1].digest, name, index, signer)

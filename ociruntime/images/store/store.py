@@ -188,7 +188,7 @@ class Store:
         return True
 
     def mark_used(self, id: str) -> None:
-        """Mark an image as used now, by its manifest file's mtime.  Raises HostError."""
+        """Mark an image as used now: set the mtime of its manifest's file.  Raises HostError."""
         try:
             os.utime(self.blobs.path_of(id))
         except OSError as error:

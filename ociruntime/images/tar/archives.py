@@ -196,7 +196,7 @@ class DirectoryFiles:
     def open(self, name: str) -> tuple[Reading, int]:
         """Open a file; return (stream, size in bytes).  Raises HostError, ImageError."""
         if not self.has(name):
-            raise ImageError(f"open {self.path}: {name}: no such file in the archive")
+            raise ImageError(f'open "{self.path}/{name}": no such file')
         file = open_file(f"{self.path}/{name}")
         return Reading(file, f"{self.path}/{name}"), os.fstat(file.fileno()).st_size
 
@@ -299,7 +299,7 @@ class ArchiveFiles:
             beside = os.path.dirname(target) if member.type == SYMLINK else ""
             target = member_name(os.path.normpath(os.path.join(beside, member.link)))
         if member is None or member.type != REGULAR:
-            raise ImageError(f"open {self.path}: {name}: no such file")
+            raise ImageError(f'open "{name}" in the archive "{self.path}": no such file')
         pieces = None if member.pieces is None else list(member.pieces)
         stored = _Range(self._file, member.at)
         content = Content(stored, self.budget, member.stored, member.size, pieces, self.path)
@@ -313,14 +313,14 @@ Files = DirectoryFiles | ArchiveFiles
 
 
 def read_small(files: Files, name: str, longest: int) -> bytes:
-    """Return the content of a file of an archive or layout, of at most ``longest`` bytes.
+    """Return the content of the file ``name`` in an archive or directory.
 
-    Raises HostError, ImageError.
+    Raises ImageError if it is larger than ``longest`` bytes, HostError.
     """
     stream, size = files.open(name)
     with closing(stream):
         if size > longest:
-            raise ImageError(f"{files}: {name} is larger than {longest} bytes: {size}")
+            raise ImageError(f"{files}: {name} has {size} bytes, but at most {longest} are allowed")
         data = b""
         while more := stream.read(longest + 1 - len(data)):
             data += more

@@ -102,7 +102,7 @@ def set_time(directory: int, name: bytes, mtime: int) -> None:
 
 
 def _set_attributes(file: int | bytes, header: Header, notes: Notes) -> None:
-    """Set the header's extended attributes on a file; remove other ones, except the host's own.
+    """Set the header's extended attributes on a file; remove all others that images may set.
 
     The others come from a directory of a lower layer, or from the parent's default ACL.
     """

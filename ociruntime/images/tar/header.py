@@ -133,7 +133,7 @@ def parse_records(data: bytes) -> list[Record]:
 
 
 def apply_records(header: Header, records: list[Record]) -> None:
-    """Override a tar header's values by its pax records, in order."""
+    """Replace the values of a tar header with those of its pax records, in order."""
     for key, value in records:
         if key.startswith(_XATTR):
             name = key[len(_XATTR) :].decode("utf-8", "surrogateescape")
@@ -163,7 +163,7 @@ def apply_records(header: Header, records: list[Record]) -> None:
 
 
 def check_values(header: Header) -> None:
-    """Refuse a tar header's ids and device numbers that the kernel cannot store; limit mtime."""
+    """Raise ImageError for an owner or device number that Linux cannot store; clamp the mtime."""
     if not (0 <= header.uid <= _LAST_ID and 0 <= header.gid <= _LAST_ID):
         raise ImageError(f'"{header.shown()}": invalid owner {header.uid}:{header.gid}')
     if not (0 <= header.major < 1 << 12 and 0 <= header.minor < 1 << 20):
@@ -174,7 +174,7 @@ def check_values(header: Header) -> None:
 def _check_sum(block: bytes) -> None:
     """Verify a tar header's checksum: the sum of its bytes, with the checksum field as blanks.
 
-    Some old tars sum signed bytes.
+    A sum of signed bytes, as in some old tars, is accepted too.
     """
     other_bytes = block[:148] + block[156:]
     actual = sum(other_bytes) + 8 * 0x20
@@ -192,14 +192,14 @@ def _text(field: bytes) -> bytes:
 
 
 def whole(value: bytes) -> bytes:
-    """Return a name from a pax header unchanged; refuse a name with NUL."""
+    """Return ``value``, a name from a pax header.  Raises ImageError if it contains NUL."""
     if b"\0" in value:
         raise ImageError(f"NUL byte in the name {quoted(value)}")
     return value
 
 
 def quoted(value: bytes) -> str:
-    """Return a value from the archive for messages, quoted, escaped and shortened."""
+    """Return a value from a tar archive as text for a message: quoted, escaped, shortened."""
     return repr(value[:99])[1:]
 
 

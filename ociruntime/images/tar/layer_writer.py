@@ -17,7 +17,7 @@ import struct
 import tarfile
 from collections.abc import Collection, Iterator
 
-from ociruntime.base.deep_tree import Found, open_regular, walk
+from ociruntime.base.deep_tree import TreeEntry, open_regular, walk
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.model.limits import Budget
 from ociruntime.images.tar.attributes import ACL, CAPABILITY, is_text, refusal
@@ -86,7 +86,8 @@ def check_name(path: str) -> None:
         hint = f"in a layer, the prefix {WHITEOUT} marks a removed file: rename the file"
         raise ImageError(f'add "{path}" to a layer: reserved name', hint)
     if len(os.fsencode(path)) > LONGEST_NAME:
-        raise ImageError(f"path is longer than {LONGEST_NAME} bytes: {path[:60]}...")
+        message = f"the path is longer than {LONGEST_NAME} bytes"
+        raise ImageError(f'add "{path[:60]}..." to a layer: {message}')
 
 
 def of_directory(
@@ -101,10 +102,10 @@ def of_directory(
     """Yield the directory ``top`` and everything below, depth first, except sockets.
 
     Symbolic links are not followed.  ``budget`` counts the bytes of files, holes included: they
-    are written as zeros.  Owner ids are reduced by ``shift``.  An ``upper`` directory of an overlay
-    also yields what marks removed files.  ``skipped`` lists relative paths to leave out.  Without
-    ``mounts``, other filesystems mounted below are empty directories.  Extended attributes that no
-    image may set are left out as well.  Raises HostError, ImageError.
+    are written as zeros.  ``shift`` is subtracted from owner ids.  For the ``upper`` directory of
+    an overlay, whiteouts mark the removed files.  ``skipped`` lists relative paths to leave out.
+    Without ``mounts``, other filesystems mounted below become empty directories.  Extended
+    attributes that no image may set are left out.  Raises HostError, ImageError.
     """
     tree = _Tree(budget, shift, upper)
     path = "."
@@ -126,8 +127,8 @@ def of_file(
 ) -> Iterator[Member]:
     """Yield a layer's member for one file, not a directory, named ``name`` in the layer.
 
-    Owner ids are reduced by ``shift``.  Raises OSError, also if the file is replaced meanwhile;
-    ImageError.
+    ``shift`` is subtracted from owner ids.  Raises ImageError, and OSError, also if the file is
+    replaced meanwhile.
     """
     yield from _Tree(budget, shift, upper=False).members(path, name, status)
 
@@ -142,14 +143,14 @@ class _Tree:
         # (device, inode) of files with several links -> path
         self._links: dict[tuple[int, int], str] = {}
 
-    def entry(self, found: Found) -> Iterator[Member]:
+    def entry(self, found: TreeEntry) -> Iterator[Member]:
         path, status = found.inside, found.status
         if self._upper and stat.S_ISCHR(status.st_mode) and status.st_rdev == 0:
-            yield _empty("/".join([*found.place.names, f"{WHITEOUT}{found.name}"])), None
+            yield _empty("/".join([*found.cursor.names, f"{WHITEOUT}{found.name}"])), None
         elif not stat.S_ISSOCK(status.st_mode):
             check_name(path)
             if stat.S_ISDIR(status.st_mode):
-                self._budget.check_depth(len(found.place.names) + 1)
+                self._budget.check_depth(len(found.cursor.names) + 1)
             yield from self.members(found.path, path, status)
 
     def members(self, path: str, name: str, status: os.stat_result) -> Iterator[Member]:

@@ -85,13 +85,15 @@ class TarReader:
             elif header.type == PAX_GLOBAL:
                 self.globals |= dict(parse_records(content))
                 if len(self.globals) > _MOST_GLOBALS:
-                    raise ImageError(f"more than {_MOST_GLOBALS} global pax records")
+                    raise ImageError(
+                        f"the archive has more than {_MOST_GLOBALS} global pax records"
+                    )
             elif header.type == GNU_LONG_NAME:
                 long_name = content.partition(b"\0")[0]
             else:
                 long_link = content.partition(b"\0")[0]
         else:
-            raise ImageError(f"more than {_MOST_EXTENSIONS} headers for one file")
+            raise ImageError(f"a file has more than {_MOST_EXTENSIONS} pax or GNU headers")
         header.name = long_name or header.name
         header.link = long_link or header.link
         # The file's own record replaces the global one, also by an empty value, which revokes it.
@@ -103,7 +105,7 @@ class TarReader:
         return header
 
     def _set_content(self, header: Header) -> None:
-        """Ignore the size field of other types than regular files, which have no content."""
+        """Set the size to 0 for every type but a regular file: the others have no content."""
         if header.type not in (REGULAR, GNU_SPARSE):
             header.size = header.stored = 0
         self.padding = -header.stored % BLOCK
@@ -133,7 +135,7 @@ class TarReader:
         if block == _ZERO:
             block = self._up_to(BLOCK)
             if block not in (_ZERO, b""):
-                raise ImageError("data after the zero block that ends the archive")
+                raise ImageError("unexpected data after the zero block that ends the archive")
             block = b""
         if not block and at_start:
             return None
@@ -169,10 +171,10 @@ ReadBlock = Callable[[], bytes]
 def make_sparse(
     header: Header, block: bytes, records: list[Record], read_block: ReadBlock
 ) -> Header:
-    """Return ``header``; if its file is sparse, with the pieces of data and the real size.
+    """Set the pieces and the real size of a sparse file in ``header``, and return ``header``.
 
-    ``block`` is the raw header, ``records`` are its pax records; ``read_block`` returns the next
-    block of the archive.  Raises ImageError.
+    The header of any other file stays unchanged.  ``block`` is the raw header, ``records`` are its
+    pax records; ``read_block`` returns the next block of the archive.  Raises ImageError.
     """
     if header.type == GNU_SPARSE:
         pieces, size = _of_gnu(block, read_block)
@@ -238,7 +240,7 @@ def _of_content(header: Header, read_block: ReadBlock) -> list[Piece]:
         if header.stored < BLOCK:
             raise ImageError(f'"{header.shown()}": the sparse file\'s map is truncated')
         if len(remainder) > 20:
-            raise ImageError(f'"{header.shown()}": the sparse file\'s map has a line too long')
+            raise ImageError(f'"{header.shown()}": a line of the sparse file\'s map is too long')
         header.stored -= BLOCK
         *whole, remainder = (remainder + read_block()).split(b"\n")
         lines += whole
@@ -263,7 +265,7 @@ def _number(digits: bytes) -> int:
 
 
 def _check(pieces: list[Piece], size: int, header: Header) -> None:
-    """Refuse a sparse file's pieces that overlap, exceed the file, or miss the stored size."""
+    """Raise ImageError unless the pieces are in order, inside the file and of the stored size."""
     at = 0
     for offset, length in pieces:
         if offset < at or length < 0 or offset + length > size:

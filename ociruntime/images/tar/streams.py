@@ -259,7 +259,7 @@ def _dictionary(what: str, kind: str, budget: Budget) -> ImageError:
 
 
 class _Metered:
-    """The stream ``plain`` of decompressed data, with its ratio to ``stored`` data limited."""
+    """The decompressed stream ``plain``, with a limit on its ratio to the ``stored`` bytes."""
 
     def __init__(self, plain: Readable, stored: Counted, budget: Budget, what: str) -> None:
         self.plain = plain

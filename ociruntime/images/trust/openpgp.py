@@ -67,7 +67,7 @@ def dearmored(data: bytes, what: str) -> bytes:
     """Decode and join all ASCII-armored blocks in OpenPGP data.  Raises ImageError."""
     blocks = [block[2] for block in _ARMOR.finditer(data)]
     if not blocks:
-        raise ImageError(f"{what}: no complete ASCII-armored block")
+        raise ImageError(f"{what}: contains no complete ASCII-armored block")
     return b"".join(_block(block, what) for block in blocks)
 
 
@@ -154,7 +154,8 @@ def verify(signature: bytes, content: bytes | None, keys: Iterable[Key]) -> tupl
         if content is not None:
             return signer, content
         if not signed:
-            raise ImageError("verify the OpenPGP signature: the file contains no signed content")
+            hint = "create it with gpg --sign, or with gpg --detach-sign over the image's manifest"
+            raise ImageError("verify the OpenPGP signature: it contains no signed document", hint)
         return signer, signed
 
 
@@ -196,7 +197,10 @@ def _run(command: list[str], status: str) -> tuple[str, int, bytes]:
 
 
 def _signer(status: str, code: int) -> str:
-    """Return the fingerprint of the primary key; raise ImageError unless the signature is good."""
+    """Return the fingerprint of the signing key's primary key, from gpgv's ``status`` lines.
+
+    Raises ImageError unless the signature is good and gpgv's exit status ``code`` is 0.
+    """
     lines = [line.split() for line in status.split("\n") if line.startswith("[GNUPG:] ")]
     reports = {line[1]: line[2:] for line in lines if len(line) > 1}
     if code == 0 and "GOODSIG" in reports and reports.get("VALIDSIG"):
@@ -210,6 +214,6 @@ def _signer(status: str, code: int) -> str:
         "ERRSIG": "it cannot be checked",
         "NODATA": "not an OpenPGP signature",
     }
-    reason = next((text for word, text in reasons.items() if word in reports), "gpgv rejects it")
+    reason = next((text for word, text in reasons.items() if word in reports), "gpgv rejected it")
     by = reports.get("NO_PUBKEY") or reports.get("BADSIG") or []
     raise ImageError(f"verify the OpenPGP signature: {reason}" + (f": key {by[0]}" if by else ""))

@@ -42,7 +42,8 @@ class Permission:
         """Return the policy's rule for images called ``name``.  Raises ImageError if it rejects."""
         rule = self.policy.rule(name)
         if rule.kind == REJECT:
-            raise ImageError(f'image "{name}" is rejected by the policy', rule.where)
+            message = f'image "{name}" is rejected by the signature policy'
+            raise ImageError(message, f"see {rule.where}")
         return rule
 
     def has(self, id: str, name: str) -> bool:
@@ -58,12 +59,12 @@ class Permission:
         """Raise ImageError if a stored image must not be used as ``name``; see ``has``."""
         if not self.has(id, name):
             culprit = self._culprit(id, name)
-            hint = f"{self.rule(culprit).where}; run ocipod fetch {culprit} to look for one"
+            hint = f"see {self.rule(culprit).where}; run ocipod fetch {culprit} to look for one"
             message = f'image "{culprit}" was imported without a valid signature'
             raise ImageError(message, hint)
 
     def _culprit(self, id: str, name: str) -> str:
-        """Return the name of an image that the policy refuses, "" if it refuses none."""
+        """Return the name of the image ``id`` that the policy refuses; "" if it allows the use."""
         origins = self.store.origins(id)
         if (
             origins

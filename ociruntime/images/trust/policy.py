@@ -24,7 +24,7 @@ from ociruntime.images.model.settings import Json, Settings
 ACCEPT = "accept"
 REJECT = "reject"
 SIGNED_BY = "signedBy"
-_EXPECTED = '"accept", "reject" or {"signedBy": {"openpgp": true, "cosign": ["FILE", ...]}}'
+_EXPECTED = 'use "accept", "reject" or {"signedBy": {"openpgp": true, "cosign": ["FILE", ...]}}'
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ def shown(rule: Rule) -> object:
 def check_prefix(prefix: str, where: str) -> str:
     """Normalise a policy's ``prefix`` to a prefix of full image names.
 
-    Raises ImageError if no name can have it; ``where`` describes its origin there.
+    Raises ImageError if no image name can begin with it; ``where`` names its origin in the error.
     """
     kind, colon, path = prefix.partition(":")
     if colon and kind in LOCAL_KINDS:
@@ -114,7 +114,7 @@ def check_prefix(prefix: str, where: str) -> str:
         or prefix != prefix.strip("/")
         or prefix != prefix.lower()
     ):
-        hint = "HOST or HOST/PATH as in docker.io/library/busybox, or KIND:PATH as in oci:/srv"
+        hint = "use HOST[/PATH] as in docker.io/library/busybox, or KIND:PATH as in oci:/srv"
         raise ImageError(f'{where}: invalid image prefix "{prefix}"', hint)
     return prefix_name(prefix)
 
@@ -138,7 +138,7 @@ def _rule(value: object, path: str, where: str) -> Rule:
         raise ImageError(f"{where}: invalid rule", _EXPECTED)
     keys = value[SIGNED_BY]
     if not isinstance(keys, dict) or keys.keys() - {"openpgp", "cosign"}:
-        raise ImageError(f"{where}.{SIGNED_BY}: unknown kind of key", _EXPECTED)
+        raise ImageError(f"{where}.{SIGNED_BY}: supports only openpgp and cosign", _EXPECTED)
     openpgp, cosign = keys.get("openpgp", False), keys.get("cosign", [])
     if not isinstance(openpgp, bool) or not isinstance(cosign, list):
         message = "openpgp must be true or false, cosign a list of files"
@@ -146,6 +146,6 @@ def _rule(value: object, path: str, where: str) -> Rule:
     if not all(isinstance(file, str) and file for file in cosign):
         raise ImageError(f"{where}.{SIGNED_BY}.cosign must be a list of files")
     if not openpgp and not cosign:
-        raise ImageError(f"{where}.{SIGNED_BY}: requires no key", _EXPECTED)
+        raise ImageError(f"{where}.{SIGNED_BY}: must require openpgp or cosign keys", _EXPECTED)
     beside = os.path.dirname(path)
     return Rule(SIGNED_BY, where, openpgp, tuple(os.path.join(beside, file) for file in cosign))

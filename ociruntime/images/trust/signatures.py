@@ -1,4 +1,4 @@
-"""The check of a fetched image: the policy's rule for its name, and its signatures.
+"""Check a fetched image: the policy's rule for its name, and its signatures.
 
 A signature covers a JSON document ("simple signing") that names a digest and an image; a detached
 OpenPGP signature may also cover the manifest itself.  An image counts as signed if its manifest or
@@ -13,7 +13,7 @@ from ociruntime.images.model.manifest import load_document
 from ociruntime.images.model.reference import Reference, parse
 from ociruntime.images.registry.http_client import read_body
 from ociruntime.images.registry.sources import Sources
-from ociruntime.images.store.resolve_index import Document, Judge
+from ociruntime.images.store.resolve_index import Document, ImageVerifier
 from ociruntime.images.trust import cosign, openpgp
 from ociruntime.images.trust.permission import Permission, openpgp_signer
 from ociruntime.images.trust.policy import ACCEPT
@@ -22,11 +22,11 @@ from ociruntime.images.trust.trusted_keys import keys_for
 _TYPES = ("atomic container signature", "cosign container image signature")
 
 
-class SignatureJudge(Judge):
-    """The check of a fetched image by the policy's rule for its name; see ``Judge``.
+class SignatureVerifier(ImageVerifier):
+    """Verifies a fetched image's signatures by the policy's rule for the image's name.
 
-    ``signature`` comes from the user, and must be valid even if the policy requires none.
-    ``sources`` have the cosign signatures.  The constructor raises ImageError for a name that the
+    ``signature`` comes from the user, and must be valid even if the policy requires none.  cosign
+    signatures are read from ``sources``.  The constructor raises ImageError for a name that the
     policy rejects.
     """
 
@@ -51,7 +51,7 @@ class SignatureJudge(Judge):
             return ""
         signer = ""
         if self.signature is not None:
-            signer = openpgp_signer(self._judge_given(self.signature, documents))
+            signer = openpgp_signer(self._verify_given(self.signature, documents))
             if self.rule.openpgp:
                 return signer
         if self.rule.kind == ACCEPT:
@@ -65,9 +65,9 @@ class SignatureJudge(Judge):
                 return signer
         name = self.reference.name
         message = f'image "{name}" is not signed as the policy requires: {"; ".join(faults)}'
-        raise ImageError(message, self.rule.where)
+        raise ImageError(message, f"see {self.rule.where}")
 
-    def _judge_given(self, signature: bytes, documents: list[Document]) -> str:
+    def _verify_given(self, signature: bytes, documents: list[Document]) -> str:
         """Verify the signature given by the user; return the fingerprint of its key."""
         name = self.reference.name
         keys = keys_for(name, self.permission.settings)

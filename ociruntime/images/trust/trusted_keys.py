@@ -21,7 +21,7 @@ from ociruntime.images.trust.policy import covers
 ROOT = "root.d"
 
 
-def place_of(prefix: str) -> str:
+def directory_of(prefix: str) -> str:
     """Return the subdirectory of ``trustedkeys`` for a prefix of image names; "" means all."""
     return f"prefix.d/{prefix.replace('/', ',')}" if prefix else ROOT
 
@@ -54,7 +54,10 @@ def overview(settings: Settings) -> dict[str, list[str]]:
 
 
 def prefix_of(directory: str) -> str:
-    """Return the prefix of a subdirectory from ``place_of``, with the registry's canonical name."""
+    """Return the prefix of image names that ``directory`` stands for: undo ``directory_of``.
+
+    The registry in it gets its canonical name.
+    """
     if directory == ROOT:
         return ""
     prefix = directory.removeprefix("prefix.d/").replace(",", "/")
@@ -63,7 +66,10 @@ def prefix_of(directory: str) -> str:
 
 
 def _files(settings: Settings) -> dict[str, str]:
-    """Return the key files that apply: path relative to ``trustedkeys`` -> absolute path."""
+    """Return the key files as a dict: path relative to ``trustedkeys`` -> absolute path.
+
+    If several configuration directories have a file, the one of the highest precedence counts.
+    """
     files: dict[str, str] = {}
     for directory in settings.directories:
         top = f"{directory}/trustedkeys"
@@ -75,7 +81,7 @@ def _files(settings: Settings) -> dict[str, str]:
 
 def add_key(directory: str, prefix: str, key: Key) -> str:
     """Add a trusted key to a configuration directory; return the file's path.  Raises HostError."""
-    parent = f"{directory}/trustedkeys/{place_of(prefix)}"
+    parent = f"{directory}/trustedkeys/{directory_of(prefix)}"
     path = f"{parent}/{key.fingerprint}"
     try:
         os.makedirs(parent, 0o755, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Resolution of paths inside a tree, step by step with descriptors, so that none leads outside.
+"""Resolve paths inside a directory tree with descriptors, so that no link leads outside.
 
 Symbolic links in the parents of a file are followed as if the tree were the root, because images
 rely on it: in most, ``lib`` is a link to ``usr/lib``, and later layers have files below ``lib``.
@@ -24,8 +24,8 @@ class Inside:
     """A tree with the root directory ``root`` (a descriptor), which no other process changes.
 
     The last resolved directory is kept open, because archives list files directory by directory.
-    It cannot become stale: removing it would have resolved its parent instead.  ``budget`` limits
-    the depth and the number of created directories.
+    It is never a removed one: removing a directory first resolves its parent, replacing it.
+    ``budget`` limits the depth and the number of created directories.
     """
 
     def __init__(self, root: int, budget: Budget) -> None:
@@ -52,7 +52,7 @@ class Inside:
             return self._fd, self._path
         self.close()
         if self._steps > MOST_LAYER_STEPS:
-            message = f"the layer's paths have more than {MOST_LAYER_STEPS} components, with links"
+            message = f"the layer's paths have more than {MOST_LAYER_STEPS} components in total"
             raise ImageError(message)
         walk = _Walk(self.root, self.budget, made)
         try:
@@ -106,7 +106,10 @@ class _Walk:
                 pending += target.split(b"/")[::-1]
 
     def _enter(self, part: bytes) -> bytes | None:
-        """Open the directory ``part`` and return None; of a symbolic link, return the target."""
+        """Open the directory ``part``; if it is a symbolic link, return its target instead.
+
+        Returns None after opening a directory.  Raises ImageError for any other file.
+        """
         here = self.fds[-1]
         try:
             fd = os.open(part, _DIRECTORY, dir_fd=here)
@@ -135,7 +138,8 @@ class _Walk:
         try:
             return os.readlink(part, dir_fd=self.fds[-1])
         except OSError:
-            raise ImageError(f'parent "{shown}" of a file in the layer: not a directory') from None
+            message = f'"{shown}", the parent of a file in the layer, is not a directory'
+            raise ImageError(message) from None
 
 
 class Made:

@@ -74,11 +74,11 @@ class TreeStore:
 
     def rootfs(self, tree: str) -> str:
         """Return the path of a tree's root filesystem, whether or not it exists."""
-        return f"{self._place(tree)}/rootfs"
+        return f"{self._directory(tree)}/rootfs"
 
     def is_rendered(self, tree: str) -> bool:
         """Return whether a tree is completely unpacked."""
-        return os.path.exists(f"{self._place(tree)}/rendered")
+        return os.path.exists(f"{self._directory(tree)}/rendered")
 
     def render(self, image: Image, progress: Progress = silent) -> str:
         """Unpack an image's tree unless it exists; return the tree's id.  Concurrent calls wait.
@@ -141,7 +141,7 @@ class TreeStore:
                 self._clear(tree)
                 forget_lock(lock)
             except OSError as error:
-                raise HostError(f'remove "{self._place(tree)}"', error) from None
+                raise HostError(f'remove "{self._directory(tree)}"', error) from None
         return True
 
     def sweep(self) -> None:
@@ -157,13 +157,13 @@ class TreeStore:
                     if held:
                         forget_lock(lock)
 
-    def _place(self, tree: str) -> str:
+    def _directory(self, tree: str) -> str:
         if not _is_id(tree):
             raise ImageError(f'invalid tree id "{tree}"')
         return f"{self.path}/{tree}"
 
     def _lock(self, tree: str) -> str:
-        self._place(tree)
+        self._directory(tree)
         return f"{self.locks}/tree-{tree}"
 
     def _recorded_hash(self, tree: str) -> TreeHash | None:
@@ -176,42 +176,42 @@ class TreeStore:
 
     def _read_hash(self, tree: str) -> Any:  # noqa: ANN401 - a JSON document
         """Return the JSON document in a tree's file ``hash``.  Raises OSError, ValueError."""
-        with open(f"{self._place(tree)}/hash", "rb") as file:
+        with open(f"{self._directory(tree)}/hash", "rb") as file:
             return load(file.read())
 
     def _render(self, image: Image, tree: str, progress: Progress) -> None:
         """Unpack an image's tree, whose lock the caller holds; remove the tree on failure."""
         from ociruntime.images.unpack.unpack import unpack
 
-        place = self._place(tree)
+        directory = self._directory(tree)
         try:
             self._clear(tree)
             try:
-                os.mkdir(place, 0o700)
-                os.mkdir(f"{place}/rootfs")
+                os.mkdir(directory, 0o700)
+                os.mkdir(f"{directory}/rootfs")
                 flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-                root = os.open(f"{place}/rootfs", flags)
+                root = os.open(f"{directory}/rootfs", flags)
                 try:
                     os.fchmod(root, 0o755)
                     limits = self.limits() if self.limits else None
                     self.notes = unpack(self.blobs, image.layers, root, limits, progress)
                 finally:
                     os.close(root)
-                self._finish(place, hash_tree(f"{place}/rootfs", progress))
+                self._finish(directory, hash_tree(f"{directory}/rootfs", progress))
             except BaseException:
                 self._clear(tree)
                 raise
         except OSError as error:
-            raise HostError(f'unpack image {image.id} to "{place}"', error) from None
+            raise HostError(f'unpack image {image.id} to "{directory}"', error) from None
 
-    def _finish(self, place: str, known: TreeHash) -> None:
-        """Write a new tree's ``hash``, sync everything, and only then create ``rendered``."""
-        with open(f"{place}/hash", "x", encoding="utf-8") as file:
+    def _finish(self, directory: str, known: TreeHash) -> None:
+        """Write a new tree's file ``hash``, sync the tree, then create its file ``rendered``."""
+        with open(f"{directory}/hash", "x", encoding="utf-8") as file:
             file.write(dump(vars(known)))
-        _sync_file_system(place)
+        _sync_file_system(directory)
         fault("treestore.before-rendered-flag")
-        os.close(os.open(f"{place}/rendered", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        sync_directory(place)
+        os.close(os.open(f"{directory}/rendered", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        sync_directory(directory)
         sync_directory(self.path)
 
     def _clear(self, tree: str) -> None:
@@ -219,16 +219,16 @@ class TreeStore:
 
         Raises OSError.
         """
-        place = self._place(tree)
+        directory = self._directory(tree)
         try:
-            os.unlink(f"{place}/rendered")
-            sync_directory(place)
+            os.unlink(f"{directory}/rendered")
+            sync_directory(directory)
         except FileNotFoundError:
             pass
-        if os.path.lexists(place):
+        if os.path.lexists(directory):
             import shutil
 
-            shutil.rmtree(place)
+            shutil.rmtree(directory)
 
 
 def _is_id(text: str) -> bool:
@@ -265,8 +265,9 @@ class TreeHash:
 
 
 def hash_tree(path: str, progress: Progress = silent, expected: int = 0) -> TreeHash:
-    """Hash the tree at ``path``; ``expected`` is its size in bytes for progress.
+    """Return the hash of the directory tree at ``path``.
 
+    ``expected`` is the tree's size in bytes, for ``progress``.
     Raises HostError.
     """
     walk = _Walk(progress, expected)
@@ -291,45 +292,46 @@ class _Walk:
         self.entries = 0
         self.size = 0
 
-    def directory(self, fd: int, place: bytes) -> None:
+    def directory(self, fd: int, parent: bytes) -> None:
         # By a path in /proc, because os.listdir of a descriptor does not return names as bytes.
         for name in sorted(os.listdir(b"/proc/self/fd/%d" % fd)):
-            path = place + b"/" + name
-            facts = os.stat(name, dir_fd=fd, follow_symlinks=False)
-            if stat.S_ISDIR(facts.st_mode):
+            path = parent + b"/" + name
+            status = os.stat(name, dir_fd=fd, follow_symlinks=False)
+            if stat.S_ISDIR(status.st_mode):
                 below = os.open(name, _DIRECTORY, dir_fd=fd)
                 try:
-                    self.entry(path, facts, [], _attributes(below))
+                    self.entry(path, status, [], _attributes(below))
                     self.directory(below, path)
                 finally:
                     os.close(below)
-            elif stat.S_ISREG(facts.st_mode):
+            elif stat.S_ISREG(status.st_mode):
                 file = os.open(name, _FILE, dir_fd=fd)
                 try:
-                    self.entry(path, facts, [self._content(file, facts)], _attributes(file))
+                    self.entry(path, status, [self._content(file, status)], _attributes(file))
                 finally:
                     os.close(file)
             else:
-                link = stat.S_ISLNK(facts.st_mode)
-                more = os.readlink(name, dir_fd=fd) if link else b"%d" % facts.st_rdev
-                self.entry(path, facts, [more], _attributes(b"/proc/self/fd/%d/%s" % (fd, name)))
+                link = stat.S_ISLNK(status.st_mode)
+                more = os.readlink(name, dir_fd=fd) if link else b"%d" % status.st_rdev
+                self.entry(path, status, [more], _attributes(b"/proc/self/fd/%d/%s" % (fd, name)))
 
     def entry(
-        self, path: bytes, facts: os.stat_result, more: list[bytes], attributes: list[bytes]
+        self, path: bytes, status: os.stat_result, more: list[bytes], attributes: list[bytes]
     ) -> None:
-        """Hash a file's fields, each after its length, so that different files never hash alike.
+        """Add a file's path, status and extended attributes to the hash of the tree.
 
-        ``more`` are fields that depend on the type: the digest of the content, a link's target.
+        ``more`` is what depends on the type: the digest of the content, or a link's target.  Each
+        value is hashed after its length, so that different files never hash alike.
         """
         self.entries += 1
-        fields = [path, b"%o %d %d" % (facts.st_mode, facts.st_uid, facts.st_gid)]
-        if stat.S_ISREG(facts.st_mode):
-            fields.append(b"%d" % facts.st_size)
+        fields = [path, b"%o %d %d" % (status.st_mode, status.st_uid, status.st_gid)]
+        if stat.S_ISREG(status.st_mode):
+            fields.append(b"%d" % status.st_size)
         for field in (*fields, *more, b"%d" % len(attributes), *attributes):
             self.hash.update(b"%d:%s," % (len(field), field))
 
-    def _content(self, file: int, facts: os.stat_result) -> bytes:
-        key = (facts.st_dev, facts.st_ino)
+    def _content(self, file: int, status: os.stat_result) -> bytes:
+        key = (status.st_dev, status.st_ino)
         if known := self.contents.get(key):
             return known
         hashed = hashlib.sha256()
@@ -337,7 +339,7 @@ class _Walk:
             hashed.update(chunk)
             self.size += len(chunk)
             self.progress("reading the tree", self.size, self.expected)
-        if facts.st_nlink > 1:
+        if status.st_nlink > 1:
             self.contents[key] = hashed.digest()
         return hashed.digest()
 

@@ -332,7 +332,10 @@ class LayerUnpacker:
                 os.close(below)
 
     def _hide_below(self, fd: int, path: bytes) -> None:
-        """Remove all that lower layers have created in a directory; once for each directory."""
+        """Remove what lower layers have created in the directory ``path``, open as ``fd``.
+
+        Does nothing on a second call for the same directory.
+        """
         if path in self.hidden:
             return
         self.budget.take_name(len(path))

@@ -35,7 +35,7 @@ _POLL_INTERVAL = 0.05  # seconds
 
 
 async def attach(manager: Manager, request: web.Request) -> web.StreamResponse:
-    """Relay a container's streams until it exits or the client disconnects.
+    """Relay a container's streams until the container exits or the client disconnects.
 
     Query: ``streams`` (comma-separated names; default: all), ``wait=1`` to attach before the next
     start, ``size=ROWS,COLUMNS`` of the client's terminal.  Raises NotFound, Conflict, PodError,
@@ -44,7 +44,8 @@ async def attach(manager: Manager, request: web.Request) -> web.StreamResponse:
     streams = [name for name in request.query.get("streams", "").split(",") if name]
     for name in streams:
         if name not in STREAMS:
-            raise BadRequest("streams", f'unknown stream "{name}"', ", ".join(STREAMS))
+            hint = f"supported: {', '.join(STREAMS)}"
+            raise BadRequest("streams", f'unknown stream "{name}"', hint)
     size = _size(request.query.get("size", ""))
     container = manager.find(request.match_info["ref"])
     wait = request.query.get("wait") == "1"
@@ -78,7 +79,8 @@ def _size(text: str) -> tuple[int, int] | None:
     numbers = [part for part in text.split(",") if part.isascii() and part.isdigit()]
     size = window_size({"resize": [int(number[:6]) for number in numbers]})
     if size is None:
-        raise BadRequest("size", f'invalid terminal size "{text}"', "ROWS,COLUMNS, as in 24,80")
+        hint = "use ROWS,COLUMNS such as 24,80"
+        raise BadRequest("size", f'invalid terminal size "{text}"', hint)
     return size
 
 
@@ -175,7 +177,7 @@ async def _from_client(sock: socket.socket, client: web.WebSocketResponse) -> No
 
 
 def control(text: str) -> dict[str, Any]:
-    """Return a client's text message, a JSON object, parsed; {} if it is anything else."""
+    """Parse a client's text message as a JSON object; return {} if it is anything else."""
     try:
         message = json.loads(text)
     except (ValueError, RecursionError):

@@ -26,7 +26,7 @@ _POLL = 1.0  # seconds between two checks whether a waiting client is still conn
 
 
 async def list_containers(manager: Manager, request: web.Request) -> web.Response:
-    """List the running containers, with ``all`` also those that are not running.
+    """List the running containers; with the query parameter ``all``, the stopped ones too.
 
     ``filters`` is a JSON object of lists; ``size`` adds the bytes that each container has written.
     """
@@ -41,7 +41,7 @@ async def create(manager: Manager, request: web.Request) -> web.Response:
     """Create a container from the request's body (``manager/containers/spec.py``)."""
     spec = await read_document(request)
     if not isinstance(spec, dict):
-        raise BadRequest("", "create a container: the body must be a JSON object, the spec")
+        raise BadRequest("", "create a container: the request's body must be a JSON object")
     return web.json_response(await manager.create(spec), status=201)
 
 
@@ -56,9 +56,9 @@ async def inspect(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def remove(manager: Manager, request: web.Request) -> web.Response:
-    """Remove a container and its files; it is no error if another request removes it meanwhile.
+    """Remove a container and its files; with ``volumes``, its anonymous volumes too.
 
-    ``volumes``: also its anonymous volumes.
+    It is not an error if another request removes the container meanwhile.
     """
     container = manager.find(_ref(request))
     force, volumes = flag(request.query, "force"), flag(request.query, "volumes")
@@ -72,13 +72,16 @@ async def remove(manager: Manager, request: web.Request) -> web.Response:
 async def _target(
     manager: Manager, request: web.Request, members: checks.Members | None = None
 ) -> tuple[Container, dict[str, Any]]:
-    """Return the container of a request's path, and the request's checked body."""
+    """Return the container that a request's path names, and the request's checked body."""
     container = manager.find(_ref(request))
     return container, await read_body(request, members or {})
 
 
 async def start(manager: Manager, request: web.Request) -> web.Response:
-    """Start a container; ``changed`` is false if it was running; an error with ``strict``."""
+    """Start a container; ``changed`` in the answer is false if it was running already.
+
+    With the query parameter ``strict``, starting a running container is an error.
+    """
     container, _ = await _target(manager, request)
     changed = await container.start(strict=flag(request.query, "strict"))
     return web.json_response({"id": container.id, "changed": changed})
@@ -128,7 +131,7 @@ async def rename(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def update(manager: Manager, request: web.Request) -> web.Response:
-    """Change a container's limits and restart policy; the members are those of ``create``."""
+    """Change a container's limits and restart policy, given as in a create request."""
     container = manager.find(_ref(request))
     await container.update(await read_document(request) or {})
     return web.json_response({"id": container.id})
@@ -149,7 +152,7 @@ async def wait(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def prune(manager: Manager, request: web.Request) -> web.Response:
-    """Remove all containers that are not running; ``freed`` is in bytes."""
+    """Remove all containers that are not running; return their ids and the bytes freed."""
     await read_body(request, {})
     removed, freed = await manager.prune()
     return web.json_response({"removed": removed, "freed": freed})
@@ -162,7 +165,7 @@ async def top(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def stats(manager: Manager, request: web.Request) -> web.Response:
-    """Return a container's current resource usage; null for a value without a controller."""
+    """Return a container's current resource usage; null if a cgroup controller is missing."""
     container = manager.find(_ref(request))
     _, uuid, app = container.location
     pid = container.inspect()["pid"] or 0

@@ -73,7 +73,7 @@ async def _first(client: web.WebSocketResponse) -> Any:  # noqa: ANN401 - whatev
 
 
 class RuntimeLog:
-    """The OCI runtime's log, in a memory file: separates its errors from the program's output."""
+    """The OCI runtime's log, in a memfd; tells the runtime's errors from the program's output."""
 
     def __enter__(self) -> RuntimeLog:
         self._fd = os.memfd_create("log")
@@ -103,7 +103,10 @@ def _not_started(text: str) -> StartFailed:
 
 
 async def _in_background(client: web.WebSocketResponse, command: list[str]) -> int:
-    """Start a detached program; return 0.  Raises StartFailed, HostError."""
+    """Run ``command``, which starts a detached program; return 0.
+
+    Raises StartFailed if the program could not be started, HostError.
+    """
     del client
     null = asyncio.subprocess.DEVNULL
     try:
@@ -111,7 +114,7 @@ async def _in_background(client: web.WebSocketResponse, command: list[str]) -> i
             *command, stdin=null, stdout=null, stderr=asyncio.subprocess.PIPE
         )
     except OSError as error:
-        raise HostError(f"execute {command[0]}", error) from None
+        raise HostError(f'execute "{command[0]}"', error) from None
     _, err = await process.communicate()
     if process.returncode:
         raise _not_started(message_of(err, "ocipod"))
@@ -171,9 +174,9 @@ def exec_args(spec: dict[str, Any], log: str, uuid: str, app: str) -> list[str]:
 
 
 class _Execution:
-    """A program of ``exec`` whose streams a client is attached to.
+    """A program that ``exec`` runs in a container, its streams relayed to one client.
 
-    Output for which ``is_known`` returns True is dropped: the client gets an error document.
+    Output for which ``is_known`` returns True is dropped: the client gets that error as JSON.
     """
 
     def __init__(
@@ -220,7 +223,7 @@ class _Execution:
                 start_new_session=True,
             )
         except OSError as error:
-            raise HostError(f"execute {command[0]}", error) from None
+            raise HostError(f'execute "{command[0]}"', error) from None
         finally:
             for fd in set(streams):
                 os.close(fd)

@@ -29,7 +29,7 @@ class ProgramInput:
     def __init__(self, fd: int, *, owned: bool) -> None:
         """Create the buffer for ``fd``, -1 for a program without input.
 
-        ``owned``: close ``fd`` at the end of input (which means nothing on a terminal).
+        ``owned``: close ``fd`` at the end of input; False for a terminal, which stays open.
         """
         self._fd = fd
         self._owned = owned
@@ -96,12 +96,11 @@ async def pump(
     deadline: asyncio.Future[float],
     is_known: Callable[[bytes], bool],
 ) -> None:
-    """Send a program's output from ``fd`` to the client until every writer has closed the pipe.
+    """Send a program's output from ``fd`` to the client until end of file (EIO on a terminal).
 
-    On a terminal, EIO means the same.  ``deadline`` is set when the program has exited.
-    Output that was in ``fd`` by then is always drained, however slow the client is; output of
-    other processes that hold ``fd`` open is sent until the deadline.  Data for which ``is_known``
-    returns True is dropped.
+    ``deadline`` gets its result when the program has exited.  Output that is in ``fd`` by then is
+    always sent, however slow the client is; output of other processes that hold ``fd`` open is
+    sent until the deadline.  Data for which ``is_known`` returns True is dropped.
     """
     owed = -1  # bytes that may still be the program's; -1 until it has exited
     while True:

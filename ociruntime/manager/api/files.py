@@ -31,7 +31,7 @@ async def _files(
     container = manager.find(request.match_info["ref"])
     path = request.query.get("path", "")
     if not path or "\0" in path:
-        raise BadRequest("path", "is required: a path in the container, without NUL")
+        raise BadRequest("path", "must be a path in the container, without NUL")
     follow = ["--follow-link"] if flag(request.query, "follow") else []
 
     def arguments(state: str) -> tuple[str, ...]:
@@ -46,7 +46,7 @@ async def _files(
     yield arguments("running")
 
 
-async def facts(manager: Manager, request: web.Request) -> web.Response:
+async def file_status(manager: Manager, request: web.Request) -> web.Response:
     """Return name, kind and size of the container's file ``path``; ``follow`` resolves a link."""
     async with _files(manager, request, "copy-out") as arguments:
         command, verb, *options = arguments
@@ -121,7 +121,7 @@ async def changes(manager: Manager, request: web.Request) -> web.StreamResponse:
 
 _ONE = "/v1/containers/{ref}"
 ROUTES = (
-    ("GET", f"{_ONE}/file", facts),
+    ("GET", f"{_ONE}/file", file_status),
     ("GET", f"{_ONE}/archive", read),
     ("PUT", f"{_ONE}/archive", write),
     ("GET", f"{_ONE}/changes", changes),

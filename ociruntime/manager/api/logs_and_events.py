@@ -39,7 +39,10 @@ GRACE = 0.05  # seconds to deliver past events when ``until`` is over already
 
 
 class LogFilter(NamedTuple):
-    """A client's choice of log lines; times in the log file's format, "" for no bound."""
+    """The log lines that a client wants: those of ``streams`` from ``since`` to ``until``.
+
+    The times are in the log file's format, "" for no bound.
+    """
 
     streams: tuple[str, ...]
     since: str
@@ -49,7 +52,7 @@ class LogFilter(NamedTuple):
     timestamps: bool
 
     def has(self, line: Line) -> bool:
-        """Return whether a log line is of a chosen stream and within the time bounds."""
+        """Return whether a log line is from one of the streams and within the time bounds."""
         if line.stream not in self.streams or line.time < self.since:
             return False
         return not self.until or line.time <= self.until
@@ -64,7 +67,7 @@ def parse_query(query: Mapping[str, str]) -> LogFilter:
     streams = [name for name in NUMBERS if flag(query, name)] or list(NUMBERS)
     tail = query.get("tail", "all")
     if tail != "all" and not (tail.isdecimal() and len(tail) < 10):
-        raise BadRequest("tail", f'"{tail}" is not a number of lines', 'or "all"')
+        raise BadRequest("tail", f'must be a number of lines or "all", not "{tail}"')
     return LogFilter(
         tuple(streams),
         _time(query, "since"),
@@ -175,7 +178,8 @@ async def events(manager: Manager, request: web.Request) -> web.StreamResponse:
     kinds = request.query.getall("kind", [])
     for kind in kinds:
         if kind not in KINDS:
-            raise BadRequest("kind", f'unknown kind of event "{kind}"', ", ".join(KINDS))
+            hint = f"supported: {', '.join(KINDS)}"
+            raise BadRequest("kind", f'unknown kind of event "{kind}"', hint)
     containers = request.query.getall("container", [])
     answer = web.StreamResponse()
     answer.content_type = "application/x-ndjson"

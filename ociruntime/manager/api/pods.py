@@ -46,7 +46,7 @@ def _described(directory: str) -> list[dict[str, Any]]:
 
 async def stop(manager: Manager, request: web.Request) -> web.Response:
     """Stop a pod; ``timeout`` is the number of seconds between the stop signal and SIGKILL."""
-    uuid = await _own_pod(manager, request)
+    uuid = await _pod_without_container(manager, request)
     body = await read_body(request, {"timeout": checks.seconds})
     seconds = int(body.get("timeout", DEFAULTS["stop_timeout"]))
     await manager.programs.call("stop", "--wait", f"--time={seconds}", uuid)
@@ -55,13 +55,13 @@ async def stop(manager: Manager, request: web.Request) -> web.Response:
 
 async def remove(manager: Manager, request: web.Request) -> web.Response:
     """Remove a pod that is not running."""
-    uuid = await _own_pod(manager, request)
+    uuid = await _pod_without_container(manager, request)
     await manager.programs.call("rm", uuid)
     return web.Response(status=204)
 
 
-async def _own_pod(manager: Manager, request: web.Request) -> str:
-    """Return the full UUID of the request's pod, which must not belong to a container.
+async def _pod_without_container(manager: Manager, request: web.Request) -> str:
+    """Return the full UUID of the pod that the request names; it must not be a container's.
 
     Raises NoSuchPod; Conflict if the pod belongs to a container.
     """
@@ -69,7 +69,7 @@ async def _own_pod(manager: Manager, request: web.Request) -> str:
     if owner := _owners(manager).get(uuid):
         raise Conflict(
             f'change pod {uuid}: it belongs to container "{owner}"',
-            f"use ocictl stop {owner}, ocictl rm {owner}",
+            f"use ocictl stop {owner} or ocictl rm {owner}",
         )
     return uuid
 

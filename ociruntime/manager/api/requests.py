@@ -69,7 +69,7 @@ def json_query(request: web.Request, name: str) -> dict[str, list[str]]:
     try:
         lists = json.loads(text)
     except (ValueError, RecursionError):
-        raise BadRequest(name, "must be JSON, an object of lists of strings") from None
+        raise BadRequest(name, "must be a JSON object whose values are lists of strings") from None
     check_lists(name, lists)
     return lists  # type: ignore[no-any-return]  # checked
 
@@ -83,7 +83,7 @@ def check_lists(where: str, value: object) -> None:
 
 
 def moment(query: Mapping[str, str], name: str) -> datetime | None:
-    """Return the query's time ``name``, in UTC without a zone; None if absent.
+    """Return the query's time ``name``; None if it is absent.  A time without a zone is UTC.
 
     Raises BadRequest.
     """
@@ -93,7 +93,7 @@ def moment(query: Mapping[str, str], name: str) -> datetime | None:
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
-        message = f'"{text}" is not a time of RFC 3339'
+        message = f'must be an RFC 3339 time, not "{text}"'
         raise BadRequest(name, message, "for example 2026-01-31T12:00:00Z") from None
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 

@@ -68,7 +68,7 @@ async def version(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def info(manager: Manager, request: web.Request) -> web.Response:
-    """Return the daemon's directories and the number of containers by status."""
+    """Return the daemon's directories and the number of containers of each status."""
     del request
     settings = manager.settings
     counted = Counter(one["status"] for one in manager.list())

@@ -16,9 +16,10 @@ Summary = dict[str, Any]
 
 
 async def disk_space(manager: Manager, request: web.Request) -> web.Response:
-    """Return ``{"count", "active", "size", "reclaimable"}`` of images, containers and volumes.
+    """Return the disk space of images, containers and volumes, one object for each kind.
 
-    ``size`` is in bytes on disk; ``reclaimable`` is the part of it that is not in use.
+    Its members are ``count``, ``active``, ``size`` (bytes on disk) and ``reclaimable`` (bytes of
+    what is not in use).
     """
     del request
     images = json.loads(await manager.programs.call("image", "list", "--format=json"))
@@ -31,7 +32,7 @@ async def disk_space(manager: Manager, request: web.Request) -> web.Response:
 
 
 def _summary(sizes: list[tuple[int, bool]]) -> Summary:
-    """Return the summary of a kind of objects; ``sizes`` are (bytes, whether in use)."""
+    """Return count, active, size and reclaimable of objects given as (bytes, whether in use)."""
     return {
         "count": len(sizes),
         "active": sum(active for _, active in sizes),

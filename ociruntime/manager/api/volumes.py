@@ -37,7 +37,7 @@ async def remove(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def prune(manager: Manager, request: web.Request) -> web.Response:
-    """Remove all unused anonymous volumes, with ``all`` also the unused named ones."""
+    """Remove all unused anonymous volumes; with ``all``, the unused named ones too."""
     body = await read_body(request, {"all": checks.flag, "filters": check_lists})
     removed = await manager.volumes.prune(body.get("filters") or {}, named=bool(body.get("all")))
     return web.json_response(removed)

@@ -78,7 +78,7 @@ class Connection:
     def open(
         self, method: str, path: str, body: object = None, headers: dict[str, str] | None = None
     ) -> Answer:
-        """Send a request; return the answer, whose body the caller reads, and closes.
+        """Send a request; return the answer, which the caller must read and close.
 
         Raises DaemonError for an error answer.
         """
@@ -94,7 +94,7 @@ class Connection:
             # The daemon refused the request before reading all of it: its answer has the reason.
             if not isinstance(error, BrokenPipeError | ConnectionResetError):
                 connection.close()
-                raise HostError(f"write to {self.path}", error) from None
+                raise HostError(f'write to the socket "{self.path}"', error) from None
         try:
             answer = Answer(connection)
             if answer.status >= 400:
@@ -159,7 +159,7 @@ def container(ref: str, *segments: str, **query: object) -> str:
 
 
 def resource(*segments: str, **query: object) -> str:
-    """Return the API path ``/v1/SEGMENT/...?KEY=VALUE``, without values None and False."""
+    """Return the API path ``/v1/SEGMENT/...?KEY=VALUE``; values None and False are left out."""
     path = "/".join(["/v1", *map(quoted, segments)])
     pairs = [
         f"{key}={quoted('1' if value is True else str(value))}"
@@ -176,7 +176,9 @@ def refusal(status: int, body: bytes) -> DaemonError:
     try:
         error = json.loads(body)["error"]
         exit_code = int(error.get("exit_code") or 0)
-        return DaemonError(own_words(str(error["message"])), str(error["code"]), status, exit_code)
+        return DaemonError(
+            with_ocictl_options(str(error["message"])), str(error["code"]), status, exit_code
+        )
     except (ValueError, KeyError, TypeError, AttributeError):
         text = body[:200].decode("utf-8", "replace").strip()
         return DaemonError(f"ocid answered with HTTP status {status}: {text}", "unknown", status)
@@ -190,8 +192,8 @@ _OPTIONS = {
 }
 
 
-def own_words(message: str) -> str:
-    """Return an error message of ocipod with ocictl's options in its final hint "(...)"."""
+def with_ocictl_options(message: str) -> str:
+    """Replace ocipod's options by ocictl's in the hint "(...)" that ends an error message."""
     text, opening, hint = message.rpartition(" (")
     if not opening or not hint.endswith(")"):
         return message

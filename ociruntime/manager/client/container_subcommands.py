@@ -43,7 +43,7 @@ def fixed_table(records: Sequence[Record]) -> str:
 
 
 def cells(record: Record) -> tuple[str, ...]:
-    """Return a container's cells of the fixed table, in the order of ``TITLES``."""
+    """Return a container's row of the fixed table: one cell for each of ``TITLES``."""
     program, *args = record["command"] or [""]
     exit_code = record["exit_code"]
     return (

@@ -26,7 +26,7 @@ FAILED = 1
 
 
 def each(refs: Iterable[str], act: Callable[[str], object]) -> int:
-    """Call ``act`` for each reference to an object; print the reference, or the error.
+    """Call ``act`` with each name or id in ``refs``; print the name or id, or the error.
 
     Returns the exit status: 0, or that of the last failure (1, or 126 and 127 for a program that
     cannot be executed).  Raises HostError if the daemon cannot be reached.
@@ -76,11 +76,11 @@ def print_failure(failure: RuntimeFailure) -> None:
     tell("ocictl", str(failure))
 
 
-def exit_status(ref: str, facts: dict[str, Any]) -> int:
+def exit_status(ref: str, answer: dict[str, Any]) -> int:
     """Return the exit code in ocid's answer to ``wait``.  Raises RuntimeFailure if unknown."""
-    code = facts["exit_code"]
+    code = answer["exit_code"]
     if code is None:
-        error = facts.get("error") or "its monitor was killed"
+        error = answer.get("error") or "its monitor was killed"
         raise RuntimeFailure(f'wait for container "{ref}": its exit code is unknown: {error}')
     return int(code)
 
@@ -109,13 +109,13 @@ def run_start(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_stop(connection: Connection, arguments: Arguments) -> int:
-    """Stop containers, wait for their exit, and print their references.  Raises UsageError."""
+    """Stop containers, wait for their exit, print the given names or ids.  Raises UsageError."""
     body = stop_timeout(arguments)
     return each(arguments.positional, lambda ref: connection.post(container(ref, "stop"), body))
 
 
 def run_kill(connection: Connection, arguments: Arguments) -> int:
-    """Send a signal to containers and print their references.  Raises UsageError."""
+    """Send a signal to containers and print the given names or ids.  Raises UsageError."""
     signal = signal_number(arguments.text("signal", "KILL"))
     if signal == 0:
         hint = "use inspect to see whether a container is running"
@@ -125,18 +125,18 @@ def run_kill(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_restart(connection: Connection, arguments: Arguments) -> int:
-    """Restart containers and print their references.  Raises UsageError."""
+    """Restart containers and print the given names or ids.  Raises UsageError."""
     body = stop_timeout(arguments)
     return each(arguments.positional, lambda ref: connection.post(container(ref, "restart"), body))
 
 
 def run_pause(connection: Connection, arguments: Arguments) -> int:
-    """Pause containers and print their references."""
+    """Pause containers and print the given names or ids."""
     return each(arguments.positional, lambda ref: connection.post(container(ref, "pause")))
 
 
 def run_unpause(connection: Connection, arguments: Arguments) -> int:
-    """Resume containers and print their references."""
+    """Resume containers and print the given names or ids."""
     return each(arguments.positional, lambda ref: connection.post(container(ref, "unpause")))
 
 
@@ -169,7 +169,7 @@ def run_update(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_rm(connection: Connection, arguments: Arguments) -> int:
-    """Remove containers and print their references."""
+    """Remove containers and print the given names or ids."""
     flags = {name: arguments.flag(name) for name in ("force", "volumes")}
     return each(arguments.positional, lambda ref: connection.delete(container(ref, **flags)))
 

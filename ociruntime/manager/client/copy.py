@@ -34,7 +34,8 @@ def run_cp(connection: Connection, arguments: Arguments) -> int:
     to_name, to_path = _split(target)
     if bool(from_name) == bool(to_name):
         raise UsageError(
-            "cp: exactly one of SOURCE and TARGET must be CONTAINER:PATH", "the other: a path here"
+            "cp: exactly one of SOURCE and TARGET must be CONTAINER:PATH",
+            "the other one must be a path on this host",
         )
     follow = arguments.flag("follow-link")
     if from_name:
@@ -57,7 +58,7 @@ def _split(text: str) -> tuple[str, str]:
     if not colon or "/" in name or name.startswith("."):
         return "", text
     if not path:
-        raise UsageError(f'cp: "{text}" has no path', "CONTAINER:PATH")
+        raise UsageError(f'cp: "{text}" has no path', "use CONTAINER:PATH")
     return name, path
 
 
@@ -67,21 +68,21 @@ def _split(text: str) -> tuple[str, str]:
 def _copy_out(
     connection: Connection, ref: str, path: str, target: str, *, follow: bool, archive: bool
 ) -> int:
-    facts = connection.get(container(ref, "file", path=path, follow=follow))
-    is_directory = facts["kind"] == "directory"
+    source_file = connection.get(container(ref, "file", path=path, follow=follow))
+    is_directory = source_file["kind"] == "directory"
     # Use the name from the command line: with -L, a container could choose any name on the host.
     top = os.path.basename(os.path.normpath(path))
     if top in ("", ".", ".."):
         top = ""
     contents = path.endswith(_CONTENTS) or not top
     if not top and not is_directory:
-        raise UsageError(f'cp: "{path}" in the container is not the name of a file')
+        raise UsageError(f'cp: "{path}" in the container has no file name')
     answer = connection.open("GET", container(ref, "archive", path=path, follow=follow))
     try:
         with tarfile.open(fileobj=_Pieces(answer), mode="r|", errorlevel=1) as members:  # type: ignore[call-overload]
             if target == _STREAM:
                 return _to_stream(members, "" if contents else top)
-            place = _place_for(target, top, is_directory=is_directory, contents=contents)
+            place = _host_path_for(target, top, is_directory=is_directory, contents=contents)
             skipped = _extract(members, place, is_directory=is_directory, archive=archive)
     except tarfile.TarError as error:
         raise RuntimeFailure(f"read the archive from ocid: {error}") from None
@@ -112,7 +113,7 @@ class _Pieces:
 
 
 def _to_stream(members: tarfile.TarFile, top: str) -> int:
-    """Write a tar archive to standard output; in that of a directory, put ``top`` before names."""
+    """Write a tar archive to standard output; prefix the names in a directory with ``top``."""
     if sys.stdout.isatty():
         raise UsageError("cp: standard output is a terminal", "redirect it")
     with tarfile.open(fileobj=sys.stdout.buffer, mode="w|", format=tarfile.PAX_FORMAT) as renamed:
@@ -132,8 +133,8 @@ def _to_stream(members: tarfile.TarFile, top: str) -> int:
     return 0
 
 
-def _place_for(target: str, top: str, *, is_directory: bool, contents: bool) -> str:
-    """Return the host's path for the copied file or directory, by the rules of ``docker cp``.
+def _host_path_for(target: str, top: str, *, is_directory: bool, contents: bool) -> str:
+    """Return the host path to copy a file or directory to, by the rules of ``docker cp``.
 
     Raises UsageError.
     """
@@ -195,16 +196,19 @@ def _mode(member: tarfile.TarInfo, archive: bool) -> int:
 
 
 def _inside(top: str, name: str) -> str:
-    """Return the path below ``top`` of an archive's member.  Raises OSError if it is outside."""
+    """Return the host path, below ``top``, for an archive's member ``name``.
+
+    Raises OSError if the path would be outside.
+    """
     parts = [part for part in name.split("/") if part not in ("", ".")]
     if ".." in parts or name.startswith("/"):
-        raise OSError(errno.EINVAL, f'the archive has a member outside of it: "{plain(name)}"')
+        raise OSError(errno.EINVAL, f'archive member "{plain(name)}" is outside the directory')
     if not parts:
         return top
     path = os.path.join(top, *parts)
     parent, root = os.path.realpath(os.path.dirname(path)), os.path.realpath(top)
     if os.path.commonpath((parent, root)) != root:
-        raise OSError(errno.ELOOP, f'"{plain(name)}" in the archive is below a symbolic link')
+        raise OSError(errno.ELOOP, f'archive member "{plain(name)}" is below a symbolic link')
     return path
 
 
@@ -240,7 +244,7 @@ def _set_owner(path: str | int, member: tarfile.TarInfo, archive: bool) -> None:
 def _copy_in(
     connection: Connection, source: str, ref: str, path: str, *, follow: bool, archive: bool
 ) -> int:
-    target = _facts_or_none(connection, ref, path)
+    target = _kind_in_container(connection, ref, path)
     if source == _STREAM:
         if sys.stdin.isatty():
             raise UsageError("cp: standard input is a terminal", "redirect it")
@@ -268,7 +272,7 @@ def _copy_in(
     return 0
 
 
-def _facts_or_none(connection: Connection, ref: str, path: str) -> str:
+def _kind_in_container(connection: Connection, ref: str, path: str) -> str:
     """Return the kind of the file ``path`` in a container, "" if the file does not exist."""
     connection.get(container(ref))  # raises if the container is missing, not only the file
     try:

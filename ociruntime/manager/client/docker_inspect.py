@@ -76,7 +76,7 @@ def container(record: Record, image: Record | None = None) -> Shape:
 
 
 def _object(settings: Record, name: str) -> Record:
-    """Return the object ``name`` of an image's settings; {} if it is missing or no object."""
+    """Return the object ``settings[name]``; {} if it is missing or not an object."""
     value = settings.get(name)
     return value if isinstance(value, dict) else {}
 
@@ -276,7 +276,7 @@ def volume(answer: Record) -> Shape:
 
 
 def network(answer: Record) -> Shape:
-    """Return a network as ``docker network inspect`` prints it, but containers keyed by name."""
+    """Return a network as ``docker network inspect`` does, but its containers keyed by name."""
     subnets = answer["subnets"]
     prefixes = {":" in subnet["subnet"]: subnet["subnet"].partition("/")[2] for subnet in subnets}
     containers = {}

@@ -39,8 +39,10 @@ def formatted(
 ) -> str:
     r"""Return rows as text in the format ``form``.
 
-    ``titles`` are {field: column title} where the two differ.  With ``escapes``, ``\t``
-    and ``\n`` in a template are a tab and a line break.  Raises UsageError.
+    ``titles`` maps a field to its column's title, unless ``title`` makes it from the field's name.
+    With ``escapes``, ``\t`` and ``\n`` in a template are a tab and a line break.
+
+    Raises UsageError.
     """
     if form == "json":
         import json
@@ -56,7 +58,7 @@ def formatted(
 
         nodes = parse(form, escapes=escapes)
         return "".join(f"{render(nodes, marked(row))}\n" for row in rows)
-    hint = "json, table COLUMN,COLUMN or text with {{.Field}}"
+    hint = "use json, table COLUMN,COLUMN or text with {{.Field}}"
     raise UsageError(f'--format: unknown format "{form}"', hint)
 
 
@@ -91,12 +93,15 @@ class _Header(Keys):
 
 
 def _title_of_label(name: str) -> str:
-    """Return docker's title for ``.Label NAME``."""
+    """Return the column title that docker prints for ``.Label NAME``."""
     return name.rpartition(".")[2].replace("-", " ").replace("_", " ")
 
 
 def marked(value: Any) -> Any:  # noqa: ANN401 - JSON
-    """Return ``value`` (JSON) with the objects whose keys users choose (``_FREE``) as Keys."""
+    """Return the JSON ``value``, with each object whose keys users choose turned into a Keys.
+
+    ``_FREE`` lists the names of these objects.
+    """
     if isinstance(value, Shape):
         return Shape(value, marked(value.own), value.methods)
     if isinstance(value, list):

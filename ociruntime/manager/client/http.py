@@ -125,7 +125,7 @@ def status_of(line: str) -> int:
 
 
 def request(method: str, path: str, headers: dict[str, str], body: bytes) -> bytes:
-    """Return an HTTP/1.1 request with a body as bytes."""
+    """Serialise an HTTP/1.1 request with a body."""
     lines = [f"{method} {path} HTTP/1.1", "Host: ocid"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     return "\r\n".join([*lines, f"Content-Length: {len(body)}", "", ""]).encode("latin-1") + body

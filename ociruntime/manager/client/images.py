@@ -55,7 +55,7 @@ _FIELD_TITLES = {"ID": "IMAGE ID", "CreatedSince": "CREATED", "CreatedAt": "CREA
 
 
 def shape(shown: dict[str, Any]) -> Shape:
-    """Return a row for templates, with docker's field names and the daemon's."""
+    """Return an image's row as data for templates: under docker's field names and ocid's."""
     name = shown["name"]
     members = {
         "CreatedAt": date(shown["import_time"]),
@@ -116,7 +116,7 @@ def _pulled(connection: Connection, body: dict[str, object], name: str, *, quiet
 
 
 def run_rmi(connection: Connection, arguments: Arguments) -> int:
-    """Remove images and print their references."""
+    """Remove images and print the given names or ids."""
     force = arguments.flag("force")
 
     def remove(ref: str) -> None:

@@ -63,7 +63,10 @@ _NOT_FOUND = (400, 404)  # HTTP status if the object does not exist, or its name
 
 
 def _first(ref: str, getters: Mapping[str, Callable[[str], Shape]]) -> Shape:
-    """Return the first object named ``ref``, of any kind.  Raises RuntimeFailure, HostError."""
+    """Try each of ``getters`` in order; return the first object that has the name ``ref``.
+
+    Raises RuntimeFailure if there is none, HostError.
+    """
     for get in getters.values():
         try:
             return get(ref)

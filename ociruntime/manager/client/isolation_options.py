@@ -138,7 +138,7 @@ def _one_of(arguments: Arguments, option: str) -> str:
     value = arguments.text(option)
     if value and value not in _POSSIBLE[option]:
         kind = value.partition(":")[0]
-        reason = _REASONS.get((option, kind), f"possible: {', '.join(_POSSIBLE[option])}")
+        reason = _REASONS.get((option, kind), f"supported: {', '.join(_POSSIBLE[option])}")
         raise UsageError(f"--{option}={value} is not supported", reason)
     return value
 
@@ -191,10 +191,10 @@ def tmpfs_mount(text: str) -> dict[str, Any]:
         elif key in ("target", "dst", "destination"):
             target = value
         elif key in _TMPFS_KEYS:
-            raise UsageError(f'--mount: key "{key}" requires a value', f"{key}=VALUE")
+            raise UsageError(f'--mount: key "{key}" requires a value', f"use {key}=VALUE")
         elif key != "type":
             known = ", ".join(("target", "readonly", *_TMPFS_KEYS))
-            raise UsageError(f'--mount: unknown key "{key}" for type=tmpfs', f"accepted: {known}")
+            raise UsageError(f'--mount: unknown key "{key}" for type=tmpfs', f"supported: {known}")
     if not target:
         raise UsageError(f'--mount: target is missing in "{text}"')
     return {**container_values.tmpfs(target, "--mount"), "options": options}

@@ -19,7 +19,7 @@ from ociruntime.manager.client.options import FILTER, FORMAT, SINCE, UNTIL
 
 
 def moment(text: str, option: str, now: float | None = None) -> str | None:
-    """Return the value of a time option in RFC 3339; None for "".
+    """Convert the value of a time option to RFC 3339; return None for "".
 
     ``text`` is a date (local time without a zone), seconds since 1970, or a duration before
     ``now`` (default: the current time).  Raises UsageError.
@@ -53,12 +53,13 @@ def _rfc3339(seconds: float) -> str:
         whole, microseconds = divmod(round(seconds * 1_000_000), 1_000_000)
         return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(whole))}.{microseconds:06d}+00:00"
     except (OverflowError, ValueError, OSError):
-        raise UsageError(f"convert a time: {seconds} seconds since 1970 is out of range") from None
+        raise UsageError(f"time out of range: {seconds} seconds since 1970") from None
 
 
 def _wrong(text: str, option: str) -> UsageError:
     return UsageError(
-        f'--{option}: "{text}" is not a time', "10m, 2026-01-31, 2026-01-31T12:00:00Z, or seconds"
+        f'--{option}: "{text}" is not a time',
+        "use 10m, 2026-01-31, 2026-01-31T12:00:00Z, or seconds since 1970",
     )
 
 
@@ -69,7 +70,7 @@ HEAD = 5  # bytes of a frame's header: stream and length
 def run_logs(connection: Connection, arguments: Arguments) -> int:
     """Print a container's log; with ``--follow``, until the container exits.
 
-    Returns 1 if our output was closed.  Raises RuntimeFailure.
+    Returns 1 if standard output or error was closed.  Raises RuntimeFailure.
     """
     tail = arguments.number("tail", -1)
     path = container(
@@ -87,7 +88,7 @@ def run_logs(connection: Connection, arguments: Arguments) -> int:
 def print_logs(connection: Connection, path: str) -> bool:
     """Print a container's log, each line to the stream (1 or 2) that it was written to.
 
-    Returns False if our output was closed.  Raises RuntimeFailure.
+    Returns False if standard output or error was closed.  Raises RuntimeFailure.
     """
     answer = connection.open("GET", path, None, {"Accept": FRAMES, "Connection": "close"})
     try:
@@ -147,7 +148,7 @@ def _filters(words: list[str]) -> list[str]:
         key, _, value = word.partition("=")
         if key not in FILTERS or not value:
             known = ", ".join(f"{name}=..." for name in FILTERS)
-            raise UsageError(f'--filter: invalid filter "{word}"', known)
+            raise UsageError(f'--filter: invalid filter "{word}"', f"supported: {known}")
         pairs.append(f"{FILTERS[key]}={quoted(value)}")
     return pairs
 

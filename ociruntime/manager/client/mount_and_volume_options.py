@@ -95,7 +95,7 @@ def volume(text: str, directory: str) -> Mount:
 
     Raises UsageError.
     """
-    form = "[SOURCE:]TARGET[:ro]"
+    form = "use [SOURCE:]TARGET[:ro]"
     first, colon, rest = text.partition(":")
     source, target, mode = (first, *rest.partition(":")[::2]) if colon else ("", first, "")
     modes = set(mode.split(",")) - {""}
@@ -119,17 +119,18 @@ def mount(text: str, directory: str) -> Mount:
         key, _, value = word.partition("=")
         key = _SYNONYMS.get(key, key)
         if key not in _KEYS:
-            raise UsageError(f'--mount: unknown key "{key}"', ", ".join(_KEYS))
+            raise UsageError(f'--mount: unknown key "{key}"', f"supported: {', '.join(_KEYS)}")
         keys[key] = value
     source = keys.get("source", "")
     kind = "volume" if _is_name(source) else "bind"
     requested_kind = keys.get("type") or kind
     if requested_kind not in _KEYS["type"]:
-        raise UsageError(f'--mount: unknown type "{requested_kind}"', ", ".join(_KEYS["type"]))
+        hint = f"supported: {', '.join(_KEYS['type'])}"
+        raise UsageError(f'--mount: unknown type "{requested_kind}"', hint)
     if not keys.get("target") or (requested_kind == "bind" and not source):
         raise UsageError(f'--mount: source or target is missing in "{text}"')
     if requested_kind != kind:
-        hint = "bind for a path, volume for a name"
+        hint = "use type=bind for a path, type=volume for the name of a volume"
         raise UsageError(f'--mount: wrong type "{requested_kind}" for source "{source}"', hint)
     for key in keys:
         if kind not in _KEYS[key]:
@@ -149,7 +150,7 @@ def volumes_from(text: str) -> Mount:
     name, _, mode = text.partition(":")
     modes = set(mode.split(",")) - {""}
     if not name or modes - {"ro", "rw", "z", "Z"} or modes >= {"ro", "rw"}:
-        raise UsageError(f'--volumes-from: invalid value "{text}"', "CONTAINER[:ro]")
+        raise UsageError(f'--volumes-from: invalid value "{text}"', "use CONTAINER[:ro]")
     return {"container": name, "read_only": "ro" in modes}
 
 
@@ -159,17 +160,17 @@ def _words(text: str) -> list[str]:
     try:
         return next(csv.reader([text], strict=True), [])
     except csv.Error as error:
-        raise UsageError(f'--mount: "{text}": {error}', "KEY=VALUE,...") from None
+        raise UsageError(f'--mount: invalid value "{text}": {error}', "use KEY=VALUE,...") from None
 
 
 def _boolean(key: str, value: str) -> bool:
     if value not in _BOOLEANS:
-        raise UsageError(f'--mount: {key}: must be true or false, not "{value}"')
+        raise UsageError(f'--mount: {key} must be true or false, not "{value}"')
     return _BOOLEANS[value]
 
 
 def _origin(source: str, directory: str) -> Mount:
-    """Return a writable mount of a path or volume ``source``, "" for an anonymous volume."""
+    """Return a writable mount of ``source``: a host path, a volume, or "" (anonymous volume)."""
     made: Mount = {"read_only": False}
     if not source:
         return made
@@ -186,12 +187,12 @@ def _check(made: Mount, where: str) -> None:
     if made.get("propagation") in ("shared", "rshared"):
         reason = "its pod's monitor is in a mount namespace of its own"
         message = f"{where}: mounts made in a container cannot propagate to the host: {reason}"
-        raise UsageError(message, "rslave propagates from the host")
+        raise UsageError(message, "rslave propagates mounts from the host to the container")
 
 
 def _target(target: str) -> str:
     if not target.startswith("/"):
-        raise UsageError(f'mount target "{target}": it must be an absolute path in the container')
+        raise UsageError(f'mount target "{target}" must be an absolute path in the container')
     return target
 
 

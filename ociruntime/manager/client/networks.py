@@ -25,7 +25,7 @@ _LISTS = {"subnet": "subnets", "gateway": "gateways"}
 def run_create(connection: Connection, arguments: Arguments) -> int:
     """Create a network and print its name.  Raises UsageError."""
     if (driver := arguments.text("driver", "bridge")) != "bridge":
-        raise UsageError(f'--driver: unknown driver "{driver}"', "bridge")
+        raise UsageError(f'--driver: unknown driver "{driver}"', "supported: bridge")
     body: dict[str, object] = {"name": arguments.positional[0]}
     body.update({_LISTS[name]: arguments.list(name) for name in _LISTS if arguments.list(name)})
     body.update({name: True for name in ("internal", "ipv6") if arguments.flag(name)})

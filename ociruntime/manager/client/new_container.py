@@ -215,7 +215,7 @@ def _free_port(address: str, protocol: str) -> int:
 
 
 def _invalid_port(text: str) -> UsageError:
-    hint = "[[IP:]HOST_PORT:]CONTAINER_PORT[/tcp|/udp], or ranges of ports"
+    hint = "use [[IP:]HOST_PORT:]CONTAINER_PORT[/tcp|/udp], or ranges of ports"
     return UsageError(f'--publish: invalid port "{text}"', hint)
 
 
@@ -223,7 +223,7 @@ def extra_host(text: str) -> dict[str, str]:
     """Parse a value of ``--add-host`` like ``db:10.0.0.2`` or ``db:::1``.  Raises UsageError."""
     name, colon, address = text.partition(":")
     if not (name and colon and address):
-        raise UsageError(f'--add-host: invalid host "{text}"', "NAME:IP")
+        raise UsageError(f'--add-host: invalid host "{text}"', "use NAME:IP")
     return {"name": name, "address": address.removeprefix("[").removesuffix("]")}
 
 
@@ -238,10 +238,14 @@ _SECURITY: dict[str, dict[str, Any]] = {
 
 
 def security(text: str) -> dict[str, Any]:
-    """Return the request's members for a value of ``--security-opt``.  Raises UsageError."""
+    """Return the create request's members for a value of ``--security-opt``.
+
+    Raises UsageError.
+    """
     known = _SECURITY.get(text.replace(":", "="))
     if known is None:
-        raise UsageError(f'--security-opt: unsupported option "{text}"', ", ".join(_SECURITY))
+        hint = f"supported: {', '.join(_SECURITY)}"
+        raise UsageError(f'--security-opt: unsupported option "{text}"', hint)
     return known
 
 
@@ -260,7 +264,8 @@ def restart_policy(text: str) -> dict[str, Any]:
     counted = name == "on-failure" and digits.isascii() and digits.isdigit() and len(digits) < 10
     if name not in _POLICIES or (colon and not counted):
         raise UsageError(
-            f'--restart: unknown policy "{text}"', "no, on-failure[:N], always, unless-stopped"
+            f'--restart: unknown policy "{text}"',
+            "supported: no, on-failure[:N], always, unless-stopped",
         )
     return {"name": name, "maximum": int(digits or 0)}
 
@@ -318,7 +323,8 @@ def created(connection: Connection, arguments: Arguments) -> dict[str, Any]:
     command = list(arguments.positional)
     rootfs = arguments.text("rootfs")
     if not rootfs and not command:
-        raise UsageError("create a container: an image or --rootfs is required", "busybox")
+        hint = "name an image such as busybox"
+        raise UsageError("create a container: an image or --rootfs is required", hint)
     image = "" if rootfs else command.pop(0)
     path = arguments.text("cidfile")
     if not path:
@@ -348,7 +354,7 @@ def post_spec(connection: Connection, spec: Spec) -> dict[str, Any]:
 def spec_of(arguments: Arguments, image: str, command: list[str]) -> Spec:
     """Return the body of a create request with the members whose options are set.
 
-    Relative paths are resolved in our working directory.  Raises UsageError, HostError.
+    Relative paths are resolved in ocictl's working directory.  Raises UsageError, HostError.
     """
     spec: Spec = {}
     rootfs = arguments.text("rootfs")
@@ -432,7 +438,7 @@ def _network(arguments: Arguments) -> Spec:
 def with_address(network: str, address: str) -> str:
     """Return ``NETWORK:IP=ADDRESS`` for the options --network and --ip.  Raises UsageError."""
     if network in ("default", "none", "host", "all") or "," in network or ":" in network:
-        hint = "--network=NETWORK, as made by `network create`"
+        hint = "use --network=NETWORK with a network that ocictl network create has made"
         raise UsageError(
             f'--ip: not possible on network "{network}": one named network is required', hint
         )
@@ -441,11 +447,11 @@ def with_address(network: str, address: str) -> str:
     return f"{network}:IP={address}"
 
 
-def environment(files: list[str], words: list[str], own: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of ``--env-file`` and ``--env``; the latter take precedence.
+def environment(files: list[str], words: list[str], inherited: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables of ``--env-file`` and ``--env``; those of ``--env`` take precedence.
 
-    A bare name is copied from ``own``, our environment, if it is set there.  Raises UsageError,
-    HostError.
+    A bare NAME is copied from ``inherited``, ocictl's environment, if it is set there.  Raises
+    UsageError, HostError.
     """
     variables: dict[str, str] = {}
     for path in files:
@@ -454,21 +460,23 @@ def environment(files: list[str], words: list[str], own: Mapping[str, str]) -> d
                 lines = file.read().splitlines()
         except (OSError, UnicodeDecodeError) as error:
             if isinstance(error, OSError):
-                raise HostError(f"read {path}", error) from None
-            raise UsageError(f'--env-file: "{path}" is not UTF-8') from None
-        variables.update(_variables([line for line in lines if line and line[0] != "#"], path, own))
-    variables.update(_variables(words, "--env", own))
+                raise HostError(f'--env-file: read "{path}"', error) from None
+            raise UsageError(f'--env-file: "{path}" is not valid UTF-8') from None
+        variables.update(
+            _variables([line for line in lines if line and line[0] != "#"], path, inherited)
+        )
+    variables.update(_variables(words, "--env", inherited))
     return variables
 
 
-def _variables(words: list[str], where: str, own: Mapping[str, str]) -> dict[str, str]:
+def _variables(words: list[str], where: str, inherited: Mapping[str, str]) -> dict[str, str]:
     variables = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not name:
-            raise UsageError(f'{where}: the variable "{word}" has no name', "NAME=VALUE")
+            raise UsageError(f'{where}: the variable "{word}" has no name', "use NAME=VALUE")
         if equals:
             variables[name] = value
-        elif name in own:
-            variables[name] = own[name]
+        elif name in inherited:
+            variables[name] = inherited[name]
     return variables

@@ -41,9 +41,10 @@ def as_lists(words: Sequence[str], known: Sequence[str]) -> dict[str, list[str]]
     for word in words:
         key, equals, value = word.partition("=")
         if not equals:
-            raise UsageError(f'--filter: the filter "{word}" has no value', "KEY=VALUE")
+            raise UsageError(f'--filter: the filter "{word}" has no value', "use KEY=VALUE")
         if key not in known:
-            raise UsageError(f'--filter: unknown filter "{key}"', ", ".join(known))
+            hint = f"supported: {', '.join(known)}"
+            raise UsageError(f'--filter: unknown filter "{key}"', hint)
         lists.setdefault(_RENAMED.get(key, key), []).append(value)
     return lists
 
@@ -58,7 +59,7 @@ _ALL = "0.0.0.0"  # noqa: S104 - nothing is bound here
 
 
 def row(record: Record, now: float, *, full: bool = False) -> dict[str, Any]:
-    """Return a container's record with the members formatted for ``ps``: status, ports ..."""
+    """Return a copy of a container's record, its status, ports and so on formatted for ``ps``."""
     return {
         **record,
         "id": record["id"] if full else record["id"][:SHORT_ID],
@@ -81,7 +82,7 @@ _STATES = {"stopped": "exited", "unknown": "dead", "corrupt": "dead"}  # here ->
 
 
 def shape(shown: dict[str, Any]) -> Shape:
-    """Return a row for templates, with docker's field names and the daemon's."""
+    """Return a container's row as data for templates: under docker's field names and ocid's."""
     spec, labels = shown["spec"], shown["labels"]
     volumes = spec.get("volumes") or ()
     named = [one["name"] for one in volumes if "name" in one]
@@ -104,13 +105,13 @@ def shape(shown: dict[str, Any]) -> Shape:
 
 
 def networks(spec: dict[str, Any]) -> str:
-    """Return the names of a container's networks, without the arguments for their plugins."""
+    """Return a container's networks, joined by commas, without the arguments for CNI plugins."""
     words = (spec.get("network") or "default").split(",")
     return ",".join(word.partition(":")[0] for word in words if word)
 
 
 def cells(shown: dict[str, Any]) -> list[str]:
-    """Return a container's cells of the table, in the order of ``TITLES``."""
+    """Return a container's row of the table: one cell for each of ``TITLES``."""
     names = ("id", "image", "command", "created", "status", "ports", "names")
     return [plain(shown[name]) for name in names]
 
@@ -170,7 +171,7 @@ def run_ps(connection: Connection, arguments: Arguments) -> int:
     """Print a table of containers, newest first.  Raises UsageError."""
     last = arguments.number("last", 1 if arguments.flag("latest") else 0)
     if "last" in arguments.numbers and last < 1:
-        raise UsageError(f'--last: "{last}" is not a number of containers (1 or more)')
+        raise UsageError(f"--last: must be 1 or more, not {last}")
     filters = arguments.list("filter")
     # A filter by status or exit code implies --all, as with docker.
     whole = arguments.flag("all") or last > 0

@@ -20,9 +20,9 @@ from ociruntime.manager.client.websocket import TEXT, WebSocket, open_websocket
 
 
 class Attachment:
-    """An attachment to the streams of the container ``ref``; ``wait``: before its next start.
+    """An attachment to the streams of the container ``ref``; with ``wait``, before its next start.
 
-    Raises the errors of ``connection``, RuntimeFailure.
+    The constructor raises the errors of ``connection``, and RuntimeFailure.
     """
 
     def __init__(
@@ -217,8 +217,8 @@ def variable(word: str) -> str:
     """
     name, equals, _ = word.partition("=")
     if not name:
-        hint = "NAME=VALUE, or NAME to copy it from the environment"
-        raise UsageError(f'--env: "{word}" has no name', hint)
+        hint = "use NAME=VALUE, or NAME to copy the variable from the environment"
+        raise UsageError(f'--env: the variable "{word}" has no name', hint)
     if equals:
         return word
     return f"{name}={os.environ[name]}" if name in os.environ else ""

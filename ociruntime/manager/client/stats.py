@@ -57,7 +57,10 @@ class Meter:
         return result
 
     def _cpu_percent(self, stats: Record, now: float) -> float | None:
-        """Return a container's CPU usage since its last sample, in percent of one CPU; or None."""
+        """Return a container's CPU usage since its last sample, in percent of one CPU.
+
+        Returns None if there is no earlier sample, or if the usage is unknown.
+        """
         cpu: float | None = stats["cpu_seconds"]
         if cpu is None:
             self._before.pop(stats["id"], None)
@@ -107,13 +110,13 @@ _FIELD_TITLES = {**dict(zip(_FIELDS, TITLES, strict=True)), "Container": "CONTAI
 
 
 def shape(sample: Record) -> Shape:
-    """Return a row for templates, with docker's field names and the daemon's."""
+    """Return a container's usage as data for templates: under docker's field names and ocid's."""
     members = dict(zip(_FIELDS, cells(sample), strict=True))
     return Shape({**members, "Container": sample["id"]}, sample)
 
 
 def cells(sample: Record) -> list[str]:
-    """Return a container's cells of the table, in the order of ``TITLES``."""
+    """Return a container's row of the table: one cell for each of ``TITLES``."""
     memory, limit = sample["memory"], sample["memory_limit"]
     return [
         sample["id"][:SHORT_ID],

@@ -49,10 +49,10 @@ class Session:
         sized: bool = True,
         early: Iterable[tuple[int, bytes]] = (),
     ) -> None:
-        """Create a session.
+        """Create a session; nothing is relayed before ``run`` is called.
 
         ``early``: messages that were already received.  ``metered``: the daemon grants input with
-        ``room`` messages.  ``sized``: the program's terminal gets the size of ours.
+        ``room`` messages.  ``sized``: the program's terminal gets the size of the user's.
         """
         self._socket = socket
         self._early = list(early)
@@ -158,7 +158,7 @@ class Session:
             self._send({"resize": size})
 
     def _take(self, messages: Iterable[tuple[int, bytes]]) -> int | None:
-        """Handle messages of the daemon; return the program's exit code if one has it, or None."""
+        """Handle messages of the daemon; return the exit code if one contains it, else None."""
         for kind, data in messages:
             if kind != TEXT:
                 write_all(2 if data[:1] == b"\2" else 1, data[1:])

@@ -24,7 +24,10 @@ class Safe(str):
 
 
 class Keys(dict[str, Any]):
-    """An object with keys chosen by users: a missing key is empty, not an unknown field."""
+    """A JSON object whose keys users choose, such as labels: a missing key yields "".
+
+    In every other object, a missing key is an unknown field, an error.
+    """
 
     def __str__(self) -> str:
         return f"map[{' '.join(f'{plain(key)}:{_inner(self[key])}' for key in sorted(self))}]"
@@ -46,10 +49,10 @@ class Null(list[Any]):
 
 
 class Shape(dict[str, Any]):
-    """An object with docker's names for its members.
+    """An object with docker's names for its members, as data for a template.
 
-    ``own`` are the daemon's names for what the object has, ``methods`` what takes arguments: a
-    template finds both, but they are not printed.
+    A template can also use ``own``, the daemon's names for the same data, and ``methods``,
+    functions that take arguments; neither is part of the printed object.
     """
 
     def __init__(
@@ -111,7 +114,7 @@ def json_value(value: object) -> object:
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise WrongArgument(f"{displayed(value) or 'nothing'} is not a string")
+        raise WrongArgument(f'"{displayed(value)}" is not a string')
     return value
 
 
@@ -165,7 +168,7 @@ def _len(value: object) -> int:
         return len(value.encode("utf-8", "surrogateescape"))
     if isinstance(value, dict | list | tuple):
         return len(value)
-    raise WrongArgument(f"{displayed(value) or 'nothing'} has no length")
+    raise WrongArgument(f'"{displayed(value)}" has no length')
 
 
 def _index(value: object, *keys: object) -> object:
@@ -174,10 +177,11 @@ def _index(value: object, *keys: object) -> object:
             value = value.get(_text(key), "")
         elif isinstance(value, list | tuple):
             if not 0 <= _number(key) < len(value):
-                raise WrongArgument(f"index {displayed(key)} is out of range: it has {len(value)}")
+                message = f"index {displayed(key)} is out of range: the length is {len(value)}"
+                raise WrongArgument(message)
             value = value[_number(key)]
         else:
-            raise WrongArgument(f'"{displayed(value)}" has no index {displayed(key)}')
+            raise WrongArgument(f'cannot index "{displayed(value)}" with {displayed(key)}')
     return value
 
 
@@ -186,7 +190,7 @@ def _slice(value: object, *ends: object) -> object:
         raise WrongArgument(f'"{displayed(value)}" cannot be sliced')
     begin, end = [*map(_number, ends), *(0, len(value))[len(ends) :]]
     if not 0 <= begin <= end <= len(value):
-        raise WrongArgument(f"{begin} to {end} is out of range: it has {len(value)}")
+        raise WrongArgument(f"{begin} to {end} is out of range: the length is {len(value)}")
     return value[begin:end]
 
 
@@ -210,7 +214,7 @@ def _printf(form: object, *values: object) -> Safe:
         if letter == "%":
             return "%"
         if width == "*":
-            raise WrongArgument(f'"{verb[0]}" is not supported')
+            raise WrongArgument(f'the verb "{verb[0]}" is not supported')
         if not rest:
             return f"%!{letter}(MISSING)"
         text = _verb(letter, rest.pop(0), flags, precision)
@@ -287,7 +291,7 @@ def _not_equal(first: object, second: object) -> bool:
 def _less(first: Any, second: Any) -> bool:  # noqa: ANN401 - numbers or strings
     _comparable(first, second)
     if first is None or isinstance(first, bool):
-        raise WrongArgument(f'"{displayed(first)}" has no order')
+        raise WrongArgument(f'cannot order "{displayed(first)}": use numbers or strings')
     return bool(first < second)
 
 

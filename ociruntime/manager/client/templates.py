@@ -131,9 +131,10 @@ class _Parser:
     # --- text and actions ---
 
     def _nodes(self) -> tuple[list[Node], str]:
-        """Parse up to the end of the text or of the block: ``end`` or ``else``, which is returned.
+        """Parse nodes up to the end of the text, or to the ``end`` or ``else`` of the block.
 
-        What follows ``else`` in its action remains in ``_tokens``.
+        Returns the nodes, and "end", "else" or "".  The tokens after ``else`` in its action remain
+        in ``_tokens``.
         """
         nodes: list[Node] = []
         while True:
@@ -176,7 +177,7 @@ class _Parser:
             token = _TOKEN.match(self._text, at)
             if token is None or (comment and token.lastgroup != "space"):
                 if at >= len(self._text):
-                    raise self._error(begin, "the action has no end", "}}")
+                    raise self._error(begin, "the action is not closed", "add }}")
                 raise self._error(at, f'unexpected "{self._text[at]}"')
             if token.lastgroup != "space":
                 self._tokens.append((str(token.lastgroup), token[0], at))
@@ -190,7 +191,7 @@ class _Parser:
             self._tokens.pop(0)
             self._finish()
             if not self._loops:
-                raise self._error(at, f'"{word}" outside of range')
+                raise self._error(at, f'"{word}" is outside of a range block')
             return Leap(word)
         if kind == "word" and word in _REFUSED:
             raise self._error(at, f'"{word}" is not supported')
@@ -216,7 +217,7 @@ class _Parser:
         if end == "else":
             block.otherwise, end = self._nodes()
         if end != "end":
-            raise self._error(at, f'"{kind}" without "end"', "{{end}}")
+            raise self._error(at, f'"{kind}" has no matching "end"', "add {{end}}")
         self._finish()
         self._depth -= 1
         return block
@@ -224,7 +225,7 @@ class _Parser:
     def _deeper(self, at: int) -> None:
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise self._error(at, "nested too deeply")
+            raise self._error(at, "the template is nested too deeply")
 
     def _finish(self) -> None:
         if self._tokens:
@@ -240,12 +241,15 @@ class _Parser:
             self._tokens.pop(0)
             call = self._call()
             if call.kind == "value":
-                raise self._error(call.at, "a value cannot take the result of a pipeline")
+                raise self._error(call.at, "a constant cannot take the result of a pipeline")
             calls.append(call)
         return Pipe(calls, variables, declares)
 
     def _variables(self, *, several: bool) -> tuple[list[str], bool]:
-        """Parse the variables that a pipeline is assigned to, if any."""
+        """Parse the variables that a pipeline is assigned to, if any.
+
+        Returns their names, and whether they are declared (``:=``).
+        """
         signs = [token[1] for token in self._tokens[:4]]
         count = 1 if signs[1:2] in ([":="], ["="]) else 0
         if several and signs[1:2] == [","] and signs[3:4] in ([":="], ["="]):
@@ -269,10 +273,10 @@ class _Parser:
             operands.append(self._operand())
         if not operands:
             at = self._tokens[0][2] if self._tokens else self._start
-            raise self._error(at, "a value is missing")
+            raise self._error(at, "a field, variable, constant or function is missing")
         first, rest = operands[0], operands[1:]
         if rest and first.kind == "value":
-            raise self._error(rest[0].at, "a value takes no arguments")
+            raise self._error(rest[0].at, "a constant takes no arguments")
         first.args = rest
         return first
 
@@ -420,7 +424,7 @@ class _Run:
         elif value is None or value == "":
             pairs = []
         else:
-            raise failure(block.at, f"range: cannot iterate over {displayed(value)}")
+            raise failure(block.at, f'range: cannot iterate over "{displayed(value)}"')
         for pair in pairs:
             with self._scope():
                 values = pair if len(pipe.variables) == 2 else pair[1:]
@@ -510,9 +514,9 @@ class _Run:
             try:
                 value = member(value, name)
             except KeyError:
-                known = sorted(value) if isinstance(value, dict) else ()
-                whole = ".".join(call.names)
-                raise failure(call.at, f'unknown field "{whole}"', ", ".join(known)) from None
+                known = ", ".join(sorted(value)) if isinstance(value, dict) else ""
+                hint = f"available: {known}" if known else ""
+                raise failure(call.at, f'unknown field "{".".join(call.names)}"', hint) from None
         return value
 
 
@@ -537,5 +541,5 @@ def member(value: object, name: str) -> object:
 
 
 def plain_name(name: str) -> str:
-    """Normalise a field name: no case, underscores or dashes."""
+    """Normalise a field name: lower case, without underscores and dashes."""
     return name.replace("_", "").replace("-", "").lower()

@@ -142,7 +142,7 @@ class Container:
     async def start(self, *, strict: bool) -> bool:
         """Start the container; return False if it was running already.
 
-        Also raises StartFailed, with the exit code, if the program cannot be executed.
+        Raises what ``Container`` lists; StartFailed if the program cannot be executed.
         """
         async with self._held():
             record = self.record
@@ -193,7 +193,7 @@ class Container:
             return await self._stop(seconds, strict=strict)
 
     async def restart(self, seconds: float | None) -> None:
-        """Stop the container, if it is running, and start it.  Also raises StartFailed."""
+        """Stop the container, if it is running, and start it.  Raises what ``start`` raises."""
         self._restarts.cancel()
         async with self._held():
             await self._stop(seconds)
@@ -205,7 +205,7 @@ class Container:
     async def kill(self, signal: str) -> None:
         """Send a signal to the container's init, without waiting for the container's lock.
 
-        ``signal`` is a name or a number.  Also raises BadRequest if it is unknown.
+        ``signal`` is a name or number.  Raises what ``Container`` lists; BadRequest if unknown.
         """
         name = check_signal("signal", signal)
         self._check_present()
@@ -252,7 +252,8 @@ class Container:
         manager shuts down meanwhile.
         """
         if condition not in CONDITIONS:
-            raise BadRequest("condition", f'unknown condition "{condition}"', ", ".join(CONDITIONS))
+            hint = f"supported: {', '.join(CONDITIONS)}"
+            raise BadRequest("condition", f'unknown condition "{condition}"', hint)
         if self._removed:
             raise self._not_found()
         if condition == "not-running" and not self._is_up():
@@ -266,9 +267,9 @@ class Container:
         return await self.clients.wait(condition)
 
     async def update(self, changes: object) -> None:
-        """Change the limits, also of the running program, and the restart policy.
+        """Change the container's limits and restart policy, also while it is running.
 
-        ``changes``: members of ``spec.CHANGEABLE``.  Also raises BadRequest.
+        ``changes``: members of ``spec.CHANGEABLE``.  Raises what ``Container`` lists; BadRequest.
         """
         async with self._held():
             pod_status = await self._reconcile()
@@ -281,7 +282,7 @@ class Container:
             self._publish("update")
 
     async def rename(self, name: str) -> None:
-        """Rename the container, also on its networks.  Also raises BadRequest (invalid name)."""
+        """Rename the container, also on its networks.  Raises BadRequest for an invalid name."""
         check_name("name", name)
         async with self._held():
             record, names = self.record, self._services.names
@@ -428,8 +429,8 @@ class Container:
     async def remove_held(self, *, volumes: bool = False) -> None:
         """Remove the container; the caller holds its lock.
 
-        The marker file ``removing`` is the point of no return: the next daemon finishes the
-        removal.  It lists the anonymous volumes to remove: with ``volumes``, or for ``--rm``.
+        Once the marker file ``removing`` exists, the next daemon finishes an interrupted removal.
+        With ``volumes``, or for ``--rm``, the file lists the anonymous volumes to remove.
         """
         services, store = self._services, self._services.store
         unwanted = store.marked_volumes(self.id, records.REMOVING)
@@ -446,7 +447,7 @@ class Container:
             await services.remove_pod(uuid)
         fault("remove.after-pod")
         self._publish("destroy", at=self.id)
-        await services.volumes.remove_of(self.name, unwanted)
+        await services.volumes.remove_with_container(self.name, unwanted)
         await asyncio.to_thread(store.remove, self.id)
         self._removed = True
         self._restarts.cancel()
@@ -471,7 +472,7 @@ class Container:
                 await self._reconcile()
 
     async def resume(self) -> None:
-        """Catch up with changes while no daemon ran, and apply the restart policy."""
+        """Record what happened while no daemon ran, and apply the restart policy."""
         try:
             async with self.lock:
                 pod_status = await self._reconcile()
@@ -483,7 +484,7 @@ class Container:
         self.release()
 
     async def _reconcile(self) -> PodStatus:
-        """Handle a start or exit of the app that the record lacks; the caller holds the lock."""
+        """Record a start or exit of the app, with the lock held; return the pod's status."""
         pod_status = self.pod.status()
         record = self.record
         if pod_status.problem:

@@ -100,7 +100,7 @@ class ContainerPod:
             await halt(self._services.programs, pod)
 
     def set_names(self, names: list[str]) -> None:
-        """Store the names by which other pods find this pod; they count from its next run on.
+        """Store the names by which other pods find this pod, to take effect at its next run.
 
         ``names`` come from ``spec.names_on_networks``.  Raises RuntimeFailure.
         """

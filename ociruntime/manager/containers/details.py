@@ -22,8 +22,9 @@ from ociruntime.pods.store.pod import Pod
 
 
 def details(record: Record, open_pod: Callable[[], Pod | None], volumes: str) -> Answer:
-    """Return the details of a container; ``volumes`` is the directory of named volumes.
+    """Return the member ``details`` of the answer to ``inspect``, for the container of ``record``.
 
+    ``volumes`` is the directory of the manager's volumes.
     Missing or damaged files count as empty: the container's status reports the damage.
     """
     result: Answer = {

@@ -1,4 +1,4 @@
-"""The log of container events: an ordered file of JSON lines, with subscriptions.
+"""The log of container events, a file of JSON lines, and subscriptions to new events.
 
 An event is ``{"time", "kind", "id", "name", "attributes"}``; time as RFC 3339 in UTC.  Kinds:
 create start die stop kill restart pause unpause rename update destroy oom.

@@ -1,4 +1,4 @@
-"""Filters of lists (``ps --filter``): checks of a client's filters by a table, and matching.
+"""Filters of lists (``ps --filter``): check a client's filters, and match objects with them.
 
 An object is listed if it matches, for every filter, one of the filter's values.
 """
@@ -39,7 +39,8 @@ def check_filters(filters: Filters, table: Table) -> None:
     """Check a client's filters.  Raises BadRequest for an unknown filter or an invalid value."""
     for name, values in filters.items():
         if name not in table:
-            raise BadRequest(f"filters.{name}", "unknown filter", ", ".join(table))
+            hint = f"supported: {', '.join(table)}"
+            raise BadRequest(f"filters.{name}", "unknown filter", hint)
         for value in values:
             table[name].check(f"filters.{name}", value)
 

@@ -276,7 +276,7 @@ class Manager:
         services = self._services
         await services.remove_new_pod(container_id)
         volumes = services.store.marked_volumes(container_id, records.CREATING)
-        await self.volumes.remove_of(self._incomplete_name(container_id), volumes)
+        await self.volumes.remove_with_container(self._incomplete_name(container_id), volumes)
         if services.events.has("create", container_id, container_id):
             services.events.publish("destroy", container_id, name, {"at": container_id})
         await asyncio.to_thread(services.store.remove, container_id)
@@ -371,12 +371,12 @@ def _status_word(value: str) -> str:
 
 def _check_status(where: str, value: str) -> None:
     if value.lower() not in _STATUSES:
-        raise BadRequest(where, f'unknown status "{value}"', ", ".join(_STATUSES))
+        raise BadRequest(where, f'unknown status "{value}"', f"supported: {', '.join(_STATUSES)}")
 
 
 def _check_exit_code(where: str, value: str) -> None:
     if not (value.isascii() and value.isdigit()):
-        raise BadRequest(where, f'"{value}" is not an exit code', "for example exited=1")
+        raise BadRequest(where, f'must be an exit code, not "{value}"', "for example exited=1")
 
 
 def _has_exited(answer: Answer, value: str) -> bool:

@@ -1,4 +1,4 @@
-"""Names and ids of containers: generation, syntax, and the lookup of a reference."""
+"""Names and ids of containers: generate them, check them, and look them up."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ class Names:
         """Reserve a name for a container.  Raises Conflict if it is in use."""
         if name in self._ids:
             used_by = self._ids[name][:12]
-            raise Conflict(f'the container name "{name}" is already in use by "{used_by}"')
+            raise Conflict(
+                f'the container name "{name}" is already in use by container "{used_by}"'
+            )
         self.add(name, container_id)
 
     def add(self, name: str, container_id: str) -> None:
@@ -90,14 +92,17 @@ def new_name(taken: Container[str]) -> str:
 
 
 def check_name(where: str, name: object) -> str:
-    """Check and return a container's name.  Raises BadRequest with the member ``where``."""
+    """Return ``name`` if it is a valid container name.
+
+    Raises BadRequest, in which ``where`` is the JSON path of the name.
+    """
     if (
         not isinstance(name, str)
         or not 0 < len(name) <= _LONGEST
         or name[0] not in _LETTERS
         or set(name) - _LETTERS - set("_.-")
     ):
-        hint = "letters and digits, after the first also _ . -, at most 128"
+        hint = "use at most 128 letters, digits, _ . and -; the first is a letter or digit"
         raise BadRequest(where, f"{name!r} is not a valid container name", hint)
     if is_id(name):
         raise BadRequest(where, "a name of 64 hexadecimal digits would be mistaken for an id")

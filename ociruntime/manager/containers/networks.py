@@ -80,8 +80,7 @@ MEMBERS: checks.Members = {
 class User:
     """A container as a user of networks; ``spec`` is None if its record is corrupt.
 
-
-    ``addresses`` returns its address on each network; empty while it is not running.
+    ``addresses`` returns {network: IP address}, empty while the container is not running.
     """
 
     name: str
@@ -116,7 +115,8 @@ class Networks:
         known = {configuration.name: configuration for configuration in self._load()}
         for name in networks:
             if name not in known and name not in RESERVED:
-                raise NotFound(f'network "{name}" not found', f"ocictl network create {name}")
+                hint = f"create it with ocictl network create {name}"
+                raise NotFound(f'network "{name}" not found', hint)
         if aliases and not any(name in known and known[name].has_names for name in networks):
             hint = "use a network of `ocictl network create`"
             message = f'network "{networks[0]}" does not support names'
@@ -146,7 +146,8 @@ class Networks:
             known = self._load()
             for one in known:
                 if one.name == name or one.file.rpartition("/")[2] == f"{name}{_SUFFIX}":
-                    raise Conflict(f'create network "{name}": it already exists', one.file)
+                    hint = f"it is configured in {one.file}" if one.file else ""
+                    raise Conflict(f'create network "{name}": it already exists', hint)
             document = _document(name, _choose(given, known, request), request)
             data = json_files.text_of(document) + b"\n"
             if len(data) > _LARGEST_FILE:
@@ -166,7 +167,7 @@ class Networks:
                 os.unlink(f"{self._directory}/{name}")
 
     def find(self, filters: Mapping[str, list[str]]) -> list[Answer]:
-        """Return all networks, sorted by name.
+        """Return the networks that match ``filters``, sorted by name.
 
         ``filters``: ``name`` (substring), ``driver``, ``label`` (``NAME`` or ``NAME=VALUE``),
         ``dangling`` (true: not used by a container), ``type`` (``custom``: made by a client, or
@@ -182,7 +183,7 @@ class Networks:
         )
 
     def inspect(self, name: str) -> Answer:
-        """Return a network's description, with its containers' addresses.  Raises NotFound."""
+        """Return a network as JSON, with the addresses of its containers.  Raises NotFound."""
         users = [one for one in self._users() if one.uses(name)]
         if name in _SPECIAL:
             return _special(name, users)
@@ -202,10 +203,11 @@ class Networks:
             file = configuration.file
             raise Conflict(f"{action}: it is {f'configured in {file}' if file else 'built in'}")
         if used := _names(name, self._users()):
-            raise Conflict(f"{action}: in use by container {', '.join(used)}", "remove them first")
+            users = ", ".join(used)
+            raise Conflict(f"{action}: in use by container {users}", "remove the containers first")
         self._refuse_unknown_users(action)
         if pods := self._other_pods(name):
-            raise Conflict(f"{action}: in use by pod {', '.join(pods)}", "stop it first")
+            raise Conflict(f"{action}: in use by pod {', '.join(pods)}", "stop the pods first")
         self._unlink(configuration)
         await asyncio.to_thread(self._clear, name)
 
@@ -229,7 +231,7 @@ class Networks:
     def _named(self, name: str) -> Configuration:
         configuration = next((one for one in self._load() if one.name == name), None)
         if configuration is None:
-            raise NotFound(f'network "{name}" not found', "ocictl network ls")
+            raise NotFound(f'network "{name}" not found', "list networks with ocictl network ls")
         return configuration
 
     def _is_made(self, configuration: Configuration) -> bool:
@@ -243,10 +245,9 @@ class Networks:
     def _refuse_unknown_users(self, action: str) -> None:
         for user in self._users():
             if user.spec is None:
-                reason = f'{action}: the record of container "{user.name}" is corrupt, so that the'
-                raise Conflict(
-                    f"{reason} networks it uses are unknown", f"ocictl rm -f {user.name}"
-                )
+                reason = f'{action}: the record of container "{user.name}" is corrupt, so the'
+                hint = f"remove the container with ocictl rm -f {user.name}"
+                raise Conflict(f"{reason} networks that it uses are unknown", hint)
 
     def _unlink(self, configuration: Configuration) -> None:
         # There is no ``await`` between the check for users and this call, so no container can have
@@ -294,7 +295,7 @@ def _names(network: str, users: Iterable[User]) -> list[str]:
 def check_name(where: str, name: str) -> None:
     """Check the name of a new network.  Raises BadRequest."""
     if not is_name(name) or len(name) > _LONGEST_NAME:
-        hint = f"letters and digits, after the first also _ . -, at most {_LONGEST_NAME}"
+        hint = f"use at most {_LONGEST_NAME} letters, digits, _ . and -; no _ . - at the start"
         raise BadRequest(where, f'"{name}" is not a valid network name', hint)
     if name in _RESERVED:
         raise BadRequest(where, f'the network name "{name}" is reserved', "choose another name")
@@ -325,12 +326,12 @@ def _given_subnets(request: Mapping[str, Any]) -> list[tuple[Network, str]]:
         except ValueError as error:
             raise BadRequest(where, str(error)) from None
         if subnet.address != subnet.first:
-            raise BadRequest(where, f"{text} has host bits set", f"{subnet.subnet}")
+            raise BadRequest(where, f"{text} has host bits set", f"use {subnet.subnet}")
         longest = _LONGEST_PREFIX.get(subnet.family, 126)
         if not 8 <= subnet.prefix <= longest:
             raise BadRequest(where, f"{text}: the prefix must be 8 to {longest} bits")
         if any(subnet.family == other.family for other, _ in subnets):
-            raise BadRequest(where, "only one IPv4 and one IPv6 subnet are possible")
+            raise BadRequest(where, "a network can have only one IPv4 and one IPv6 subnet")
         subnets.append((subnet, ""))
     for index, text in enumerate(request.get("gateways") or ()):
         where = f"gateways[{index}]"
@@ -342,7 +343,7 @@ def _given_subnets(request: Mapping[str, Any]) -> list[tuple[Network, str]]:
             i for i, (subnet, taken) in enumerate(subnets) if gateway in subnet and not taken
         ]
         if not fitting:
-            raise BadRequest(where, f"gateway {text} is in no subnet without a gateway")
+            raise BadRequest(where, f"gateway {text} must be in a subnet that has no gateway yet")
         subnet = subnets[fitting[0]][0]
         if gateway in (subnet.first, subnet.last):
             raise BadRequest(where, f"gateway {text} is not a host address in subnet {subnet}")
@@ -367,7 +368,7 @@ def _choose(
         for used in host:
             if used.is_connected and overlap(subnet, used.subnet):
                 raise Conflict(
-                    f"create network: subnet {subnet} overlaps with this host's {used.subnet}"
+                    f"create network: subnet {subnet} overlaps with {used.subnet} of this host"
                 )
     chosen = list(given)
     families = {subnet.family for subnet, _ in given}
@@ -456,4 +457,4 @@ def _free_port(protocol: str, used: Container[int]) -> int:
                 return port
     except OSError as error:
         raise HostError("find a free port of this host", error) from None
-    raise HostError("find a free port of this host", OSError(EADDRINUSE, "all are in use"))
+    raise HostError("find a free port of this host", OSError(EADDRINUSE, "all ports are in use"))

@@ -60,9 +60,10 @@ class Programs:
         return [*self._command, *args]
 
     async def ocipod(self, *args: str, request: BaseRequest | None = None) -> str:
-        """Run ``ocipod`` and return its standard output.  Raises ManagerError with its error.
+        """Run ``ocipod`` and return its standard output.
 
-        ``request`` is what ``--request`` reads.
+        ``request`` is sent to it as JSON, for the option ``--request``.  Raises ManagerError with
+        ocipod's error message, HostError.
         """
         return await self._queued(args, _content_of(request))
 
@@ -71,7 +72,7 @@ class Programs:
             return await _run(self._tied_command(*args), "ocipod", content)
 
     async def fetch(self, *args: str) -> str:
-        """Run ``ocipod fetch`` and return its output; it waits in the queue of fetches only."""
+        """Run ``ocipod fetch`` and return its output; fetches have a queue of their own."""
         async with self._fetch_slots:
             return await _run(self._tied_command(*args), "ocipod")
 
@@ -90,7 +91,7 @@ class Programs:
     async def fetch_with_progress(self, *args: str) -> AsyncIterator[dict[str, Any]]:
         """Run ``ocipod fetch``; yield ``{"progress", "done", "total"}`` objects, then ``{"id"}``.
 
-        Raises ManagerError with its error, HostError.
+        Raises ManagerError with ocipod's error message, HostError.
         """
         process = await self.spawn_ocipod(*args)
         assert process.stdout is not None
@@ -119,7 +120,8 @@ class Programs:
     async def runtime(self, pod: Pod, *args: str, content: bytes = b"") -> str:
         """Run a command of the runtime that made the pod's container; return its output.
 
-        ``args`` are the verb and what follows the container id, ``content`` is its standard input.
+        ``args`` are the command's name and the arguments after the container id; ``content`` is its
+        standard input.
         The command is never queued: kill and pause must not wait for other requests.  Raises
         ManagerError with the runtime's message, PodError.
         """
@@ -139,10 +141,10 @@ class Programs:
         return await _spawn(self._tied_command(*args), stdin=stdin)
 
     def _tied_command(self, *args: str) -> list[str]:
-        """Return the argv that runs ``ocipod`` as ``_child_of`` runs other programs.
+        """Return the argv for an ``ocipod`` that is killed when the daemon dies.
 
-        Any ``preexec_fn`` forces fork(2) instead of vfork(2), which copies the daemon's page
-        tables: 3 ms for each command.
+        A ``preexec_fn``, as from ``_child_of``, would force fork(2) instead of vfork(2), which
+        copies the daemon's page tables: 3 ms for each command.
         """
         soft, hard = self._descriptors
         return self.command(f"--die-with-parent={os.getpid()}", f"--nofile={soft}:{hard}", *args)
@@ -171,7 +173,7 @@ async def _spawn(
     preexec_fn: Callable[[], None] | None = None,
 ) -> asyncio.subprocess.Process:
     if any("\0" in arg for arg in command):
-        raise BadRequest("", "a name must not contain NUL")
+        raise BadRequest("", f"run {command[0]}: an argument must not contain NUL")
     try:
         with _standard_input(content) as file:
             return await asyncio.create_subprocess_exec(
@@ -183,7 +185,7 @@ async def _spawn(
                 preexec_fn=preexec_fn,
             )
     except OSError as error:
-        raise HostError(f"execute {command[0]}", error) from None
+        raise HostError(f'execute "{command[0]}"', error) from None
 
 
 def _content_of(request: BaseRequest | None) -> bytes:
@@ -261,8 +263,8 @@ async def ask_over(sock: socket, request: dict[str, Any]) -> dict[str, Any]:
 async def halt(programs: Programs, pod: Pod, *, paused: bool = False, timeout: float = 5.0) -> None:
     """Kill a pod with all its apps and wait until it has ended.  Raises RuntimeFailure.
 
-    ``timeout`` (seconds) applies to the monitor's answer and to the exit of the pod each; then
-    ``ocipod stop --force`` is the fallback.
+    Waits ``timeout`` seconds for the monitor's answer, and as long for the pod's end; after either
+    timeout, runs ``ocipod stop --force``.
     """
     if pod.refresh() != "running":
         return
@@ -283,7 +285,7 @@ async def halt(programs: Programs, pod: Pod, *, paused: bool = False, timeout: f
 
 
 def _child_of(parent: int, descriptors: tuple[int, int]) -> Callable[[], None]:
-    """Return a ``preexec_fn`` that ties the child's life to the daemon's.
+    """Return a ``preexec_fn`` for a child that is killed when the daemon dies.
 
     A command that outlived a killed daemon would race with the clean-up of the next one.
     """

@@ -58,7 +58,7 @@ DYING_SECONDS = 1.0
 
 @dataclass
 class Record:
-    """The contents of a container's ``container.state``."""
+    """What the manager stores about a container: the content of its file ``container.state``."""
 
     id: str
     name: str
@@ -201,14 +201,20 @@ def answer(record: Record, pod_status: PodStatus, *, starting: bool = False) -> 
 
 
 def corrupt_answer(container_id: str, why: str) -> Answer:
-    """Return ``answer``'s members for a container with a corrupt record; ``why`` is the error."""
+    """Return the same members as ``answer`` for a container with a corrupt record.
+
+    ``why`` is the error in the record.
+    """
     blank = Record(container_id, container_id[:12], "", "", [], "", "", {})
     unknown = {"status": CORRUPT, "error": why, "created_at": None, "pod": None}
     return answer(blank, PodStatus()) | unknown
 
 
 class RecordStore:
-    """The manager's data directory ``root``.  Its methods raise HostError."""
+    """The containers' records and marker files in the manager's data directory ``root``.
+
+    The methods raise HostError.
+    """
 
     def __init__(self, root: str) -> None:
         self.root = root
@@ -225,7 +231,7 @@ class RecordStore:
             locked = lock_within(self._lock, DYING_SECONDS)
         except OSError as error:
             self.close()
-            raise HostError(f"open {self.root}", error) from None
+            raise HostError(f'open "{self.root}"', error) from None
         if not locked:
             self.close()
             raise ManagerError(
@@ -245,7 +251,7 @@ class RecordStore:
 
     def ids(self) -> list[str]:
         """Return the ids of all container directories; remove temporary files of killed writers."""
-        with _failing(f"list {self.containers}"):
+        with _failing(f'read directory "{self.containers}"'):
             ids = sorted(entry.name for entry in os.scandir(self.containers) if entry.is_dir())
             for container_id in ids:
                 for name in os.listdir(self.path(container_id)):
@@ -262,7 +268,7 @@ class RecordStore:
 
     def is_empty(self, container_id: str) -> bool:
         """Return whether the container's directory is empty, as a kill after mkdir(2) leaves it."""
-        with _failing(f"list {self.path(container_id)}"):
+        with _failing(f'read directory "{self.path(container_id)}"'):
             return not os.listdir(self.path(container_id))
 
     def begin(self, container_id: str, volumes: list[str]) -> None:
@@ -270,7 +276,7 @@ class RecordStore:
 
         ``volumes`` are the names of the anonymous volumes that the caller creates afterwards.
         """
-        with _failing(f"make {self.path(container_id)}"):
+        with _failing(f'create directory "{self.path(container_id)}"'):
             os.mkdir(self.path(container_id), 0o750)
         self.write_marker(container_id, CREATING, volumes)
         self._sync(self.containers)
@@ -286,11 +292,12 @@ class RecordStore:
             with open(path, "rb") as file:
                 record = from_text(file.read())
         except OSError as error:
-            raise ManagerError(f"read {path}: {(error.strerror or '').lower()}") from None
+            raise ManagerError(f'read "{path}": {(error.strerror or "").lower()}') from None
         except ManagerError as error:
-            raise ManagerError(f"read {path}: {error}") from None
+            raise ManagerError(f'read "{path}": {error}') from None
         if record.id != container_id:
-            raise ManagerError(f"read {path}: it has the record of another container, {record.id}")
+            message = f"it contains the record of another container, {record.id}"
+            raise ManagerError(f'read "{path}": {message}')
         return record
 
     def write_marker(self, container_id: str, name: str, volumes: Collection[str] = ()) -> None:
@@ -317,7 +324,7 @@ class RecordStore:
 
     def forget(self, container_id: str, *names: str) -> None:
         """Remove these marker files of a container, with fsync; ignore missing ones."""
-        with _failing(f"remove files of {self.path(container_id)}"):
+        with _failing(f'remove files of "{self.path(container_id)}"'):
             for name in names:
                 remove_file(self.path(container_id, name))
         self._sync(self.path(container_id))
@@ -329,7 +336,7 @@ class RecordStore:
         """
         path = self.path(container_id)
         last = (CREATING, REMOVING)
-        with _failing(f"remove {path}"):
+        with _failing(f'remove "{path}"'):
             try:
                 for name in sorted(os.listdir(path), key=lambda name: name in last):
                     whole = f"{path}/{name}"
@@ -345,12 +352,12 @@ class RecordStore:
     def _replace(self, container_id: str, name: str, data: bytes) -> None:
         path = self.path(container_id, name)
         temporary = self.path(container_id, f"{_TEMPORARY}{secrets.token_hex(8)}")
-        with _failing(f"write {path}"):
+        with _failing(f'write "{path}"'):
             replace_file(path, data, 0o640, lasting=True, temporary=temporary)
             sync_directory(self.path(container_id))
 
     def _sync(self, path: str) -> None:
-        with _failing(f"sync {path}"):
+        with _failing(f'sync "{path}"'):
             sync_directory(path)
 
 

@@ -25,10 +25,11 @@ MOST_OF_IMAGE = 1000  # the maximum number of volumes that an image may declare
 
 @dataclass
 class Mounts:
-    """All mounts of a container: ``spec["volumes"]``.
+    """All mounts of a container; ``volumes`` becomes the member ``volumes`` of its spec.
 
-    ``generated`` are the names of its own anonymous volumes, ``inherited`` the names of anonymous
-    volumes taken over by ``volumes_from``.  ``others`` are the mount points of its tmpfs mounts.
+    ``generated`` are the names of anonymous volumes made for it, ``inherited`` those of anonymous
+    volumes that it shares by ``volumes_from``.  ``others`` are the mount points of its tmpfs
+    mounts.
     """
 
     volumes: list[Spec] = field(default_factory=list)
@@ -94,7 +95,7 @@ def add_image(mounts: Mounts, paths: Iterable[str]) -> None:
     declared = list(paths)
     if len(declared) > MOST_OF_IMAGE:
         message = (
-            f"use the image: it declares {len(declared)} volumes: the limit is {MOST_OF_IMAGE}"
+            f"use the image: it declares {len(declared)} volumes, but the limit is {MOST_OF_IMAGE}"
         )
         raise ManagerError(message)
     taken = mounts.targets

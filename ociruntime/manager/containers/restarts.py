@@ -81,9 +81,9 @@ class Restarts:
 
 
 def next_delay(before: float, uptime: float) -> float:
-    """Return the next backoff in seconds: doubled up to ``LONGEST_DELAY``, or reset.
+    """Return the next backoff in seconds: twice the one ``before``, at most ``LONGEST_DELAY``.
 
-    ``before`` is the previous backoff (0: none yet), ``uptime`` the length of the last run.
+    It is ``FIRST_DELAY`` if there was none (0), or if the last run took ``STABLE`` seconds or more.
     """
     if before <= 0 or uptime >= STABLE:
         return FIRST_DELAY

@@ -48,6 +48,6 @@ class Settings:
         for check in checks:
             if check not in self.insecure and check not in self.client_insecure:
                 raise Forbidden(
-                    f'disable the security check "{check}": this ocid does not allow it to clients',
+                    f'disable the security check "{check}": not allowed for clients of this ocid',
                     f"start ocid with --allow-insecure={check}",
                 )

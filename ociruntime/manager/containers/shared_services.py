@@ -18,7 +18,7 @@ from ociruntime.manager.containers.pod_status import PodHandle
 from ociruntime.manager.containers.pod_watch import Watcher
 from ociruntime.manager.containers.records import POD, Record, RecordStore
 from ociruntime.manager.containers.settings import Settings
-from ociruntime.manager.containers.stored_image import ImageFacts, find_ready
+from ociruntime.manager.containers.stored_image import StoredImage, find_ready
 from ociruntime.manager.containers.volumes import Users, Volumes
 from ociruntime.pods.store import pod_cgroup
 from ociruntime.pods.store.manifest_file import read_object
@@ -82,7 +82,7 @@ class SharedServices:
         self.store.close()
 
     def begin(self, work: Coroutine[Any, Any, None], what: str) -> asyncio.Task[None]:
-        """Run ``work`` as a background task; errors are logged with ``what`` before them."""
+        """Run ``work`` as a background task; log its errors, prefixed with ``what``."""
 
         async def run() -> None:
             try:
@@ -125,30 +125,30 @@ class SharedServices:
                     uuids.append(pod.uuid)
         return uuids
 
-    async def fetch_image(self, spec: dict[str, Any]) -> ImageFacts:
-        """Fetch a spec's image, if necessary; return its id and volumes.  Raises ManagerError."""
+    async def fetch_image(self, spec: dict[str, Any]) -> StoredImage:
+        """Return the image that ``spec`` names; fetch it if needed.  Raises ManagerError."""
         settings, options, args = self.settings, self._global_args(spec), specs.fetch_args(spec)
         if stored := specs.stored_args(spec):
             checks = specs.disabled_checks(spec, settings.insecure, settings.client_insecure)
-            if facts := await asyncio.to_thread(find_ready, settings, spec, checks):
-                return facts
+            if image := await asyncio.to_thread(find_ready, settings, spec, checks):
+                return image
             # Usually the store has the image: do not queue behind slow downloads to find it.
             try:
-                return ImageFacts.parse(await self.programs.ocipod(*options, *stored))
+                return StoredImage.parse(await self.programs.ocipod(*options, *stored))
             except ManagerError:
                 if stored == args:
                     raise
         # A local directory needs no network, so it does not compete with slow downloads.
         run = self.programs.ocipod if "rootfs" in spec else self.programs.fetch
-        return ImageFacts.parse(await run(*options, *args))
+        return StoredImage.parse(await run(*options, *args))
 
     async def make_pod(
         self, container_id: str, spec: dict[str, Any], image_id: str, *, fill: bool = False
     ) -> Pod:
         """Prepare a pod with the container's app in it.
 
-        With ``fill``, its empty volumes get the image's files.  Raises ManagerError; the marker
-        ``pod`` names the pod for the roll-back.
+        With ``fill``, the image's files are copied to its empty volumes.  Raises ManagerError; then
+        the marker file ``pod`` contains the UUID of the pod to remove.
         """
         # The name may have changed since the spec was given.
         spec = {**spec, "name": self.names.name_of(container_id)}
@@ -183,13 +183,13 @@ class SharedServices:
         finally:
             handle.close()
 
-    async def remove_new_pod(self, container_id: str, kept: str = "") -> None:
-        """Remove an unfinished new pod of a container, unless it is the pod ``kept``.
+    async def remove_new_pod(self, container_id: str, keep: str = "") -> None:
+        """Remove the pod that is being made for a container, unless its UUID is ``keep``.
 
         Raises RuntimeFailure.
         """
         uuid = self.store.new_pod(container_id)
-        if uuid and uuid != kept:
+        if uuid and uuid != keep:
             await self.remove_pod(uuid)
 
     def _global_args(self, spec: dict[str, Any]) -> list[str]:

@@ -145,7 +145,7 @@ def check_spec(spec: object) -> Spec:
     has_ports = request.get("ports") or request.get("publish_all")
     if has_ports and request.get("network") in _WITHOUT_PORTS:
         hint = "leave out the ports, or use another network"
-        raise BadRequest("ports", f"network {request['network']} cannot forward ports", hint)
+        raise BadRequest("ports", f'network "{request["network"]}" cannot forward ports', hint)
     for name in ("hostname", "domainname"):
         if name in request and request.get("uts") == _HOST:
             raise BadRequest(
@@ -155,7 +155,7 @@ def check_spec(spec: object) -> Spec:
     for index, tmpfs in enumerate(request.get("tmpfs") or ()):
         if clean(tmpfs["target"]) in covered:
             raise BadRequest(
-                f"tmpfs[{index}].target", f'a volume is mounted at "{tmpfs["target"]}", too'
+                f"tmpfs[{index}].target", f'a volume is also mounted at "{tmpfs["target"]}"'
             )
     _check_limits(request)
     _check_sysctls(request)
@@ -174,7 +174,9 @@ def _check_limits(spec: Spec) -> None:
         raise BadRequest("memory_swap", "requires memory", "the swap limit counts memory and swap")
     if swap is not None and 0 <= swap < memory:
         raise BadRequest(
-            "memory_swap", "is less than memory", "the swap limit counts memory and swap"
+            "memory_swap",
+            "must not be less than memory",
+            "the swap limit counts memory and swap",
         )
     if "cpus" in spec and ("cpu_quota" in spec or "cpu_period" in spec):
         raise BadRequest("cpus", "cannot be combined with cpu_quota and cpu_period")
@@ -199,9 +201,8 @@ def changed_spec(spec: Spec, changes: object) -> Spec:
     """
     checked = checks.check_object(changes, {name: _MEMBERS[name] for name in CHANGEABLE})
     if not checked:
-        raise BadRequest(
-            "", "update the container: no change given", f"one of {', '.join(CHANGEABLE)}"
-        )
+        hint = f"supported: {', '.join(CHANGEABLE)}"
+        raise BadRequest("", "update the container: no change given", hint)
     result = {**spec, **checked}
     _check_limits(result)
     if result.get("auto_remove") and setting(result, "restart_policy")["name"] != NO:
@@ -230,7 +231,7 @@ def setting(spec: Spec, name: str) -> Any:  # noqa: ANN401 - JSON
 def _image(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
     checks.nonempty(where, value)
     if value.startswith("-") or value.split() != [value]:
-        raise BadRequest(where, f'"{value}" is not an image reference')
+        raise BadRequest(where, f'"{value}" is not a valid image reference')
 
 
 def check_platform(where: str, value: Any) -> None:  # noqa: ANN401
@@ -283,7 +284,7 @@ def check_volume_name(where: str, value: Any) -> None:  # noqa: ANN401
     """Check that ``value`` is a valid name for a volume.  Raises BadRequest."""
     checks.nonempty(where, value)
     if set(value) - _LETTERS or value[0] in "._-" or len(value) > 128:
-        hint = "letters and digits, after the first also _ . -, at most 128"
+        hint = "use at most 128 letters, digits, _ . and -; the first is a letter or digit"
         raise BadRequest(where, f'"{value}" is not a valid volume name', hint)
 
 
@@ -310,7 +311,7 @@ def _volume(where: str, value: Any) -> None:  # noqa: ANN401
 def _propagation(where: str, value: Any) -> None:  # noqa: ANN401
     if value in ("shared", "rshared"):
         reason = "mounts made in a container cannot propagate to the host: its pod's monitor is"
-        hint = f"{', '.join(volumes.PROPAGATIONS)}; rslave propagates from the host"
+        hint = f"supported: {', '.join(volumes.PROPAGATIONS)}; rslave propagates from the host"
         raise BadRequest(where, f"{value}: {reason} in a mount namespace of its own", hint)
     checks.one_of(*volumes.PROPAGATIONS)(where, value)
 
@@ -333,7 +334,7 @@ def _policy(where: str, value: Any) -> None:  # noqa: ANN401
     members = {"name": names, "maximum": checks.number(0, 1 << 31)}
     checks.object_of(members, "name")(where, value)
     if value.get("maximum") and value["name"] != ON_FAILURE:
-        raise BadRequest(f"{where}.maximum", f"only valid with {ON_FAILURE}")
+        raise BadRequest(f"{where}.maximum", f"is valid only with the policy {ON_FAILURE}")
 
 
 _MEMBERS: checks.Members = {
@@ -501,7 +502,7 @@ def _mounts(spec: Spec, volume: Callable[[str], str], fill: bool) -> list[Spec]:
 
 
 def _host_name(spec: Spec, container_id: str) -> str:
-    """Return a container's hostname; by default the host's if it shares the network or UTS."""
+    """Return a container's hostname: the host's if it shares the network or UTS namespace."""
     is_shared = _HOST in (setting(spec, "network"), spec.get("uts"))
     default = os.uname().nodename if is_shared else container_id[:_SHORT]
     return str(spec.get("hostname") or default)
@@ -583,7 +584,7 @@ def _capabilities(spec: Spec) -> list[str] | None:
 
 
 def _program(spec: Spec) -> tuple[str | None, list[str] | None]:
-    """Return (program, arguments) that override the image's; None for those that it keeps."""
+    """Return (program, arguments) that replace the image's; None to keep those of the image."""
     entry, command = spec.get("entrypoint"), spec.get("command")
     if entry is None and "rootfs" in spec:
         entry, command = command, None

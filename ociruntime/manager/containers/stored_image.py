@@ -1,4 +1,4 @@
-"""Find a container's image in the store, inside the daemon: ``ocipod fetch`` is needed for others.
+"""Find a container's image in the store without running ``ocipod fetch``.
 
 Most containers are made from images that are stored already.  Starting a process to find one would
 take a quarter of the time of ``ocictl create``.
@@ -21,25 +21,25 @@ from ociruntime.pods.manifest.build_manifest import volume_paths
 
 
 @dataclass(frozen=True)
-class ImageFacts:
+class StoredImage:
     """An image in the store: its full id, and the paths of the volumes that it declares."""
 
     id: str
     volumes: list[str]
 
     @classmethod
-    def parse(cls, line: str) -> ImageFacts:
+    def parse(cls, line: str) -> StoredImage:
         """Parse a line of ``ocipod fetch --format=json``."""
-        facts = json.loads(line)
-        return cls(facts["id"], facts["volumes"])
+        document = json.loads(line)
+        return cls(document["id"], document["volumes"])
 
 
-def find_ready(settings: Settings, spec: dict[str, Any], insecure: Set[str]) -> ImageFacts | None:
-    """Return the facts of the image of a container's spec if the store has it, unpacked.
+def find_ready(settings: Settings, spec: dict[str, Any], insecure: Set[str]) -> StoredImage | None:
+    """Return the image that a container's spec names, if it is in the store and unpacked.
 
-    Signatures are checked as ``ocipod fetch --pull-policy=never`` does; ``insecure`` are the
-    disabled checks.  Return None if the image must be fetched or unpacked first, or must not be
-    used: ``ocipod fetch`` then does that, or fails with the reason.
+    Returns None if the image must be fetched or unpacked first, or must not be used: run ``ocipod
+    fetch`` then, which does that or fails with the reason.  Signatures are checked as ``ocipod
+    fetch --pull-policy=never`` does; ``insecure`` are the disabled checks.
     """
     checks = ImageSettings(*settings.config_directories, "")
     reference, platform = spec["image"], spec.get("platform") or ""
@@ -50,4 +50,4 @@ def find_ready(settings: Settings, spec: dict[str, Any], insecure: Set[str]) -> 
             return None
     except RuntimeFailure:
         return None
-    return ImageFacts(image.id, volume_paths(image.app))
+    return StoredImage(image.id, volume_paths(image.app))

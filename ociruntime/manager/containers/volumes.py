@@ -48,7 +48,8 @@ _MODE = 0o755
 class Volumes:
     """The volumes in ``directory``.
 
-    ``users()`` yields the name and the spec of each container, which tells who uses a volume.
+    ``users()`` yields each container's name and spec, which lists the volumes that it uses; the
+    spec is None if the container's record is corrupt.
     """
 
     def __init__(self, directory: str, users: Users) -> None:
@@ -88,7 +89,7 @@ class Volumes:
         return self._described(name, self._containers_by_volume())
 
     def find(self, filters: Mapping[str, list[str]]) -> list[Answer]:
-        """Return all volumes, sorted by name.
+        """Return the volumes that match ``filters``, sorted by name.
 
         ``filters``: ``name`` (substring), ``dangling`` (true: not used by a container), ``label``
         (``NAME`` or ``NAME=VALUE``).  A volume must match one value of every filter.  Raises
@@ -100,9 +101,10 @@ class Volumes:
         return [volume for volume in volumes if passes(volume, filters, _FILTERS)]
 
     def inspect(self, name: str) -> Answer:
-        """Return the description of a volume (see ``_described``).  Raises NotFound."""
+        """Return a volume's name, mountpoint, labels and users as JSON.  Raises NotFound."""
         if name.startswith(".") or "/" in name or not os.path.isdir(self.path(name)):
-            raise NotFound(f'no volume named "{name}" found', "ocictl volume ls")
+            hint = "list volumes with ocictl volume ls"
+            raise NotFound(f'no volume named "{name}" found', hint)
         return self._described(name, self._containers_by_volume())
 
     async def remove(self, name: str) -> None:
@@ -111,13 +113,14 @@ class Volumes:
         if users:
             names = ", ".join(users)
             raise Conflict(
-                f'remove volume "{name}": in use by container {names}', "remove them first"
+                f'remove volume "{name}": in use by container {names}',
+                "remove the containers first",
             )
         self._refuse_unknown_users(f'remove volume "{name}"')
         self._detach(name)
         await asyncio.to_thread(self.clear)
 
-    async def remove_of(self, container: str, names: Collection[str]) -> None:
+    async def remove_with_container(self, container: str, names: Collection[str]) -> None:
         """Remove those of the volumes ``names`` that only the container being removed uses.
 
         Removes none if any container's record is corrupt: that container may use them.  Raises
@@ -161,7 +164,7 @@ class Volumes:
             finally:
                 os.close(parent)
         except OSError as error:
-            raise HostError(f"remove volumes in {self.directory}", error) from None
+            raise HostError(f'remove volumes in "{self.directory}"', error) from None
 
     def settle(self) -> None:
         """Clean up after a killed daemon: finish removals, and undo unfinished copies into volumes.
@@ -181,8 +184,9 @@ class Volumes:
     def _refuse_unknown_users(self, action: str) -> None:
         for container, spec in self._users():
             if spec is None:
-                reason = f'{action}: the record of container "{container}" is corrupt, so that the'
-                raise Conflict(f"{reason} volumes it uses are unknown", f"ocictl rm -f {container}")
+                reason = f'{action}: the record of container "{container}" is corrupt, so the'
+                hint = f"remove the container with ocictl rm -f {container}"
+                raise Conflict(f"{reason} volumes that it uses are unknown", hint)
 
     def _names(self) -> list[str]:
         try:
@@ -191,7 +195,7 @@ class Volumes:
                     entry.name for entry in entries if entry.is_dir() and entry.name[0] != "."
                 )
         except OSError as error:
-            raise HostError(f"list {self.directory}", error) from None
+            raise HostError(f'list the volumes in "{self.directory}"', error) from None
 
     def _detach(self, name: str) -> str:
         """Begin a volume's removal: rename its directory, delete its record.  Returns the path."""

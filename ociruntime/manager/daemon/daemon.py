@@ -65,7 +65,8 @@ def _checks(arguments: Arguments, option: str) -> tuple[str, ...]:
     checks = tuple(check for check in arguments.text(option).split(",") if check)
     for check in checks:
         if check not in INSECURE:
-            raise UsageError(f'--{option}: unknown check "{check}"', ", ".join(INSECURE))
+            hint = f"supported: {', '.join(INSECURE)}"
+            raise UsageError(f'--{option}: unknown security check "{check}"', hint)
     return checks
 
 

@@ -25,7 +25,8 @@ def listen(path: str, group: str) -> socket.socket:
     """
     group_id = _group_id(group)
     if len(os.fsencode(path)) > PATH_LIMIT:
-        raise UsageError(f'--socket: path too long: "{path}"', f"at most {PATH_LIMIT} bytes")
+        hint = f"use a path of at most {PATH_LIMIT} bytes"
+        raise UsageError(f'--socket: path too long: "{path}"', hint)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         _make_parent(path)
@@ -42,7 +43,7 @@ def listen(path: str, group: str) -> socket.socket:
         raise
     except OSError as error:
         sock.close()
-        raise HostError(f"listen on {path}", error) from None
+        raise HostError(f'listen on "{path}"', error) from None
     return sock
 
 
@@ -52,7 +53,8 @@ def _group_id(group: str) -> int:
     try:
         return grp.getgrnam(group).gr_gid
     except KeyError:
-        raise UsageError(f'--group: group "{group}" not found', "create it: groupadd") from None
+        hint = f"create it with groupadd {group}"
+        raise UsageError(f'--group: group "{group}" not found', hint) from None
 
 
 def _make_parent(path: str) -> None:
@@ -89,7 +91,8 @@ def activated() -> socket.socket | None:
     os.environ.pop("LISTEN_FDNAMES", None)
     if count != "1":
         raise UsageError(
-            f"LISTEN_FDS={count}: exactly one socket must be passed", "one ListenStream="
+            f"LISTEN_FDS={count}: systemd must pass exactly one socket",
+            "use one ListenStream= in ocid.socket",
         )
     os.set_inheritable(_FIRST, False)
     passed = socket.socket(fileno=_FIRST)

@@ -40,9 +40,9 @@ def _run(arguments: Arguments) -> int:
     if arguments.flag("version"):
         return write(f"ocid: {__version__}\n")
     if arguments.positional:
-        raise UsageError("ocid takes no arguments", "ocid --help")
+        raise UsageError("ocid takes no arguments, only options", "see ocid --help")
     if os.geteuid():
-        raise UsageError("start ocid: it must be run as root", "sudo ocid ...")
+        raise UsageError("start ocid: it must be run as root", "use sudo ocid ...")
     if arguments.flag("debug"):
         _print(how_started("ocid"))
     make_in_background("ocid")

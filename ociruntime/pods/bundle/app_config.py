@@ -127,7 +127,10 @@ def app_config(manifest: Json, app_name: str, image_config: Json, facts: AppFact
     app = entry["app"]
     confined = facts.flavour.confined
     if _is_privileged(app.get("isolators", []), facts) and facts.private_users:
-        raise PodError(f'app "{app_name}": a privileged app cannot have a user namespace')
+        raise PodError(
+            f'app "{app_name}": a privileged app cannot have a user namespace',
+            "leave out --private-users",
+        )
     granted = _granted(app.get("isolators", []), facts)
     config: Json = {
         "ociVersion": SPEC_VERSION,
@@ -179,7 +182,7 @@ def _is_privileged(app_isolators: list[Json], facts: AppFacts) -> bool:
 
 
 def _is_unfiltered(app_isolators: list[Json], facts: AppFacts) -> bool:
-    """Return True if the app is privileged and its isolators contain no seccomp filter."""
+    """Return whether the app is privileged and ``app_isolators`` contain no seccomp filter."""
     filters = {isolators.RETAIN_SECCOMP, isolators.REMOVE_SECCOMP}
     if not _is_privileged(app_isolators, facts):
         return False
@@ -187,7 +190,7 @@ def _is_unfiltered(app_isolators: list[Json], facts: AppFacts) -> bool:
 
 
 def _granted(app_isolators: list[Json], facts: AppFacts) -> list[str]:
-    """Return the names of the capabilities in the app's bounding set, sorted."""
+    """Return the sorted names (``CAP_...``) of the capabilities in the app's bounding set."""
     if not facts.flavour.confined or "capabilities" in facts.insecure:
         return sorted(facts.capabilities or CAPABILITIES)
     retain = isolators.value_of(app_isolators, isolators.RETAIN_CAPS)
@@ -252,7 +255,10 @@ def _namespaces(facts: AppFacts) -> list[Json]:
 
 
 def _mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
-    """Return the app's ``mounts``: the flavour's, the pod's files, volumes and tmpfs by depth."""
+    """Return ``mounts`` of the app's config.json, parent directories first.
+
+    These are kernel filesystems such as /proc, files made for the pod, volumes and tmpfs mounts.
+    """
     tmpfs = [tmpfs_mount(row["path"], row.get("options", [])) for row in entry.get("tmpfs", [])]
     replaced = {mount["destination"] for mount in tmpfs}
     mounts = [
@@ -291,8 +297,7 @@ def volume_mounts(manifest: Json, entry: Json, facts: AppFacts) -> list[Json]:
     for mount in entry.get("mounts", []):
         volume = volumes.get(mount["volume"])
         if volume is None:
-            message = f'app "{entry["name"]}": mount: unknown volume "{mount["volume"]}"'
-            raise PodError(message)
+            raise PodError(f'app "{entry["name"]}": mount: unknown volume "{mount["volume"]}"')
         mounts.append(_volume_mount(mount, volume, points.get(mount["path"], {}), facts))
     mounts.sort(key=lambda mount: mount["destination"].count("/"))
     return mounts
@@ -310,7 +315,10 @@ def _is_possible(row: Mount, facts: AppFacts) -> bool:
 
 
 def _is_of_host(kind: str, facts: AppFacts) -> bool:
-    """Return True if the pod has a user namespace but uses the host's ``kind`` namespace."""
+    """Return whether the pod has a user namespace, but uses the host's namespace of type ``kind``.
+
+    ``kind`` is an OCI type such as "network".
+    """
     return facts.private_users is not None and kind not in facts.namespaces
 
 
@@ -345,7 +353,7 @@ def _mount(destination: str, kind: str, source: str, options: list[str]) -> Json
 
 
 def _resources(manifest: Json, app_isolators: list[Json], facts: AppFacts) -> Json:
-    """Return the app's ``linux.resources``: its limits, and rules that allow its devices."""
+    """Return ``linux.resources`` of the app's config.json: device rules and resource limits."""
     if not facts.flavour.confined:
         return {"devices": [{"allow": True, "access": "rwm"}]}
     rules: list[Json] = [{"allow": False, "access": "rwm"}]

@@ -1,4 +1,4 @@
-"""Copy directory trees with owners, modes, extended attributes, times, links, devices, holes."""
+"""Copy directory trees, keeping owners, modes, xattrs, times, hard links, devices and holes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Callable
 
-from ociruntime.base.deep_tree import Place, open_regular, walk
+from ociruntime.base.deep_tree import TreeCursor, open_regular, walk
 from ociruntime.base.errors import HostError
 
 PrivateUsers = tuple[int, int] | None  # (first host id, count); None: no user namespace
@@ -17,10 +17,11 @@ _NOBODY = 65534
 
 
 def owner_on_host(id: int, private_users: PrivateUsers) -> int:
-    """Map a UID or GID of an image to a host id; ids outside the pod's range become nobody (65534).
+    """Return the host id of the UID or GID ``id`` of an image.
 
-    The kernel does the same in an id-mapped overlay.  An id outside the range, if shifted, would
-    be a host id past the pod's range, which may belong to another pod.
+    ``private_users`` is (first host id, number of ids) of the pod's user namespace, or None.  An
+    ``id`` outside the range becomes the pod's nobody (65534), as in an id-mapped overlay: the host
+    id past the range may belong to another pod.
     """
     if private_users is None:
         return id
@@ -34,16 +35,15 @@ def copy_tree(
     private_users: PrivateUsers = None,
     budget: Callable[[os.stat_result], None] | None = None,
 ) -> None:
-    """Copy the directory ``source`` to ``target``, shifting owners for ``private_users``.
+    """Copy the directory ``source`` to ``target``, mapping owners with ``owner_on_host``.
 
-    Symbolic links are copied, never followed.  ``copy_tree`` calls ``budget`` with the
-    status of each file before it copies the file; an exception of ``budget`` ends the copying.
-    Raises HostError.
+    Symbolic links are copied, never followed.  ``budget`` is called with the status of each file
+    before the file is copied, and may raise an exception to end the copying.  Raises HostError.
     """
     try:
         if not os.path.isdir(target):
             os.mkdir(target, 0o700)
-        with Place(target) as to:
+        with TreeCursor(target) as to:
             _copy_inside(source, to, private_users, budget or _allow)
         copy_metadata(source, target, os.stat(source), private_users)
     except OSError as error:
@@ -56,7 +56,7 @@ def _allow(status: os.stat_result) -> None:
 
 def _copy_inside(
     source: str,
-    to: Place,
+    to: TreeCursor,
     private_users: PrivateUsers,
     budget: Callable[[os.stat_result], None],
 ) -> None:
@@ -82,7 +82,7 @@ def _copy_inside(
                 seen[key] = "/".join([*to.names, file.name])
 
 
-def _link(to: Place, first: list[str], name: str) -> None:
+def _link(to: TreeCursor, first: list[str], name: str) -> None:
     fd = to.reach(first[:-1])
     try:
         os.link(first[-1], name, src_dir_fd=fd, dst_dir_fd=to.fd, follow_symlinks=False)
@@ -91,7 +91,7 @@ def _link(to: Place, first: list[str], name: str) -> None:
 
 
 def _content(source: str, target: str, status: os.stat_result) -> bool:
-    """Create ``target`` with the type and content of ``source``; return False for a socket."""
+    """Create ``target`` with the type and content of ``source``; skip a socket, return False."""
     mode = status.st_mode
     if stat.S_ISLNK(mode):
         os.symlink(os.readlink(source), target)
@@ -137,8 +137,8 @@ def copy_metadata(
 ) -> None:
     """Copy the owner, mode, extended attributes and times of ``source`` to ``target``.
 
-    ``status`` is the status of ``source``.  The owner comes first: chown(2) clears setuid bits.
-    Raises OSError.
+    ``status`` is the result of lstat(2) for ``source``.  The owner is set before the mode, because
+    chown(2) clears setuid bits.  Raises OSError.
     """
     uid = owner_on_host(status.st_uid, private_users)
     os.lchown(target, uid, owner_on_host(status.st_gid, private_users))

@@ -35,27 +35,28 @@ def fill(
     users: PrivateUsers = None,
     budget: Callable[[os.stat_result], None] | None = None,
 ) -> None:
-    """Copy the directory ``path`` of the image's root ``tree`` to the ``volume``, if it is empty.
+    """Copy the files of the image directory ``path`` to the directory ``volume``, if it is empty.
 
-    Also copies the owner, mode and attributes of ``path`` itself.  Does nothing if the image has no
-    directory ``path``, or if ``volume`` is a symbolic link or a mount point.  ``users`` and
-    ``budget`` are passed to ``copy_tree``.  Raises HostError, and the errors of ``budget``.
+    ``tree`` is the image's root directory.  Also copies the owner, mode and attributes of ``path``
+    itself.  Does nothing if the image has no directory ``path``, or if ``volume`` is a symbolic
+    link or a mount point.  ``users`` and ``budget`` are passed to ``copy_tree``.  Raises HostError,
+    and any exception that ``budget`` raises.
     """
     parent, _, name = volume.rpartition("/")
     opened: list[int] = []
     try:
-        opened.append(above := open_directory(parent or "/"))
-        if not _is_private(above):
+        opened.append(parent_fd := open_directory(parent or "/"))
+        if not _is_private(parent_fd):
             return
         try:
-            opened.append(below := open_directory(name, above))
+            opened.append(volume_fd := open_directory(name, parent_fd))
             opened.append(source := _image_directory(tree, path))
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EINVAL):
                 return
             raise
-        if os.fstat(below).st_dev == os.fstat(above).st_dev:
-            _fill(above, below, name, source, users, budget)
+        if os.fstat(volume_fd).st_dev == os.fstat(parent_fd).st_dev:
+            _fill(parent_fd, volume_fd, name, source, users, budget)
     except OSError as error:
         raise HostError(f"fill volume {volume}", error) from None
     finally:
@@ -63,9 +64,9 @@ def fill(
             os.close(fd)
 
 
-def _is_private(above: int) -> bool:
-    """Return True if only root can replace files in the directory open as ``above``."""
-    status = os.fstat(above)
+def _is_private(parent_fd: int) -> bool:
+    """Return whether only root can create or replace files in the directory ``parent_fd``."""
+    status = os.fstat(parent_fd)
     return status.st_uid == 0 and not status.st_mode & 0o022
 
 
@@ -78,8 +79,8 @@ def _image_directory(tree: str, path: str) -> int:
 
 
 def _fill(
-    above: int,
-    below: int,
+    parent_fd: int,
+    volume_fd: int,
     name: str,
     source: int,
     users: PrivateUsers,
@@ -88,11 +89,11 @@ def _fill(
     from ociruntime._shim import lib
 
     copying = _COPYING + name
-    copy = _locked(above, copying)
+    copy = _locked(parent_fd, copying)
     is_complete = False
     try:
-        _finish_other(above, below, name)
-        if os.listdir(below):
+        _finish_other(parent_fd, volume_fd, name)
+        if os.listdir(volume_fd):
             return
         for entry in os.listdir(copy):  # stale: from a process that was killed
             remove_tree(copy, entry)
@@ -100,97 +101,107 @@ def _fill(
         fault("volume.before-complete")
         if error := -lib.oci_syncfs(copy):
             raise OSError(error, os.strerror(error))
-        os.rename(copying, _FILLING + name, src_dir_fd=above, dst_dir_fd=above)
+        os.rename(copying, _FILLING + name, src_dir_fd=parent_fd, dst_dir_fd=parent_fd)
         is_complete = True
         fault("volume.after-complete")
-        _finish(above, below, name, copy)
+        _finish(parent_fd, volume_fd, name, copy)
     finally:
         if not is_complete:
-            remove_tree(above, copying)
+            remove_tree(parent_fd, copying)
         os.close(copy)
 
 
-def _locked(above: int, name: str) -> int:
-    """Create the directory ``name`` if missing, lock it and return its descriptor; may wait."""
+def _locked(parent_fd: int, name: str) -> int:
+    """Open and lock the directory ``name`` in ``parent_fd``; return its descriptor.
+
+    Creates the directory if it is missing, and waits until no other process holds its lock.
+    """
     while True:
         try:
-            os.mkdir(name, 0o700, dir_fd=above)
+            os.mkdir(name, 0o700, dir_fd=parent_fd)
         except FileExistsError:
             pass
         try:
-            fd = open_directory(name, above)
+            fd = open_directory(name, parent_fd)
         except FileNotFoundError:
             continue
         fcntl.flock(fd, fcntl.LOCK_EX)
-        if _is_named(above, name, fd):
+        if _is_named(parent_fd, name, fd):
             return fd
         os.close(fd)
 
 
-def _is_named(above: int, name: str, fd: int) -> bool:
+def _is_named(parent_fd: int, name: str, fd: int) -> bool:
     try:
-        there = os.stat(name, dir_fd=above, follow_symlinks=False)
+        there = os.stat(name, dir_fd=parent_fd, follow_symlinks=False)
     except FileNotFoundError:
         return False
     return os.path.samestat(there, os.fstat(fd))
 
 
-def _finish_other(above: int, below: int, name: str) -> None:
-    """If a killed process left a complete copy, move the entries of the copy to the volume."""
+def _finish_other(parent_fd: int, volume_fd: int, name: str) -> None:
+    """Move the files of a complete copy, left by a killed process, to the volume ``name``.
+
+    Does nothing if there is no complete copy.
+    """
     try:
-        copy = open_directory(_FILLING + name, above)
+        copy = open_directory(_FILLING + name, parent_fd)
     except FileNotFoundError:
         return
     try:
         fcntl.flock(copy, fcntl.LOCK_EX)  # the process may be alive, and still moving entries
-        if _is_named(above, _FILLING + name, copy):
-            _finish(above, below, name, copy)
+        if _is_named(parent_fd, _FILLING + name, copy):
+            _finish(parent_fd, volume_fd, name, copy)
     finally:
         os.close(copy)
 
 
-def _finish(above: int, below: int, name: str, copy: int) -> None:
-    """Move the entries of the complete, locked copy ``.filling-NAME`` to the volume."""
+def _finish(parent_fd: int, volume_fd: int, name: str, copy: int) -> None:
+    """Move the files of the complete, locked directory ``copy`` to the volume; remove ``copy``.
+
+    ``copy`` is a descriptor of the directory ``.filling-NAME``, beside the volume.
+    """
     from ociruntime._shim import lib
 
     # Through /proc: listing by path returns names as bytes.
     for entry in os.listdir(b"/proc/self/fd/%d" % copy):
-        error = -lib.oci_rename_noreplace(copy, entry, below, entry)
+        error = -lib.oci_rename_noreplace(copy, entry, volume_fd, entry)
         if error == errno.EINVAL:  # a filesystem without RENAME_NOREPLACE
-            os.rename(entry, entry, src_dir_fd=copy, dst_dir_fd=below)
+            os.rename(entry, entry, src_dir_fd=copy, dst_dir_fd=volume_fd)
         elif error not in (0, errno.EEXIST):
             raise OSError(error, os.strerror(error))
-    paths = [f"/proc/self/fd/{fd}/." for fd in (copy, below)]
+    paths = [f"/proc/self/fd/{fd}/." for fd in (copy, volume_fd)]
     copy_metadata(paths[0], paths[1], os.fstat(copy), None)
-    remove_tree(above, _FILLING + name)
+    remove_tree(parent_fd, _FILLING + name)
 
 
 def settle(parent: str) -> None:
-    """Fill each volume in directory ``parent`` from its complete copy; remove incomplete copies.
+    """Clean up after killed processes that were filling volumes in the directory ``parent``.
 
-    The caller makes sure that no process fills a volume in ``parent``.  Raises HostError.
+    Moves complete copies of image files to their volumes, and removes incomplete copies.  No other
+    process may be filling a volume in ``parent``.  Raises HostError.
     """
     try:
-        above = open_directory(parent)
+        parent_fd = open_directory(parent)
         try:
-            for entry in os.listdir(above):
+            for entry in os.listdir(parent_fd):
                 if entry.startswith(_COPYING):
-                    remove_tree(above, entry)
+                    remove_tree(parent_fd, entry)
                 elif entry.startswith(_FILLING):
-                    _settle(above, entry.removeprefix(_FILLING))
+                    _settle(parent_fd, entry.removeprefix(_FILLING))
         finally:
-            os.close(above)
+            os.close(parent_fd)
     except OSError as error:
         raise HostError(f"finish copying files to the volumes in {parent}", error) from None
 
 
-def _settle(above: int, name: str) -> None:
+def _settle(parent_fd: int, name: str) -> None:
     try:
-        below = open_directory(name, above)
+        volume_fd = open_directory(name, parent_fd)
     except FileNotFoundError:  # the volume has been removed
-        remove_tree(above, _FILLING + name)
+        remove_tree(parent_fd, _FILLING + name)
         return
     try:
-        _finish_other(above, below, name)
+        _finish_other(parent_fd, volume_fd, name)
     finally:
-        os.close(below)
+        os.close(volume_fd)

@@ -1,4 +1,4 @@
-"""Look up devices of the host, by path, that an app is given."""
+"""Look up the host's devices that an app may use, by their paths."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ _OWN = ("pts", "shm", "fd", "mqueue", "console", "ptmx")
 
 
 def check_source(source: str) -> None:
-    """Raise PodError unless the host path ``source`` is a device or a directory with devices."""
+    """Check that the host path ``source`` is a device or a directory with devices.
+
+    Raises PodError if not.
+    """
     find_devices(source, source, "rwm")
 
 
 def find_devices(source: str, target: str, access: str) -> list[Json]:
-    """Return the device at host path ``source``, or all devices below the directory ``source``.
+    """Return a list of the device ``source``, or of all devices below the directory ``source``.
 
     Each device is ``{"path", "type", "major", "minor", "fileMode", "uid", "gid", "access",
-    "source"}``.  ``path`` is ``target``, or a path below ``target``.  Symbolic links in ``source``
-    are followed, as in every path that a user names; symbolic links below a directory are not.
-    Raises PodError.
+    "source"}``; its ``path`` in the container is ``target``, or a path below ``target``.  A
+    symbolic link ``source`` is followed, links below a directory are skipped.  Raises PodError.
     """
     try:
         status = os.stat(source)
@@ -50,15 +52,19 @@ def find_devices(source: str, target: str, access: str) -> list[Json]:
 
 
 def all_devices() -> list[Json]:
-    """Return the host's devices in /dev, without the default ones.  Raises PodError."""
+    """Return the host's devices in /dev for a privileged app, as ``find_devices`` returns them.
+
+    Devices that every container has anyway, such as /dev/null, are left out.  Raises PodError.
+    """
     devices = find_devices(DIRECTORY, DIRECTORY, "rwm")
     return [device for device in devices if device["path"] not in DEFAULT_DEVICES]
 
 
 def _below(top: str) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield (path, status) of each file below the directory ``top``, without following links.
+    """Yield (path, stat result) of each file below the directory ``top``, not following links.
 
-    Raises PodError if there are more than MOST files, as below "/": the daemon blocks meanwhile.
+    Raises PodError if there are more than MOST files, so that a directory such as "/" does not
+    block the caller for long.
     """
     directories, count = [top], 0
     while directories:

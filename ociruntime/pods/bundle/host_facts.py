@@ -10,9 +10,9 @@ from ociruntime.pods.manifest.oci_resources import SWAP
 
 
 def controllers() -> frozenset[str]:
-    """Return the names of the host's cgroup controllers: of v2 if it has any, else of v1.
+    """Return the names of the host's cgroup v2 controllers, or of the v1 ones if v2 has none.
 
-    The names include "swap" if the memory controller accounts for swap.
+    The names include "swap" if the memory controller can limit swap.
     """
     names: set[str] = set()
     try:
@@ -42,7 +42,7 @@ def _mounted() -> set[str]:
 
 
 def filesystems(*, cgroups: bool) -> tuple[str, ...]:
-    """Return the directories in /sys/fs, which show details of the host's mounts and devices.
+    """Return the paths of the directories in /sys/fs, to mask them: they show the host's mounts.
 
     Includes /sys/fs/cgroup only if ``cgroups`` is True.  Returns () if /sys/fs cannot be read.
     """
@@ -55,7 +55,7 @@ def filesystems(*, cgroups: bool) -> tuple[str, ...]:
 
 
 def last_capability() -> int:
-    """Return the number of the kernel's last capability, or 40 if cap_last_cap is unreadable."""
+    """Return the highest capability number of the kernel, or 40 if it cannot be determined."""
     try:
         return int(read_file("/proc/sys/kernel/cap_last_cap"))
     except (OSError, ValueError):

@@ -20,10 +20,11 @@ COPY_TIMEOUT = 5.0  # seconds that the start of an app waits until its files are
 def mount_rootfs(
     home: str, tree: str, settings: dict[str, Any], user_namespace: str | None
 ) -> None:
-    """Mount an app's overlay at ``home/bundle/rootfs``, unless mounted or the pod has no overlay.
+    """Mount an overlay, the root filesystem of an app, at ``home/bundle/rootfs``.
 
-    ``home`` is the app's directory, ``tree`` the root of its image, ``settings`` the
-    runtime-config, ``user_namespace`` the path of the pod's user namespace.
+    Does nothing if it is mounted already, or if the pod does not use overlays.  ``home`` is the
+    app's directory, ``tree`` the root of its unpacked image, ``settings`` the pod's runtime-config,
+    ``user_namespace`` the path of the pod's user namespace.
 
     Raises PodError if the app's files are still being copied after COPY_TIMEOUT, HostError if the
     mount fails.
@@ -58,8 +59,8 @@ def _mount_once(home: str, tree: str, settings: dict[str, Any], user_namespace: 
 def mount_overlay(tree: str, home: str, target: str, user_namespace: int = -1) -> None:
     """Mount an overlay of ``home/upper`` on ``tree`` at ``target``; ``home/work`` is its workdir.
 
-    ``user_namespace`` is a descriptor, or -1.  With a descriptor, the mount maps the ids of
-    ``tree`` as the namespace does.  Raises HostError, OSError.
+    ``user_namespace`` is a descriptor of a user namespace, with which the mount maps the owners of
+    files in ``tree``, or -1 to not map them.  Raises HostError, OSError.
     """
     flags = os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC
     opened = [os.open(tree, flags) if user_namespace < 0 else _clone(tree, user_namespace)]
@@ -85,11 +86,12 @@ def _clone(tree: str, user_namespace: int) -> int:
     return fd
 
 
-def refusal(tree: str, home: str, private_users: tuple[int, int] | None) -> str:
-    """Return why no overlay of ``home/upper`` on ``tree`` can be mounted, or "" if it can.
+def mount_error(tree: str, home: str, private_users: tuple[int, int] | None) -> str:
+    """Mount and unmount an overlay of ``home/upper`` on ``tree``; return the error message or "".
 
-    Tries to mount the overlay, because overlayfs has too many conditions to check, and unmounts it.
-    The caller needs a private mount namespace.
+    Only this shows reliably whether overlayfs supports the two directories.  ``private_users`` is
+    (first host id, number of ids) of a user namespace, or None.  The caller must be in a private
+    mount namespace.
     """
     target = f"{home}/bundle/rootfs"
     try:
@@ -108,9 +110,9 @@ def refusal(tree: str, home: str, private_users: tuple[int, int] | None) -> str:
 
 
 class UserNamespace:
-    """Context manager: create a user namespace and enter with a descriptor of the namespace.
+    """Context manager: create a user namespace, and yield a descriptor of it.
 
-    It maps ids 0 to ``count`` - 1 to host ids from ``first`` on.  The kernel removes the namespace
+    The namespace maps ids 0 to ``count`` - 1 to host ids from ``first`` on.  The kernel removes it
     when the context ends, unless a mount uses it.
     """
 
@@ -154,7 +156,10 @@ class UserNamespace:
 
 
 def unshare(kinds: int) -> None:
-    """Move this thread to new namespaces; ``kinds`` are flags CLONE_NEW*.  Raises OSError."""
+    """Move this thread to new namespaces.  Raises OSError.
+
+    ``kinds`` is a combination of flags ``CLONE_NEW*``.
+    """
     from ociruntime._shim import lib
 
     result = lib.oci_unshare(kinds)

@@ -17,7 +17,9 @@ SHARED_MEMORY = "shm"  # in the pod's directory: mounted as its apps' /dev/shm
 
 
 class PodContext:
-    """The context of a pod whose apps an OCI runtime runs; a kvm pod's ``Machine`` is a subclass.
+    """What the apps of a pod share, and how its monitor creates their containers.
+
+    The subclass ``Machine`` runs the apps in a virtual machine instead of with an OCI runtime.
 
     ``path`` is the pod's directory, the working directory of the monitor.  ``private`` lists
     descriptors that no other program may inherit, ``cgroups`` the pod's cgroup directories in all
@@ -26,7 +28,7 @@ class PodContext:
 
     can_hibernate = True  # whether the apps' state can be serialised for hibernation
     __slots__ = (
-        *("cgroups", "has_terminal", "left_nothing", "log_limit", "loop", "namespaces", "path"),
+        *("cgroups", "has_terminal", "is_clean", "log_limit", "loop", "namespaces", "path"),
         *("private", "runtime"),
     )
 
@@ -39,12 +41,12 @@ class PodContext:
         self.namespaces: dict[str, str] = {}
         self.log_limit = 0
         self.has_terminal = False
-        self.left_nothing = True  # False if the clean-up failed to remove something from the host
+        self.is_clean = True  # False if the clean-up failed to remove something from the host
 
     def set_up(self, config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
-        """Mount the pod's /dev/shm and apply the pod's resource limits; called once.
+        """Mount the pod's /dev/shm and set the resource limits of its cgroup; called once.
 
-        ``config`` is the runtime-config.  Returns warnings about limits that this host cannot
+        ``config`` is the pod's runtime-config.  Returns warnings about limits that this host cannot
         enforce.  Raises HostError.
         """
         if config.get("ipc") != "parent":
@@ -63,20 +65,27 @@ class PodContext:
         return oci_resources.skipped(isolators, known)
 
     def begin(self) -> None:
-        """Prepare the pod; called once, before the first app starts.  Raises RuntimeFailure."""
+        """Hook, called once before the first app starts; does nothing.  Raises RuntimeFailure.
+
+        A kvm pod starts its virtual machine here.
+        """
 
     def end(self, then: Callable[[], None]) -> None:
-        """Release what the apps share, then call ``then``; called when the last app has exited."""
+        """Hook, called when the last app has exited; calls ``then``.
+
+        A kvm pod stops its virtual machine before it calls ``then``.
+        """
         then()
 
     def runtime_log(self, app: str) -> str:
-        """Return the path, in the pod's directory, of the runtime's error log for an app."""
+        """Return the path of the OCI runtime's log for ``app``, relative to the pod's directory."""
         return f"apps/{app}/runtime.log"
 
     def create_container(self, app: str, streams: list[int], terminal: bool) -> None:
-        """Write the app's bundle and replace this child process by the runtime's ``create``.
+        """Write the app's bundle, and replace this child process by the OCI runtime's ``create``.
 
-        ``streams`` are the app's fds 0 to 2, -1 for /dev/null.  Raises RuntimeFailure.
+        ``streams`` are the descriptors of the app's stdin, stdout and stderr, -1 for /dev/null.
+        Raises RuntimeFailure.
         """
         from ociruntime.pods.bundle.write_bundle import write_bundle
 
@@ -100,9 +109,9 @@ class PodContext:
         self.runtime.become(f"{directory}/runtime.log", argv, streams)
 
     def call_runtime(self, app: str, argv: tuple[str, ...]) -> None:
-        """Replace this child process by the runtime with the command ``argv``, for the app.
+        """Replace this child process by the OCI runtime, executed with the arguments ``argv``.
 
-        Raises RuntimeFailure.
+        The runtime writes its errors to the log of ``app``.  Raises RuntimeFailure.
         """
         remove_file(self.runtime_log(app))
         self.runtime.become(f"{self.path}/{self.runtime_log(app)}", argv, (-1, -1, -1))

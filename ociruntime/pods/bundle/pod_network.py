@@ -1,4 +1,4 @@
-"""Join a pod's networks and write its resolv.conf, hosts and hostname; runs in a child."""
+"""Connect a pod to its networks, and write its resolv.conf, hosts and hostname."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UPSTREAM = "/run/systemd/resolve/resolv.conf"
 
 
 def networks_of(config: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return (name, plugin arguments) of each network in a pod's runtime-config."""
+    """Return (name, CNI arguments) of each network in ``config``, a pod's runtime-config."""
     networks = config.get("net")
     if networks is None:
         return [("default", "")]
@@ -24,17 +24,20 @@ def networks_of(config: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def is_host_network(config: dict[str, Any]) -> bool:
-    """Return True if the runtime-config makes the pod use the host's network namespace."""
+    """Return whether a pod uses the host's network namespace; ``config`` is its runtime-config."""
     return config.get("flavor") == "fly" or networks_of(config) == [("host", "")]
 
 
 def joins_networks(config: dict[str, Any]) -> bool:
-    """Return True if the pod's own network namespace has more than a loopback interface."""
+    """Return whether a pod is connected to a network; ``config`` is its runtime-config.
+
+    A pod with only a loopback interface is not, nor is one in the host's network namespace.
+    """
     return not is_host_network(config) and networks_of(config) != [("none", "")]
 
 
 def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> None:
-    """Join the pod's networks, and write its resolv.conf, hosts and hostname.
+    """Connect the pod to its networks, and write its resolv.conf, hosts and hostname.
 
     ``path`` is the pod's directory, ``config`` its runtime-config, ``namespace`` the path of its
     network namespace.  net-info.json is written before any interface is created, so that
@@ -72,7 +75,10 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
 
 
 def has_names(path: str) -> bool:
-    """Return True if the pod with directory ``path`` has joined a network with names."""
+    """Return whether the pod with directory ``path`` is on a network where pods have names.
+
+    Pods on such a network find each other by name, through their hosts files.
+    """
     try:
         joined = json_files.read(f"{path}/{INFO}")["networks"]
     except (HostError, PodError, KeyError):
@@ -81,7 +87,10 @@ def has_names(path: str) -> bool:
 
 
 def names_of(config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
-    """Return the pod's names on networks with names; the last element is its hostname, or ""."""
+    """Return the names by which other pods on its networks find the pod.
+
+    These are --net-name or else the names of its apps, and last the hostname, which may be "".
+    """
     names = config.get("net_names") or [app["name"] for app in manifest.get("apps") or ()]
     return [*names, config.get("hostname") or ""]
 
@@ -91,8 +100,8 @@ def write_files(
 ) -> None:
     """Write the pod's resolv.conf, hosts and hostname, unless it uses the images' own files.
 
-    ``dns`` is the DNS object of the CNI results.  With ``named``, the hosts file omits the
-    hostname: ``give_names`` adds the pod's names with its address later.  Raises HostError.
+    ``dns`` is the member ``dns`` of the CNI results.  With ``named``, the hosts file does not
+    contain the hostname: ``give_names`` adds it later, with the pod's address.  Raises HostError.
     """
     from ociruntime.pods.net import resolver
 
@@ -115,7 +124,10 @@ def write_files(
 
 
 def _host_dns(is_host_network: bool) -> dict[str, Any]:
-    """Return the host's DNS settings, without servers that the pod cannot reach."""
+    """Return the DNS settings in the host's resolv.conf, without servers out of the pod's reach.
+
+    The result has the form of ``dns`` in CNI results.
+    """
     from ociruntime.pods.net.resolver import host_dns
 
     settings = host_dns(_host_file("/etc/resolv.conf") or "", is_host_network)
@@ -132,7 +144,10 @@ def _host_file(path: str) -> str | None:
 
 
 def take_down(path: str) -> dict[str, Any]:
-    """Detach the pod from the networks in net-info.json; return ``{"problems": [message]}``."""
+    """Disconnect the pod with directory ``path`` from the networks in its net-info.json.
+
+    Returns ``{"problems": [error message, ...]}``.
+    """
     try:
         info = json_files.read(f"{path}/{INFO}")
     except HostError:

@@ -12,9 +12,10 @@ NOSUID, NODEV, NOEXEC = 1 << 1, 1 << 2, 1 << 3
 
 
 def enter_own_mounts() -> None:
-    """Enter a new mount namespace, to which the host's mounts propagate, but not vice versa.
+    """Move this process to a new mount namespace, a slave of the host's.
 
-    A second call, also in a child, has no effect.  Raises HostError.
+    Mounts of the host propagate to the namespace, but not vice versa.  Does nothing if this process
+    or an ancestor has called it before.  Raises HostError.
     """
     from ociruntime._shim import lib
 
@@ -24,9 +25,9 @@ def enter_own_mounts() -> None:
 
 
 def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
-    """Mount ``source`` at ``target``; ``kind`` is the filesystem type, ``data`` its options.
+    """Mount ``source`` at ``target``.  Raises HostError.
 
-    Raises HostError.
+    ``kind`` is the filesystem type, ``flags`` are MS_* flags, ``data`` the filesystem's options.
     """
     from ociruntime._shim import ffi, lib
 
@@ -48,7 +49,7 @@ def share_memory(path: str, size: int, owner: int) -> None:
     except FileExistsError:
         pass
     except OSError as error:
-        raise HostError(f"create {path}", error) from None
+        raise HostError(f'create the directory "{path}"', error) from None
     data = f"mode=1777,size={size},uid={owner},gid={owner}"
     mount("shm", path, "tmpfs", NOSUID | NODEV | NOEXEC, data)
 
@@ -63,6 +64,9 @@ def unmount(path: str) -> None:
 
 
 def check_call(result: int, action: str) -> None:
-    """Raise HostError for ``action`` if ``result``, of a C function, is a negative errno."""
+    """Raise HostError if ``result`` is a negative errno, as C functions return it.
+
+    ``action`` says what was attempted, for the message.
+    """
     if result < 0:
         raise HostError(action, OSError(-result, os.strerror(-result)))

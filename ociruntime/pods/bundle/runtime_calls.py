@@ -1,4 +1,4 @@
-"""Find and execute the OCI runtime, by a runc-compatible command line, and read its errors."""
+"""Find the OCI runtime, execute it with a runc-compatible command line, and read its errors."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ _NOT_FOUND = ("no such file", "not found", "not a directory", "cannot be found")
 
 
 def find_runtime(name: str) -> str:
-    """Return the absolute path of the OCI runtime ``name``, a path or the name of a program.
+    """Return the absolute path of the OCI runtime ``name``.
 
-    A name is looked up beside this program, then in trusted directories.  Raises PodError if it is
-    not found.
+    ``name`` is a path, or the name of a program beside ``ocipod`` or in a trusted directory.
+    Raises PodError if the program is not found.
     """
     if "/" in name:
         return name if name.startswith("/") else f"{os.getcwd()}/{name}"
     if path := own_launcher(name) or find_program(name):
         return path
-    raise PodError(f'the runtime "{name}" is not installed', "choose another with --runtime")
+    raise PodError(f'the OCI runtime "{name}" is not installed', "choose another with --runtime")
 
 
 class RuntimeCalls:
-    """The OCI runtime of one pod, executed as ``program``.
+    """Command lines of a pod's OCI runtime, the file ``program``.
 
-    ``root`` is the runtime's ``--root``.  All pods with a runtime of the same name share it,
-    because runtimes cache files there.
+    ``root`` is the runtime's ``--root``.  It is the same for all pods whose runtime has the same
+    file name, because runtimes cache files there.
     """
 
     __slots__ = ("debug", "program", "root", "uuid")
@@ -61,7 +61,10 @@ class RuntimeCalls:
         return f"{self.uuid}-{app}"
 
     def command(self, log: str, arguments: Sequence[str]) -> list[str]:
-        """Return the argv of the runtime; ``log`` is the path of its log file, or "" for none."""
+        """Return the runtime's argv, with its global options followed by ``arguments``.
+
+        ``log`` is the path of its log file, or "" for none.
+        """
         options = ["--root", self.root]
         if log:
             options += ["--log", log, "--log-format", "json"]
@@ -70,10 +73,11 @@ class RuntimeCalls:
         return [self.program, *options, *arguments]
 
     def become(self, log: str, arguments: Sequence[str], streams: Sequence[int]) -> NoReturn:
-        """Replace this process by the runtime; ``streams`` are its fds 0 to 2, -1 for /dev/null.
+        """Replace this process by the runtime.  Raises HostError.
 
-        The runtime gets a private null device instead of /dev/null, because crun before 1.9 changes
-        the owner of its standard streams to the container's user.  Raises HostError.
+        ``streams`` are the descriptors of its stdin, stdout and stderr, -1 for a null device.  That
+        is a private one, because crun before 1.9 changes the owner of its standard streams to the
+        container's user.
         """
         null = -1
         for number, fd in enumerate(streams):
@@ -109,10 +113,10 @@ def _open_null() -> int:
 
 
 def failure(log: str, fallback: str, program: str = "") -> str:
-    """Return the last error in the runtime's log file (JSON lines), or ``fallback`` if it has none.
+    """Return the last error message in ``log``, a runtime's log file of JSON lines.
 
-    If ``program`` could not be executed and the error does not name ``program`` (crun's "open
-    executable"), the result begins with ``exec "PROGRAM": ``.
+    Returns ``fallback`` if the log has no error.  If the message is that the app's ``program``
+    could not be executed, but lacks its name, the result begins with ``exec "PROGRAM": ``.
     """
     try:
         lines = read_file(log).splitlines()
@@ -132,7 +136,7 @@ def failure(log: str, fallback: str, program: str = "") -> str:
 
 
 def failure_code(message: str) -> int:
-    """Return an app's exit code for a runtime's error: 126 or 127 as in a shell, else 254.
+    """Return the exit code of an app whose start failed with the runtime's error ``message``.
 
     126: the program is not executable; 127: it was not found; 254: any other failure.
     """

@@ -17,7 +17,10 @@ _IDS = 1 << 32
 
 
 class Account:
-    """The UID and GIDs of an app's process; its user's name, home and shell in /etc/passwd."""
+    """The UID and GIDs of an app's process, and its user's name, home and shell.
+
+    Name, home and shell are those in the image's /etc/passwd, or defaults.
+    """
 
     __slots__ = ("additional", "gid", "home", "name", "shell", "uid")
 
@@ -31,10 +34,10 @@ class Account:
 
 
 def account(root: str, user: str, group: str, supplementary: list[int]) -> Account:
-    """Return the Account of ``user`` and ``group`` in the root filesystem at ``root``.
+    """Look up ``user`` and ``group`` in the root filesystem at ``root``; return the Account.
 
-    An empty group means the user's own group.  ``supplementary`` lists additional GIDs.  Raises
-    PodError if a name or path is not found.
+    An empty ``group`` means the primary group of the user.  ``supplementary`` lists additional
+    GIDs.  Raises PodError if a name or path is not found.
     """
     fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -90,7 +93,11 @@ def _is_id(text: str) -> bool:
 
 
 def _rows(root: int, path: str, columns: int) -> Iterator[list[str]]:
-    """Yield the fields of each valid line of the file ``path``; nothing if it is missing."""
+    """Yield each valid line of a passwd or group file, split at colons; nothing if it is missing.
+
+    ``path`` is relative to the directory ``root`` (a descriptor).  A line with fewer than
+    ``columns`` fields is invalid.
+    """
     try:
         fd = open_inside(root, path, os.O_RDONLY | os.O_NONBLOCK)
     except OSError:

@@ -1,4 +1,4 @@
-"""Write an app's bundle: mount its root filesystem, collect facts, write its ``config.json``."""
+"""Write the OCI bundle of an app: mount its root filesystem and write its ``config.json``."""
 
 from __future__ import annotations
 
@@ -59,10 +59,11 @@ def write_bundle(pod_path: str, app_name: str, namespaces: dict[str, str]) -> li
 def _fill(
     facts: AppFacts, tree: str, pod_path: str, entry: dict[str, Any], settings: dict[str, Any]
 ) -> None:
-    """Set the facts that depend on the host, on the app's ``entry`` and on ``settings``.
+    """Set the attributes of ``facts`` that depend on the host, on ``entry`` and on ``settings``.
 
-    ``entry`` is the app's in the manifest, ``settings`` the runtime-config, ``tree`` the root
-    filesystem in which the app's user and groups are looked up.  Raises PodError, HostError.
+    ``entry`` is the app's entry in the pod's manifest, ``settings`` the pod's runtime-config.  The
+    app's user and groups are looked up in the root filesystem ``tree``.  Raises PodError,
+    HostError.
     """
     from ociruntime.base.linux import CAPABILITIES
     from ociruntime.pods.bundle.host_facts import controllers, filesystems, last_capability
@@ -100,7 +101,11 @@ def _fill(
 
 
 def _find_volumes(facts: AppFacts, pod_path: str, manifest: dict[str, Any]) -> None:
-    """Set ``facts.volumes`` and, for devices among them, ``facts.devices``.  Raises HostError."""
+    """Set ``facts.volumes`` to the host paths of the volumes in ``manifest``.
+
+    For volumes that are devices, also set ``facts.devices``.  Raises HostError if a volume's path
+    does not exist.
+    """
     import stat
 
     for volume in manifest.get("volumes", []):
@@ -133,9 +138,9 @@ def _find_devices(facts: AppFacts, entry: dict[str, Any]) -> None:
 
 
 def _make_reachable(facts: AppFacts, app_name: str) -> None:
-    """Replace the host paths in ``facts`` by bind mounts that the pod's root user can open.
+    """Bind-mount the host paths in ``facts`` where the pod's root user can open them.
 
-    Raises HostError.
+    Replaces the paths by those of the bind mounts.  Raises HostError.
     """
     facts.rootfs = reachable(f"app-{app_name}", facts.rootfs)
     for name, source in facts.volumes.items():
@@ -147,9 +152,10 @@ def _make_reachable(facts: AppFacts, app_name: str) -> None:
 
 
 def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return (source, destination) of the bind mounts of the pod's hostname, resolv.conf and hosts.
+    """Return bind mounts of the pod's hostname, resolv.conf and hosts files to /etc.
 
-    The image's own /etc/hosts is used if the pod has no entries for it and no names on a network.
+    Each is a pair (source, destination).  The hosts file is left out if the image has one and the
+    pod has neither --hosts-entry nor a name on a network.
     """
     from ociruntime.base.open_below_root import open_inside
     from ociruntime.pods.bundle.pod_network import has_names
@@ -176,9 +182,9 @@ def _etc_files(pod_path: str, rootfs: str, settings: dict[str, Any]) -> list[tup
 
 
 def add_mtab(rootfs: str, owner: int) -> None:
-    """Create the link ``/etc/mtab`` to /proc/self/mounts in ``rootfs``, if /etc has no mtab.
+    """Create /etc/mtab in ``rootfs``, a symbolic link to /proc/self/mounts, if it is missing.
 
-    ``owner`` is the uid and gid of the link.  Errors are ignored.
+    ``owner`` is the host's uid and gid of the link.  Errors are ignored.
     """
     from ociruntime.base.open_below_root import open_inside
 
@@ -222,13 +228,13 @@ def reachable(name: str, source: str) -> str:
         elif status is None:
             os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
-        raise HostError(f"create {target}", error) from error
+        raise HostError(f'create the mount point "{target}"', error) from error
     mount(source, target, "", _MS_BIND | _MS_REC)
     return target
 
 
 def _mount_reachable() -> None:
-    """Create the directory REACHABLE and mount a tmpfs there, once per mount namespace."""
+    """Create the directory REACHABLE and mount a tmpfs there, unless one is mounted already."""
     make_directory(REACHABLE, 0o711, "directory of pods with user namespaces")
     fd = os.open(REACHABLE, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -1,1 +1,1 @@
-"""The commands of ``ocipod``; the only package of the pod layer that prints."""
+"""The commands of ``ocipod``; no other package below ``pods`` prints anything."""

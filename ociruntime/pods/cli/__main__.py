@@ -39,14 +39,17 @@ def run() -> int:
     except ImportError as error:
         if "--resume-fd" in sys.argv:
             _retry()
-        posix.write(2, f"ocipod: the installation is incomplete: {error}\n".encode())
+        posix.write(
+            2, f"ocipod: incomplete installation: {error} (reinstall ociruntime)\n".encode()
+        )
         return 254
 
 
 def _retry() -> None:
-    """Execute this program again, after a second: an upgrade is replacing the package's files.
+    """Execute this program again after a second.
 
-    Only for a monitor that resumes after hibernation: its pod would end with it.
+    For a monitor that resumes after hibernation while an upgrade replaces the package's files: if
+    the monitor exited, its pod would end.
     """
     import time
 

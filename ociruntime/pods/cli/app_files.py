@@ -15,7 +15,7 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.images.model.settings import Settings
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.operations import app_files
-from ociruntime.pods.operations.export import kept
+from ociruntime.pods.operations.export import lock_stopped_pod
 from ociruntime.pods.store.description import app_record, choose_app
 from ociruntime.pods.store.phases import open_pod
 from ociruntime.pods.store.pod import RUNNING
@@ -29,18 +29,20 @@ def _root(context: Context, arguments: Arguments) -> Iterator[app_files.AppRoot]
         expected = arguments.text("only")
         state = "running" if app_record(pod, app)["state"] == "running" else "stopped"
         if expected not in ("", state):
-            message = f'copy files of app "{app}" of pod {pod.uuid}: the app is {state} by now'
-            raise PodError(message, "try again")
+            raise PodError(
+                f'copy files of app "{app}" of pod {pod.uuid}: the app is now {state}', "try again"
+            )
         # A pod that is started now would mount the same files a second time.
-        lock = nullcontext() if pod.state == RUNNING else kept(pod, "copy files of")
+        lock = nullcontext() if pod.state == RUNNING else lock_stopped_pod(pod, "copy files of")
         with lock, app_files.app_root(pod, app, settings.limits()) as root:
             yield root
 
 
 def run_copy_out(context: Context, arguments: Arguments) -> int:
-    """Write a tar archive of the app's PATH, or with ``--stat`` its name, kind and size, to stdout.
+    """Write a tar archive of the file or directory PATH in an app to standard output.
 
-    Raises UsageError if standard output is a terminal, RuntimeFailure.
+    With ``--stat``, write its name, kind and size as JSON instead.  Raises UsageError if standard
+    output is a terminal, RuntimeFailure.
     """
     path, follow = arguments.positional[1], arguments.flag("follow-link")
     with _root(context, arguments) as root:
@@ -54,9 +56,10 @@ def run_copy_out(context: Context, arguments: Arguments) -> int:
 
 
 def run_copy_in(context: Context, arguments: Arguments) -> int:
-    """Unpack the tar archive on standard input into the app's DIR; warn of attributes not set.
+    """Unpack the tar archive on standard input into the directory DIR in an app.
 
-    Raises UsageError, RuntimeFailure.
+    Prints warnings about file attributes that could not be set.  Raises UsageError,
+    RuntimeFailure.
     """
     name = arguments.text("name")
     if "/" in name or name in (".", ".."):
@@ -73,7 +76,7 @@ def run_copy_in(context: Context, arguments: Arguments) -> int:
 
 
 def run_diff(context: Context, arguments: Arguments) -> int:
-    """Print a line for each file that the app has added, changed or deleted."""
+    """Print the files that an app has added to its image, changed or deleted, one per line."""
     with open_pod(context.directory, arguments.positional[0]) as pod:
         app = choose_app(pod, arguments.text("app"))
         as_json = arguments.text("format") == "json"

@@ -75,9 +75,9 @@ def run_app_status(context: Context, arguments: Arguments) -> int:
 
 
 def status_of(entry: dict[str, Any], record: dict[str, Any]) -> dict[str, Any]:
-    """Return an app's status from its manifest ``entry`` and its state file ``record``; pure.
+    """Return an app's status as a JSON object, without members that have no value.
 
-    Members without a value are omitted.
+    ``entry`` is the app's entry in the pod's manifest, ``record`` the content of its state.json.
     """
     app = entry.get("app") or {}
     times = {f"{key}_at": record.get(key) for key in ("created", "started", "finished")}
@@ -105,17 +105,17 @@ def _value_text(value: object) -> str:
 
 
 def run_app_exec(context: Context, arguments: Arguments) -> int:
-    """Run a command in an app: in place of this process, or with ``--detach`` in a new one.
+    """Replace this process by a command in an app, or with ``--detach`` start it in the background.
 
     Raises RuntimeFailure.
     """
     uuid, *argv = arguments.positional
     if not argv:
-        raise UsageError("app exec: a command is required", "ocipod app exec UUID COMMAND")
+        raise UsageError("app exec: a command is required", "usage: ocipod app exec UUID COMMAND")
     env = arguments.list("env")
     for variable in env:
         if not variable.partition("=")[1] or variable.startswith("="):
-            raise UsageError(f'--env: "{variable}" is not NAME=VALUE')
+            raise UsageError(f'--env: "{variable}" must be NAME=VALUE')
     if arguments.flag("tty") and arguments.flag("detach"):
         raise UsageError("--tty cannot be combined with --detach")
     command = app_exec.Command(

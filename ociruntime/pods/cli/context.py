@@ -30,10 +30,11 @@ INSECURE = {
 
 
 class Context:
-    """The values of the global options; ``insecure`` are the names of the disabled checks.
+    """The values of the global options of ``ocipod``.
 
-    The properties are absolute paths of directories.  Each raises HostError if a user other than
-    root and our own can change the directory.
+    ``insecure`` lists the checks that --insecure-options disables.  The properties are absolute
+    paths of directories; each raises HostError if a user other than root and the caller can write
+    to the directory.
     """
 
     __slots__ = ("arguments", "debug", "insecure", "log", "runtime")
@@ -47,11 +48,11 @@ class Context:
         self.insecure = _insecure(arguments.text("insecure-options", "none"))
 
     def tie_to_parent(self) -> None:
-        """Apply ``--die-with-parent`` and ``--nofile``, options for the manager's child processes.
+        """Apply ``--die-with-parent`` and ``--nofile``, with which the daemon runs ``ocipod``.
 
-        ``--die-with-parent=PID``: exit when the parent, process PID, exits.  A command that
-        outlived a killed daemon would race with the clean-up of the next one.
-        ``--nofile=SOFT:HARD``: set RLIMIT_NOFILE, which the daemon raises for itself alone.
+        ``--die-with-parent=PID``: have the kernel kill this process when its parent PID exits.  A
+        command that outlived a killed daemon would race with the clean-up of the next one.
+        ``--nofile=SOFT:HARD``: set RLIMIT_NOFILE, because the daemon has raised its own limit.
         Raises UsageError.
         """
         if parent := self.arguments.number("die-with-parent"):
@@ -77,17 +78,17 @@ class Context:
 
     @property
     def system_config(self) -> str:
-        """The directory of the distribution's settings."""
+        """The directory of the settings that the distribution ships (--system-config)."""
         return _checked(self.arguments.text("system-config", directories.SYSTEM_CONFIG), "settings")
 
     @property
     def local_config(self) -> str:
-        """The directory of the administrator's settings."""
+        """The directory of the administrator's settings (--local-config)."""
         return _checked(self.arguments.text("local-config", directories.LOCAL_CONFIG), "settings")
 
     @property
     def user_config(self) -> str:
-        """The directory of the user's settings, "" if there are none."""
+        """The directory of the user's settings (--user-config), "" if not given."""
         user = self.arguments.text("user-config")
         return _checked(user, "settings") if user else ""
 
@@ -103,7 +104,7 @@ def _insecure(text: str) -> frozenset[str]:
     checks: set[str] = set()
     for word in text.split(","):
         if word not in INSECURE:
-            hint = f"known words: {', '.join(INSECURE)}"
-            raise UsageError(f'--insecure-options: unknown word "{word}"', hint)
+            hint = f"supported: {', '.join(INSECURE)}"
+            raise UsageError(f'--insecure-options: unknown check "{word}"', hint)
         checks.update(INSECURE[word])
     return frozenset(checks)

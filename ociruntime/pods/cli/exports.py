@@ -17,13 +17,16 @@ from ociruntime.images.store.store import Store
 from ociruntime.images.unpack.unpack import unpack
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.new_directory import check_target, new_file, put_directory
-from ociruntime.pods.operations.export import BlobsAndNew, exported, kept
+from ociruntime.pods.operations.export import BlobsAndNew, exported, lock_stopped_pod
 from ociruntime.pods.store.manifest_file import read_manifest
 from ociruntime.pods.store.phases import open_pod
 
 
 def run_image_export(context: Context, arguments: Arguments) -> int:
-    """Export an image, whole or not at all, to an archive or with ``--format=oci`` a directory."""
+    """Write an image to an OCI archive, or with ``--format=oci`` to a directory.
+
+    If this fails, neither an incomplete archive nor an incomplete directory remains.
+    """
     text, target = arguments.positional
     overwrite = arguments.flag("overwrite")
     with Store(context.directory) as store, Bar() as bar:
@@ -43,7 +46,7 @@ def run_image_export(context: Context, arguments: Arguments) -> int:
 
 
 def run_image_extract(context: Context, arguments: Arguments) -> int:
-    """Write an image's manifest, configuration and packed layers as an OCI image layout."""
+    """Write an image's manifest, configuration and layers to a directory, as OCI image layout."""
     text, target = arguments.positional
     with Store(context.directory) as store, Bar() as bar:
         image = store.load(look_up(store, text))
@@ -58,7 +61,10 @@ CONFIG = "image-config.json"
 
 
 def run_image_render(context: Context, arguments: Arguments) -> int:
-    """Unpack an image's layers into a new directory, with its configuration beside them."""
+    """Unpack an image's layers to DIR/rootfs, and write its configuration to the new directory DIR.
+
+    With ``--rootfs-only``, unpack the layers to DIR itself.
+    """
     settings = Settings(context.system_config, context.local_config, context.user_config)
     limits = settings.limits()
     text, target = arguments.positional
@@ -82,10 +88,10 @@ def run_image_render(context: Context, arguments: Arguments) -> int:
 def _fill(
     store: Store, image: Image, target: int, limits: Limits, bar: Bar, *, rootfs_only: bool
 ) -> list[str]:
-    """Write the image's ``rootfs`` and ``image-config.json`` to the directory open as ``target``.
+    """Write an image's ``rootfs`` and ``image-config.json`` to the directory ``target``.
 
-    With ``rootfs_only``, unpack the root filesystem into the directory itself.  Returns warnings
-    about skipped entries.
+    ``target`` is a descriptor.  With ``rootfs_only``, unpack the root filesystem into the directory
+    itself.  Returns warnings about entries of the layers that were skipped.
     """
     if rootfs_only:
         return unpack(store.blobs, image.layers, target, limits, bar)
@@ -103,7 +109,7 @@ def _fill(
 
 
 def run_export(context: Context, arguments: Arguments) -> int:
-    """Export a stopped app as an image archive; on failure, no partial file remains."""
+    """Export a stopped app as an image archive; if this fails, no incomplete file remains."""
     uuid, target = arguments.positional
     squash = arguments.flag("squash")
     settings = Settings(context.system_config, context.local_config, context.user_config)
@@ -118,7 +124,7 @@ def run_export(context: Context, arguments: Arguments) -> int:
         with new_file(target, overwrite=arguments.flag("overwrite")) as file:
             beside = "/tmp" if target == "-" else os.path.dirname(os.path.abspath(target))
             blobs = BlobsAndNew(store.blobs.path)
-            with kept(pod, "export"):
+            with lock_stopped_pod(pod, "export"):
                 app = name or names[0]
                 image = exported(pod, app, store, blobs, beside, limits, squash=squash)
                 write_archive(blobs, image, file, bar)

@@ -48,9 +48,9 @@ def run_fetch(context: Context, arguments: Arguments) -> int:
 def _fetch(
     context: Context, store: Store, text: str, policy: str, signature: bytes | None
 ) -> Image:
-    """Fetch an image into the store and unpack its tree, so that pods start quickly.
+    """Fetch the image ``text`` into the store, and unpack it, so that pods start quickly.
 
-    An image that cannot be unpacked is removed again.
+    If it cannot be unpacked, it is removed from the store.
     """
     settings = Settings(context.system_config, context.local_config, context.user_config)
     before = {name: record.id for record in store.records() for name in (*record.names, record.id)}
@@ -91,7 +91,7 @@ def _fetch(
 
 
 def run_image_load(context: Context, arguments: Arguments) -> int:
-    """Load the images of each archive, and print their names and ids."""
+    """Load the images in each archive into the store, and print their ids and names."""
     from ociruntime.images.load_archive import load
     from ociruntime.images.trust.permission import Permission
 
@@ -144,8 +144,7 @@ def run_trust(context: Context, arguments: Arguments) -> int:
     for path, key in keys:
         write_lines(_description(prefix, path, key))
         if not arguments.flag("skip-fingerprint-review") and not _agreed():
-            message = f"trust key {key.fingerprint}: not confirmed"
-            raise ImageError(message, "no key was added")
+            raise ImageError(f"trust key {key.fingerprint}: not confirmed", "no key was added")
     for _, key in keys:
         status = write(f"added {add_key(context.local_config, prefix, key)}\n")
         if status:
@@ -161,7 +160,10 @@ def _description(prefix: str, path: str, key: Key) -> list[str]:
 
 
 def _agreed() -> bool:
-    """Ask whether to trust the key; return True for yes.  Raises ImageError at the end of input."""
+    """Ask the user whether to trust the key that was printed; return True for yes.
+
+    Raises ImageError at the end of standard input.
+    """
     while True:
         write("trust this key (yes/no)? ")
         line = _line()
@@ -175,7 +177,10 @@ def _agreed() -> bool:
 
 
 def _line() -> str:
-    """Return a line of standard input, read byte by byte: the next may be for another program."""
+    """Return a line of standard input, "" at its end.
+
+    Reads byte by byte, because what follows the line may be for another program.
+    """
     line = b""
     while not line.endswith(b"\n"):
         byte = os.read(0, 1)

@@ -31,9 +31,9 @@ def run_image_history(context: Context, arguments: Arguments) -> int:
 
 
 def run_image_tag(context: Context, arguments: Arguments) -> int:
-    """Give an image another name, which is taken from any other image that has it.
+    """Add a name to an image, and remove the name from any other image that has it.
 
-    The signature policy still judges the image by the names under which it was imported.
+    The signature policy checks the image by the names under which it was imported, not by this one.
     """
     text, name = arguments.positional
     reference = parse(name)

@@ -18,7 +18,7 @@ from ociruntime.commandline.progress import Bar, amount
 from ociruntime.images.fetch import look_up
 from ociruntime.images.model.image import Image, Record
 from ociruntime.images.model.settings import Settings
-from ociruntime.images.store.image_gc import rubbish
+from ociruntime.images.store.image_gc import garbage
 from ociruntime.images.store.store import Store
 from ociruntime.images.unpack.tree_store import CHANGED, Tree, TreeStore, tree_id
 from ociruntime.pods.cli.context import Context
@@ -59,9 +59,10 @@ def run_image_list(context: Context, arguments: Arguments) -> int:
 
 
 def _described(store: Store, trees: TreeStore) -> list[dict[str, Any]]:
-    """Return a dict with the keys of TITLES for each name of each image in the store.
+    """Return a dict for each name of each image in the store; the keys are those of TITLES.
 
-    The platform of a damaged image is "damaged", and its size does not include the tree.
+    An image without a name has one dict, with the name "".  The platform of a damaged image is
+    "damaged", and its size does not include the unpacked tree.
     """
     rows = []
     for record in store.records():
@@ -91,7 +92,7 @@ def _fields(text: str, option: str) -> list[str]:
     for field in fields:
         if field not in TITLES:
             raise UsageError(
-                f'--{option}: unknown field "{field}"', f"known fields: {', '.join(TITLES)}"
+                f'--{option}: unknown field "{field}"', f"supported: {', '.join(TITLES)}"
             )
     return fields
 
@@ -125,7 +126,8 @@ _FAILED = 254
 def run_image_rm(context: Context, arguments: Arguments) -> int:
     """Remove images from the store; if one fails, print the error and continue with the next.
 
-    Holds the lock of ``prepare``, so that no image is removed that a new pod is about to use.
+    Holds the lock that ``ocipod prepare`` takes, so that no image is removed that a new pod is
+    about to use.
     """
     status = count = freed = 0
     force, untag = arguments.flag("force"), arguments.flag("untag")
@@ -156,7 +158,10 @@ def _is_id(text: str, record: Record) -> bool:
 
 
 def _remove_image(context: Context, store: Store, record: Record) -> int:
-    """Remove an image, and its tree if no other image or pod uses it; return the bytes freed."""
+    """Remove an image from the store; return the number of bytes freed.
+
+    Also removes the image's unpacked tree if no other image or pod uses the tree.
+    """
     try:
         tree = tree_id(store.load(record))
     except ImageError:
@@ -176,12 +181,12 @@ _GRACE = 24 * 3600.0  # seconds
 
 
 def run_image_gc(context: Context, arguments: Arguments) -> int:
-    """Remove unused trees and images, then stray files such as interrupted downloads.
+    """Remove unused images, their unpacked trees, and stray files such as interrupted downloads.
 
-    Holds the lock of ``prepare``, because a pod being prepared does not name its images yet.  Such
-    a pod may have looked up its images just before it waits for the lock, so the last use of an
-    image is checked again before the image is removed.  If the images of a pod cannot be read,
-    nothing is removed.
+    Holds the lock that ``ocipod prepare`` takes, because a pod under preparation does not refer to
+    its images yet.  It may have looked them up just before it waits for the lock, so the last use
+    of an image is checked again before the image is removed.  Removes nothing if the images of a
+    pod cannot be determined.
     """
     from ociruntime.images.registry.resumable_download import remove_stale
 
@@ -190,7 +195,7 @@ def run_image_gc(context: Context, arguments: Arguments) -> int:
     before = time.time() - grace
     trees = TreeStore(context.directory)
     with Store(context.directory) as store, prepare_lock(context.directory, exclusive=True):
-        unused = rubbish(
+        unused = garbage(
             store.records(),
             trees.trees(),
             _trees(store),
@@ -210,7 +215,7 @@ def run_image_gc(context: Context, arguments: Arguments) -> int:
 
 
 def _remove_trees(trees: TreeStore, unused: Iterable[Tree]) -> tuple[int, int]:
-    """Remove unpacked trees of images; return the number of removed trees and the bytes freed."""
+    """Remove the image trees ``unused``; return (number of removed trees, bytes freed)."""
     count = freed = 0
     for tree in unused:
         if trees.remove(tree.id, wait=False):
@@ -220,7 +225,10 @@ def _remove_trees(trees: TreeStore, unused: Iterable[Tree]) -> tuple[int, int]:
 
 
 def _remove_images(store: Store, unused: Iterable[Record], before: float) -> tuple[int, int]:
-    """Remove images last used at or before the time ``before``; return (number, bytes freed)."""
+    """Remove those of the images ``unused`` that were last used at the time ``before`` or earlier.
+
+    Returns (number of removed images, bytes freed).
+    """
     count = freed = 0
     for record in unused:
         if store.last_use(record.id) > before:
@@ -231,7 +239,7 @@ def _remove_images(store: Store, unused: Iterable[Record], before: float) -> tup
 
 
 def _trees(store: Store) -> dict[str, str]:
-    """Return a dict from image id to the id of its tree, without damaged images."""
+    """Return {image id: id of the image's unpacked tree} of all images that are not damaged."""
     trees = {}
     for record in store.records():
         try:
@@ -262,7 +270,10 @@ def run_image_verify(context: Context, arguments: Arguments) -> int:
 
 
 def _damaged_blobs(store: Store, record: Record, bar: Bar) -> list[str]:
-    """Remove an image's blobs that do not match their digests; return them as "blob DIGEST"."""
+    """Remove an image's blobs that do not match their digests.
+
+    Returns the removed blobs as texts "blob DIGEST".
+    """
     damaged = []
     digests = store.digests(record.id)
     for done, digest in enumerate(digests):
@@ -274,7 +285,10 @@ def _damaged_blobs(store: Store, record: Record, bar: Bar) -> list[str]:
 
 
 def _verify_tree(context: Context, image: Image, bar: Bar) -> tuple[str, bool]:
-    """Verify the image's tree, and unpack it again if modified; return (message, is intact now)."""
+    """Verify the image's unpacked tree; if it was modified, unpack the image again.
+
+    Returns (message for the user, whether the tree is intact now).
+    """
     settings = Settings(context.system_config, context.local_config, context.user_config)
     trees = TreeStore(context.directory, settings.limits)
     tree = tree_id(image)
@@ -289,12 +303,12 @@ def _verify_tree(context: Context, image: Image, bar: Bar) -> tuple[str, bool]:
 
 
 def run_image_cat_manifest(context: Context, arguments: Arguments) -> int:
-    """Print an image's manifest, configuration or index byte for byte, and a newline at its end.
+    """Print an image's manifest, or with an option its configuration or index, byte for byte.
 
-    The newline is added only if the document has none; its digest does not include the added one.
+    A newline is added if the document does not end with one.
     """
     if arguments.flag("config") and arguments.flag("index"):
-        raise UsageError("--config cannot be combined with --index")
+        raise UsageError("--config and --index are mutually exclusive")
     with Store(context.directory) as store:
         record = look_up(store, arguments.positional[0])
         digest = record.id

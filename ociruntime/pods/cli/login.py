@@ -14,7 +14,7 @@ from ociruntime.pods.cli.context import Context
 
 
 def run_login(context: Context, arguments: Arguments) -> int:
-    """Check user and password at a registry and store them; ask for missing ones.
+    """Log in to a registry and store the user name and password; ask for what is not given.
 
     Raises UsageError; RegistryError if the registry refuses the credentials; HostError.
     """

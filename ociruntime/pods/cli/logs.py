@@ -34,9 +34,10 @@ def run_logs(context: Context, arguments: Arguments) -> int:
 
 
 def _follow(pod: Pod, readers: dict[str, LogReader], printer: Printer, *, changing: bool) -> None:
-    """Print new log lines until the pod exits or the reader closes our output.
+    """Print new log lines until the pod exits or the reader of standard output closes it.
 
-    With ``changing``, also print the lines of apps that are added to the pod later.
+    ``readers`` maps names of apps to readers of their logs.  With ``changing``, also print the
+    lines of apps that are added to the pod later.
     """
     import time
 
@@ -68,7 +69,10 @@ def _unfinished(readers: dict[str, LogReader]) -> list[Line]:
 
 
 class Printer:
-    """Prints log lines as the options tell; an app's standard error goes to standard error."""
+    """Prints log lines as the options of ``ocipod logs`` request.
+
+    Lines that an app wrote to its standard error are printed on standard error.
+    """
 
     def __init__(self, arguments: Arguments) -> None:
         self._stream = arguments.text("stream")
@@ -76,11 +80,11 @@ class Printer:
         self.with_app = False
 
     def selected(self, lines: list[Line]) -> list[Line]:
-        """Return the lines of the stream given by ``--stream``; all lines without the option."""
+        """Return those of ``lines`` that are from the stream ``--stream``; all if not given."""
         return [line for line in lines if self._stream in ("", line.stream)]
 
     def print(self, lines: list[Line]) -> bool:
-        """Print log lines; return False if the reader has closed our output."""
+        """Print log lines; return False if the reader has closed our standard output."""
         for line in lines:
             fd = 2 if line.stream == "stderr" else 1
             if not write_all(fd, form(line, self.with_app, self._with_time)):

@@ -1,4 +1,4 @@
-"""Texts of the manual pages of ``ocipod``, and what its shell completions list.
+"""Texts of the manual pages of ``ocipod``, and the data for its shell completions.
 
 Loaded only when manual pages and completions are built.
 """

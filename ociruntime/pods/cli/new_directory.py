@@ -17,10 +17,10 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def check_target(target: str, data: str, *, overwrite: bool) -> str:
-    """Check that the user may create or replace directory ``target``; return its absolute path.
+    """Check that the directory ``target`` can be created or replaced; return its absolute path.
 
-    A symbolic link is refused: in a volume, a container may have made a link to any directory.
-    ``data`` is the data directory.  Raises UsageError.
+    ``data`` is ocipod's data directory.  A symbolic link is refused, because a container may have
+    created it, in a volume, to redirect the write.  Raises UsageError.
     """
     absolute = os.path.abspath(target)
     if os.path.islink(absolute):
@@ -34,8 +34,9 @@ def check_target(target: str, data: str, *, overwrite: bool) -> str:
             raise UsageError(f'replace "{target}": {reason}', "give another directory")
     inside = os.path.realpath(data)
     if os.path.commonpath([path, inside]) == inside:
-        message = f'create "{target}": it is inside the data directory "{data}"'
-        raise UsageError(message, "give another directory")
+        raise UsageError(
+            f'create "{target}": it is inside the data directory "{data}"', "give another directory"
+        )
     if os.path.ismount(path):
         raise UsageError(f'create "{target}": it is a mount point', "give another directory")
     if os.path.lexists(path) and not _is_empty_directory(path):
@@ -47,12 +48,12 @@ def check_target(target: str, data: str, *, overwrite: bool) -> str:
 
 
 def put_directory(path: str, fill: Callable[[int], None]) -> None:
-    """Create or replace the directory at ``path``, which ``check_target`` has returned.
+    """Create or replace the directory ``path``, which ``check_target`` has returned.
 
-    ``fill`` is called with the descriptor of a new, temporary directory beside it, which is then
-    renamed.  A container may have write access to the parent, so all operations are relative to
-    descriptors, and no symbolic link is followed.  Raises HostError and the errors of ``fill``; an
-    existing directory is unchanged then.
+    Creates a temporary directory beside ``path``, calls ``fill`` with its descriptor, and renames
+    it to ``path``.  A container may have write access to the parent, so no symbolic link is
+    followed.  Raises HostError, and any exception that ``fill`` raises; then an existing directory
+    is unchanged.
     """
     name = os.path.basename(path)
     temporary = _temporary(name)
@@ -79,7 +80,10 @@ def put_directory(path: str, fill: Callable[[int], None]) -> None:
 
 
 def _put(parent: int, temporary: str, name: str) -> None:
-    """Rename directory ``temporary`` to ``name`` and remove the old ``name``.  Raises OSError."""
+    """Replace the directory ``name`` by the directory ``temporary``.  Raises OSError.
+
+    Both are names in the directory ``parent``, a descriptor.
+    """
     try:
         os.rmdir(name, dir_fd=parent)
     except FileNotFoundError:
@@ -101,9 +105,10 @@ def _put(parent: int, temporary: str, name: str) -> None:
 
 @contextmanager
 def new_file(target: str, *, overwrite: bool) -> Iterator[BinaryIO]:
-    """Context manager: open a new file, and rename it to ``target`` on success; ``-`` is stdout.
+    """Context manager: yield a new temporary file; at the end, rename it to ``target``.
 
-    Raises UsageError, HostError.
+    If the context ends with an exception, the file is removed.  For the ``target`` "-", yield
+    standard output.  Raises UsageError, HostError.
     """
     if target == "-":
         yield open(1, "wb", closefd=False)
@@ -141,7 +146,10 @@ def _temporary(name: str) -> str:
 
 
 def _open_real(path: str) -> int:
-    """Open directory ``path``, return its fd.  Raises OSError if a part is a symbolic link."""
+    """Open the directory ``path`` and return its descriptor.
+
+    Raises OSError if a component of ``path`` is a symbolic link.
+    """
     fd = os.open("/", _DIRECTORY)
     for part in path.split("/"):
         if part:
@@ -154,7 +162,10 @@ def _open_real(path: str) -> int:
 
 
 def _check_same(parent: int, name: str, fd: int) -> None:
-    """Raise OSError (ESTALE) unless ``name`` in directory ``parent`` is the file open as ``fd``."""
+    """Check that ``name`` in the directory ``parent`` is the file with the descriptor ``fd``.
+
+    Raises OSError (ESTALE) if not.
+    """
     if not os.path.samestat(os.stat(name, dir_fd=parent, follow_symlinks=False), os.fstat(fd)):
         raise OSError(errno.ESTALE, "it was replaced while it was being written", name)
 

@@ -32,17 +32,17 @@ from ociruntime.pods.store.pod import GONE, Pod
 
 
 def given_uuid(arguments: Arguments) -> str:
-    """Return the UUID argument of a command, or the UUID in --uuid-file.
+    """Return the UUID given as argument of a command, or read from the file of --uuid-file.
 
-    Raises UsageError if there is neither or both, HostError if the file cannot be read.
+    Raises UsageError if both or neither are given, HostError if the file cannot be read.
     """
     return given_uuids(arguments)[0]
 
 
 def given_uuids(arguments: Arguments) -> list[str]:
-    """Return the UUID arguments of a command, or [the UUID in --uuid-file].
+    """Return the UUIDs given as arguments of a command, or the one in the file of --uuid-file.
 
-    Raises UsageError if there are neither or both, HostError if the file cannot be read.
+    Raises UsageError if both or neither are given, HostError if the file cannot be read.
     """
     file = arguments.text("uuid-file")
     if bool(file) == bool(arguments.positional):
@@ -62,7 +62,7 @@ _SHORT_ID = 19  # characters of sha256:DIGEST
 
 
 def run_list(context: Context, arguments: Arguments) -> int:
-    """List the pods; report unreadable ones on standard error, after the list."""
+    """Print a table of pods or JSON; then print errors about unreadable pods to standard error."""
     problems: list[str] = []
     pods = []
     for pod in each_pod(context.directory, problems=problems):
@@ -86,7 +86,11 @@ def _titles(full: bool) -> list[str]:
 
 
 def pod_rows(pod: dict[str, Any], full: bool) -> list[list[str]]:
-    """Return a table row for each app of a pod; only the first row shows the pod's own columns."""
+    """Return a table row for each app of ``pod``, the result of ``describe``.
+
+    Columns about the pod, such as its state, are "" in all rows but the first.  With ``full``, ids
+    and times are not shortened.
+    """
     form = date if full else ago
     uuid = pod["name"] if full else pod["name"][:_SHORT]
     of_pod = [pod["state"], form(pod.get("created_at")), form(pod.get("started_at")), networks(pod)]
@@ -104,7 +108,7 @@ def pod_rows(pod: dict[str, Any], full: bool) -> list[list[str]]:
 
 
 def networks(pod: dict[str, Any]) -> str:
-    """Return a pod's networks as text: ``NAME:ip4=ADDRESS``, ``NAME:ip6=ADDRESS``, ``NAME``."""
+    """Return a pod's networks as a text such as ``default:ip4=172.16.28.2, n2:ip6=fd00::2, n3``."""
     parts = []
     for network in pod["networks"]:
         family = next((key for key in ("ip4", "ip6") if key in network), "")
@@ -114,7 +118,11 @@ def networks(pod: dict[str, Any]) -> str:
 
 
 def run_status(context: Context, arguments: Arguments) -> int:
-    """Wait if requested, then print a pod's status as ``name=value`` lines or JSON."""
+    """Print a pod's status as ``name=value`` lines or JSON.
+
+    With ``--wait`` or ``--wait-ready``, first wait until the pod has exited or is ready.  Raises
+    PodError after a timeout.
+    """
     until_end = timeout(arguments.text("wait"), "wait")
     until_ready = timeout(arguments.text("wait-ready"), "wait-ready")
     with open_pod(context.directory, given_uuid(arguments)) as pod:
@@ -135,7 +143,10 @@ def _wait(pod: Pod, until_ready: float, until_end: float) -> None:
 
 
 def status_lines(pod: dict[str, Any]) -> list[str]:
-    """Return a pod's status as ``name=value`` lines; a running pod has no exit codes of apps."""
+    """Return the status of ``pod``, the result of ``describe``, as ``name=value`` lines.
+
+    Exit codes of apps are included unless the pod is running.
+    """
     lines = [f"state={pod['state']}"]
     for name in ("created", "started"):
         if f"{name}_at" in pod:
@@ -179,7 +190,10 @@ def _remove_pod(directory: str, uuid: str) -> list[str]:
 
 
 def run_gc(context: Context, arguments: Arguments) -> int:
-    """Mark stopped pods, and remove pods whose grace period is over; print errors, return 0."""
+    """Mark exited pods as garbage, and remove garbage whose grace period is over.
+
+    Errors about single pods are printed, but the exit status is 0.
+    """
     grace = _period(arguments, "grace-period", garbage.GRACE)
     expiry = _period(arguments, "expire-prepared", garbage.EXPIRY)
     mark_only = arguments.flag("mark-only")

@@ -60,11 +60,14 @@ from ociruntime.pods.store.phases import (
 )
 from ociruntime.pods.store.pod import PREPARED, STATES, Pod
 from ociruntime.pods.store.remove_tree import discard
-from ociruntime.pods.supervisor.start_monitor import be_monitor, start_monitor
+from ociruntime.pods.supervisor.start_monitor import run_monitor, start_monitor
 
 
 def host_of(context: Context) -> Host:
-    """Return the global options that a pod records.  Raises PodError without the runtime."""
+    """Return those global options that are stored with a pod.
+
+    Raises PodError if the OCI runtime is not installed.
+    """
     return Host(
         context.directory,
         find_runtime(context.runtime),
@@ -77,9 +80,9 @@ def host_of(context: Context) -> Host:
 
 
 def prepared(context: Context, options: PodRequest, *, runs: bool) -> Pod:
-    """Prepare a pod and return it with its lock held; with ``runs``, also check its networks.
+    """Prepare a pod and return it, locked by this process.  Raises RuntimeFailure.
 
-    Raises RuntimeFailure.
+    With ``runs``, the pod is about to be run: also check its networks.
     """
     request = Request(host_of(context), options, warn, runs)
     kind = check(request).name
@@ -92,7 +95,10 @@ def prepared(context: Context, options: PodRequest, *, runs: bool) -> Pod:
 
 
 def check_networks(context: Context, networks: list[tuple[str, str]]) -> None:
-    """Raise NetworkError unless each of the (name, plugin arguments) names an existing network."""
+    """Check that each of ``networks``, pairs (name, CNI arguments), exists.
+
+    Raises NetworkError if one does not.
+    """
     directories = net_directories(
         context.user_config, context.local_config, context.system_config, context.directory
     )
@@ -102,13 +108,13 @@ def check_networks(context: Context, networks: list[tuple[str, str]]) -> None:
 def check_root() -> None:
     """Raise UsageError unless this process runs as root."""
     if os.geteuid():
-        raise UsageError("ocipod must be run as root", "sudo ocipod ...")
+        raise UsageError("ocipod must be run as root", "use: sudo ocipod ...")
 
 
 def read_request() -> object:
-    """Return the parsed JSON document on standard input, a request of the manager.
+    """Read a JSON document, the manager's request, from standard input and return it parsed.
 
-    Raises HostError if it cannot be read, UsageError if it is too large or not JSON.
+    Raises HostError if it cannot be read, UsageError if it is too large or invalid JSON.
     """
     try:
         with open(0, "rb", closefd=False) as file:
@@ -120,11 +126,11 @@ def read_request() -> object:
     try:
         return json_text.read(data)
     except ValueError:
-        raise UsageError("--request: standard input is not JSON") from None
+        raise UsageError("--request: standard input is not valid JSON") from None
 
 
 def warn(text: str) -> None:
-    """Print a warning to standard error at once: the next operation may take long."""
+    """Print a warning to standard error, without buffering: the next operation may take long."""
     tell("ocipod", text)
 
 
@@ -145,7 +151,7 @@ def run_run(context: Context, parsed: PodArguments) -> int:
         raise
     to_run(pod)
     if not request.detach:
-        return be_monitor(pod, warn)
+        return run_monitor(pod, warn)
     start_monitor(pod, warn)
     return write(f"{pod.uuid}\n")
 
@@ -190,13 +196,16 @@ def run_run_prepared(context: Context, arguments: Arguments) -> int:
         write_manifest(pod, manifest)
     write_runtime_config(pod, config | settings | host_of(context).stored())
     if not request.detach:
-        return be_monitor(pod, warn)
+        return run_monitor(pod, warn)
     start_monitor(pod, warn)
     return write(f"{pod.uuid}\n")
 
 
 def _run_sandbox(context: Context, pod: Pod, config: dict[str, Any], request: PodRequest) -> int:
-    """Run a sandbox that is prepared or has exited; return the exit status of the command."""
+    """Run ``pod``, a sandbox that is prepared or has exited; return the command's exit status.
+
+    Raises UsageError for options that can only be given when a sandbox is created.
+    """
     if request != PodRequest(detach=request.detach):
         raise UsageError(
             f"run pod {pod.uuid}: a sandbox runs with the options that it was created with",
@@ -214,16 +223,22 @@ def _run_sandbox(context: Context, pod: Pod, config: dict[str, Any], request: Po
 
 
 def _become_sandbox(pod: Pod, *, detach: bool) -> int:
-    """Become the pod's monitor, or with ``detach`` start it; print the UUID of the ready pod."""
+    """Run the pod's monitor in this process; with ``detach``, start it in the background.
+
+    Prints the pod's UUID once the pod is ready.  Returns the command's exit status.
+    """
     uuid = pod.uuid
     if not detach:
-        return be_monitor(pod, warn, lambda: write(f"{uuid}\n"))
+        return run_monitor(pod, warn, lambda: write(f"{uuid}\n"))
     start_monitor(pod, warn)
     return write(f"{uuid}\n")
 
 
 def run_app_sandbox(context: Context, arguments: Arguments) -> int:
-    """Create and run a sandbox, and print its UUID; without --detach, become its monitor."""
+    """Create and run a sandbox, and print its UUID.
+
+    Without ``--detach``, the command is the sandbox's monitor and returns when the sandbox exits.
+    """
     request = from_options(SandboxRequest, arguments)
     if arguments.flag("request"):
         if request != SandboxRequest():
@@ -261,7 +276,9 @@ def parse_app_add(argv: list[str], program: Arguments) -> PodArguments:
 def run_app_add(context: Context, parsed: PodArguments) -> int:
     """Add an app to a sandbox, without starting it.  Raises RuntimeFailure."""
     if not parsed.positional or len(parsed.apps) != 1:
-        raise UsageError("app add: a pod and one image are required", "ocipod app add UUID IMAGE")
+        raise UsageError(
+            "app add: a pod and one image are required", "usage: ocipod app add UUID IMAGE"
+        )
     app = app_request(parsed.apps[0])
     check_root()
     with open_pod(context.directory, parsed.positional[0]) as pod:

@@ -50,9 +50,9 @@ def collect(
 ) -> Iterator[Event]:
     """Mark exited and expired pods in the data ``directory`` as garbage, and remove old garbage.
 
-    Yield events (kind, UUID, message).  ``grace`` is the age in seconds at which garbage is
-    removed, ``expiry`` the age at which prepared pods are.  A problem with a pod is an event and
-    does not stop the collection.  Raises HostError if the pods cannot be listed.
+    Yields an event (kind, UUID, message) for each pod handled; an error about a pod is an event,
+    too.  ``grace`` is the age in seconds at which garbage is removed, ``expiry`` the age at which a
+    prepared pod expires.  Raises HostError if the pods cannot be listed.
     """
     yield from _mark(directory, RUN, _mark_exited)
     yield from _mark(directory, PREPARE, phases.mark_aborted)
@@ -74,7 +74,7 @@ def _expire(pod: Pod, expiry: float) -> bool:
 
 
 def _is_kept(pod: Pod) -> bool:
-    """Return whether gc must leave the pod alone: it was created with ``keep``."""
+    """Return whether the pod was created with ``keep``, so that ``gc`` must not remove it."""
     try:
         return (read_object(pod, RUNTIME_CONFIG) or {}).get("keep") is True
     except PodError:
@@ -82,9 +82,10 @@ def _is_kept(pod: Pod) -> bool:
 
 
 def discard(pod: Pod) -> Iterator[Event]:
-    """Remove a pod at once, without a grace period; yield events (kind, UUID, message).
+    """Remove a pod that is not running, without a grace period.
 
-    Raises PodError if the pod is running or locked by another process, HostError.
+    Yields events (kind, UUID, message), as ``collect`` does.  Raises PodError if the pod is running
+    or locked by another process, HostError.
     """
     marks: dict[str, Callable[[Pod], bool]] = {
         STATES[RUN][1]: phases.mark_exited,
@@ -130,10 +131,10 @@ def _mark(directory: str, phase: str, mark: Callable[[Pod], bool]) -> Iterator[E
 
 
 def _discard(pod: Pod, period: float, point: str, timeout: float = 0) -> bool:
-    """Move an embryo or a prepared pod to garbage if it entered its phase ``period`` seconds ago.
+    """Move a pod that was never run to garbage if it has been in its phase for ``period`` seconds.
 
-    Return False if it was not moved: it is younger, or still locked after ``timeout`` seconds by a
-    process that is about to use it.  ``point`` is the name of a fault injection point.
+    Returns whether it was moved.  It is not moved while another process, which is about to use it,
+    holds its lock for more than ``timeout`` seconds.  ``point`` names a fault injection point.
     """
     if _remaining(pod, period) > 0 or not phases.lock_within(pod, pod.phase, timeout):
         return False
@@ -150,7 +151,10 @@ def _discard_prepared(pod: Pod) -> bool:
 
 
 def _remaining(pod: Pod, period: float) -> float:
-    """Return the seconds until ``period`` has passed since the pod entered its phase."""
+    """Return the seconds that are left until the pod has been in its phase for ``period`` seconds.
+
+    The result is 0 or less if it has been in this phase that long already.
+    """
     if period <= 0:
         return 0
     return os.fstat(pod.fd).st_ctime + period - time.time()
@@ -176,9 +180,9 @@ def _sweep(directory: str, phase: str, uuid: str, grace: float) -> Iterator[Even
 
 
 def _remove(pod: Pod) -> list[str]:
-    """Remove the pod and return harmless problems as messages.
+    """Remove the pod; return messages about problems that did not prevent the removal.
 
-    Raises PodError or HostError if the pod remains; the removal can be repeated.
+    Raises PodError or HostError if the pod remains; the removal can then be repeated.
     """
     fault("gc.sweep.after-lock")
     problems = sweep.clean_up(pod)

@@ -30,10 +30,11 @@ _LAST = (NET_INFO, RUNTIME_CONFIG, MANIFEST)
 
 
 def clean_up(pod: Pod) -> list[str]:
-    """Remove the pod's containers, cgroups, mounts and networks; the caller holds its lock.
+    """Remove the containers, cgroups, mounts and networks of an exited pod.
 
-    Return harmless problems as messages.  Raises PodError if the pod's directory must not be
-    removed yet: it has mounts, or processes do not exit.
+    The caller holds the pod's lock.  Returns messages about errors that do not prevent the removal
+    of the pod's directory.  Raises PodError if it must not be removed yet, because it contains
+    mounts or killed processes have not exited.
     """
     problems = delete_containers(pod.uuid, _runtime(pod))
     remaining = remove_cgroups(pod_cgroup.directories(_hierarchies(), f"ocipod-{pod.uuid}"))
@@ -45,13 +46,13 @@ def clean_up(pod: Pod) -> list[str]:
 
 
 def forget_run(pod: Pod) -> list[str]:
-    """Remove the state that the last run of a sandbox has left, so that it can be run again.
+    """Remove what the last run of a sandbox has left on the host, so that it can be run again.
 
-    The caller holds the pod's lock.  Return harmless problems as messages.  Raises PodError,
-    HostError.
+    The caller holds the pod's lock.  Returns messages about errors that do not prevent the next
+    run.  Raises PodError, HostError.
     """
     ended = read_object(pod, "exit") or {}
-    problems = [] if ended.get("left_nothing") else clean_up(pod)
+    problems = [] if ended.get("clean") else clean_up(pod)
     try:
         # Remove ``exit`` last: it records whether cleanup has to be repeated after a kill.  Remove
         # ``monitor.json`` before it: after a reboot its pid may be that of another process.
@@ -67,9 +68,9 @@ def _state_files(pod: Pod) -> list[str]:
 
 
 def remove(pod: Pod) -> None:
-    """Remove the pod's directory after ``clean_up``, root filesystems first, the manifest last.
+    """Remove the pod's directory: root filesystems first, the manifest last.
 
-    Raises PodError.
+    The caller has called ``clean_up``.  Raises PodError if the directory cannot be removed.
     """
     directory = f"/proc/self/fd/{pod.fd}"
     try:
@@ -116,7 +117,10 @@ def mountinfo() -> str:
 
 
 def _unmount_below(path: str) -> None:
-    """Unmount all mounts at and below ``path``.  Raises PodError if a mount remains, HostError."""
+    """Unmount all mounts at and below ``path``.
+
+    Raises PodError if one is still mounted afterwards, HostError.
+    """
     from ociruntime._shim import ffi, lib
 
     for target in mounts_below(path, mountinfo()):
@@ -128,9 +132,9 @@ def _unmount_below(path: str) -> None:
 
 
 def mounts_below(path: str, mountinfo: str) -> list[str]:
-    """Return the mount points at and below ``path``, last mounted first.
+    """Return the mount points at and below ``path``, the last mounted first.
 
-    ``mountinfo`` is the text of /proc/PID/mountinfo.
+    They are taken from ``mountinfo``, the text of /proc/PID/mountinfo.
     """
     targets = [mount.target for mount in parse_mountinfo(mountinfo)]
     return [each for each in targets if f"{each}/".startswith(f"{path}/")][::-1]
@@ -157,7 +161,10 @@ _PAUSE = 0.01
 
 
 def remove_cgroups(paths: list[str]) -> list[str]:
-    """Kill all processes in the cgroups ``paths`` and remove these; return those that remain."""
+    """Kill all processes in the cgroups at ``paths``, and remove the cgroups.
+
+    Returns the paths of the cgroups that could not be removed within 5 seconds.
+    """
     deadline = time.monotonic() + _TIMEOUT
     left = pod_cgroup.remove(paths)
     while left and time.monotonic() < deadline:
@@ -168,7 +175,11 @@ def remove_cgroups(paths: list[str]) -> list[str]:
 
 
 def _kill(paths: list[str], left: list[str]) -> None:
-    """Kill the processes in the cgroups once; the caller repeats this for new forks."""
+    """Send SIGKILL to each process in the cgroups; the caller repeats this for new processes.
+
+    ``paths`` are cgroups to kill at once (cgroup v2), ``left`` those whose processes are killed
+    one by one.
+    """
     for path in paths:
         _write(f"{path}/cgroup.kill", b"1")
     for path in left:
@@ -214,8 +225,8 @@ _PREFIXES = (".creating-", ".deleting-")
 def delete_containers(uuid: str, runtime: str) -> list[str]:
     """Delete the containers of the pod ``uuid``, each with the OCI runtime that created it.
 
-    ``runtime`` is the name or path of the pod's configured runtime; other runtimes are looked up by
-    name.  Return problems as messages.
+    ``runtime`` is the name or path of the runtime that the pod is configured to use; any other
+    runtime is looked up by its name.  Returns error messages.
     """
     problems = []
     for name in _entries(STATE_ROOT):
@@ -241,9 +252,10 @@ def _entries(path: str) -> list[str]:
 
 
 def _id_in(entry: str) -> str:
-    """Return the container id in the name of a state directory, without the prefix.
+    """Return the container id from the name of a state directory, by removing its prefix.
 
-    A suffix of an unfinished deletion may remain.
+    A state directory whose deletion was interrupted has a prefix, and may have a suffix, which is
+    not removed.
     """
     for prefix in _PREFIXES:
         entry = entry.removeprefix(prefix)
@@ -263,7 +275,10 @@ def _delete(root: str, entries: list[str], runtime: str) -> list[str]:
 
 
 def _delete_container(program: str, root: str, container: str) -> str:
-    """Delete ``container`` with the runtime's ``delete --force``; return the error, or ""."""
+    """Run ``delete --force`` of the runtime ``program`` for ``container``.
+
+    Returns the error message, or "" on success.
+    """
     import subprocess
 
     try:
@@ -285,7 +300,10 @@ def _delete_container(program: str, root: str, container: str) -> str:
 
 
 def _remove(root: str, entries: list[str]) -> list[str]:
-    """Remove state directories that the runtime has left in ``root``; return problems."""
+    """Remove the state directories ``entries``, which the runtime has left in ``root``.
+
+    Returns error messages.
+    """
     try:
         fd = open_directory(root)
         try:

@@ -1,1 +1,1 @@
-"""Pods of flavour kvm: a virtual machine whose guest agent (``csrc/guest``) starts the apps."""
+"""Run a pod's apps in a virtual machine, whose guest agent (``csrc/guest``) starts them."""

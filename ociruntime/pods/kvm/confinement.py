@@ -1,4 +1,4 @@
-"""Confine a pod's qemu: a root of its own, few capabilities, private namespaces.
+"""Confine a pod's qemu process: its own root directory, few capabilities, private namespaces.
 
 The guest may be hostile, and qemu is its attack surface. A guest that takes over qemu finds a
 read-only root with the system's libraries and the directories that the pod shares anyway. It cannot
@@ -40,9 +40,10 @@ PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 24, 38
 
 
 def confine(machine: Hardware) -> None:
-    """Confine this process, which must then execute qemu with the hardware ``machine``.
+    """Confine this process, which then executes qemu with the hardware ``machine``.
 
-    The working directory must be the pod's; afterwards it is the new root. Raises HostError.
+    The working directory must be the pod's directory; it becomes the root directory of this
+    process.  Raises HostError.
     """
     from ociruntime._shim import lib
 
@@ -77,7 +78,10 @@ def confine(machine: Hardware) -> None:
 
 
 def _add_system_path(root: str, path: str) -> None:
-    """Copy the symbolic link ``path`` into the new root, or bind-mount the directory read-only."""
+    """Make the host's directory ``path`` available below ``root``, by a read-only bind mount.
+
+    A symbolic link ``path`` is copied instead, and a missing one is skipped.
+    """
     if os.path.islink(path):
         os.symlink(os.readlink(path), root + path)
     elif os.path.exists(path):
@@ -85,16 +89,16 @@ def _add_system_path(root: str, path: str) -> None:
 
 
 def _bind_mount(root: str, path: str, flags: int, name: str = "") -> None:
-    """Bind-mount the host's ``path`` below ``root`` with mount ``flags``, at ``path`` or ``name``.
+    """Bind-mount the host's ``path`` at the same path below ``root``, or at ``name`` if given.
 
-    Raises HostError.
+    ``flags`` are MS_* flags of the mount.  Raises HostError.
     """
     target = root + (name or path)
     if os.path.exists(target):
         if not os.path.samefile(target, path):
             raise HostError(
                 f'bind mount "{path}" for qemu',
-                FileExistsError(17, "the new root has another file there"),
+                FileExistsError(17, f'"{target}" exists and is another file'),
             )
         return
     if os.path.isdir(path):
@@ -109,9 +113,9 @@ def _bind_mount(root: str, path: str, flags: int, name: str = "") -> None:
 
 
 def _mount_proc(target: str) -> None:
-    """Mount procfs read-only with subset=pid: qemu opens its initramfs through /proc/self/fd.
+    """Mount procfs read-only at ``target``, where qemu opens its initramfs in self/fd.
 
-    Without subset=pid, uid 0 could write to /proc/sys, which needs no capability.
+    The option subset=pid hides /proc/sys, to which uid 0 could write without any capability.
     """
     os.mkdir(target)
     flags = RDONLY | NOSUID | NODEV | NOEXEC
@@ -122,7 +126,7 @@ def _mount_proc(target: str) -> None:
 
 
 def _enter(root: str) -> None:
-    """Make the mount ``root`` the root directory of this process.  Raises HostError."""
+    """Make ``root``, a mount point, the root directory of this process.  Raises HostError."""
     try:
         os.chdir(root)
         mount(".", "/", "", MOVE)

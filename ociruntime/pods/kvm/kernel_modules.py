@@ -1,4 +1,4 @@
-"""``Modules``: read kernel modules and their dependencies from a directory, in load order.
+"""Read kernel modules and their dependencies from a directory, in the order of loading them.
 
 Dependencies are read from the modules (modinfo ``depends``), so no ``depmod`` output is needed.
 """
@@ -30,9 +30,10 @@ class Modules:
         self._builtin = _builtin(directory)
 
     def load_order(self, names: Iterable[str]) -> list[bytes]:
-        """Return the contents of the modules ``names`` and their dependencies, in load order.
+        """Return the decompressed contents of the modules ``names`` and of their dependencies.
 
-        They are decompressed; built-in modules are skipped.  Raises PodError, HostError.
+        A module comes after those that it depends on.  Modules built into the kernel are skipped.
+        Raises PodError if a module is not found or cannot be decompressed, HostError.
         """
         loaded: dict[str, bytes] = {}
         for name in names:
@@ -44,8 +45,10 @@ class Modules:
             return
         path = self._paths.get(name)
         if path is None:
-            message = f"the kernel of the virtual machine lacks the module {name}"
-            raise PodError(message, f"it is neither a module below {self.directory} nor built in")
+            raise PodError(
+                f"the kernel of the virtual machine lacks the module {name}",
+                f"it is neither a module below {self.directory} nor built in",
+            )
         data = _read(path)
         match = _DEPENDENCIES.search(data)
         for dependency in match[1].decode().split(",") if match else ():
@@ -55,12 +58,12 @@ class Modules:
 
 
 def _plain(name: str) -> str:
-    """Return a module's name with underscores for dashes, which are equivalent."""
+    """Return the module name ``name`` with dashes replaced by underscores, as modprobe does."""
     return name.replace("-", "_")
 
 
 def _builtin(directory: str) -> frozenset[str]:
-    """Return the names of built-in modules in ``modules.builtin`` of ``directory``."""
+    """Return the names of the modules built into the kernel: modules.builtin in ``directory``."""
     try:
         with open(f"{directory}/{_BUILTIN}", encoding="utf-8") as file:
             paths = file.read().split()
@@ -70,7 +73,7 @@ def _builtin(directory: str) -> frozenset[str]:
 
 
 def _read(path: str) -> bytes:
-    """Return the decompressed content of the module ``path``.  Raises HostError, PodError."""
+    """Return the decompressed content of the module file ``path``.  Raises HostError, PodError."""
     try:
         with open(path, "rb") as file:
             data = file.read()

@@ -1,4 +1,4 @@
-"""``Machine``: run a pod's virtual machine, with qemu as a child of the monitor.
+"""Run a pod's virtual machine: start qemu as a child of the monitor, and power it off.
 
 On the host, each app has a proxy: a process that has the app's streams, forwards signals to the
 app, and exits with its status.
@@ -36,7 +36,7 @@ POWER_OFF_TIMEOUT = 5.0  # seconds until qemu is killed
 
 
 class Machine(PodContext):
-    """The pod context of flavour kvm, which needs no OCI runtime; kvm pods are immutable."""
+    """A pod context that runs the apps in a virtual machine, without an OCI runtime."""
 
     can_hibernate = False
     __slots__ = ("_apps", "_ended", "_kill_timer", "_over", "_pid")
@@ -50,12 +50,15 @@ class Machine(PodContext):
         self._kill_timer: Timer | None = None
 
     def set_up(self, config: dict[str, Any], manifest: dict[str, Any]) -> list[str]:
-        """Return no warnings: the guest mounts /dev/shm, and the machine's size limits the pod."""
+        """Do nothing, and return [] (no warnings).
+
+        The guest mounts /dev/shm, and the size of the virtual machine limits the pod.
+        """
         del config, manifest
         return []
 
     def begin(self) -> None:
-        """Start qemu in a child process; the start of an app waits until the guest has booted.
+        """Start qemu in a child process, without waiting until the guest has booted.
 
         Raises PodError, HostError.
         """
@@ -74,7 +77,10 @@ class Machine(PodContext):
             listener.close()
 
     def end(self, then: Callable[[], None]) -> None:
-        """Power off the machine, kill qemu after 5 seconds; call ``then`` after qemu's exit."""
+        """Power off the machine, and call ``then`` once qemu has exited.
+
+        Qemu is killed if it has not exited after 5 seconds.
+        """
         self._over = True
         if not self._pid:
             then()
@@ -105,10 +111,10 @@ class Machine(PodContext):
             raise PodError(reason)
 
     def create_container(self, app: str, streams: list[int], terminal: bool) -> None:
-        """Start the app in the guest, and write its proxy's pid to ``apps/APP/pid``.
+        """Start the app in the guest, and write the pid of its proxy process to ``apps/APP/pid``.
 
-        Runs in a child; the monitor is subreaper and so the proxy's parent.  ``streams`` are
-        descriptors, -1 for /dev/null.  Raises RuntimeFailure.
+        Runs in a child of the monitor, which is a subreaper and so adopts the proxy.  ``streams``
+        are the descriptors of stdin, stdout and stderr, -1 for /dev/null.  Raises RuntimeFailure.
         """
         if terminal:
             raise PodError(f'start app "{app}": a virtual machine has no terminal')
@@ -117,18 +123,19 @@ class Machine(PodContext):
         pid = virtio_port.start_app(f"{PORTS}/{self._apps.index(app) + 1}", streams)
         json_files.replace_text(f"apps/{app}/pid", str(pid).encode(), lasting=False)
 
-    def call_runtime(self, app: str, words: tuple[str, ...]) -> None:
-        """Kill the app's processes for "delete"; do nothing for "start" (runs in a child).
+    def call_runtime(self, app: str, argv: tuple[str, ...]) -> None:
+        """Kill the app's processes if ``argv`` is a runtime's "delete"; do nothing for "start".
 
-        Raises PodError.
+        Raises PodError if the guest agent does not confirm in time that they have exited.
         """
-        if words[0] == "delete":
+        if argv[0] == "delete":
             virtio_port.end_app(f"{PORTS}/{self._apps.index(app) + 1}")
 
     def _become_machine(self, ports: list[int]) -> NoReturn:
-        """Mount the apps' root filesystems and execute qemu in this child.  Raises RuntimeFailure.
+        """Mount the apps' root filesystems, and replace this child process by qemu.
 
-        ``ports`` are the descriptors of the listening sockets of the ports.
+        ``ports`` are descriptors of listening sockets, which become the machine's virtio ports.
+        Raises RuntimeFailure.
         """
         from ociruntime.pods.kvm.confinement import confine
         from ociruntime.pods.kvm.network import connect_taps
@@ -158,9 +165,9 @@ class Machine(PodContext):
             raise HostError(f"execute {argv[0]}", error) from None
 
     def _join_cgroup(self) -> None:
-        """Move this process to a cgroup of the pod, whose processes the lock holder kills.
+        """Move this process to a cgroup of the pod, so that the pod's lock holder can kill it.
 
-        One hierarchy of cgroup v1 is enough.  Raises PodError if no cgroup can be joined.
+        With cgroup v1, a cgroup in one hierarchy is enough.  Raises PodError if none can be joined.
         """
         for directory in self.cgroups:
             try:
@@ -177,7 +184,7 @@ class Machine(PodContext):
             except OSError:
                 continue
             return
-        raise PodError("start the virtual machine: no cgroup of the pod can be joined")
+        raise PodError("start the virtual machine: cannot move qemu to a cgroup of the pod")
 
 
 def _make_directory(directory: str) -> list[str]:
@@ -187,7 +194,7 @@ def _make_directory(directory: str) -> list[str]:
     except FileExistsError:
         return os.listdir(directory)
     except OSError as error:
-        raise HostError(f"create {directory}", error) from None
+        raise HostError(f'create the directory "{directory}"', error) from None
     return []
 
 

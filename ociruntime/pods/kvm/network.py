@@ -27,18 +27,20 @@ _POINT_TO_POINT = "ptp"  # CNI plugin: the guest reaches every host through the 
 
 
 def lines(networks: list[dict[str, Any]]) -> list[str]:
-    """Return the guest's addresses and routes, as lines for ``csrc/guest/network.c``.
+    """Return the guest's addresses and routes, as lines in the format of ``csrc/guest/network.c``.
 
-    ``networks`` is the list in the pod's net-info.json.  Raises PodError for a network
-    that has only IPv6 addresses.
+    ``networks`` is the member of that name in the pod's net-info.json.  Raises PodError for a
+    network that has only IPv6 addresses.
     """
     guest_lines = []
     for number, network in enumerate(networks):
         result = network.get("result") or {}
         addresses = [ip["address"] for ip in result.get("ips") or ()]
         if addresses and all(parse_network(each).family != AF_INET for each in addresses):
-            message = f'network "{network["name"]}": no IPv4 address for the virtual machine'
-            raise PodError(message, f"it has {', '.join(addresses)}; IPv6 is not supported")
+            raise PodError(
+                f'network "{network["name"]}": no IPv4 address for the virtual machine',
+                f"it has {', '.join(addresses)}; IPv6 is not supported",
+            )
         kind = network["plugins"][0]["configuration"].get("type")
         for ip in result.get("ips") or ():
             own = parse_network(ip["address"])
@@ -68,16 +70,19 @@ def _mask(prefix: int) -> str:
 
 
 def hardware_address(address: str, number: int) -> str:
-    """Return a locally administered MAC address for network ``number`` with the IP ``address``."""
+    """Return a MAC address for the guest's interface on its network ``number``.
+
+    It is made from the interface's IP ``address``, and locally administered.
+    """
     packed = parse_address(address).packed[-4:] if address else bytes(4)
     return ":".join(f"{byte:02x}" for byte in (0x52, 0x54 ^ number, *packed))
 
 
 def connect_taps(namespace: str, networks: list[dict[str, Any]]) -> list[tuple[int, str]]:
-    """Bridge the interface of each of ``networks`` with a new tap device in ``namespace``.
+    """Create a tap device for each of ``networks``, bridged with the pod's interface on it.
 
-    ``namespace`` is the path of a network namespace, in which this process stays.  Returns (tap
-    descriptor, MAC address) pairs.  Raises HostError, NetworkError.
+    This process enters the network namespace with the path ``namespace`` and stays there.  Returns
+    pairs (descriptor of the tap device, MAC address).  Raises HostError, NetworkError.
     """
     from ociruntime._shim import lib
 
@@ -124,5 +129,5 @@ def _remove_addresses(netlink: Rtnetlink, index: int) -> None:
 
 
 def _attributes(answer: bytes) -> bytes:
-    """Return the attributes of an RTM_GETADDR answer, for RTM_DELADDR; it ignores some of them."""
+    """Return the attributes in a reply to RTM_GETADDR; RTM_DELADDR accepts them unchanged."""
     return answer[calcsize(ADDRESS) :]

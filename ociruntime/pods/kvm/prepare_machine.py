@@ -31,10 +31,11 @@ NET_MODULES = ("virtio_net",)
 
 
 def prepare_machine(path: str, apps: list[str], config: dict[str, Any]) -> tuple[Hardware, bytes]:
-    """Return the hardware of the pod's machine, without ports and networks, and its initramfs.
+    """Return (hardware, content of the initramfs) of the pod's virtual machine.
 
-    ``path`` is the pod's directory, ``config`` its runtime-config.  Mounts the root filesystems of
-    ``apps`` (names in the manifest's order) for qemu to share.  Raises RuntimeFailure.
+    The hardware has no ports and networks yet.  ``path`` is the pod's directory, ``config`` its
+    runtime-config.  Mounts the root filesystems of ``apps``, names in the manifest's order, which
+    qemu shares with the guest.  Raises RuntimeFailure.
     """
     kvm = settings(str(config.get("local_config") or ""), str(config.get("kvm_kernel") or ""))
     configs = {}
@@ -60,9 +61,9 @@ def prepare_machine(path: str, apps: list[str], config: dict[str, Any]) -> tuple
 
 
 def networks_in(path: str) -> list[dict[str, Any]]:
-    """Return the networks in the net-info.json of the pod at ``path``, [] if it has none.
+    """Return the member ``networks`` of a pod's net-info.json, or [] if the file is missing.
 
-    Raises PodError, HostError.
+    ``path`` is the pod's directory.  Raises PodError, HostError.
     """
     if not exists(f"{path}/{INFO}"):
         return []
@@ -73,11 +74,9 @@ def networks_in(path: str) -> list[dict[str, Any]]:
 def initial_files(
     kvm: Settings, description: Description, hostname: str, networks: list[str]
 ) -> dict[str, bytes]:
-    """Return the contents of the files of the initramfs by path.
+    """Return the files of the initramfs as {path: content}.
 
-    ``networks`` are lines of ``network.lines``.
-
-    Raises PodError, HostError.
+    ``networks`` is the result of ``network.lines``.  Raises PodError, HostError.
     """
     files = {INIT: _read(PROGRAM), "hostname": hostname.encode()}
     files["network"] = "".join(f"{line}\n" for line in networks).encode()
@@ -91,7 +90,10 @@ def initial_files(
 
 
 def _directories(configs: dict[str, dict[str, Any]]) -> frozenset[str]:
-    """Return the sources of the apps' bind mounts that are directories."""
+    """Return those sources of the apps' bind mounts that are directories.
+
+    ``configs`` maps each app's name to its ``config.json``.
+    """
     sources = {
         mount["source"]
         for config in configs.values()
@@ -115,9 +117,10 @@ _ALIGNMENT = 4
 
 
 def archive(files: Mapping[str, bytes], programs: frozenset[str] = frozenset()) -> bytes:
-    """Return a cpio archive (newc) of ``files`` (contents by relative path) and their directories.
+    """Return a cpio archive (format newc) of ``files`` {relative path: content}.
 
-    The files in ``programs`` are executable.  /dev/console is added for the guest's init.
+    It also has their parent directories and /dev/console, for the guest's init.  The files whose
+    paths are in ``programs`` are executable.
     """
     parts: list[bytes] = []
     directories: set[str] = set()
@@ -142,7 +145,10 @@ def archive(files: Mapping[str, bytes], programs: frozenset[str] = frozenset()) 
 
 
 def _entry(number: int, name: str, mode: int, data: bytes, device: tuple[int, int]) -> bytes:
-    """Return a cpio entry; ``number`` is its inode, ``device`` the (major, minor) of a device."""
+    """Return an entry of a cpio archive: header, name and data.
+
+    ``number`` is its inode number; ``device`` is (major, minor) if ``mode`` is that of a device.
+    """
     path = name.encode() + b"\0"
     # inode, mode, uid, gid, links, mtime, size, device of the file (2), rdev (2), name size,
     # checksum
@@ -189,7 +195,7 @@ class Description:
         self.shares: list[Share] = []
 
     def share(self, path: str, read_only: bool) -> str:
-        """Share the host directory ``path`` with the machine; return its path in the guest."""
+        """Add the host directory ``path`` to ``shares``; return its path in the guest."""
         for share in self.shares:
             if (share.path, share.read_only) == (path, read_only):
                 return f"/share/{share.tag}"
@@ -197,7 +203,7 @@ class Description:
         return f"/share/{self.shares[-1].tag}"
 
     def file(self, path: str) -> str:
-        """Have the pod's file ``path`` copied into the machine; return its path in the guest."""
+        """Add the pod's file ``path`` to ``files``; return its path in the guest."""
         if path not in self.files:
             self.files.append(path)
         return f"/files/{self.files.index(path)}"
@@ -206,8 +212,9 @@ class Description:
 def describe(configs: dict[str, Json], pod_path: str, directories: frozenset[str]) -> Description:
     """Return the description of a pod's apps for the guest agent.
 
-    ``configs`` are the apps' ``config.json`` by name, ``directories`` the mount sources that are
-    directories.  Raises PodError for settings that a virtual machine does not support.
+    ``configs`` maps each app's name to its ``config.json``; ``directories`` are those sources of
+    bind mounts that are directories.  Raises PodError for settings that a virtual machine does not
+    support.
     """
     description = Description()
     for name, config in configs.items():
@@ -218,7 +225,10 @@ def describe(configs: dict[str, Json], pod_path: str, directories: frozenset[str
 def _app(
     description: Description, name: str, config: Json, pod_path: str, directories: frozenset[str]
 ) -> bytes:
-    """Return an app's settings, each ended by NUL (format: ``csrc/guest/become.c``)."""
+    """Return the settings of the app ``name`` in the format of ``csrc/guest/become.c``.
+
+    Each setting ends with NUL.  Raises PodError if a setting contains NUL or is not supported.
+    """
     process = config["process"]
     user = process["user"]
     app_settings = ["r" + description.share(config["root"]["path"], False)]
@@ -244,14 +254,17 @@ def _app(
     app_settings += [f"a{argument}" for argument in process["args"]]
     for setting in app_settings:
         if "\0" in setting:
-            raise PodError(f'app "{name}": config.json: settings must not contain NUL')
+            raise PodError(f'app "{name}": its settings in config.json must not contain NUL')
     return b"".join(setting.encode("utf-8", "surrogateescape") + b"\0" for setting in app_settings)
 
 
 def _mount(
     description: Description, name: str, mount: Json, pod_path: str, directories: frozenset[str]
 ) -> list[str]:
-    """Return the settings of a mount of the app ``name``.  Raises PodError."""
+    """Return the settings of a mount of the app ``name``, in the format of ``csrc/guest/become.c``.
+
+    Raises PodError for a bind mount of a host file.
+    """
     source, kind = mount["source"], mount["type"]
     options = mount.get("options", [])
     flags = sum(_FLAGS.get(option, 0) for option in options)
@@ -272,5 +285,4 @@ def _mount(
         ]
     if source.startswith(f"{pod_path}/"):
         return [f"m{description.file(source)}", mount["destination"], kind, str(flags), ""]
-    message = f'app "{name}": volume {source}: a virtual machine supports directories only'
-    raise PodError(message)
+    raise PodError(f'app "{name}": volume {source}: a virtual machine supports directories only')

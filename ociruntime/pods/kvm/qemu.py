@@ -1,4 +1,4 @@
-"""``Hardware`` of a pod's virtual machine, and ``command``, which builds qemu's argv from it."""
+"""The hardware of a pod's virtual machine, and the qemu command line that starts it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SANDBOX = "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=d
 
 
 class Share:
-    """A host directory ``path`` that qemu exports; the guest mounts it by its 9p ``tag``."""
+    """A host directory ``path`` that qemu shares with the guest, which mounts the 9p ``tag``."""
 
     __slots__ = ("path", "read_only", "tag")
 
@@ -32,9 +32,9 @@ class Share:
 class Hardware:
     """The hardware of a virtual machine.
 
-    ``ports`` are descriptors of listening sockets, one of the guest agent and then one per app.
+    ``ports`` are descriptors of listening sockets, one for the guest agent and then one per app.
     ``memory`` is in MiB.  ``program`` (qemu), ``kernel`` and ``initramfs`` are paths.  ``networks``
-    are (tap descriptor, MAC address) pairs.
+    are pairs (descriptor of a tap device, MAC address).
     """
 
     __slots__ = (
@@ -62,11 +62,11 @@ def command(hardware: Hardware) -> list[str]:
     """
     devices = len(hardware.shares) + len(hardware.networks)
     if devices > MOST_DEVICES:
-        message = (
+        raise PodError(
             f'start virtual machine "{hardware.name}": too many devices: '
-            f"at most {MOST_DEVICES} directories and networks are supported"
+            f"at most {MOST_DEVICES} directories and networks are supported",
+            f"this pod's apps, volumes and networks need {devices}",
         )
-        raise PodError(message, f"this pod's apps, volumes and networks need {devices}")
     argv = [
         *(hardware.program, "-name", _value(hardware.name)),
         *("-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"),
@@ -94,5 +94,5 @@ def command(hardware: Hardware) -> list[str]:
 
 
 def _value(text: str) -> str:
-    """Return ``text`` with commas doubled, because a comma separates suboptions of qemu."""
+    """Return ``text`` with its commas doubled, as qemu requires in the value of a suboption."""
     return text.replace(",", ",,")

@@ -1,4 +1,4 @@
-"""Settings of pods of flavour kvm (kernel, modules, machine size), and checks of their options.
+"""Settings of virtual machines for pods (kernel, modules, size), and checks of pod options.
 
 The settings come from ``$LOCAL_CONFIG/kvm.json``, in which every member is optional:
 
@@ -33,11 +33,11 @@ _NUMBERS = ("memory", "cpus")
 
 
 class Settings:
-    """The settings in kvm.json, with defaults.
+    """The settings in kvm.json, with defaults for those that are not set.
 
     ``modules`` is the directory of the kernel's modules, "" if all drivers are built in.
-    ``accelerator`` is "kvm", "tcg" (emulation) or "auto", which ``settings`` resolves.  ``memory``
-    (MiB) and ``cpus`` are 0 if not set.
+    ``accelerator`` is "kvm", "tcg" (emulation) or "auto" (kvm if available).  ``memory`` (MiB) and
+    ``cpus`` are 0 if not set.
     """
 
     __slots__ = ("accelerator", "cpus", "kernel", "memory", "modules", "qemu")
@@ -52,14 +52,17 @@ class Settings:
 
 
 def settings(local_config: str, kernel: str = "") -> Settings:
-    """Return the settings in kvm.json of the directory ``local_config``, with defaults and paths.
+    """Return the settings in the file kvm.json of the directory ``local_config``.
 
-    ``kernel`` (--kvm-kernel) overrides the kernel in kvm.json.  Raises PodError if this host cannot
-    run virtual machines, or kvm.json is invalid.
+    Missing settings get defaults, and the paths of qemu and the kernel are looked up.  ``kernel``
+    (--kvm-kernel) overrides the kernel in kvm.json.  Raises PodError if this host cannot run
+    virtual machines, or kvm.json is invalid.
     """
     kvm = _read(f"{local_config}/{FILE}")
     if os.uname().machine != "x86_64":
-        raise PodError(f"flavour kvm: architecture {os.uname().machine} is not supported")
+        raise PodError(
+            f"flavour kvm: architecture {os.uname().machine} is not supported", "supported: x86_64"
+        )
     program = kvm.qemu if kvm.qemu.startswith("/") else find_program(kvm.qemu)
     if not os.access(program, os.X_OK):
         hint = f'install qemu, or set "qemu" in {FILE}'
@@ -75,7 +78,10 @@ def settings(local_config: str, kernel: str = "") -> Settings:
 
 
 def _find_kernel(kvm: Settings, kernel: str) -> None:
-    """Set the paths of the kernel and its modules in ``kvm``.  Raises PodError."""
+    """Set the paths of the kernel and its modules in ``kvm``; ``kernel`` overrides the kernel.
+
+    Raises PodError if the kernel or the directory of modules is not found.
+    """
     hint = f'set --kvm-kernel FILE, or "kernel" in {FILE}'
     release = os.uname().release
     if kernel:
@@ -97,7 +103,7 @@ def _find_kernel(kvm: Settings, kernel: str) -> None:
 
 
 def _modules_beside(kernel: str) -> str:
-    """Return the directory of the modules of the kernel file ``kernel``, "" if there is none.
+    """Return the directory of the modules for the kernel file ``kernel``, or "" if not found.
 
     It is ``X/lib/modules/REL`` for ``X/boot/vmlinuz-REL``, otherwise ``/lib/modules/REL``.
     """
@@ -119,7 +125,10 @@ def _can_open(path: str) -> bool:
 
 
 def _read(path: str) -> Settings:
-    """Return the settings in the file ``path``, defaults if it does not exist.  Raises PodError."""
+    """Return the settings in the file ``path``, or the defaults if the file does not exist.
+
+    Raises PodError if the file cannot be read or is invalid.
+    """
     import json
 
     kvm = Settings()
@@ -137,7 +146,10 @@ def _read(path: str) -> Settings:
 
 
 def _fill(kvm: Settings, document: Any, path: str) -> None:  # noqa: ANN401 - JSON
-    """Set the members of ``kvm`` from ``document``, read from ``path``.  Raises PodError."""
+    """Set the attributes of ``kvm`` from ``document``, the JSON in the file ``path``.
+
+    Raises PodError if the document is invalid.
+    """
     if not isinstance(document, dict):
         raise PodError(f"{path}: must be a JSON object")
     for name, value in document.items():
@@ -150,11 +162,13 @@ def _fill(kvm: Settings, document: Any, path: str) -> None:  # noqa: ANN401 - JS
             raise PodError(f'{path}: "{name}" must be a {kind}')
         else:
             raise PodError(
-                f'{path}: unknown member "{name}"', f"one of {', '.join(_TEXTS + _NUMBERS)}"
+                f'{path}: unknown member "{name}"', f"supported: {', '.join(_TEXTS + _NUMBERS)}"
             )
     if kvm.accelerator not in ACCELERATORS:
-        message = f'{path}: unknown accelerator "{kvm.accelerator}"'
-        raise PodError(message, f"one of {', '.join(ACCELERATORS)}")
+        raise PodError(
+            f'{path}: unknown accelerator "{kvm.accelerator}"',
+            f"supported: {', '.join(ACCELERATORS)}",
+        )
     if kvm.memory and kvm.memory < LEAST_MEMORY:
         raise PodError(f'{path}: "memory" must be at least {LEAST_MEMORY} (MiB)')
     if kvm.cpus > MOST_CPUS:
@@ -162,10 +176,11 @@ def _fill(kvm: Settings, document: Any, path: str) -> None:  # noqa: ANN401 - JS
 
 
 def memory_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = None) -> int:
-    """Return the machine's memory in MiB: the pod's limit, the setting, or the sum of the apps'.
+    """Return the memory of a pod's virtual machine in MiB.
 
-    ``limits`` are the apps' memory limits in bytes, ``pod_limit`` is the pod's; None means no
-    limit.  The sum is replaced by 256 if an app has no limit.
+    It is taken from ``pod_limit``, or else from ``kvm.memory``, or else it is the sum of
+    ``limits``, the apps' memory limits, or 256 if an app has no limit.  Limits are in bytes; None
+    means no limit.
     """
     if pod_limit is not None:
         return max(LEAST_MEMORY, OWN_MEMORY + -(-pod_limit // (1 << 20)))
@@ -178,10 +193,11 @@ def memory_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = N
 
 
 def cpus_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = None) -> int:
-    """Return the machine's number of CPUs: the pod's limit, the setting, or the sum of the apps'.
+    """Return the number of CPUs of a pod's virtual machine.
 
-    ``limits`` are the apps' limits in thousandths of a CPU, ``pod_limit`` is the pod's; None means
-    no limit.  The sum is replaced by 1 if an app has no limit.
+    It is taken from ``pod_limit``, or else from ``kvm.cpus``, or else it is the sum of ``limits``,
+    the apps' CPU limits, or 1 if an app has no limit.  Limits are in thousandths of a CPU; None
+    means no limit.
     """
     if pod_limit is not None:
         limits = [pod_limit]
@@ -194,7 +210,7 @@ def cpus_of(kvm: Settings, limits: list[int | None], pod_limit: int | None = Non
 
 
 def check_request(request: PodRequest, local_config: str) -> None:
-    """Check that a pod of flavour kvm supports the options in ``request``, made by ``prepare``.
+    """Check that a pod in a virtual machine supports the options in ``request``.
 
     Raises UsageError; PodError if this host cannot run virtual machines.
     """
@@ -206,9 +222,10 @@ def check_request(request: PodRequest, local_config: str) -> None:
 
 
 def check_run(request: PodRequest, local_config: str, kernel: str) -> None:
-    """Check the options of ``run-prepared`` and the kernel file ``kernel`` for flavour kvm.
+    """Check the options with which a prepared pod is run in a virtual machine.
 
-    Raises UsageError; PodError if this host cannot run virtual machines.
+    ``kernel`` is the path of its kernel, "" for the default.  Raises UsageError; PodError if this
+    host cannot run virtual machines.
     """
     if request.interactive and os.isatty(0):
         raise UsageError(
@@ -218,9 +235,9 @@ def check_run(request: PodRequest, local_config: str, kernel: str) -> None:
 
 
 def check_networks(networks: list[tuple[str, str]], ipc: str) -> None:
-    """Check the networks, (name, arguments) pairs, and IPC mode of a pod of flavour kvm.
+    """Check that a pod in a virtual machine supports ``networks`` and the --ipc mode ``ipc``.
 
-    Raises UsageError.
+    ``networks`` are pairs (name, CNI arguments).  Raises UsageError.
     """
     for name, _ in networks:
         if name == "host":
@@ -232,24 +249,27 @@ def check_networks(networks: list[tuple[str, str]], ipc: str) -> None:
 
 
 def check_manifest(manifest: dict[str, Any]) -> None:
-    """Check that flavour kvm supports the isolators, streams, devices and volumes in ``manifest``.
+    """Check that a pod with ``manifest`` can run in a virtual machine.
 
-    Raises UsageError.
+    Not supported are some isolators, terminals, host devices, and host files as volumes.  Raises
+    UsageError.
     """
     for isolator in manifest["isolators"]:
         if isolator["name"] not in (isolators.MEMORY, isolators.CPU):
-            message = f"{isolator['name']}: not supported for a whole pod of flavour kvm"
-            raise UsageError(message, "set it for each app, after its image")
+            raise UsageError(
+                f"{isolator['name']}: not supported for a whole pod of flavour kvm",
+                "set it for each app, after its image",
+            )
     for entry in manifest["apps"]:
         for isolator in entry["app"].get("isolators", ()):
             if isolator["name"] in _UNSUPPORTED_ISOLATORS:
-                message = f'app "{entry["name"]}": {isolator["name"]}: not supported'
-                raise UsageError(f"{message} by flavour kvm")
+                raise UsageError(
+                    f'app "{entry["name"]}": {isolator["name"]}: not supported by flavour kvm'
+                )
         if entry.get("devices"):
-            message = (
-                f'app "{entry["name"]}": a virtual machine has no devices of the host (--device)'
+            raise UsageError(
+                f'app "{entry["name"]}": --device: host devices are not supported by flavour kvm'
             )
-            raise UsageError(message)
         if "tty" in entry["app"].get("streams", {}).values():
             name = entry["name"]
             hint = "use stream instead of tty"
@@ -257,5 +277,6 @@ def check_manifest(manifest: dict[str, Any]) -> None:
     for volume in manifest["volumes"]:
         if volume["kind"] == "host" and not os.path.isdir(volume["source"]):
             name, source = volume["name"], volume["source"]
-            message = f'volume "{name}": {source}: a virtual machine supports directories only'
-            raise UsageError(message)
+            raise UsageError(
+                f'volume "{name}": {source}: a virtual machine supports directories only'
+            )

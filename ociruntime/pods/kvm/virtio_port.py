@@ -1,4 +1,4 @@
-"""Start and kill apps in a virtual machine through their virtio ports, Unix sockets on the host.
+"""Start and kill apps in a virtual machine through virtio ports, Unix sockets on the host.
 
 ``csrc/guest/guest.h`` defines the frames.  The functions run in children of the monitor, because
 the machine may stall; only ``power_off`` runs in the monitor, and does not wait.
@@ -25,10 +25,10 @@ _FIRST_FREE = 10  # above the descriptors passed to the proxy
 
 
 def start_app(path: str, streams: list[int]) -> int:
-    """Start the app whose port is the socket ``path``; return the pid of its proxy on the host.
+    """Start an app in the guest; return the pid of its proxy process on the host.
 
-    ``streams`` are the descriptors of the app's stdin, stdout and stderr, -1 for /dev/null.  Raises
-    PodError with the guest's error message; HostError.
+    ``path`` is the socket of the app's virtio port, ``streams`` are the descriptors of its stdin,
+    stdout and stderr, -1 for /dev/null.  Raises PodError with the guest's error message; HostError.
     """
     port = _connect(path, BOOT_TIMEOUT)
     deadline = monotonic() + BOOT_TIMEOUT
@@ -39,7 +39,7 @@ def start_app(path: str, streams: list[int]) -> int:
             raise PodError(data.decode(errors="replace"))
         if kind != RUNNING:
             raise PodError(
-                f"start an app in the virtual machine: unexpected reply {kind!r} of the agent"
+                f"start an app in the virtual machine: unexpected reply {kind!r} from its agent"
             )
         port.settimeout(None)
         return _spawn(port.fileno(), streams)
@@ -48,9 +48,10 @@ def start_app(path: str, streams: list[int]) -> int:
 
 
 def end_app(path: str) -> None:
-    """Kill the processes of the app whose port is the socket ``path``, and wait for their exit.
+    """Kill the processes of an app in the guest, and wait for their exit.
 
-    Raises PodError if the guest agent does not confirm it in time.
+    ``path`` is the socket of the app's virtio port.  Raises PodError if the guest agent does not
+    confirm in time that they have exited.
     """
     try:
         port = _connect(path, END_TIMEOUT)
@@ -74,7 +75,10 @@ def end_app(path: str) -> None:
 
 
 def power_off(path: str) -> None:
-    """Tell the guest agent, whose port is the socket ``path``, to power off; do not wait."""
+    """Tell the guest agent to power off the machine, without waiting for it.
+
+    ``path`` is the socket of the agent's virtio port.
+    """
     try:
         port = _connect(path, 0.0)
     except PodError:
@@ -88,7 +92,10 @@ def power_off(path: str) -> None:
 
 
 def _connect(path: str, seconds: float) -> socket.socket:
-    """Return a connection to the port ``path``.  Raises PodError if the machine has exited."""
+    """Return a connection to the virtio port whose socket is ``path``.
+
+    Operations on it time out after ``seconds``.  Raises PodError if the machine has exited.
+    """
     port = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
     port.settimeout(seconds)
     try:
@@ -107,19 +114,20 @@ def _send(port: socket.socket, kind: bytes, data: bytes) -> None:
 
 
 def _receive(port: socket.socket, deadline: float) -> tuple[bytes, bytes]:
-    """Read one frame, and no byte after it, which is for the proxy; return its kind and data.
+    """Receive a frame from the guest agent; return its (kind, data).
 
-    Raises PodError if the machine has exited or ``deadline`` has passed.
+    Leaves what follows the frame to the app's proxy.  Raises PodError if the machine has exited or
+    ``deadline`` (monotonic clock) has passed.
     """
     kind, size = unpack(HEAD, _exactly(port, 3, deadline))
     return kind, _exactly(port, size, deadline)
 
 
 def _part(port: socket.socket, size: int, deadline: float) -> bytes:
-    """Receive up to ``size`` bytes, b"" at the end of the stream.
+    """Receive up to ``size`` bytes; return b"" at the end of the stream.
 
-    Raises OSError, which is TimeoutError once ``deadline`` has passed: a hostile guest could send
-    one byte at a time for ever.
+    Raises TimeoutError once ``deadline`` (monotonic clock) has passed, because a hostile guest
+    could send one byte at a time for ever; OSError.
     """
     remaining = deadline - monotonic()
     if remaining <= 0:
@@ -146,7 +154,11 @@ def _exactly(port: socket.socket, size: int, deadline: float) -> bytes:
 
 
 def _spawn(port: int, streams: list[int]) -> int:
-    """Start the app's proxy with ``streams`` and the connection ``port``; return its pid."""
+    """Start the proxy process that relays between ``streams`` and ``port``; return its pid.
+
+    ``streams`` are the app's stdin, stdout and stderr, ``port`` is the connection to its virtio
+    port; all are descriptors.
+    """
     import fcntl
 
     fds = [*streams, port]

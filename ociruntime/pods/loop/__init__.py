@@ -1,1 +1,1 @@
-"""The event loop of a pod's monitor, its control socket and its child processes."""
+"""The event loop of a pod's monitor, with its control socket and its child processes."""

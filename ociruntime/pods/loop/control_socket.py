@@ -33,12 +33,15 @@ RETRY_DELAY = 0.1  # seconds until accept(2) is retried after EMFILE
 
 
 class ControlSocket:
-    """A pod's listening control socket; ``handler`` gets the requests and may answer them later."""
+    """The listening control socket of a pod.
+
+    ``handler`` is called with each connection and request, and may answer the request later.
+    """
 
     __slots__ = ("_fd", "_handler", "_loop", "_path", "_retry", "_socket", "connections")
 
     def __init__(self, loop: Loop, path: str, handler: Handler, fd: int = -1) -> None:
-        """Listen at ``path``, or take over ``fd``, which listens there already.
+        """Create the socket at ``path``, or use the listening socket ``fd`` if it is not -1.
 
         Raises HostError if the socket cannot be created.
         """
@@ -74,9 +77,9 @@ class ControlSocket:
         self.connections.append(Connection(self._loop, sock, self._handler, self.connections))
 
     def close(self) -> None:
-        """Stop listening; close each connection, as soon as its queued messages are sent.
+        """Stop listening, and close each connection as soon as its queued messages are sent.
 
-        Requests that have no answer yet get none.
+        Requests that are not answered yet will not be answered.
         """
         if self._retry is not None:
             self._retry.cancel()
@@ -96,10 +99,11 @@ class ControlSocket:
 
 
 class Connection:
-    """A client's connection to the control socket.
+    """A client's connection to a pod's control socket.
 
-    Its messages are requests until an attachment sets ``on_frame``, from then on frames.  When the
-    connection is closed, it calls ``on_close``.
+    Messages from the client are requests for ``handler``.  Once a client is attached to an app and
+    ``on_frame`` is set, they are frames of input and passed to ``on_frame``.  ``on_close`` is
+    called when the connection is closed.
     """
 
     __slots__ = (
@@ -173,9 +177,9 @@ class Connection:
         self.send(json_files.text_of({"ok": False, "error": failure.message, "hint": failure.hint}))
 
     def send(self, message: bytes, *, needed: bool = False) -> None:
-        """Send a message, or queue it if the client is slow.
+        """Send a message to the client, or queue it if the client is slow.
 
-        If more than ``HELD`` bytes are queued, drop the message unless it is ``needed``.
+        If more than HELD bytes (1 MiB) are queued, drop the message unless it is ``needed``.
         """
         if self.closed:
             return
@@ -234,13 +238,13 @@ def ask(sock: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
 
 
 def answer_of(message: bytes) -> dict[str, Any]:
-    """Return the JSON object of ``message``, a monitor's answer to a request.
+    """Parse ``message``, a monitor's answer to a request, and return the JSON object.
 
-    Raises PodError with the monitor's error if the request failed, or if ``message`` is empty: the
-    monitor has closed the connection.
+    Raises PodError with the monitor's error if the request failed; PodError if ``message`` is
+    empty, because the monitor has closed the connection.
     """
     if not message:
-        raise PodError("read the monitor's answer: the pod's monitor exited before it answered")
+        raise PodError("send a request to the pod's monitor: it exited before it answered")
     answer = json_files.parse(message, "the monitor's answer")
     if not answer.get("ok"):
         raise PodError(str(answer.get("error")), str(answer.get("hint") or ""))

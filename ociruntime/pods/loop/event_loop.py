@@ -19,7 +19,7 @@ HUNG_UP = select.POLLHUP | select.POLLERR | select.POLLNVAL
 
 
 class Timer:
-    """A call scheduled by ``Loop.after``; ``due`` is a time of the monotonic clock, in seconds."""
+    """A function call scheduled by ``Loop.after``, for the time ``due`` of the monotonic clock."""
 
     __slots__ = ("call", "due")
 
@@ -33,10 +33,12 @@ class Timer:
 
 
 class Loop:
-    """An event loop on poll(2); from its creation to ``close`` it passes signals to ``on_signal``.
+    """An event loop based on poll(2), for descriptors, timers, signals and child processes.
 
-    Only the loop reaps children, so the pid of an expected child cannot be reused before its
-    callback runs.  An exception in a callback leaves ``run``; calling ``run`` again loses no event.
+    ``on_signal`` is called with the number of each signal, from the loop's creation until
+    ``close``.  Only the loop reaps children, so the pid of an expected child cannot be reused
+    before its callback runs.  An exception in a callback ends ``run``, which can be called again
+    without losing an event.
     """
 
     __slots__ = (
@@ -105,7 +107,7 @@ class Loop:
         return None if self.idle_timeout is None else int(self.idle_timeout * 1000)
 
     def descriptors(self) -> list[int]:
-        """Return the watched descriptors, without the loop's own for signals."""
+        """Return the descriptors given to ``watch``."""
         return [fd for fd in self._watched if fd != self._signals.fd]
 
     @property
@@ -114,7 +116,7 @@ class Loop:
         return not (self._timers or self._taken or self._reaping or self._poll.poll(0))
 
     def reap_soon(self) -> None:
-        """Make ``run`` reap exited children in its next round, as if SIGCHLD had arrived."""
+        """Make ``run`` reap exited children in its next iteration, as if SIGCHLD had arrived."""
         self._reaping = True
 
     def _handle_signals(self) -> None:
@@ -157,9 +159,13 @@ class Loop:
                     call(self._ended.pop(pid))
 
     def _call_timers(self) -> int | None:
-        """Make the calls that are due; return the milliseconds until the next one, None if none."""
+        """Make the scheduled calls that are due.
+
+        Returns the milliseconds until the next scheduled call, None if there is none.
+        """
         now = time.monotonic()
-        for timer in [timer for timer in self._timers if timer.due <= now]:
+        due = [timer for timer in self._timers if timer.due <= now]
+        for timer in sorted(due, key=lambda timer: timer.due):
             self._timers.remove(timer)
             call, timer.call = timer.call, None
             if call is not None:

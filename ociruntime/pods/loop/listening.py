@@ -9,9 +9,9 @@ from ociruntime.base.errors import HostError
 
 
 def listen(path: str, kind: int, backlog: int) -> socket.socket:
-    """Create a Unix socket of type ``kind`` (SOCK_*) at ``path``, mode 0600, and listen at it.
+    """Create a Unix socket of type ``kind`` (SOCK_*) at ``path`` and return it, listening.
 
-    Raises HostError if the socket cannot be created.
+    Its mode is 0600.  Raises HostError if it cannot be created.
     """
     try:
         listener = socket.socket(socket.AF_UNIX, kind | socket.SOCK_CLOEXEC)

@@ -1,4 +1,4 @@
-"""Run slow or memory-consuming work in a child process, so that the monitor stays responsive.
+"""Run slow or memory-hungry functions in child processes, so that the monitor stays responsive.
 
 A child is a fork without exec: it starts fast, and modules that it imports take no memory after its
 exit.  It is killed when the monitor exits.
@@ -24,10 +24,11 @@ LARGEST = 16 << 20  # maximum size of a result in bytes
 
 
 class Outcome:
-    """The outcome of a worker process: its exit status, and the value that its work returned.
+    """The outcome of a function that ran in a child process.
 
-    ``status`` is 128+n if signal n killed it.  ``value`` is a JSON object, empty for None.
-    ``error`` is the message of the worker's error, or "".
+    ``status`` is the exit status of the process, 128+n if signal n killed it.  ``value`` is the
+    JSON object that the function returned, {} for None.  ``error`` is the message of the error that
+    it raised, or "".
     """
 
     __slots__ = ("error", "status", "value")
@@ -38,19 +39,22 @@ class Outcome:
         self.value = value
 
     def check(self, work: str) -> None:
-        """Raise PodError if the worker failed, with its error message.
+        """Raise PodError with ``error`` if the function or its process failed.
 
-        If it left none, the message says that ``work`` (what was attempted) failed.
+        Without ``error``, the message is made from ``work``, what was attempted, and ``status``.
         """
         if self.status:
-            raise PodError(self.error or f"{work}: the worker failed with status {self.status}")
+            raise PodError(
+                self.error or f"{work}: the child process exited with status {self.status}"
+            )
 
 
 def start(loop: Loop, private: tuple[int, ...], work: Work, done: Done) -> int:
-    """Run ``work`` in a child process and return its pid; call ``done`` with the outcome later.
+    """Call ``work`` in a child process; return its pid, and call ``done`` once it has exited.
 
-    ``work`` returns a JSON object or None, raises, or executes another program.  The child first
-    closes the descriptors ``private``.  Raises HostError if the child cannot be started.
+    ``done`` gets the Outcome.  ``work`` returns a JSON object or None, raises an exception, or
+    executes another program.  The child first closes the descriptors ``private``.  Raises HostError
+    if the child cannot be started.
     """
     try:
         result = os.memfd_create("result", os.MFD_CLOEXEC)
@@ -60,7 +64,7 @@ def start(loop: Loop, private: tuple[int, ...], work: Work, done: Done) -> int:
         pid = os.fork()
     except OSError as error:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
-        raise HostError("start a worker process of the pod's monitor", error) from None
+        raise HostError("start a child process of the pod's monitor", error) from None
     if pid == 0:
         _run_child(parent, private, work, result)
     signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
@@ -76,7 +80,7 @@ def start(loop: Loop, private: tuple[int, ...], work: Work, done: Done) -> int:
 
 
 def exit_status(wait_status: int) -> int:
-    """Convert a status of waitpid(2) to an exit status as in a shell: 128+n for signal n."""
+    """Convert a wait status of waitpid(2) to an exit status as in a shell, 128+n for signal n."""
     if os.WIFSIGNALED(wait_status):
         return 128 + os.WTERMSIG(wait_status)
     return os.WEXITSTATUS(wait_status)

@@ -1,1 +1,1 @@
-"""Build a pod's manifest from a command line and images, or from a file; mostly pure."""
+"""Build a pod's manifest from command-line options and images, or from a file."""

@@ -1,4 +1,4 @@
-"""Parse the command line of ``run``, ``prepare`` and ``app add``, where position matters.
+"""Parse the command line of ``run``, ``prepare`` and ``app add``, where options follow images.
 
     [OPTION]... IMAGE [OPTION]... [-- ARG]... [--- IMAGE [OPTION]... [-- ARG]...]...
 
@@ -17,13 +17,14 @@ from ociruntime.commandline.parser import Arguments, is_option, parse_option
 from ociruntime.pods.manifest.request import AppRequest, PodRequest, from_options
 
 ARGUMENTS_BEGIN, ARGUMENTS_END = "--", "---"
-_FORM = "IMAGE [OPTION]... [-- ARGUMENT]... --- IMAGE ..."
+_SINGLE_FORM = "IMAGE [OPTION]... [-- ARGUMENT]..."
+_FORM = f"{_SINGLE_FORM} --- IMAGE ..."
 
 
 class AppArguments:
     """An image on the command line, with the options and arguments of its app.
 
-    ``arguments`` is None without ``--``: the app gets the image's own Cmd.
+    ``arguments`` are those after ``--``, or None without ``--``, when the image's Cmd is used.
     """
 
     __slots__ = ("arguments", "image", "options")
@@ -35,7 +36,10 @@ class AppArguments:
 
 
 class PodArguments:
-    """A parsed command line: options of the pod, its apps, and positional arguments before them."""
+    """A parsed command line that describes a pod.
+
+    It has the options of the pod, the pod's apps, and the positional arguments before the images.
+    """
 
     __slots__ = ("apps", "options", "positional")
 
@@ -55,12 +59,13 @@ def parse_pod_arguments(
     single: bool = False,
     program: Arguments | None = None,
 ) -> PodArguments:
-    """Parse ``argv``, the arguments after the command's name, to options, images and arguments.
+    """Parse ``argv``, the arguments after the command's name, and return the result.
 
     The first ``leading`` positional arguments (such as a UUID) are not images.  With ``single``,
-    the arguments of an image extend to the end, past any ``---``.  Global options are stored in
-    ``program``.  Raises UsageError.
+    only one image is allowed, and its arguments extend to the end of ``argv``.  Global options are
+    stored in ``program``.  Raises UsageError.
     """
+    form = _SINGLE_FORM if single else _FORM
     pod = PodArguments()
     of_pod = [(pod_options, pod.options)]
     if program:
@@ -72,11 +77,13 @@ def parse_pod_arguments(
         word = argv[at]
         at += 1
         if word == ARGUMENTS_BEGIN:
-            at = _read_arguments(argv, at, pod, len(argv) if single else _end(argv, at))
-        elif word == ARGUMENTS_END and pod.apps and not single:
-            continue
+            at = _read_arguments(argv, at, pod, len(argv) if single else _end(argv, at), form)
+        elif word == ARGUMENTS_END and single:
+            raise UsageError(f'"{ARGUMENTS_END}": this command takes only one image', form)
+        elif word == ARGUMENTS_END and not pod.apps:
+            raise UsageError(f'"{ARGUMENTS_END}" must follow an image or its arguments', form)
         elif word == ARGUMENTS_END:
-            raise UsageError(f'"{ARGUMENTS_END}" must follow the arguments of an image', _FORM)
+            continue
         elif is_option(word):
             if pod.apps:
                 scopes = [(app_options, pod.apps[-1].options), *of_pod]
@@ -86,7 +93,7 @@ def parse_pod_arguments(
         elif len(pod.positional) < leading:
             pod.positional.append(word)
         elif not word:
-            raise UsageError('image "": the name must not be empty', _FORM)
+            raise UsageError('image "": the name must not be empty', form)
         else:
             pod.apps.append(AppArguments(word))
             if len(pod.apps) == 1:
@@ -100,7 +107,7 @@ def parse_pod_arguments(
 
 
 def pod_request(parsed: PodArguments) -> PodRequest:
-    """Convert a parsed command line to the request for a pod and its apps.
+    """Convert a parsed command line to the request for a pod with its apps.
 
     Raises UsageError for an invalid value of an option.
     """
@@ -108,7 +115,7 @@ def pod_request(parsed: PodArguments) -> PodRequest:
 
 
 def app_request(app: AppArguments) -> AppRequest:
-    """Convert an image on the command line, with its options, to the request for an app.
+    """Convert ``app``, an image on the command line with its options, to the request for an app.
 
     Raises UsageError for an invalid value of an option.
     """
@@ -119,12 +126,12 @@ def _end(argv: list[str], at: int) -> int:
     return argv.index(ARGUMENTS_END, at) if ARGUMENTS_END in argv[at:] else len(argv)
 
 
-def _read_arguments(argv: list[str], at: int, pod: PodArguments, end: int) -> int:
+def _read_arguments(argv: list[str], at: int, pod: PodArguments, end: int, form: str) -> int:
     if not pod.apps:
-        raise UsageError('"--" must follow an image', _FORM)
+        raise UsageError('"--" must follow an image', form)
     app = pod.apps[-1]
     if app.arguments is not None:
-        raise UsageError(f'image "{app.image}": "--" given twice', _FORM)
+        raise UsageError(f'image "{app.image}": "--" is given twice', form)
     app.arguments = argv[at:end]
     return end + 1
 

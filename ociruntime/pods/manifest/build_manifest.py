@@ -1,4 +1,4 @@
-"""Build a pod's manifest from a request and images; pure.
+"""Build a pod's manifest from a request and images.
 
 The manifest has the form of ``schemas/pod-manifest.schema.json``.  Images are given by id, and
 every mount refers to a volume.
@@ -19,7 +19,7 @@ from ociruntime.pods.manifest.request import AppRequest, BaseRequest, PodRequest
 
 
 class ImageFacts(Protocol):
-    """An image in the store; ``config`` is its complete OCI image configuration."""
+    """What the manifest needs to know of an image; ``config`` is its OCI image configuration."""
 
     @property
     def id(self) -> str: ...
@@ -37,8 +37,8 @@ STREAM_DEFAULTS = {"stdin": "null", "stdout": "log", "stderr": "log"}
 class Draft:
     """A pod's manifest under construction, with the volumes to fill and warnings for the user.
 
-    ``implicit`` lists the volumes that get a copy of the image's files if they are empty, each as
-    (volume, app, path in the app's image).
+    ``implicit`` lists, as (volume, app, path in the app's image), the volumes to which files of an
+    image are copied if they are empty.
     """
 
     __slots__ = ("implicit", "manifest", "warnings")
@@ -50,7 +50,7 @@ class Draft:
 
 
 def empty_manifest(request: PodRequest) -> dict[str, Any]:
-    """Return a pod's manifest without apps, with the limits, volumes and metadata of the request.
+    """Return a pod's manifest with the limits, volumes and metadata in ``request``, without apps.
 
     Raises UsageError if two volumes have the same name.
     """
@@ -79,15 +79,15 @@ def build(
     variables: Mapping[str, str],
     inherited: Mapping[str, str],
 ) -> Draft:
-    """Build a pod's manifest; ``images`` has the image of each app in ``request.apps``, in order.
+    """Build a pod's manifest from ``request`` and the ``images`` of its apps, in the same order.
 
-    ``variables`` are those of --set-env and --set-env-file; ``inherited`` is the caller's
-    environment if --inherit-env is given, else empty.  Raises UsageError.
+    ``variables`` are the environment variables of --set-env and --set-env-file; ``inherited`` is
+    the caller's environment if --inherit-env is given, else {}.  Raises UsageError.
     """
     if not request.apps:
         raise UsageError(
             "create a pod: at least one image is required",
-            "ocipod run IMAGE, or --pod-manifest FILE",
+            "give an image, as in ocipod run IMAGE, or --pod-manifest FILE",
         )
     draft = Draft(empty_manifest(request))
     for app, image in zip(request.apps, images, strict=True):
@@ -106,10 +106,11 @@ def add_app(
     variables: Mapping[str, str],
     inherited: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Add an app to the draft, with the volumes that its image declares; return its manifest entry.
+    """Add an app, and the volumes that its image declares, to ``draft``.
 
-    ``common`` are mounts that all apps get (--mount before the first image), ``variables`` and
-    ``inherited`` environment variables as for ``build``.  Raises UsageError.
+    ``common`` are the mounts of all apps (--mount before the first image); ``variables`` and
+    ``inherited`` are environment variables as for ``build``.  Returns the app's entry in the
+    manifest.  Raises UsageError.
     """
     entry = new_entry(draft.manifest, request, image)
     settings: dict[str, Any] = image.config.get("config") or {}
@@ -122,14 +123,15 @@ def add_app(
 
 
 def new_entry(manifest: dict[str, Any], request: AppRequest, image: ImageFacts) -> dict[str, Any]:
-    """Add an entry for an app to the manifest and return it; its member ``app`` is still empty.
+    """Add an entry for an app to ``manifest`` and return it, with ``{}`` as its member ``app``.
 
     Raises UsageError for an invalid or duplicate name.
     """
     name = app_name(request, image)
     if any(app["name"] == name for app in manifest["apps"]):
-        message = f'app "{name}": the pod has another app of that name'
-        raise UsageError(message, "choose another name with --name")
+        raise UsageError(
+            f'app "{name}": the pod has another app of that name', "choose another name with --name"
+        )
     entry: dict[str, Any] = {
         "name": name,
         "image": {
@@ -149,7 +151,10 @@ def new_entry(manifest: dict[str, Any], request: AppRequest, image: ImageFacts) 
 
 
 def app_name(request: AppRequest, image: ImageFacts) -> str:
-    """Return the app's name, from --name or the image's name.  Raises UsageError."""
+    """Return the app's name: that of --name, or one derived from the image's name.
+
+    Raises UsageError if no name can be derived.
+    """
     if request.name is not None:
         return request.name
     reference = request.image
@@ -163,9 +168,10 @@ def app_name(request: AppRequest, image: ImageFacts) -> str:
 
 
 def _app(name: str, request: AppRequest, settings: dict[str, Any]) -> dict[str, Any]:
-    """Return the member ``app`` of the entry ``name``, without ``exec`` and ``environment``.
+    """Return the member ``app`` of an app's manifest entry, without ``exec`` and ``environment``.
 
-    ``settings`` is the ``config`` object of the image configuration.
+    ``name`` is the app's name, for messages; ``settings`` is the member ``config`` of the image
+    configuration.
     """
     user, _, group = (settings.get("User") or "").partition(":")
     limits = _isolators(request)
@@ -193,7 +199,7 @@ def _app(name: str, request: AppRequest, settings: dict[str, Any]) -> dict[str, 
 
 
 def _mounts(request: BaseRequest) -> list[dict[str, Any]]:
-    """Return the mounts of the request in the manifest's form: ``{"volume", "path", ...}``."""
+    """Return the mounts in ``request`` as they are in a manifest: ``{"volume", "path", ...}``."""
     return [
         {"path" if key == "target" else key: value for key, value in mount.items()}
         | {"path": clean(mount["target"])}
@@ -240,11 +246,15 @@ def _further_limits(request: AppRequest) -> list[isolators.Isolator]:
     """
     swap, memory = request.memory_swap, request.memory
     if swap is not None and memory is None:
-        message = f"{request.where('memory_swap')}: requires a memory limit"
-        raise UsageError(message, f"set {request.where('memory')}, too")
+        raise UsageError(
+            f"{request.where('memory_swap')}: requires a memory limit",
+            f"set {request.where('memory')}, too",
+        )
     if swap is not None and memory is not None and 0 <= swap < memory:
-        message = f"{request.where('memory_swap')}: {swap} is below the memory limit, {memory}"
-        raise UsageError(message, "it limits memory and swap together")
+        raise UsageError(
+            f"{request.where('memory_swap')}: {swap} is below the memory limit, {memory}",
+            "it limits memory and swap together",
+        )
     time = {"quota": request.cpu_quota, "period": request.cpu_period}
     time = {name: number for name, number in time.items() if number is not None}
     if time and request.cpu is not None:
@@ -262,7 +272,7 @@ def _further_limits(request: AppRequest) -> list[isolators.Isolator]:
 
 
 def limits_of(request: AppRequest) -> list[isolators.Isolator]:
-    """Return isolators for the limits of an app that ``update`` can change while it runs.
+    """Return isolators for those limits of an app that can be changed while it runs.
 
     Raises UsageError for limits that contradict each other.
     """
@@ -299,9 +309,10 @@ def _isolators(request: AppRequest) -> list[isolators.Isolator]:
 
 
 def _program(request: AppRequest, settings: dict[str, Any], name: str) -> list[str]:
-    """Return the app's argv: given arguments replace the image's Cmd, --exec also its Entrypoint.
+    """Return the app's argv, made of the image's Entrypoint and Cmd.
 
-    Raises UsageError if neither the image nor the request sets a command.
+    Arguments in ``request`` replace the Cmd; with --exec, they also replace the Entrypoint.  Raises
+    UsageError if neither the image nor the request sets a command.
     """
     if request.exec:
         return [request.exec, *(request.arguments or [])]
@@ -314,18 +325,21 @@ def _program(request: AppRequest, settings: dict[str, Any], name: str) -> list[s
 
 
 def with_clean_source(volume: dict[str, Any]) -> dict[str, Any]:
-    """Return the volume with its host path ``source``, if any, without ``.``, ``..`` and ``//``."""
+    """Return ``volume`` with ``.``, ``..`` and ``//`` removed from its host path ``source``.
+
+    A volume without ``source`` is returned unchanged.
+    """
     return volume | {"source": clean(volume["source"])} if "source" in volume else volume
 
 
 def add_mounts(
     draft: Draft, entry: dict[str, Any], requested: list[dict[str, Any]], where: str = "--mount"
 ) -> None:
-    """Set the mounts of the app ``entry``: those requested, and the volumes its image declares.
+    """Set the mounts of the app ``entry``: those ``requested``, and the volumes its image declares.
 
-    Of several mounts at one path the last counts.  For a declared volume that is not mounted, the
-    pod's volume of that name is mounted, or else a new empty volume, to be filled with the image's
-    files.  ``where`` begins the messages.  Raises UsageError.
+    Of several mounts at one path, the last is used.  Where the image declares a volume and no mount
+    is requested, the pod's volume of that name is mounted, or else a new empty volume, which is
+    filled with the image's files.  Raises UsageError, whose message begins with ``where``.
     """
     name = entry["name"]
     known = {volume["name"]: volume for volume in draft.manifest["volumes"]}
@@ -337,8 +351,10 @@ def add_mounts(
         mounts[mount["path"]] = mount
     covered = {tmpfs["path"] for tmpfs in entry.get("tmpfs", ())}
     for path in covered & set(mounts):
-        message = f'{where}: "{path}": a tmpfs and a volume have the same target'
-        raise UsageError(message, "mount only one of them")
+        raise UsageError(
+            f'{where}: "{path}": a tmpfs and a volume have the same target',
+            "mount only one of them",
+        )
     for point in entry["app"].get("mountPoints", ()):
         if point["path"] in mounts or point["path"] in covered:
             continue
@@ -358,7 +374,10 @@ def add_mounts(
 
 
 def make_interactive(manifest: dict[str, Any]) -> None:
-    """Connect the pod's only app to the caller's stdin.  Raises UsageError for several apps."""
+    """Connect the only app in ``manifest`` to the caller's standard input.
+
+    Raises UsageError if the pod has no app or several.
+    """
     if len(manifest["apps"]) != 1:
         number = len(manifest["apps"])
         raise UsageError(f"--interactive requires a pod with one app; this one has {number}")
@@ -371,7 +390,10 @@ def is_mutable(manifest: dict[str, Any]) -> bool:
 
 
 def app_entry(manifest: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the manifest's entry of the app ``name``.  Raises PodError if it has none."""
+    """Return the entry of the app ``name`` in ``manifest``.
+
+    Raises PodError if the pod has no such app.
+    """
     for entry in manifest["apps"]:
         if entry["name"] == name:
             result: dict[str, Any] = entry
@@ -385,16 +407,17 @@ def _annotations(request: BaseRequest) -> list[dict[str, str]]:
 
 
 def _stop_signal(request: AppRequest) -> str:
-    """Return the requested stop signal by its name (``SIGTERM``, ``SIGRTMIN+3``), "" if not set."""
+    """Return the name of the requested stop signal, such as SIGRTMIN+3, or "" if not set."""
     from ociruntime.commandline.signal_names import signal_name
 
     return signal_name(request.stop_signal) if request.stop_signal else ""
 
 
 def ports_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the image's exposed TCP and UDP ports in the manifest's form.
+    """Return the TCP and UDP ports that an image exposes, as they are in a manifest.
 
-    Ports of other protocols are left out: they cannot be forwarded.
+    ``settings`` is the member ``config`` of the image configuration.  Ports of other protocols are
+    left out, because they cannot be forwarded.
     """
     ports_by_name: dict[str, dict[str, Any]] = {}
     for text in settings.get("ExposedPorts") or {}:
@@ -407,12 +430,19 @@ def ports_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def volume_paths(settings: dict[str, Any]) -> list[str]:
-    """Return the paths of the volumes that an image declares, without duplicates."""
+    """Return the paths of the volumes that an image declares, without duplicates.
+
+    ``settings`` is the member ``config`` of the image configuration.
+    """
     return [point["path"] for point in mount_points_of(settings)]
 
 
 def mount_points_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the image's volumes as ``{"name", "path", "readOnly"}``, with unique names."""
+    """Return the volumes that an image declares as ``{"name", "path", "readOnly"}``.
+
+    ``settings`` is the member ``config`` of the image configuration.  The names are derived from
+    the paths, and unique.
+    """
     points: dict[str, dict[str, Any]] = {}
     names: set[str] = set()
     for text in settings.get("Volumes") or {}:
@@ -430,7 +460,10 @@ def mount_points_of(settings: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def environment_of(settings: dict[str, Any]) -> dict[str, str]:
-    """Return the image's environment variables; entries that are not NAME=VALUE are ignored."""
+    """Return an image's environment variables, without entries that are not NAME=VALUE.
+
+    ``settings`` is the member ``config`` of the image configuration.
+    """
     variables = {}
     for line in settings.get("Env") or ():
         name, equals, value = line.partition("=")
@@ -440,6 +473,6 @@ def environment_of(settings: dict[str, Any]) -> dict[str, str]:
 
 
 def labels_of(config: dict[str, Any]) -> list[dict[str, str]]:
-    """Return the image's platform (os, arch, ...) as labels of the manifest."""
+    """Return the platform of an image (os, arch ...) as labels: ``{"name", "value"}``."""
     kinds = (("os", "os"), ("architecture", "arch"), ("variant", "variant"))
     return [{"name": name, "value": config[key]} for key, name in kinds if config.get(key)]

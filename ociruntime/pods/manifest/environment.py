@@ -15,7 +15,7 @@ SHELL = "/bin/sh"
 
 
 def merged(*sources: Mapping[str, str]) -> dict[str, str]:
-    """Merge mappings of variables; the last value of a name wins."""
+    """Merge environment variables; for a name in several ``sources``, the last value wins."""
     result: dict[str, str] = {}
     for source in sources:
         result.update(source)
@@ -23,15 +23,16 @@ def merged(*sources: Mapping[str, str]) -> dict[str, str]:
 
 
 def pod_variables(files: list[str], settings: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables of --set-env-file (``files``), overridden by --set-env (``settings``).
+    """Return the environment variables of a pod's options --set-env-file and --set-env.
 
-    Raises UsageError if a file cannot be read or parsed.
+    ``files`` are paths of --set-env-file.  ``settings`` are variables of --set-env, which take
+    precedence.  Raises UsageError if a file cannot be read or parsed.
     """
     return merged(*(read_file(path) for path in files), settings)
 
 
 def read_file(path: str) -> dict[str, str]:
-    """Return the variables in the file ``path`` of --set-env-file.
+    """Return the environment variables in the file ``path``, given by --set-env-file.
 
     Raises UsageError if the file cannot be read or parsed.
     """
@@ -47,10 +48,10 @@ def read_file(path: str) -> dict[str, str]:
 
 
 def parse_file(text: str, path: str) -> dict[str, str]:
-    """Parse the ``text`` of an environment file: ``NAME=VALUE`` lines; return the variables.
+    """Parse ``NAME=VALUE`` lines, the ``text`` of the environment file ``path``.
 
-    Blank lines and comments (``#``, ``;``) are skipped.  Raises UsageError with ``path`` and the
-    number of an invalid line.
+    Returns {name: value}.  Blank lines and comments (``#``, ``;``) are skipped.  Raises UsageError
+    with ``path`` and line number for an invalid line.
     """
     variables: dict[str, str] = {}
     for number, line in enumerate(text.split("\n"), 1):
@@ -70,9 +71,10 @@ def parse_file(text: str, path: str) -> dict[str, str]:
 def completed(
     variables: Mapping[str, str], app_name: str, user: str, home: str, shell: str
 ) -> dict[str, str]:
-    """Return ``variables`` with defaults for PATH, SHELL, USER, LOGNAME and HOME.
+    """Return an app's ``variables``, and defaults for PATH, SHELL, USER, LOGNAME and HOME.
 
-    ``user``, ``home`` and ``shell`` are from the image's /etc/passwd; the last two may be "".
+    ``user``, ``home`` and ``shell`` are from the image's /etc/passwd; ``home`` and ``shell`` may be
+    "".  AC_APP_NAME is set to ``app_name``, as the appc specification requires.
     """
     return {
         "PATH": PATH,
@@ -87,7 +89,7 @@ def completed(
 
 
 def completed_as_docker(variables: Mapping[str, str], home: str) -> dict[str, str]:
-    """Return ``variables`` with the defaults that docker sets: PATH and HOME.
+    """Return an app's ``variables``, and defaults for PATH and HOME, as docker sets them.
 
     ``home`` is from the image's /etc/passwd; it may be "".
     """
@@ -95,9 +97,10 @@ def completed_as_docker(variables: Mapping[str, str], home: str) -> dict[str, st
 
 
 def with_term(variables: list[str]) -> list[str]:
-    """Return the ``NAME=VALUE`` strings with TERM=xterm added unless TERM is set.
+    """Return ``variables``, ``NAME=VALUE`` strings, and TERM=xterm if they do not set TERM.
 
-    For apps on a terminal, as with docker and podman: programs such as vi do not start without it.
+    For apps with a terminal, as with docker and podman: programs such as vi do not start without
+    TERM.
     """
     if any(variable.startswith("TERM=") for variable in variables):
         return variables

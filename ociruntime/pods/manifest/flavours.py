@@ -1,4 +1,4 @@
-"""Flavours of pods, as data: how strongly apps are isolated from the host.
+"""The flavours of pods, which say how strongly apps are isolated from the host.
 
 ``oci`` has namespaces and limits; ``fly`` is a chroot only, for programs that manage the host;
 ``kvm`` is a virtual machine, inside which the apps share namespaces.
@@ -12,13 +12,13 @@ Mount = tuple[str, str, str, tuple[str, ...]]
 
 
 class Flavour:
-    """A flavour of pods: how strongly apps are isolated from the host.
+    """A flavour of pods (oci, kvm or fly): how strongly apps are isolated from the host.
 
     ``joined`` are the types of namespaces that a pod's apps share, ``own`` the types of which each
-    app has a namespace of its own, ``mounts`` the mounts in each app (destination, type, source,
-    options).  ``confined``: capabilities, seccomp, masked paths, devices and limits apply.
-    ``apps``: maximum number of apps in a pod.  ``recursive``: volumes include submounts by default.
-    ``ignored``: names of options without effect.
+    app has its own namespace, ``mounts`` the mounts in each app (destination, type, source,
+    options).  If ``confined``, apps are restricted by capabilities, seccomp, masked paths, device
+    rules and limits.  ``apps`` is the maximum number of apps in a pod.  If ``recursive``, volumes
+    include submounts by default.  ``ignored`` are the names of options without effect.
     """
 
     __slots__ = ("apps", "confined", "ignored", "joined", "mounts", "name", "own", "recursive")
@@ -134,21 +134,24 @@ DEFAULT = "oci"
 
 
 def flavour(name: str) -> Flavour:
-    """Return the flavour called ``name``, which may be an alias.
+    """Return the flavour ``name`` (oci, kvm, fly or a name that rkt uses).
 
-    Raises PodError if there is no such flavour.
+    Raises PodError if the name is unknown.
     """
     short = name
     if name.startswith(_PREFIX):
         short = name.removeprefix(_PREFIX).partition(":")[0]
     match = FLAVOURS.get(ALIASES.get(short, short))
     if match is None:
-        raise PodError(f'unknown flavour "{name}"', f"choose {', '.join(sorted(FLAVOURS))}")
+        raise PodError(f'unknown flavour "{name}"', f"supported: {', '.join(sorted(FLAVOURS))}")
     return match
 
 
 def check_number(kind: Flavour, apps: int) -> None:
-    """Check that a pod of flavour ``kind`` can have ``apps`` apps.  Raises UsageError."""
+    """Check that a pod of the flavour ``kind`` can have as many as ``apps`` apps.
+
+    Raises UsageError if not.
+    """
     if apps > kind.apps:
         most = "one app only" if kind.apps == 1 else f"at most {kind.apps} apps"
         raise UsageError(f"a pod of flavour {kind.name} can have {most}")

@@ -1,4 +1,4 @@
-"""Check and read isolators: the limits and privileges of apps and pods in a manifest.
+"""Check and read isolators: the limits and privileges of apps and pods in a pod's manifest.
 
 The form is that of the appc specification: an isolator is ``{"name": ..., "value": ...}``.  Memory
 is stored as a string of bytes (``"134217728"``), CPU as a string of thousandths (``"750m"``).
@@ -100,9 +100,9 @@ PERIOD_RANGE = (1000, 1_000_000)
 
 
 def capability(word: str) -> str:
-    """Return the full name of a capability: CAP_NET_RAW for ``net_raw`` or ``CAP_NET_RAW``.
+    """Return the full name of the capability ``word``: CAP_NET_RAW for ``net_raw``.
 
-    Raises UsageError if the kernel has no such capability.
+    Raises UsageError for an unknown capability.
     """
     from ociruntime.base.linux import CAPABILITIES
 
@@ -113,7 +113,7 @@ def capability(word: str) -> str:
 
 
 def value_of(isolators: list[Isolator], name: str) -> Any:  # noqa: ANN401 - JSON
-    """Return the value of the last isolator called ``name``; None if there is none."""
+    """Return the value of the last of ``isolators`` with the name ``name``; None if none has it."""
     values = [isolator.get("value") for isolator in isolators if isolator.get("name") == name]
     return values[-1] if values else None
 
@@ -125,15 +125,17 @@ def check_pod(isolators: list[Isolator]) -> None:
     """
     for isolator in isolators:
         if isolator["name"] not in OF_PODS:
-            message = f"the pod: the isolator {isolator['name']} is supported for apps only"
-            raise PodError(message, f"supported for pods: {', '.join(OF_PODS)}")
+            raise PodError(
+                f"the pod: the isolator {isolator['name']} is supported for apps only",
+                f"supported for pods: {', '.join(OF_PODS)}",
+            )
     check(isolators, "the pod")
 
 
 def check_sysctls(manifest: dict[str, Any], settings: dict[str, Any]) -> None:
-    """Refuse a pod's kernel parameters that would change the host's namespaces.
+    """Check that none of a pod's kernel parameters (sysctls) would change a namespace of the host.
 
-    ``settings`` are the pod's ``runtime-config``.  Raises UsageError.
+    ``settings`` is the pod's runtime-config.  Raises UsageError if one would.
     """
     shared = {}
     if any(name == "host" for name, _ in settings["net"]):
@@ -144,9 +146,9 @@ def check_sysctls(manifest: dict[str, Any], settings: dict[str, Any]) -> None:
 
 
 def check_app(isolators: list[Isolator], owner: str) -> None:
-    """Check the isolators of an app; ``owner`` ('app "NAME"') begins the message.
+    """Check the isolators of an app.
 
-    Raises PodError.
+    Raises PodError, whose message begins with ``owner``: 'app "NAME"'.
     """
     if any(isolator["name"] == SYSCTL for isolator in isolators):
         raise PodError(f"{owner}: the isolator {SYSCTL} is supported for pods only")
@@ -154,9 +156,9 @@ def check_app(isolators: list[Isolator], owner: str) -> None:
 
 
 def check(isolators: list[Isolator], owner: str) -> None:
-    """Check the isolators' values and that no two exclude each other.
+    """Check the values of ``isolators``, and that no two are mutually exclusive.
 
-    ``owner`` ('app "NAME"' or "the pod") begins the message.  Raises PodError.
+    Raises PodError, whose message begins with ``owner``: 'app "NAME"' or "the pod".
     """
     names = {isolator["name"] for isolator in isolators}
     for first, second in EXCLUSIVE:
@@ -169,12 +171,13 @@ def check(isolators: list[Isolator], owner: str) -> None:
         except (UsageError, BadRequest) as error:
             raise PodError(f"{owner}: {error.message}", error.hint) from None
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-            message = f"{owner}: invalid value of the isolator {name}"
-            raise PodError(message, f"for example {_FORMS[name]}") from None
+            raise PodError(
+                f"{owner}: invalid value of the isolator {name}", f"for example {_FORMS[name]}"
+            ) from None
 
 
 def _check_value(isolator: Isolator, name: str, value: Any) -> None:  # noqa: ANN401 - JSON
-    """Check the value of an isolator.
+    """Check ``value``, the value of ``isolator``, whose name is ``name``.
 
     Raises UsageError or BadRequest if the value is out of range; TypeError, KeyError, ValueError,
     AttributeError or OverflowError if it is malformed.
@@ -204,22 +207,22 @@ def _check_value(isolator: Isolator, name: str, value: Any) -> None:  # noqa: AN
 
 
 def memory_limit(isolators: list[Isolator]) -> int | None:
-    """Return the memory limit in bytes; None without a limit."""
+    """Return the memory limit in ``isolators`` in bytes; None without a limit."""
     value = value_of(isolators, MEMORY)
     return None if value is None else byte_count(str(value["limit"]), MEMORY)
 
 
 def memory_reservation(isolators: list[Isolator]) -> int | None:
-    """Return the memory reservation (soft limit) in bytes; None if not set.
+    """Return the memory reservation (soft limit) in ``isolators`` in bytes; None if not set.
 
-    Memory above it is reclaimed first when the host is short of memory.
+    When the host is short of memory, the kernel first reclaims memory above this limit.
     """
     value = value_of(isolators, MEMORY_RESERVATION)
     return None if value is None else byte_count(str(value["limit"]), MEMORY_RESERVATION)
 
 
 def memory_swap(isolators: list[Isolator]) -> int | None:
-    """Return the limit of memory and swap together in bytes, -1 without limit; None if not set."""
+    """Return the limit of memory plus swap in bytes, -1 for unlimited; None if not set."""
     value = value_of(isolators, MEMORY_SWAP)
     if value is None:
         return None
@@ -228,7 +231,7 @@ def memory_swap(isolators: list[Isolator]) -> int | None:
 
 
 def cpu_quota(isolators: list[Isolator]) -> dict[str, int]:
-    """Return the CPU ``quota`` and its ``period`` in microseconds, without a member not set."""
+    """Return the CPU quota as ``{"quota", "period"}`` in microseconds, without unset members."""
     value = value_of(isolators, CPU_QUOTA)
     if value is None:
         return {}
@@ -266,14 +269,14 @@ def sysctls(isolators: list[Isolator]) -> dict[str, str]:
 
 def _within(number: int, least: int, most: int, where: str) -> int:
     if not least <= number <= most:
-        raise UsageError(f"{where}: {number} is out of range", f"{least} to {most}")
+        raise UsageError(f"{where}: {number} is out of range", f"must be {least} to {most}")
     return number
 
 
 def byte_count(text: str, where: str) -> int:
-    """Return the size ``text``, such as 50M or 1.5GiB, in bytes.
+    """Convert ``text``, a size such as 50M or 1.5GiB, to bytes.
 
-    Raises UsageError; the message begins with ``where``, the option or isolator.
+    Raises UsageError, whose message begins with ``where``, the option or isolator.
     """
     try:
         return parse_size(text)

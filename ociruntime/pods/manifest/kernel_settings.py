@@ -26,15 +26,14 @@ _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012345
 
 
 def check_ulimit(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
-    """Check a resource limit of processes, ``{"name", "soft", "hard"}``; -1 is unlimited.
+    """Check ``value``, a ulimit ``{"name", "soft", "hard"}``, where -1 means unlimited.
 
     Raises BadRequest, whose message begins with ``where``.
     """
     _ULIMIT(where, value)
     soft, hard = value["soft"], value["hard"]
     if hard >= 0 and not 0 <= soft <= hard:
-        message = f"{value['name']}: the soft limit is above the hard limit"
-        raise BadRequest(where, message)
+        raise BadRequest(where, f"{value['name']}: the soft limit is above the hard limit")
 
 
 def rlimits(ulimits: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -51,7 +50,10 @@ def rlimits(ulimits: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def namespace_of(sysctl: str) -> str:
-    """Return the namespace that a kernel parameter belongs to: "network", "ipc", or "" for none."""
+    """Return the type of namespace that the kernel parameter ``sysctl`` belongs to.
+
+    This is "network", "ipc", or "" for a parameter of the whole host.
+    """
     if not all(part and not set(part) - _LETTERS for part in sysctl.split(".")):
         return ""
     if sysctl in _IPC:
@@ -60,33 +62,36 @@ def namespace_of(sysctl: str) -> str:
 
 
 def check_sysctls(where: str, value: Any) -> None:  # noqa: ANN401
-    """Check kernel parameters ``{NAME: VALUE}``: each must belong to a namespace of containers.
+    """Check ``value``, kernel parameters ``{name: value}`` to set in a container's namespaces.
 
-    Raises BadRequest, whose message begins with ``where``.
+    Raises BadRequest, whose message begins with ``where``, for a parameter of the whole host.
     """
     checks.strings_by_name(where, value)
     for name, text in value.items():
         if not namespace_of(name):
-            message = f'"{name}" belongs to no namespace of a container: it would change the host'
-            raise BadRequest(where, message, f"possible: {_SETTABLE}")
+            message = f'"{name}" would change the host: it does not belong to a namespace'
+            raise BadRequest(where, message, f"supported: {_SETTABLE}")
         if "\n" in text:
             raise BadRequest(where, f'the value of "{name}" must be one line')
 
 
 def check_owned(sysctls: dict[str, str], shared: dict[str, str], where: str) -> None:
-    """Refuse kernel parameters of a namespace that the pod shares with the host.
+    """Check that no kernel parameter belongs to a namespace that the pod shares with the host.
 
-    ``shared`` maps the types of shared namespaces to the options that share them.  Raises
-    UsageError, whose message begins with ``where``.
+    ``sysctls`` maps names of parameters to values, ``shared`` types of shared namespaces to the
+    options that share them.  Raises UsageError, whose message begins with ``where``.
     """
     for name in sysctls:
         option = shared.get(namespace_of(name))
         if option:
-            raise UsageError(f'{where}: "{name}" would change the host, because of {option}')
+            raise UsageError(
+                f'{where}: "{name}" would change the host, because of {option}',
+                f"leave out {option}",
+            )
 
 
 def check_cpu_list(where: str, value: Any) -> None:  # noqa: ANN401
-    """Check a list of CPUs or memory nodes, such as ``0-2,7``.
+    """Check ``value``, a list of CPUs or memory nodes such as ``0-2,7``.
 
     Raises BadRequest, whose message begins with ``where``.
     """
@@ -97,5 +102,6 @@ def check_cpu_list(where: str, value: Any) -> None:  # noqa: ANN401
         if not all(word.isascii() and word.isdigit() and len(word) < 6 for word in numbers) or (
             dash and int(first) > int(last)
         ):
-            message = f'invalid list "{value}" of CPUs or memory nodes'
-            raise BadRequest(where, message, "for example 0-2,7")
+            raise BadRequest(
+                where, f'invalid list "{value}" of CPUs or memory nodes', "for example 0-2,7"
+            )

@@ -12,9 +12,10 @@ def is_name(text: str) -> bool:
 
 
 def name_of_image(reference: str) -> str:
-    """Derive an app's name from the last component of an image reference; "" if it gives none.
+    """Derive an app's name from the last component of an image's ``reference``.
 
-    ``docker://registry:5000/team/My_App:1.2@sha256:...`` gives ``my-app``.
+    ``docker://registry:5000/team/My_App:1.2@sha256:...`` gives ``my-app``.  Returns "" if the
+    component has no valid characters.
     """
     text = reference.partition("@")[0]
     scheme, colon, rest = text.partition(":")
@@ -33,7 +34,7 @@ def volume_of_path(path: str) -> str:
 
 
 def _spelled(text: str) -> str:
-    """Replace each run of invalid characters in ``text`` by a dash; strip dashes at the ends."""
+    """Return ``text`` with a dash for each run of invalid characters, and none at its ends."""
     parts: list[str] = []
     word = ""
     for character in text:

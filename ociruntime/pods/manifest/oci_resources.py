@@ -1,4 +1,4 @@
-"""Convert the limits in a manifest to ``linux.resources`` of an OCI config and to cgroup files."""
+"""Convert the limits in a manifest to ``linux.resources`` of an OCI config, or to cgroup files."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ CONTROLLERS = {
 
 
 def resources(limits: list[isolators.Isolator], most_cpu: int | None = None) -> Json:
-    """Convert the isolators ``limits`` to ``linux.resources`` of an OCI config.
+    """Convert ``limits``, an app's isolators, to ``linux.resources`` of an OCI config.
 
-    ``most_cpu`` is the pod's CPU limit in thousandths of a CPU, None without a limit.
+    ``most_cpu`` is the CPU limit of the pod in thousandths of a CPU, None without a limit.  An
+    app's CPU limit above it is reduced to it, because cgroup v1 would refuse it.
     """
     made: Json = {}
     memory = isolators.memory_limit(limits)
@@ -69,7 +70,10 @@ def resources(limits: list[isolators.Isolator], most_cpu: int | None = None) -> 
 def enforceable(
     limits: list[isolators.Isolator], controllers: Collection[str] | None
 ) -> list[isolators.Isolator]:
-    """Return the limits that the host's cgroup ``controllers`` can enforce; all limits for None."""
+    """Return those of ``limits`` that the host can enforce with its cgroup ``controllers``.
+
+    If ``controllers`` is None, all limits are returned.
+    """
     return [
         isolator
         for isolator in limits
@@ -78,7 +82,7 @@ def enforceable(
 
 
 def skipped(limits: list[isolators.Isolator], controllers: Collection[str]) -> list[str]:
-    """Return a warning for each limit that the host's cgroup ``controllers`` cannot enforce."""
+    """Return warnings, one for each limit that the host cannot enforce with its ``controllers``."""
     return [
         f"ignoring the limit {isolator['name']}: this host has no "
         f"{'accounting of swap' if needed == SWAP else f'{needed} cgroup controller'}"
@@ -88,7 +92,7 @@ def skipped(limits: list[isolators.Isolator], controllers: Collection[str]) -> l
 
 
 def divided(resources: Json) -> list[Write]:
-    """Convert ``linux.resources`` to (control file, value) pairs of cgroup v1, in writing order."""
+    """Convert ``linux.resources`` to pairs (file name, text) to write to a cgroup v1, in order."""
     writes = []
     memory = resources.get("memory", {}).get("limit")
     if memory:
@@ -104,7 +108,7 @@ def divided(resources: Json) -> list[Write]:
 
 
 def unified(resources: Json) -> list[Write]:
-    """Convert ``linux.resources`` to (control file, value) pairs of cgroup v2."""
+    """Convert ``linux.resources`` to pairs (file name, text) to write to a cgroup v2, in order."""
     writes = []
     memory = resources.get("memory", {}).get("limit")
     if memory:

@@ -1,4 +1,4 @@
-"""The ports of a pod that are forwarded from the host: find the apps' ports, check; pure."""
+"""Host ports forwarded to a pod: add them to the pod's manifest, and check them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ ANY_ADDRESS = {"", "0.0.0.0", "::"}  # noqa: S104 - compared, not bound
 
 
 def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]], where: str = "--port") -> None:
-    """Add ``ports`` to forward, ``{"name", "hostPort", "hostIP"}``, to the manifest.
+    """Add ``ports``, host ports to forward to the pod, to ``manifest``.
 
-    Each name is that of an app's port, or a number as in ``80-tcp``.  If several apps have a port
-    of that name, number and protocol must agree.  Raises UsageError, whose message begins with
-    ``where``.
+    Each is ``{"name", "hostPort", "hostIP"}``; its name is that of an app's port, or ``80-tcp`` for
+    port 80.  If several apps have a port of that name, its number and protocol must be the same.
+    Raises UsageError, whose message begins with ``where``.
     """
     by_name: dict[str, list[dict[str, Any]]] = {}
     for entry in manifest["apps"]:
@@ -24,27 +24,27 @@ def add_ports(manifest: dict[str, Any], ports: list[dict[str, Any]], where: str 
         candidates = by_name.get(port["name"], [])
         distinct = sorted({f"{each['port']}/{each['protocol']}" for each in candidates})
         if len(distinct) > 1:
-            message = (
-                f'{where}: port "{port["name"]}" is ambiguous: the apps have {", ".join(distinct)}'
+            raise UsageError(
+                f'{where}: port "{port["name"]}" is ambiguous: the apps have {", ".join(distinct)}',
+                "give a number, as in 80-tcp",
             )
-            raise UsageError(message, "give a number, as in 80-tcp")
         try:
             inside = candidates[0] if candidates else _unexposed(manifest, port["name"])
         except ValueError:
             known = ", ".join(sorted(by_name)) or "none"
-            message = f'{where}: unknown port "{port["name"]}"'
             raise UsageError(
-                message, f"ports of the images: {known}; or a number: 80-tcp"
+                f'{where}: unknown port "{port["name"]}"',
+                f"ports of the images: {known}; or give a number, as in 80-tcp",
             ) from None
         manifest["ports"].append({**port, "podPort": inside["port"]})
     check_ports(manifest, where)
 
 
 def _unexposed(manifest: dict[str, Any], name: str) -> dict[str, Any]:
-    """Add a port that no image exposes to the manifest's first app, and return the port.
+    """Add the port ``name``, which no image exposes, to the manifest's first app; return the port.
 
-    The apps share one network namespace, so any app would do.  Raises ValueError if ``name`` is
-    not of the form ``80-tcp``.
+    It does not matter to which app, because all share a network namespace.  Raises ValueError if
+    ``name`` is not of the form ``80-tcp``.
     """
     port = port_of_name(name)
     if manifest["apps"]:
@@ -53,7 +53,7 @@ def _unexposed(manifest: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def check_ports(manifest: dict[str, Any], where: str) -> None:
-    """Check that no two forwarded ports use the same port of the host.
+    """Check that no two ports forwarded to the pod use the same host port.
 
     Raises UsageError, whose message begins with ``where``.
     """
@@ -69,9 +69,10 @@ def check_ports(manifest: dict[str, Any], where: str) -> None:
 
 
 def forwarded_ports(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the manifest's forwarded ports as ``{name, protocol, port, hostPort, hostIP}``.
+    """Return the host ports that are forwarded to the pod with ``manifest``.
 
-    ``port`` is the number inside the pod; ``hostIP`` is "" for all addresses of the host.
+    Each is ``{name, protocol, port, hostPort, hostIP}``.  ``port`` is the number inside the pod;
+    ``hostIP`` is "" for all addresses of the host.
     """
     of_apps = {
         port["name"]: port for entry in manifest["apps"] for port in entry["app"].get("ports", ())
@@ -97,7 +98,10 @@ def forwarded_ports(manifest: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def port_of_name(name: str) -> dict[str, Any]:
-    """Parse ``80-tcp`` or ``80/tcp`` to a port in the manifest's form.  Raises ValueError."""
+    """Parse ``name`` (``80-tcp``, ``80/tcp`` or ``80``) to a port as it is in a manifest.
+
+    Raises ValueError for any other name.
+    """
     number, _, protocol = name.replace("/", "-").partition("-")
     protocol = protocol or "tcp"
     if not number.isdigit() or not 0 < int(number) < 65536 or protocol not in ("tcp", "udp"):
@@ -112,7 +116,10 @@ def port_of_name(name: str) -> dict[str, Any]:
 
 
 def check_network(manifest: dict[str, Any], networks: list[str]) -> None:
-    """Refuse forwarded ports for a pod that joins only ``none`` or ``host``.  Raises UsageError."""
+    """Check that a pod with ``--net=none`` or ``--net=host`` has no forwarded ports.
+
+    Raises UsageError if it has.
+    """
     for name in ("none", "host"):
         if name in networks and manifest.get("ports"):
             raise UsageError(f"--net={name}: port forwarding is not possible", "leave out --port")

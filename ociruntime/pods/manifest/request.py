@@ -1,4 +1,4 @@
-"""Requests for pods and apps: typed values, from a command line or from JSON.
+"""Requests for pods and apps, made from a command line or from JSON.
 
 Each field of a request that has a check is an option of ``ocipod`` and a member of the request in
 JSON: ``cpu_shares`` is ``--cpu-shares``.  Sizes are in bytes, CPUs in thousandths; volumes and
@@ -56,7 +56,11 @@ def _integer(text: str, where: str) -> int:
 
 
 def pairs(texts: list[str], where: str) -> dict[str, str]:
-    """Parse ``NAME=VALUE`` strings; the last value of a name wins.  Raises BadRequest."""
+    """Parse ``texts``, ``NAME=VALUE`` strings, to {name: value}.
+
+    Of several values of a name, the last counts.  Raises BadRequest, whose message begins with
+    ``where``.
+    """
     split = [text.partition("=") for text in texts]
     for text, (name, equals, _) in zip(texts, split, strict=True):
         if not name or not equals:
@@ -74,9 +78,9 @@ def _capabilities(texts: list[str], where: str) -> list[str]:
 
 
 def _seccomp(text: str, where: str) -> Json:
-    """Parse a ``--seccomp``: ``mode=retain|remove[,errno=NAME],SYSCALL|@SET,...``.
+    """Parse ``text``, a --seccomp option: ``mode=retain|remove[,errno=NAME],SYSCALL|@SET,...``.
 
-    Return ``{"mode", "errno", "set": [...]}``, without members not given.  Raises UsageError.
+    Returns ``{"mode", "errno", "set": [...]}``, without members not given.  Raises UsageError.
     """
     form = "mode=retain|remove[,errno=EPERM],NAME,..."
     made: Json = {"set": []}
@@ -105,15 +109,15 @@ def _words(texts: list[str], where: str) -> list[str]:
 
 
 def size(where: str, value: object) -> None:
-    """Check that the value is a size in bytes that can be a memory limit.  Raises BadRequest."""
+    """Check that ``value`` is a size in bytes that can be a memory limit.  Raises BadRequest."""
     if type(value) is int and value < isolators.LEAST_MEMORY:
-        hint = f"{isolators.LEAST_MEMORY} bytes or more"
+        hint = f"must be at least {isolators.LEAST_MEMORY} bytes"
         raise BadRequest(where, f"{value} is too small", hint)
     checks.number(isolators.LEAST_MEMORY, (1 << 63) - 1)(where, value)
 
 
 def swap_size(where: str, value: object) -> None:
-    """Check that the value is a limit of memory plus swap in bytes, or -1 for unlimited.
+    """Check that ``value`` is a limit of memory plus swap in bytes, or -1 for unlimited.
 
     Raises BadRequest.
     """
@@ -122,7 +126,7 @@ def swap_size(where: str, value: object) -> None:
 
 
 def signal(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
-    """Check that the value is the name or number of a signal.  Raises BadRequest."""
+    """Check that ``value`` is the name or number of a signal.  Raises BadRequest."""
     nonempty(where, value)
     try:
         signal_name(value)
@@ -131,7 +135,7 @@ def signal(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
 
 
 def host_name(where: str, value: Any) -> None:  # noqa: ANN401
-    """Check that the value is a hostname of at most 64 characters.  Raises BadRequest."""
+    """Check that ``value`` is a hostname of at most 64 characters.  Raises BadRequest."""
     nonempty(where, value)
     parts = value.rstrip("-").split(".")
     if len(value) > 64 or not all(
@@ -146,7 +150,7 @@ def host_name(where: str, value: Any) -> None:  # noqa: ANN401
 
 
 def networks(where: str, value: list[str]) -> None:
-    """Check that the value is a list of network names, each with optional arguments.
+    """Check that ``value`` is a list of network names, each with optional arguments.
 
     Raises BadRequest.
     """
@@ -155,7 +159,7 @@ def networks(where: str, value: list[str]) -> None:
 
 
 def network_name(where: str, value: Any) -> None:  # noqa: ANN401
-    """Check that the value is a valid name of a pod on its networks.  Raises BadRequest."""
+    """Check that ``value`` is a valid name of a pod on its networks.  Raises BadRequest."""
     nonempty(where, value)
     if not resolver.is_pod_name(value):
         hint = (
@@ -165,14 +169,14 @@ def network_name(where: str, value: Any) -> None:  # noqa: ANN401
 
 
 def network_names(where: str, value: list[str]) -> None:
-    """Check that the value is a list of names of a pod on its networks.  Raises BadRequest."""
+    """Check that ``value`` is a list of names of a pod on its networks.  Raises BadRequest."""
     list_of(nonempty)(where, value)
     for name in value:
         network_name(where, name)
 
 
 def name_servers(where: str, value: list[str]) -> None:
-    """Check that the value is a list of DNS servers' addresses, or ``host`` or ``none`` alone.
+    """Check that ``value`` is a list of DNS servers' addresses, or ``host`` or ``none`` alone.
 
     Raises BadRequest.
     """
@@ -202,7 +206,7 @@ def _filter(where: str, value: Any) -> None:  # noqa: ANN401
     members = {"mode": one_of("retain", "remove"), "errno": _errno, "set": list_of(nonempty)}
     checks.object_of(members, "mode", "set")(where, value)
     if not value["set"]:
-        raise BadRequest(where, "lists no system calls", "mode=retain|remove,NAME,...")
+        raise BadRequest(where, "must list at least one system call", "mode=retain|remove,NAME,...")
 
 
 def _or_empty(check: checks.Check) -> checks.Check:
@@ -237,9 +241,9 @@ def _is_set(request: BaseRequest, setting: Field[Any]) -> bool:
 
 @dataclass(kw_only=True)
 class BaseRequest:
-    """Settings that requests for pods and for apps have in common: limits, mounts and metadata.
+    """The settings in a request for a pod or for an app: limits, mounts and metadata.
 
-    ``is_document`` is true if the request comes from JSON, false if from a command line.
+    ``is_document`` is True if the request comes from JSON, False if from a command line.
     """
 
     is_document: bool = False
@@ -253,18 +257,21 @@ class BaseRequest:
     user_label: dict[str, str] = _table()
 
     def where(self, name: str) -> str:
-        """Return a field's name for messages: the member ``cpu_shares`` or ``--cpu-shares``."""
+        """Return what messages call the setting ``name``: ``cpu_shares``, or ``--cpu-shares``.
+
+        The former is a member of a JSON request, the latter an option.
+        """
         return name if self.is_document else f"--{name.replace('_', '-')}"
 
     def given(self, option: str) -> bool:
-        """Return whether the option (``cpu-shares``) has another value than its default."""
+        """Return whether ``option``, such as ``cpu-shares``, has another value than its default."""
         name = option.replace("-", "_")
         return any(each.name == name and _is_set(self, each) for each in fields(self))
 
 
 @dataclass(kw_only=True)
 class AppRequest(BaseRequest):
-    """A request to create an app from an image; ``arguments`` None stands for the image's Cmd."""
+    """A request to create an app from an image; without ``arguments`` (None), run its Cmd."""
 
     image: str = _setting(nonempty, default=MISSING)
     arguments: list[str] | None = _setting(list_of(string), default=None)
@@ -310,7 +317,7 @@ class AppRequest(BaseRequest):
 
 @dataclass(kw_only=True)
 class PodRequest(BaseRequest):
-    """A request to prepare a pod, to run a pod, or to do both."""
+    """A request to prepare a pod, to run a prepared pod, or both."""
 
     apps: list[AppRequest] = field(default_factory=list)
     port: list[Json] = _setting(list_of(volumes.check_port), _each(volumes.port), list)
@@ -363,9 +370,10 @@ class SandboxRequest(PodRequest):
 
 
 def from_options(kind: type[R], options: Arguments, **others: Any) -> R:  # noqa: ANN401
-    """Convert parsed options to a request of type ``kind``; ``others`` are its remaining fields.
+    """Convert parsed command-line options to a request of the class ``kind``.
 
-    Raises UsageError for an invalid value.
+    ``others`` are values of attributes for which there are no options.  Raises UsageError for an
+    invalid value.
     """
     values: Json = dict(others)
     try:
@@ -381,9 +389,9 @@ def from_options(kind: type[R], options: Arguments, **others: Any) -> R:  # noqa
 
 
 def sandbox_from_document(document: object) -> SandboxRequest:
-    """Convert a JSON document to the request for a sandbox, with the apps it lists in ``apps``.
+    """Convert a JSON document to the request for a sandbox, which may have apps.
 
-    Raises BadRequest with the path of the invalid member.
+    Raises BadRequest with the JSON path of the invalid member.
     """
     if not isinstance(document, dict) or "apps" not in document:
         return from_document(SandboxRequest, document)
@@ -403,9 +411,9 @@ def _app_from(where: str, document: object) -> AppRequest:
 
 
 def from_document(kind: type[R], document: object) -> R:
-    """Convert a JSON document to a request of type ``kind``.
+    """Convert a JSON document to a request of the class ``kind``.
 
-    Raises BadRequest with the path of the invalid member.
+    Raises BadRequest with the JSON path of the invalid member.
     """
     members = {each.name: each.metadata["check"] for each in fields(kind) if each.metadata}
     values = checks.check_object(document, members, "the request")
@@ -416,9 +424,9 @@ def from_document(kind: type[R], document: object) -> R:
 
 
 def document_of(request: BaseRequest) -> Json:
-    """Convert a request to the JSON document that ``from_document`` converts back.
+    """Convert a request to a JSON document, which ``from_document`` can convert back.
 
-    Fields with default values are left out.
+    Settings with default values are left out.
     """
     names = [each.name for each in fields(request) if each.metadata and _is_set(request, each)]
     document = {name: getattr(request, name) for name in names}

@@ -33,12 +33,12 @@ NEEDED = ("execve", "exit", "exit_group", "rt_sigreturn")
 def profile(
     isolators: list[dict[str, Any]], default: Profile, machine: str, capabilities: list[str]
 ) -> Profile | None:
-    """Return ``linux.seccomp`` of an OCI config for an app, or None for no filter.
+    """Return ``linux.seccomp`` of an app's OCI config, or None for no filter.
 
-    ``default`` is the default profile: ``allowed``, ``denied`` (names of calls), ``capabilities``
-    (CAP_X -> calls allowed with it) and ``rules`` (calls with conditions on their arguments, in the
-    form of ``linux.seccomp.syscalls``).  ``machine`` is that of uname(2), ``capabilities`` those of
-    the app.  Raises PodError for an unknown set of calls.
+    ``isolators`` and ``capabilities`` are those of the app, ``machine`` is that of uname(2).
+    ``default`` is the default profile: ``allowed`` and ``denied`` (names of system calls),
+    ``capabilities`` ({CAP_X: system calls allowed with it}) and ``rules`` (conditions on arguments,
+    as in ``linux.seccomp.syscalls``).  Raises PodError for an unknown set of system calls.
     """
     for name in (RETAIN_SECCOMP, REMOVE_SECCOMP):
         value = value_of(isolators, name)
@@ -67,8 +67,10 @@ def check(isolators: list[dict[str, Any]]) -> None:
     for name in (RETAIN_SECCOMP, REMOVE_SECCOMP):
         for call in (value_of(isolators, name) or {"set": ()})["set"]:
             if call.startswith("@") and call not in SETS:
-                message = f'seccomp: unknown set of system calls "{call}"'
-                raise PodError(message, f"known sets: {', '.join(SETS)}")
+                raise PodError(
+                    f'seccomp: unknown set of system calls "{call}"',
+                    f"supported: {', '.join(SETS)}",
+                )
 
 
 def _of_set(value: Any, retain: bool, default: Profile, machine: str) -> Profile | None:  # noqa: ANN401
@@ -84,7 +86,7 @@ def _of_set(value: Any, retain: bool, default: Profile, machine: str) -> Profile
             names.update(default["denied"])
         elif name != EMPTY:
             names.add(name)
-    refuse, number = _refusal(value)
+    refuse, number = _deny_action(value)
     if not retain:
         if not names:
             return None
@@ -105,7 +107,7 @@ def _of_set(value: Any, retain: bool, default: Profile, machine: str) -> Profile
 
 
 def _deny_all(value: Any, machine: str) -> Profile:  # noqa: ANN401 - JSON
-    refuse, number = _refusal(value)
+    refuse, number = _deny_action(value)
     return {
         "defaultAction": refuse,
         **({"defaultErrnoRet": number["errnoRet"]} if number else {}),
@@ -114,10 +116,11 @@ def _deny_all(value: Any, machine: str) -> Profile:  # noqa: ANN401 - JSON
     }
 
 
-def _refusal(value: Any) -> tuple[str, dict[str, int]]:  # noqa: ANN401 - JSON
-    """Return the seccomp action for denied calls, and the member ``errnoRet`` if it needs one.
+def _deny_action(value: Any) -> tuple[str, dict[str, int]]:  # noqa: ANN401 - JSON
+    """Return the seccomp action for denied system calls, and {"errnoRet": number} or {}.
 
-    The action is to fail with the isolator's ``errno``, or without it to kill the process.
+    ``value`` is that of a seccomp isolator.  With its member ``errno``, a denied call fails with
+    this error; without it, the process is killed.
     """
     name = value.get("errno")
     if not name:

@@ -31,7 +31,10 @@ _DEVICE: checks.Members = {
 
 
 def check_tmpfs(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
-    """Check a request for a tmpfs mount, ``{"target", "options": [...]}``.  Raises BadRequest."""
+    """Check ``value``, a tmpfs mount ``{"target", "options": [...]}`` in a request.
+
+    Raises BadRequest, whose message begins with ``where``.
+    """
     members: checks.Members = {"target": target, "options": checks.list_of(_option)}
     checks.object_of(members, "target")(where, value)
 
@@ -41,7 +44,7 @@ def _option(where: str, word: Any) -> None:  # noqa: ANN401
     key, equals, number = word.partition("=")
     if key not in (_KEYS if equals else _FLAGS):
         known = ", ".join((*_FLAGS, *(f"{each}=" for each in _KEYS)))
-        raise BadRequest(where, f'unknown tmpfs option "{word}"', f"known options: {known}")
+        raise BadRequest(where, f'unknown tmpfs option "{word}"', f"supported: {known}")
     if equals and not _is_valid(key, number):
         hint = "for example size=64m, mode=1777"
         raise BadRequest(where, f'invalid value of tmpfs option "{word}"', hint)
@@ -61,7 +64,10 @@ def _is_valid(key: str, number: str) -> bool:
 
 
 def tmpfs_mount(path: str, options: list[str]) -> dict[str, Any]:
-    """Return the mount of a tmpfs for ``config.json``, by default nosuid, nodev and noexec."""
+    """Return the tmpfs mount at ``path`` for ``config.json``.
+
+    It is nosuid, nodev and noexec unless ``options`` say otherwise.
+    """
     chosen: dict[str, str] = {_FLAGS[word]: word for word in _DEFAULTS}
     for word in options:
         key, equals, number = word.partition("=")
@@ -80,8 +86,11 @@ def tmpfs_mount(path: str, options: list[str]) -> dict[str, Any]:
 
 
 def check_device(where: str, value: Any) -> None:  # noqa: ANN401
-    """Check a request for a device, ``{"source", "target", "access"}``.  Raises BadRequest."""
+    """Check ``value``, a device ``{"source", "target", "access"}`` in a request.
+
+    Raises BadRequest, whose message begins with ``where``.
+    """
     checks.object_of(_DEVICE, *_DEVICE)(where, value)
     if set(value["access"]) - set("rwm"):
-        message = f'invalid access "{value["access"]}"'
-        raise BadRequest(where, message, "letters of rwm: read, write, mknod")
+        hint = "use the letters r (read), w (write) and m (mknod)"
+        raise BadRequest(where, f'invalid access "{value["access"]}"', hint)

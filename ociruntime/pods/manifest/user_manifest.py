@@ -17,7 +17,7 @@ from ociruntime.pods.manifest.tmpfs_and_devices import check_device, check_tmpfs
 
 
 class Images(Protocol):
-    """The image store, of which only ``find`` is used."""
+    """Looks up images: ``find`` returns the image in the store for a reference."""
 
     def find(self, reference: str) -> ImageFacts: ...
 
@@ -41,7 +41,8 @@ _DEFAULTS: dict[str, Any] = {
 def read_input(path: str, images: Images) -> manifest.Draft:
     """Read the pod manifest at ``path`` and complete it from the images that it names.
 
-    Raises UsageError if it is invalid, PodError, ImageError if an image is not in the store.
+    Raises UsageError if the manifest is invalid, ImageError if an image is not in the store,
+    PodError.
     """
     try:
         with open(path, encoding="utf-8") as file:
@@ -57,9 +58,10 @@ def read_input(path: str, images: Images) -> manifest.Draft:
 
 
 def check(document: object, path: str) -> None:
-    """Check a pod manifest, the JSON ``document`` read from ``path``, against its schema.
+    """Validate ``document``, the pod manifest in the file ``path``, against its JSON schema.
 
-    Raises UsageError with the JSON path of a fault; PodError if jsonschema is not installed.
+    Raises UsageError with the JSON path of an invalid member; PodError if jsonschema is not
+    installed.
     """
     try:
         from jsonschema import Draft202012Validator
@@ -71,8 +73,10 @@ def check(document: object, path: str) -> None:
     paths = (f"{package}/schemas/{SCHEMA}", f"{os.path.dirname(package)}/schemas/{SCHEMA}")
     schema = next((each for each in paths if os.path.exists(each)), None)
     if schema is None:
-        message = f'--pod-manifest: the schema "{SCHEMA}" is missing: incomplete installation'
-        raise PodError(message, "reinstall ociruntime")
+        raise PodError(
+            f'--pod-manifest: the schema "{SCHEMA}" is missing: incomplete installation',
+            "reinstall ociruntime",
+        )
     with open(schema, encoding="utf-8") as file:
         validator = Draft202012Validator(json.load(file))
     fault = best_match(validator.iter_errors(document))
@@ -82,9 +86,10 @@ def check(document: object, path: str) -> None:
 
 
 def completed(document: dict[str, Any], images: dict[str, ImageFacts]) -> manifest.Draft:
-    """Complete a validated pod manifest, ``document``, with defaults; ``images`` are keyed by id.
+    """Complete ``document``, a validated pod manifest, with defaults, and return the draft.
 
-    An app without the member ``app`` runs the image's command.  Raises UsageError.
+    ``images`` maps image ids to images.  An app without the member ``app`` runs its image's
+    command.  Raises UsageError.
     """
     draft = manifest.Draft(manifest.empty_manifest(PodRequest()))
     made = draft.manifest
@@ -94,8 +99,10 @@ def completed(document: dict[str, Any], images: dict[str, ImageFacts]) -> manife
     for name in [*names, *(entry["name"] for entry in document["apps"])]:
         # Names become file names; the schema's "$" would also match before a trailing line feed.
         if not is_name(name):
-            message = f'--pod-manifest: invalid app or volume name "{name}"'
-            raise UsageError(message, "use a-z, 0-9 and single dashes between them")
+            raise UsageError(
+                f'--pod-manifest: invalid app or volume name "{name}"',
+                "use a-z, 0-9 and single dashes between them",
+            )
     for name in names:
         if names.count(name) > 1:
             raise UsageError(f'--pod-manifest: volume "{name}" is defined twice')

@@ -29,7 +29,7 @@ _SANDBOX_PORT_FORM = "NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT, or as in 80-tcp:808
 
 
 def volume(text: str, where: str = "--volume") -> dict[str, Any]:
-    """Parse the value of a ``--volume`` to a volume in the manifest's form.
+    """Parse ``text``, the value of a --volume option, to a volume as it is in a manifest.
 
     Raises UsageError or BadRequest, whose message begins with ``where``.
     """
@@ -39,7 +39,7 @@ def volume(text: str, where: str = "--volume") -> dict[str, Any]:
 
 
 def mount(text: str, where: str = "--mount") -> dict[str, Any]:
-    """Parse the value of a ``--mount`` to ``{"volume", "target"[, "readOnly"]}``.
+    """Parse ``text``, the value of a --mount option, to ``{"volume", "target"[, "readOnly"]}``.
 
     Raises UsageError or BadRequest, whose message begins with ``where``.
     """
@@ -49,7 +49,7 @@ def mount(text: str, where: str = "--mount") -> dict[str, Any]:
 
 
 def added_volume(text: str, where: str = "--mnt-volume") -> dict[str, Any]:
-    """Parse the value of a ``--mnt-volume`` to a volume with a member ``target``, the mount point.
+    """Parse ``text``, the value of --mnt-volume, to a volume with its mount point ``target``.
 
     Raises UsageError or BadRequest, whose message begins with ``where``.
     """
@@ -59,7 +59,7 @@ def added_volume(text: str, where: str = "--mnt-volume") -> dict[str, Any]:
 
 
 def port(text: str, where: str = "--port") -> dict[str, Any]:
-    """Parse the value of a ``--port`` to ``{"name", "hostPort", "hostIP"}``.
+    """Parse ``text``, the value of a --port option, to ``{"name", "hostPort", "hostIP"}``.
 
     Raises UsageError or BadRequest, whose message begins with ``where``.
     """
@@ -74,9 +74,10 @@ def port(text: str, where: str = "--port") -> dict[str, Any]:
 
 
 def sandbox_port(text: str, where: str = "--port") -> dict[str, Any]:
-    """Parse the value of a ``--port`` of `app sandbox`, in ocipod's form or rkt's.
+    """Parse ``text``, a --port option of ``ocipod app sandbox``, as ``port`` does.
 
-    Raises UsageError or BadRequest, whose message begins with ``where``.
+    Also accepts rkt's form NAME:PROTOCOL:PODPORT:HOSTIP:HOSTPORT.  Raises UsageError or BadRequest,
+    whose message begins with ``where``.
     """
     fields = text.split(":", 3)
     if len(fields) < 4:
@@ -90,9 +91,9 @@ def sandbox_port(text: str, where: str = "--port") -> dict[str, Any]:
 
 
 def _fields(where: str, text: str, form: str) -> dict[str, Any]:
-    """Parse ``KEY=VALUE,...`` to an object, the members of a volume or mount.
+    """Parse ``text``, ``KEY=VALUE,...`` of a volume or mount, to {key: value}.
 
-    Raises UsageError with the expected ``form``, or BadRequest.
+    Raises UsageError, whose hint is ``form``, or BadRequest.
     """
     fields: dict[str, Any] = {}
     for part in text.split(",") if text else ():
@@ -100,21 +101,24 @@ def _fields(where: str, text: str, form: str) -> dict[str, Any]:
         if not equals or not key:
             raise UsageError(f'{where}: "{part}" must be KEY=VALUE', form)
         if key in fields:
-            raise UsageError(f'{where}: "{key}" given twice', form)
+            raise UsageError(f'{where}: "{key}" is given twice', form)
         fields[key] = _PARSED[key](f"{where}: {key}", value) if key in _PARSED else value
     return fields
 
 
 def _boolean(where: str, value: str) -> bool:
     if value not in _BOOLEANS:
-        raise BadRequest(where, f'invalid boolean "{value}"', "true or false")
+        raise BadRequest(where, f'invalid boolean "{value}"', "must be true or false")
     return _BOOLEANS[value]
 
 
 def id_number(where: str, value: str) -> int:
-    """Parse a numeric user or group id.  Raises BadRequest, whose message begins with ``where``."""
+    """Convert ``value``, a numeric user or group id, to a number.
+
+    Raises BadRequest, whose message begins with ``where``.
+    """
     if not (value.isascii() and value.isdigit()) or int(value[:11]) > LAST_ID:
-        raise BadRequest(where, f'invalid user or group id "{value}"', f"0 to {LAST_ID}")
+        raise BadRequest(where, f'invalid user or group id "{value}"', f"must be 0 to {LAST_ID}")
     return int(value)
 
 
@@ -136,7 +140,7 @@ def _name(where: str, value: object) -> None:
 
 
 def target(where: str, value: str) -> None:
-    """Check that the value can be a mount point in an app: absolute, not ``/``.
+    """Check that ``value`` can be a mount point in an app: an absolute path other than ``/``.
 
     Raises BadRequest.
     """
@@ -152,7 +156,7 @@ def _mode(where: str, value: str) -> None:
 
 
 def address(where: str, value: str) -> None:
-    """Check that the value is an IP address, or empty for all addresses.  Raises BadRequest."""
+    """Check that ``value`` is an IP address or "", for all addresses.  Raises BadRequest."""
     checks.string(where, value)
     try:
         if value:
@@ -185,12 +189,12 @@ check_port = checks.object_of(
 
 
 def check_volume(where: str, value: object) -> None:
-    """Check that the value is a volume in the manifest's form.  Raises BadRequest."""
+    """Check that ``value`` is a volume as it is in a manifest.  Raises BadRequest."""
     _check_volume(where, value, {})
 
 
 def check_added_volume(where: str, value: object) -> None:
-    """Check that the value is a volume with a member ``target``, its mount point.
+    """Check that ``value`` is a volume with a member ``target``, its mount point.
 
     Raises BadRequest.
     """
@@ -209,9 +213,10 @@ def _check_volume(
 
 
 def check_owners(volumes: list[dict[str, Any]], count: int) -> None:
-    """Check that uid and gid of each volume exist in a user namespace of ``count`` ids.
+    """Check that the owner of each volume exists in the pod's user namespace.
 
-    Raises UsageError.
+    ``volumes`` are those of the manifest, with members ``uid`` and ``gid``; the namespace has
+    ``count`` ids, from 0 on.  Raises UsageError.
     """
     for volume in volumes:
         for key in ("uid", "gid"):

@@ -1,4 +1,4 @@
-"""IP addresses, networks and ranges as numbers.
+"""IP addresses and networks as numbers.
 
 The standard library's ``ipaddress`` is not used: importing it takes longer than setting up a pod's
 default network.
@@ -10,7 +10,7 @@ from _socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 
 
 class Address:
-    """An IP address; ``number`` has 32 bits for AF_INET, 128 for AF_INET6."""
+    """An IP address: ``family`` is AF_INET or AF_INET6, ``number`` has 32 or 128 bits."""
 
     __slots__ = ("family", "number")
 
@@ -33,7 +33,7 @@ class Address:
 
     @property
     def bits(self) -> int:
-        """The length of an address of this family in bits."""
+        """The length of the address in bits, 32 or 128."""
         return 32 if self.family == AF_INET else 128
 
     @property
@@ -47,7 +47,7 @@ class Address:
 
 
 class Network:
-    """An address with a prefix length; host bits are kept."""
+    """An IP address with a prefix length, such as 10.0.0.7/24; its host bits need not be 0."""
 
     __slots__ = ("address", "prefix")
 
@@ -87,7 +87,7 @@ class Network:
 
 
 def parse_address(text: str) -> Address:
-    """Parse an IPv4 or IPv6 address.  Raises ValueError."""
+    """Parse ``text``, an IPv4 or IPv6 address.  Raises ValueError."""
     family = AF_INET6 if ":" in text else AF_INET
     try:
         return Address(family, int.from_bytes(inet_pton(family, text), "big"))
@@ -96,7 +96,7 @@ def parse_address(text: str) -> Address:
 
 
 def parse_network(text: str) -> Network:
-    """Parse a network ``ADDRESS/PREFIX_LENGTH``; keeps host bits.  Raises ValueError."""
+    """Parse ``text``, ``ADDRESS/PREFIX_LENGTH``; host bits need not be 0.  Raises ValueError."""
     address, slash, length = text.partition("/")
     parsed = parse_address(address)
     if not slash or not length.isascii() or not length.isdigit() or int(length) > parsed.bits:

@@ -38,9 +38,12 @@ def is_plugin_name(text: object) -> bool:
 
 
 def find_plugin(kind: str, directories: tuple[str, ...]) -> str:
-    """Return the path of the plugin ``kind``, "" for the built-in one.  Raises NetworkError."""
+    """Return the path of the CNI plugin ``kind``, or "" if only a built-in one exists.
+
+    Raises NetworkError if the plugin is not found.
+    """
     if not is_plugin_name(kind):
-        raise NetworkError(f"find a network plugin: invalid name {kind!r}")
+        raise NetworkError(f"find network plugin {kind!r}: invalid name")
     for directory in directories:
         path = f"{directory}/{kind}"
         if os.access(path, 1) and not _is_directory(path):
@@ -53,16 +56,16 @@ def find_plugin(kind: str, directories: tuple[str, ...]) -> str:
 
 
 def validate(program: str, call: PluginCall) -> None:
-    """Check the configuration for a built-in plugin; do nothing for an installed ``program``.
+    """Check the configuration of a call to a built-in plugin.
 
-    Raises NetworkError.
+    Does nothing for an installed one, whose path is ``program``.  Raises NetworkError.
     """
     if not program:
         _builtin(call).validate(call)
 
 
 def add(program: str, call: PluginCall) -> dict[str, Any]:
-    """Call ADD of a plugin: connect the pod to the network.  Returns the CNI result.
+    """Connect the pod to the network by calling ADD of a CNI plugin; return the CNI result.
 
     ``program`` is the plugin's path, "" for a built-in one.  Raises NetworkError.
     """
@@ -74,7 +77,10 @@ def add(program: str, call: PluginCall) -> dict[str, Any]:
 
 
 def delete(program: str, call: PluginCall) -> None:
-    """Call DEL of a plugin: undo ``add``, even if that was incomplete.  Raises NetworkError."""
+    """Undo ``add``, even an incomplete one, by calling DEL of a CNI plugin.
+
+    ``program`` is the plugin's path, "" for a built-in one.  Raises NetworkError.
+    """
     if not program:
         _builtin(call).delete(call)
     else:
@@ -82,12 +88,18 @@ def delete(program: str, call: PluginCall) -> None:
 
 
 def tags(program: str, call: PluginCall) -> list[tuple[str, int]]:
-    """Return (tag, family) of all rules that a built-in plugin may have made; [] for a program."""
+    """Return pairs (tag, family 4 or 6) of the packet filter rules of a built-in plugin.
+
+    Returns [] for an installed plugin, whose path is ``program``.
+    """
     return [] if program else list(_builtin(call).tags(call))
 
 
 def check(program: str, call: PluginCall) -> None:
-    """Call CHECK of a plugin.  Raises NetworkError if what ``add`` made is missing."""
+    """Call CHECK of a CNI plugin.  Raises NetworkError if anything that ``add`` made is missing.
+
+    ``program`` is the plugin's path, "" for a built-in one.
+    """
     if not program:
         _builtin(call).check(call)
     else:
@@ -95,7 +107,10 @@ def check(program: str, call: PluginCall) -> None:
 
 
 def versions(program: str) -> list[str]:
-    """Return the CNI versions that the plugin ``program`` supports.  Raises NetworkError."""
+    """Return the versions of CNI that the plugin with the path ``program`` supports.
+
+    Raises NetworkError.
+    """
     from ociruntime.pods.net.run_program import run_program
 
     environment = {"CNI_COMMAND": "VERSION", "PATH": "/usr/sbin:/usr/bin:/sbin:/bin"}

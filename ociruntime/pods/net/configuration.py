@@ -34,7 +34,10 @@ _OWN_MEMBERS = (
 
 
 class Configuration:
-    """A network's configuration; ``file`` is "" if built in, ``own`` its member ``ociruntime``."""
+    """The configuration of a network, read from ``file`` or built in ("").
+
+    ``plugins`` are the configurations of its CNI plugins, ``own`` is its member ``ociruntime``.
+    """
 
     __slots__ = ("file", "name", "own", "plugins", "version")
 
@@ -59,12 +62,12 @@ class Configuration:
 
     @property
     def uses_programs(self) -> bool:
-        """True if this network prefers installed CNI plugins to the built-in ones."""
+        """True if installed CNI plugins are used for this network, rather than built-in ones."""
         return bool(self.file) and self.own.get("builtin") is not True
 
     @property
     def masquerades(self) -> bool:
-        """True if one of this network's plugins masquerades its pods (``ipMasq``)."""
+        """True if packets from this network's pods to others are masqueraded (``ipMasq``)."""
         return any(plugin.get("ipMasq") is True for plugin in self.plugins)
 
 
@@ -81,20 +84,25 @@ BUILT_IN = (
 
 
 def net_directories(user: str, local: str, system: str, data: str) -> list[str]:
-    """Return the directories of network configurations (``net.d``), highest precedence first.
+    """Return the directories ``net.d`` of network configurations, highest precedence first.
 
-    An argument "" is left out.  ``data``/net.d has the networks of ``ocictl network create``.
+    The arguments are their parent directories, "" for none.  Networks that ``ocictl network
+    create`` makes are below ``data``.
     """
-    return [f"{place}/net.d" for place in (user, local, system, data) if place]
+    return [f"{parent}/net.d" for parent in (user, local, system, data) if parent]
 
 
 def plugin_directories(net_directories: list[str]) -> tuple[str, ...]:
-    """Return the directories to search for CNI plugins, in order."""
+    """Return the directories to search for CNI plugins, those in ``net_directories`` first."""
     return (*net_directories, *PLUGIN_DIRECTORIES)
 
 
 def load(net_directories: list[str]) -> list[Configuration]:
-    """Return all networks in order.  Raises NetworkError about an invalid file, with its path."""
+    """Return the networks configured in ``net_directories``, sorted by file name, and built in.
+
+    Of networks with the same name, the first directory's counts.  Raises NetworkError, with the
+    path, if a file is invalid.
+    """
     files: dict[str, str] = {}
     for directory in net_directories:
         for name in _names(directory):
@@ -142,14 +150,17 @@ def _read(path: str) -> Configuration:
 
 
 def parse(value: object, path: str) -> Configuration:
-    """Return the configuration in the JSON ``value`` of the file ``path``.  Raises NetworkError."""
+    """Check ``value``, the JSON document in the file ``path``, and return the configuration.
+
+    Raises NetworkError if it is invalid.
+    """
     if not isinstance(value, dict):
         raise NetworkError(f"{path}: a network configuration must be a JSON object")
     name = value.get("name")
     if not isinstance(name, str) or not is_name(name):
         raise NetworkError(
             f'{path}: "name" is not a valid network name',
-            "a letter or digit, then letters, digits and ._-",
+            "must be a letter or digit, then letters, digits and ._-",
         )
     if name in RESERVED:
         raise NetworkError(f'{path}: the name "{name}" is reserved for --net')
@@ -179,11 +190,13 @@ def _check_own(own: object, plugins: list[dict[str, Any]], path: str) -> None:
     for plugin in plugins if own.get("builtin") else ():
         if plugin["type"] not in BUILTIN:
             known = ", ".join(BUILTIN)
-            raise NetworkError(f'{path}: there is no built-in plugin "{plugin["type"]}"', known)
+            raise NetworkError(
+                f'{path}: unknown built-in plugin "{plugin["type"]}"', f"supported: {known}"
+            )
 
 
 def is_name(text: str) -> bool:
-    """Return whether ``text`` is a valid CNI network name, safe as the name of a directory."""
+    """Return whether ``text`` is a valid name of a CNI network, and safe as a directory name."""
     return (
         0 < len(text) <= LONGEST_NAME
         and text.isascii()

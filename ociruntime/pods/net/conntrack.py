@@ -1,4 +1,4 @@
-"""Remove stale connection tracking entries for forwarded UDP ports.
+"""Delete stale connection tracking entries of forwarded UDP ports.
 
 NAT rules apply only to the first packet of a flow.  A client that keeps sending UDP from
 the same port would otherwise be forwarded to the port's previous pod until it pauses.
@@ -26,9 +26,10 @@ DESTINATION = {socket.AF_INET: 2, socket.AF_INET6: 4}  # CTA_IP_V4_DST, CTA_IP_V
 
 
 def forget(forwards: Collection[Forward], family: int) -> None:
-    """Delete conntrack entries of UDP flows to forwarded host ports; ``family`` is 4 or 6.
+    """Delete conntrack entries of UDP flows to the host ports of ``forwards``.
 
-    Without kernel support (ctnetlink), the entries stay until they time out.
+    ``family`` is the IP family, 4 or 6.  Without kernel support (ctnetlink), does nothing: the
+    entries stay until they time out.
     """
     ports = {one.host_port for one in forwards if one.protocol == "udp"}
     if not ports:
@@ -64,7 +65,7 @@ def _forget(tracking: Rtnetlink, domain: socket.AddressFamily, ports: set[int]) 
 
 
 def _destination(flow: bytes, domain: socket.AddressFamily) -> tuple[int, str]:
-    """Return the (port, address) of a UDP flow's destination; (0, "") for other protocols."""
+    """Return (port, address) of the destination of ``flow``; (0, "") if it is not a UDP flow."""
     parts = attributes(flow)
     protocol = attributes(parts[CTA_TUPLE_PROTO])
     if protocol[CTA_PROTO_NUM] != bytes([socket.IPPROTO_UDP]):
@@ -75,7 +76,7 @@ def _destination(flow: bytes, domain: socket.AddressFamily) -> tuple[int, str]:
 
 
 def _is_here(address: str, domain: socket.AddressFamily) -> bool:
-    """Return whether ``address`` is the host's: forwarding rules apply only to these."""
+    """Return whether ``address`` belongs to the host; only then do forwarding rules apply."""
     trial = socket.socket(domain, socket.SOCK_DGRAM)
     try:
         trial.bind((address, 0))

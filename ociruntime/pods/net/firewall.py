@@ -24,7 +24,7 @@ WAIT = "10"  # seconds for iptables to wait for its lock (xtables.lock)
 
 
 def find_tool() -> str:
-    """Return the installed packet filter tool: ``nft``, ``iptables``, or "" for none."""
+    """Return the packet filter tool that is installed, "nft" or "iptables"; "" if neither is."""
     if find_program("nft"):
         return NFT
     if find_program("iptables-restore") and find_program("iptables-save"):
@@ -33,7 +33,10 @@ def find_tool() -> str:
 
 
 def apply(tool: str, rules: Sequence[Rules]) -> None:
-    """Apply packet filter rules, replacing rules with the same tags.  Raises NetworkError."""
+    """Add ``rules`` to the packet filter, replacing those that have the same tags.
+
+    ``tool`` is the result of ``find_tool``.  Raises NetworkError.
+    """
     if not rules:
         return
     if tool == NFT:
@@ -54,7 +57,10 @@ def apply(tool: str, rules: Sequence[Rules]) -> None:
 
 
 def remove(tool: str, tags: Sequence[tuple[str, int]]) -> None:
-    """Remove the packet filter rules of each (tag, family 4 or 6).  Raises NetworkError."""
+    """Remove packet filter rules; ``tags`` are pairs (tag, family 4 or 6) that identify them.
+
+    ``tool`` is the result of ``find_tool``.  Raises NetworkError.
+    """
     if tool == NFT and tags and find_program("nft"):
         _run(NFT, ["-f", "-"], "".join(rules_nft.removal(*one) for one in tags))
     if tool != IPTABLES:
@@ -89,20 +95,26 @@ def _run(name: str, arguments: list[str], text: str) -> str:
 
 
 def usable_families(tool: str) -> list[int]:
-    """Return the IP families that ``tool`` can filter on this host: [4] or [4, 6]."""
+    """Return the IP families whose packets ``tool`` can filter on this host: [4] or [4, 6]."""
     six = os.path.isdir(IPV6) and (tool != IPTABLES or find_program(_restore(6)))
     return [4, 6] if six else [4]
 
 
 def families(result: dict[str, Any]) -> list[int]:
-    """Return the IP families (4, 6) of the addresses in a CNI result; [4, 6] if it has none."""
+    """Return the IP families (4, 6) of the addresses in ``result``, a CNI result.
+
+    Returns [4, 6] if it has no addresses.
+    """
     ips = result.get("ips") or ()
     present_families = {6 if ":" in str(ip.get("address")) else 4 for ip in ips}
     return sorted(present_families) or [4, 6]
 
 
 def present(tool: str, tag: str, family: int) -> bool:
-    """Return whether the packet filter has rules with ``tag``.  Raises NetworkError."""
+    """Return whether the packet filter has rules of the IP ``family`` (4 or 6) with ``tag``.
+
+    Raises NetworkError.
+    """
     if tool == NFT:
         words = _run(NFT, ["list", "tables"], "").splitlines()
         return f"table {rules_nft.IP[family]} {tag}" in words

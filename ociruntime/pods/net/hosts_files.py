@@ -41,7 +41,7 @@ Newest = Callable[[str], bytes | None]
 
 
 def create_lock(path: str) -> None:
-    """Create the lock file of the hosts file ``path``; helpers write only files that have one.
+    """Create the lock file of the hosts file ``path``, without which no process updates it.
 
     Raises OSError.
     """
@@ -49,11 +49,11 @@ def create_lock(path: str) -> None:
 
 
 def write_all(state: str, files: Mapping[str, str], newest: Newest) -> None:
-    """Write the newest block into each of ``files``: {pod's UUID: path of its hosts file}.
+    """Update the hosts files of pods: ``files`` is {pod's UUID: path of its hosts file}.
 
-    ``newest`` returns a pod's block, None to skip the file; it only reads files below ``state``.
-    Returns after TIMEOUT at the latest; unfinished helpers then continue.  Raises HostError if
-    no helper can be started.
+    ``newest(uuid)`` returns the lines to write to a pod's file, or None to skip the file; it only
+    reads files below ``state``.  Returns after 2 seconds at the latest; helper processes that are
+    not done by then continue.  Raises HostError if no helper can be started.
     """
     pending = dict(enumerate(files.items()))
     if not pending:
@@ -75,7 +75,10 @@ def _run_helpers(
     pending: dict[int, tuple[str, str]],
     deadline: float,
 ) -> None:
-    """Run a helper for each batch of files, and remove finished files from ``pending``."""
+    """Start a helper process for each batch of files, and wait for them until ``deadline``.
+
+    Removes the files that they have finished from ``pending``.
+    """
     batches = [dict(batch) for batch in batches]
     read = write = -1
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
@@ -108,7 +111,11 @@ def _close(*fds: int) -> None:
 
 
 def _collect(read: int, pending: dict[int, tuple[str, str]], deadline: float) -> None:
-    """Read the helpers' reports until the last helper has exited, or until the deadline."""
+    """Remove the files from ``pending`` that helper processes report as finished.
+
+    ``read`` is the pipe of their reports.  Returns when the last helper has exited, or at
+    ``deadline``.
+    """
     poll = select.poll()
     poll.register(read, select.POLLIN)
     while (remaining_seconds := deadline - time.monotonic()) > 0:
@@ -122,9 +129,12 @@ def _collect(read: int, pending: dict[int, tuple[str, str]], deadline: float) ->
 
 
 def _start_helpers(state: str, batches: Sequence[Batch], newest: Newest, report: int) -> None:
-    """Fork the helpers and exit, so that they become orphans, not children of the caller."""
+    """Fork a helper process for each batch of files, then exit, so that they become orphans.
+
+    Helpers write the index of each finished file to the pipe ``report``.
+    """
     try:
-        report = _let_go(report)
+        report = _detach(report)
         _leave_own_mounts(state)
         for batch in batches:
             if os.fork() == 0:
@@ -146,8 +156,11 @@ def _report(report: int, index: int) -> None:
         pass  # the caller has gone on
 
 
-def _let_go(report: int) -> int:
-    """Close the caller's descriptors but ``report``, leave its session, reset signal handlers."""
+def _detach(report: int) -> int:
+    """Detach this process from the one that started it; return the new number of ``report``.
+
+    Starts a session, closes all descriptors but ``report``, and resets signal handlers.
+    """
     os.setsid()
     report = fcntl.fcntl(report, fcntl.F_DUPFD_CLOEXEC, 3)
     for name in os.listdir("/proc/self/fd"):
@@ -171,9 +184,9 @@ def _let_go(report: int) -> int:
 
 
 def _leave_own_mounts(state: str) -> None:
-    """Enter the mount namespace of pid 1, if ``state`` is the same there.
+    """Enter the mount namespace of PID 1, if the directory ``state`` is the same there.
 
-    In the monitor's namespace a helper would keep the pod's mounts.
+    In the mount namespace of a pod's monitor, this process would keep the pod's mounts busy.
     """
     from ociruntime._shim import lib
 
@@ -195,7 +208,10 @@ def _leave_own_mounts(state: str) -> None:
 
 
 def _write_newest(path: str, uuid: str, newest: Newest) -> None:
-    """Write the newest block into a pod's hosts file, unless another helper holds its lock."""
+    """Update a pod's hosts file ``path`` with the lines that ``newest(uuid)`` returns.
+
+    Does nothing if another helper process holds the file's lock.
+    """
     try:
         lock = os.open(path + LOCK_SUFFIX, _FLAGS)
     except OSError:
@@ -222,10 +238,10 @@ def _write_newest(path: str, uuid: str, newest: Newest) -> None:
 
 
 def update(path: str, block: bytes) -> None:
-    """Replace our block in the hosts file ``path``, in place.  Raises OSError.
+    """Replace ocipod's lines in the hosts file ``path`` by ``block``.  Raises OSError.
 
-    The file cannot be replaced by a rename, because it is bind-mounted into the app.  A program
-    that reads it during the write sees the beginning of the new text and the end of the old one.
+    The file is written in place, not replaced by a rename, because it is bind-mounted into the app.
+    A program that reads it meanwhile sees the beginning of the new text and the end of the old one.
     """
     fd = os.open(path, _FLAGS)
     try:
@@ -248,13 +264,16 @@ def update(path: str, block: bytes) -> None:
 
 
 def _pwrite(fd: int, data: bytes, offset: int) -> None:
-    """Write all of ``data``; raises OSError if there is no space for it."""
+    """Write all of ``data`` at ``offset``.  Raises OSError if only a part could be written."""
     if os.pwrite(fd, data, offset) != len(data):
         raise OSError(28, "no space left on device")
 
 
 def with_block(text: bytes, block: bytes) -> bytes:
-    """Return the text of a hosts file with our block replaced by ``block``; pure."""
+    """Return ``text``, that of a hosts file, with ocipod's lines replaced by ``block``.
+
+    If it has no such lines, they are appended.
+    """
     head, begin, rest = text.partition(BEGIN)
     tail = rest.partition(END)[2] if begin else b""
     if head and not head.endswith(b"\n"):

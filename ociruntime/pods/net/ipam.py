@@ -1,4 +1,4 @@
-"""Assign and release a pod's addresses with the IPAM plugin that a configuration names."""
+"""Assign and release a pod's addresses with the IPAM plugin of its network configuration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ociruntime.pods.net.plugin_call import PluginCall
 
 
 class Assigned:
-    """An address (with prefix) assigned to a pod; ``gateway`` may be None."""
+    """An address, with prefix length, that is assigned to a pod, and its gateway or None."""
 
     __slots__ = ("gateway", "network")
 
@@ -21,7 +21,11 @@ class Assigned:
 
 
 class Addresses:
-    """The result of an IPAM plugin: addresses, routes as (target, gateway), and CNI's ``dns``."""
+    """The result of an IPAM plugin.
+
+    ``assigned`` are addresses, ``routes`` pairs (target, gateway or None), ``dns`` is CNI's object
+    of that name.
+    """
 
     __slots__ = ("assigned", "dns", "routes")
 
@@ -98,13 +102,14 @@ def check(call: PluginCall) -> None:
 
 
 def _program(call: PluginCall) -> str | None:
-    """Return the path of the IPAM plugin; None for the built-in one.  Raises NetworkError."""
+    """Return the path of the IPAM plugin, or None if the built-in one is used.
+
+    Raises NetworkError if the plugin is not found.
+    """
     ipam = call.configuration.get("ipam")
     kind = ipam.get("type") if isinstance(ipam, dict) else None
     if not isinstance(kind, str) or not kind:
-        raise NetworkError(
-            f'network "{call.network}": "ipam" requires the name of a plugin in "type"'
-        )
+        raise NetworkError(f'network "{call.network}": "ipam.type" must be the name of a plugin')
     if kind == "host-local" and not call.programs:
         return None
     program = cni.find_plugin(kind, call.directories)

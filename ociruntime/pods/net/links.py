@@ -1,4 +1,4 @@
-"""Configure links, addresses and routes of pods, with ``base/rtnetlink.py``.
+"""Configure network interfaces (links), addresses and routes with rtnetlink(7).
 
 It is never an error to remove something that does not exist.  It is an error to create something
 that exists, except where the docstring says otherwise.
@@ -57,7 +57,7 @@ NLA_NESTED = 0x8000
 
 
 def open_namespace(path: str) -> int:
-    """Open a network namespace; return its descriptor.  Raises NetworkError."""
+    """Open the network namespace ``path``, and return a descriptor.  Raises NetworkError."""
     try:
         return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
@@ -65,9 +65,9 @@ def open_namespace(path: str) -> int:
 
 
 def links_inside(namespace: int, path: str) -> Rtnetlink:
-    """Return a netlink socket in the network namespace open at ``namespace``.
+    """Return a netlink socket in the network namespace with the descriptor ``namespace``.
 
-    ``path`` is for the error.  Raises NetworkError.
+    Raises NetworkError, with the namespace's ``path`` in its message.
     """
     try:
         return in_namespace(namespace)
@@ -76,37 +76,37 @@ def links_inside(namespace: int, path: str) -> Rtnetlink:
 
 
 def hardware_text(link: Link) -> str:
-    """Return a link's MAC address as text such as ``02:42:ac:11:00:02``."""
+    """Return the MAC address of an interface as text, such as ``02:42:ac:11:00:02``."""
     return ":".join(f"{byte:02x}" for byte in link.hardware)
 
 
 def find(links: Rtnetlink, name: str) -> Link:
-    """Return the link (interface) ``name``.  Raises OSError (ENODEV) if it does not exist."""
+    """Return the interface ``name``.  Raises OSError (ENODEV) if it does not exist."""
     link = links.link(name)
     if link is None:
-        raise OSError(ENODEV, f"{name} not found")
+        raise OSError(ENODEV, f"interface {name} not found")
     return link
 
 
 def make_veth(links: Rtnetlink, name: str, namespace: int, inside: str, mtu: int) -> Link:
-    """Create a veth pair: ``name`` on the host, ``inside`` in ``namespace``; return the host's end.
+    """Create a veth pair, ``name`` on the host and ``inside`` in ``namespace`` (a descriptor).
 
-    Both ends ignore router advertisements.  Raises OSError, NetworkError.
+    Both ends ignore router advertisements.  Returns the host's end.  Raises OSError, NetworkError.
     """
     size = attribute(IFLA_MTU, pack("=I", mtu)) if mtu else b""
     peer = pack(LINK, 0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, _text(inside))
     peer += attribute(IFLA_NET_NS_FD, pack("=I", namespace)) + size
     _make(links, name, b"veth", attribute(VETH_INFO_PEER | NLA_NESTED, peer), size)
-    distrust(name)
+    ignore_advertisements(name)
     in_other_namespace(namespace, lambda: set_sysctl_if_known(ACCEPT_RA.format(inside), "0"))
     return find(links, name)
 
 
 def make_bridge(links: Rtnetlink, name: str, mtu: int, alias: str) -> bool:
-    """Create the bridge ``name`` if missing, and set it up; return whether it was created.
+    """Create the bridge ``name`` if it is missing, and bring it up; return whether it was created.
 
-    The bridge is made in this thread's network namespace, which must be that of ``links``.
-    Raises OSError, NetworkError.
+    ``links`` must be a netlink socket in the network namespace of this thread.  Raises OSError,
+    NetworkError.
     """
     wanted = attribute(IFLA_MTU, pack("=I", mtu)) if mtu else b""
     made = True
@@ -120,16 +120,16 @@ def make_bridge(links: Rtnetlink, name: str, mtu: int, alias: str) -> bool:
     if made:
         noted = attribute(IFLA_IFALIAS, alias.encode())
         links.request(RTM_NEWLINK, pack(LINK, 0, 0, index, 0, 0) + noted)
-    distrust(name)
+    ignore_advertisements(name)
     links.set_up(index)
     return made
 
 
-def distrust(name: str) -> None:
-    """Ignore IPv6 router advertisements and redirects on a link.  Raises NetworkError.
+def ignore_advertisements(name: str) -> None:
+    """Ignore IPv6 router advertisements and redirects on the interface ``name``.
 
-    A container with CAP_NET_RAW could give this host an address and its default route with one
-    router advertisement (CVE-2020-10749, CVE-2020-13401).
+    With one router advertisement, a container with CAP_NET_RAW could give this host an address and
+    a default route (CVE-2020-10749, CVE-2020-13401).  Raises NetworkError.
     """
     for setting in (ACCEPT_RA, ACCEPT_REDIRECTS):
         set_sysctl_if_known(setting.format(name), "0")
@@ -145,7 +145,10 @@ def _make(links: Rtnetlink, name: str, kind: bytes, data: bytes, more: bytes) ->
 
 
 def remove(links: Rtnetlink, name: str) -> bool:
-    """Remove a link (a veth with its peer); return whether it existed.  Raises OSError."""
+    """Remove the interface ``name``, and the peer of a veth; return whether it existed.
+
+    Raises OSError.
+    """
     body = pack(LINK, 0, 0, 0, 0, 0) + attribute(IFLA_IFNAME, _text(name))
     try:
         links.request(RTM_DELLINK, body)
@@ -157,7 +160,10 @@ def remove(links: Rtnetlink, name: str) -> bool:
 
 
 def join_bridge(links: Rtnetlink, index: int, bridge: int, hairpin: bool) -> None:
-    """Add a link to a bridge.  Raises OSError."""
+    """Add the interface ``index`` to the bridge with the index ``bridge``.  Raises OSError.
+
+    With ``hairpin``, the bridge may send a packet back through the interface from which it came.
+    """
     body = pack(LINK, 0, 0, index, 0, 0) + attribute(IFLA_MASTER, pack("=I", bridge))
     links.request(RTM_NEWLINK, body)
     if hairpin:
@@ -169,7 +175,10 @@ def join_bridge(links: Rtnetlink, index: int, bridge: int, hairpin: bool) -> Non
 
 
 def bridge_facts(links: Rtnetlink, name: str) -> tuple[str, str, int]:
-    """Return a link's (kind, alias, number of ports); ("", "", 0) if it does not exist."""
+    """Return (kind, alias, number of bridge ports) of the interface ``name``.
+
+    Returns ("", "", 0) if it does not exist.
+    """
     found = links.link(name)
     if found is None:
         return "", "", 0
@@ -187,7 +196,10 @@ def bridge_facts(links: Rtnetlink, name: str) -> tuple[str, str, int]:
 
 
 def give_address(links: Rtnetlink, index: int, network: Network) -> None:
-    """Add an address to the link ``index`` unless the link has it already.  Raises OSError."""
+    """Add the address of ``network`` to the interface ``index``, unless it has it already.
+
+    Raises OSError.
+    """
     packed = network.address.packed
     flags = 0 if network.family == AF_INET else IFA_F_NODAD
     body = pack(ADDRESS, network.family, network.prefix, 0, SCOPE_UNIVERSE, index)
@@ -206,7 +218,10 @@ def add_route(
     source: Address | None = None,
     scope: int = SCOPE_UNIVERSE,
 ) -> None:
-    """Add a route to ``target`` via the link ``index`` unless it exists.  Raises OSError."""
+    """Add a route to ``target`` through the interface ``index``, unless it exists already.
+
+    Raises OSError.
+    """
     family = target.family
     body = pack(
         ROUTE, family, target.prefix, 0, 0, RT_TABLE_MAIN, RTPROT_BOOT, scope, RTN_UNICAST, 0
@@ -222,7 +237,10 @@ def add_route(
 
 
 def remove_subnet_route(links: Rtnetlink, network: Network, index: int) -> None:
-    """Remove the subnet's route that the kernel added with an address.  Raises OSError."""
+    """Remove the route to ``network`` that the kernel added with the interface's address.
+
+    ``index`` is the interface.  Does nothing if there is no such route.  Raises OSError.
+    """
     body = pack(ROUTE, network.family, network.prefix, 0, 0, RT_TABLE_MAIN, 0, SCOPE_NOWHERE, 0, 0)
     body += attribute(RTA_DST, network.first.packed) + attribute(RTA_OIF, pack("=I", index))
     try:
@@ -232,8 +250,11 @@ def remove_subnet_route(links: Rtnetlink, network: Network, index: int) -> None:
             raise
 
 
-def way_to(links: Rtnetlink, address: Address) -> int:
-    """Return the index of the link through which ``address`` is routed.  Raises OSError."""
+def link_of_route(links: Rtnetlink, address: Address) -> int:
+    """Return the index of the interface through which packets to ``address`` are routed.
+
+    Raises OSError.
+    """
     body = pack(ROUTE, address.family, address.bits, 0, 0, 0, 0, 0, 0, 0)
     answer = links.request(RTM_GETROUTE, body + attribute(RTA_DST, address.packed))[0]
     return int(unpack_from("=I", attributes(answer[calcsize(ROUTE) :])[RTA_OIF])[0])
@@ -270,6 +291,6 @@ def set_sysctl(name: str, value: str) -> None:
 
 
 def set_sysctl_if_known(name: str, value: str) -> None:
-    """Set a sysctl as ``set_sysctl`` does, or do nothing if the kernel does not have it."""
+    """Set the sysctl ``name`` as ``set_sysctl`` does, but do nothing if the kernel lacks it."""
     if os.path.exists(f"/proc/sys/net/{name}"):
         set_sysctl(name, value)

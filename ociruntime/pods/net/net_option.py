@@ -1,4 +1,4 @@
-"""``--net``: the networks that a pod joins; pure, except ``select``, which reads configurations."""
+"""Parse and check the option --net, which lists the networks of a pod."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ HINT = "default, default-restricted, none, host, all or names: NAME[:KEY=VALUE;K
 
 
 def parse(words: list[str], where: str = "--net") -> list[tuple[str, str]]:
-    """Parse networks like ``NAME[:K=V;K2=V2],...`` to [(name, arguments)]; default: ``default``.
+    """Parse ``words``, each ``NAME[:K=V;K2=V2],...``, to pairs (name, CNI arguments).
 
-    ``where`` begins error messages.  Raises UsageError for a duplicate name, ``none`` or ``host``
-    with other networks, or invalid arguments.
+    Returns [("default", "")] if ``words`` is empty.  Raises UsageError, whose message begins with
+    ``where``, for a duplicate name, for ``none`` or ``host`` with other networks, or for invalid
+    arguments.
     """
     networks: dict[str, str] = {}
     for word in (part for text in words for part in text.split(",")):
@@ -40,7 +41,10 @@ def parse(words: list[str], where: str = "--net") -> list[tuple[str, str]]:
 
 
 def refuse_ports(networks: list[tuple[str, str]]) -> None:
-    """Check that the networks allow port forwarding.  Raises UsageError."""
+    """Check that ports can be forwarded to a pod on ``networks``: not with "none" or "host".
+
+    Raises UsageError if they cannot.
+    """
     for name, _ in networks:
         if name in (NONE, HOST):
             raise UsageError(
@@ -51,11 +55,11 @@ def refuse_ports(networks: list[tuple[str, str]]) -> None:
 def select(
     networks: list[tuple[str, str]], known: list[Configuration]
 ) -> list[tuple[Configuration, str]]:
-    """Return the configurations of ``networks`` with their arguments, in the order of ``known``.
+    """Return pairs (configuration, CNI arguments) for ``networks``, in the order of ``known``.
 
-    ``default-restricted``, which connects host and pod, is added unless ``default`` or a network
-    with names is among them: these connect host and pod, too.  Raises NetworkError for an unknown
-    name.
+    So that host and pod can reach each other, ``default-restricted`` is added unless ``networks``
+    include ``default`` or a network whose pods find each other by name.  Raises NetworkError for an
+    unknown name.
     """
     chosen = dict(networks)
     if NONE in chosen or HOST in chosen:
@@ -64,7 +68,8 @@ def select(
     names = [configuration.name for configuration in known]
     for name in chosen:
         if name not in names:
-            raise NetworkError(f'unknown network "{name}"', ", ".join(["none", "host", *names]))
+            hint = f"known networks: {', '.join(['none', 'host', *names])}"
+            raise NetworkError(f'unknown network "{name}"', hint)
     if everything:
         for name in names:
             if name != RESTRICTED:
@@ -81,7 +86,10 @@ def select(
 
 
 def check(networks: list[tuple[str, str]], net_directories: list[str]) -> None:
-    """Raise NetworkError if one of ``networks`` (name, arguments) is not configured."""
+    """Check that each of ``networks``, pairs (name, CNI arguments), is configured.
+
+    Raises NetworkError if one is not.
+    """
     from ociruntime.pods.net.configuration import load
 
     if all(name not in (NONE, HOST) for name, _ in networks):

@@ -1,4 +1,4 @@
-"""Connect a pod to its networks in order and disconnect it in reverse, from one document.
+"""Connect a pod to its networks in order, and disconnect it in reverse order.
 
 ``plan`` decides and returns the document.  It is written to disk before ``set_up`` acts, and is
 all that ``tear_down`` needs to clean up, from any process, repeatedly, and after a reboot.
@@ -32,10 +32,10 @@ PORTS = "portMappings"
 
 
 class NetworkRequest:
-    """The networks that a pod will join, and what is needed to join them.
+    """A request to connect a pod to networks.
 
-    ``networks`` are (name, arguments) from ``net_option.parse``; ``ports`` are mappings from
-    ``port_mappings.forwarded``; ``config_directories`` come from ``configuration.net_directories``.
+    ``networks`` are pairs (name, CNI arguments), ``ports`` the result of
+    ``port_mappings.forwarded``, ``config_directories`` that of ``configuration.net_directories``.
     """
 
     __slots__ = (
@@ -68,7 +68,10 @@ class NetworkRequest:
 
 
 def plan(request: NetworkRequest) -> dict[str, Any]:
-    """Return the document (net-info.json) of a pod's networks.  Raises NetworkError, UsageError."""
+    """Return the content of a pod's net-info.json, which describes its networks.
+
+    Nothing is connected yet: ``carry_out`` does that.  Raises NetworkError, UsageError.
+    """
     requested = net_option.parse(
         [f"{name}:{arguments}" if arguments else name for name, arguments in request.networks]
     )
@@ -140,7 +143,10 @@ def _forward(
     chosen: list[tuple[Configuration, str]],
     ports: list[dict[str, Any]],
 ) -> None:
-    """Add port forwarding to the first network that masquerades, else to the last one."""
+    """Add ``ports`` to the configuration of the network that forwards them.
+
+    This is the first of ``networks`` that masquerades, or else the last one.
+    """
     masquerading = [i for i, (configuration, _) in enumerate(chosen) if configuration.masquerades]
     plugins = networks[masquerading[0] if masquerading else -1]["plugins"]
     able = [
@@ -156,26 +162,32 @@ def _forward(
 
 
 def set_up(request: NetworkRequest) -> dict[str, Any]:
-    """Set up a pod's networks; return the document.  On NetworkError, all is undone."""
+    """Connect a pod to its networks; return the content of its net-info.json.
+
+    Raises NetworkError; then the pod is connected to no network.
+    """
     return carry_out(plan(request))
 
 
 def carry_out(info: dict[str, Any]) -> dict[str, Any]:
-    """Set up the networks of ``plan``'s document, and add the results to the document.
+    """Connect a pod to its networks, and return ``info`` with the plugins' results added.
 
-    On NetworkError, everything is undone.
+    ``info`` is the result of ``plan``.  Raises NetworkError; then the pod is connected to no
+    network.
     """
     if not info["namespace"]:
         return info
     if not info["identity"]:
-        raise NetworkError(f"join the networks: network namespace {info['namespace']} not found")
+        raise NetworkError(
+            f"connect the pod to its networks: network namespace {info['namespace']} not found"
+        )
     from ociruntime.pods.net.builtin.loopback import bring_up
 
     bring_up(info["namespace"])
     if not info["networks"]:
         return info
     refuse_used(info["ports"])
-    pod_records.note(
+    pod_records.write_record(
         info["stateDirectory"], info["uuid"], info["namespace"], info["identity"], info["ports"]
     )
     fault("network.after-note")
@@ -197,7 +209,11 @@ def carry_out(info: dict[str, Any]) -> dict[str, Any]:
 
 
 def give_names(info: dict[str, Any], names: Iterable[str], hosts: str) -> None:
-    """Record the pod's names on its networks with names; ``hosts``: see ``pod_names.join``."""
+    """Make a pod known by ``names`` to the other pods on those of its networks that use names.
+
+    ``info`` is the content of its net-info.json, ``hosts`` the path of its own hosts file, "" to
+    not write it.
+    """
     networks = {
         network["name"]: [address for address in (network["ip4"], network["ip6"]) if address]
         for network in info["networks"]
@@ -210,7 +226,10 @@ def give_names(info: dict[str, Any], names: Iterable[str], hosts: str) -> None:
 
 
 def refuse_used(ports: list[dict[str, Any]]) -> None:
-    """Raise NetworkError if a program of the host listens on a port that is to be forwarded."""
+    """Check that no program on the host listens on a host port in ``ports``, CNI port mappings.
+
+    Raises NetworkError if one does.
+    """
     import socket
 
     kinds = {"tcp": socket.SOCK_STREAM, "udp": socket.SOCK_DGRAM}
@@ -224,14 +243,14 @@ def refuse_used(ports: list[dict[str, Any]]) -> None:
                 trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             trial.bind((port["hostIP"], port["hostPort"]))
         except OSError as error:
-            words = f"{port['hostIP'] or 'any address'}, port {port['hostPort']}"
-            raise NetworkError(f"{words}/{port['protocol']} of the host: {reason(error)}") from None
+            host_port = f"{port['hostIP'] or '*'}:{port['hostPort']}/{port['protocol']}"
+            raise NetworkError(f"forward host port {host_port}: {reason(error)}") from None
         finally:
             trial.close()
 
 
 def _filter(info: dict[str, Any], rules: list[Rules]) -> None:
-    """Apply all packet filter rules of the pod; then allow forwarding from the host's loopback."""
+    """Apply the pod's packet filter ``rules``, and then make forwarding from 127.0.0.1 work."""
     firewall.apply(info["firewall"], rules)
     fault("network.after-rules")
     for ruleset in rules:
@@ -242,7 +261,10 @@ def _filter(info: dict[str, Any], rules: list[Rules]) -> None:
 
 
 def _join(info: dict[str, Any], network: dict[str, Any]) -> list[Rules]:
-    """Connect the pod to a network; return the packet filter rules that its plugins need."""
+    """Connect the pod to ``network`` by calling ADD of its plugins; store their result in it.
+
+    Returns the packet filter rules that the built-in plugins need.
+    """
     result: dict[str, Any] = {}
     rules: list[Rules] = []
     for plugin in network["plugins"]:
@@ -283,9 +305,10 @@ def _call(
 
 
 def tear_down(info: dict[str, Any]) -> list[str]:
-    """Disconnect a pod from its networks, in reverse; return error messages.  Never raises.
+    """Disconnect a pod from its networks, in reverse order; return error messages.
 
-    It is not an error if something was removed already.
+    ``info`` is the content of its net-info.json.  Raises nothing.  It is not an error if an
+    interface, address or rule was removed already.
     """
     problems: list[str] = []
     try:
@@ -293,7 +316,7 @@ def tear_down(info: dict[str, Any]) -> list[str]:
         if not info["networks"]:
             return []
         state, uuid = info["stateDirectory"], info["uuid"]
-        if not pod_records.recorded(state, uuid) and pod_records.namesake(state, uuid):
+        if not pod_records.has_record(state, uuid) and pod_records.namesake(state, uuid):
             return []  # this pod was refused: everything with its names belongs to the other pod
         same = info["boot"] == pod_records.boot() and (
             pod_records.namespace_identity(namespace) == info["identity"]
@@ -317,7 +340,9 @@ def tear_down(info: dict[str, Any]) -> list[str]:
     except RuntimeFailure as failure:
         problems.append(str(failure))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        problems.append(f"leave the networks: net-info.json is damaged: {error!r}")
+        problems.append(
+            f"disconnect the pod from its networks: net-info.json is damaged: {error!r}"
+        )
     return problems
 
 
@@ -344,7 +369,10 @@ def _try(problems: list[str], step: Callable[[], None]) -> None:
 
 
 def check(info: dict[str, Any]) -> list[str]:
-    """Call CHECK of all plugins of a pod's networks; return their error messages."""
+    """Call CHECK of all plugins of a pod's networks; return their error messages.
+
+    ``info`` is the content of the pod's net-info.json.
+    """
     problems = []
     for network in info["networks"]:
         for plugin in network["plugins"]:

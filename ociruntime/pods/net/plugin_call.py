@@ -11,7 +11,10 @@ from ociruntime.pods.net.rules import Rules
 
 
 class PluginCall:
-    """A call to a CNI plugin; ``namespace`` is a path, "" if the namespace no longer exists."""
+    """The parameters of a call to a CNI plugin, installed or built in.
+
+    ``namespace`` is the path of the pod's network namespace, "" if it no longer exists.
+    """
 
     __slots__ = (
         "arguments",
@@ -61,7 +64,7 @@ class PluginCall:
         return found if isinstance(found, dict) else {}
 
     def environment(self, command: str) -> Mapping[str, str]:
-        """Return the environment (``CNI_COMMAND`` ...) for a plugin that is a program."""
+        """Return the environment variables (CNI_COMMAND ...) for calling an installed plugin."""
         return {
             "CNI_COMMAND": command,
             "CNI_CONTAINERID": self.container,
@@ -73,7 +76,7 @@ class PluginCall:
         }
 
     def argument(self, name: str) -> str:
-        """Return the value of the key ``name`` in ``arguments``, "" if it is missing."""
+        """Return the value of ``name`` in ``arguments`` (``K=V;K2=V2``), "" if it is missing."""
         for word in self.arguments.split(";"):
             key, _, value = word.partition("=")
             if key == name:
@@ -94,7 +97,10 @@ UNSAID = "0.4.0"
 
 
 def check_result(value: object, plugin: str) -> dict[str, Any]:
-    """Check and return a plugin's CNI result.  Raises NetworkError."""
+    """Check ``value``, the output of the CNI plugin ``plugin``, and return it.
+
+    Raises NetworkError if it is not a valid CNI result.
+    """
     if not isinstance(value, dict):
         raise NetworkError(f"plugin {plugin}: its result must be a JSON object")
     for name in ("interfaces", "ips", "routes"):
@@ -102,7 +108,9 @@ def check_result(value: object, plugin: str) -> dict[str, Any]:
         if items is not None and not (
             isinstance(items, list) and all(isinstance(item, dict) for item in items)
         ):
-            raise NetworkError(f'plugin {plugin}: "{name}" of its result must be a list of objects')
+            raise NetworkError(
+                f'plugin {plugin}: "{name}" of its result must be a list of JSON objects'
+            )
     for item in value.get("ips") or ():
         if not isinstance(item.get("address"), str):
             raise NetworkError(f'plugin {plugin}: an address of its result lacks "address"')
@@ -112,7 +120,7 @@ def check_result(value: object, plugin: str) -> dict[str, Any]:
 
 
 def _check_address(address: str, plugin: str) -> None:
-    """Check an address in a plugin's result, which is printed later.  Raises NetworkError."""
+    """Check ``address`` in the result of ``plugin``.  Raises NetworkError if it is invalid."""
     try:
         if "/" in address:
             parse_network(address)
@@ -124,17 +132,20 @@ def _check_address(address: str, plugin: str) -> None:
 
 
 def check_dns(value: object, where: str) -> None:
-    """Check a member ``dns``, whose values are written to resolv.conf.  Raises NetworkError."""
+    """Check ``value``, CNI's object ``dns``, because its strings are written to resolv.conf.
+
+    Raises NetworkError, whose message begins with ``where``.
+    """
     if value is None:
         return
     if not isinstance(value, dict):
-        raise NetworkError(f"{where} must be an object")
+        raise NetworkError(f"{where} must be a JSON object")
     for name in ("nameservers", "search", "options"):
         words = value.get(name) or []
         if not isinstance(words, list) or not all(map(_is_word, words)):
-            raise NetworkError(f'{where}: "{name}" must be a list of words')
+            raise NetworkError(f'{where}: "{name}" must be a list of strings without whitespace')
     if value.get("domain") and not _is_word(value["domain"]):
-        raise NetworkError(f'{where}: "domain" must be a word')
+        raise NetworkError(f'{where}: "domain" must be a string without whitespace')
 
 
 def _is_word(value: object) -> bool:
@@ -142,7 +153,7 @@ def _is_word(value: object) -> bool:
 
 
 def in_version(result: dict[str, Any], version: str) -> dict[str, Any]:
-    """Return a built-in plugin's result in the form of the CNI version ``version``."""
+    """Convert ``result``, that of a built-in plugin, to the CNI version ``version``."""
     made = {"cniVersion": version, **{k: v for k, v in result.items() if k != "cniVersion"}}
     if version in WITH_FAMILY:
         made["ips"] = [
@@ -153,7 +164,10 @@ def in_version(result: dict[str, Any], version: str) -> dict[str, Any]:
 
 
 def addresses(result: dict[str, Any]) -> tuple[str, str]:
-    """Return a result's first (IPv4, IPv6) addresses without prefix length; "" if missing."""
+    """Return (first IPv4 address, first IPv6 address) in ``result``, a CNI result.
+
+    They have no prefix length.  A missing one is "".
+    """
     found = {False: "", True: ""}
     for item in result.get("ips") or ():
         address = item["address"].partition("/")[0]

@@ -37,10 +37,11 @@ Pods = dict[str, Entry]
 def join(
     state: str, uuid: str, names: Iterable[str], hosts: str, networks: Mapping[str, list[str]]
 ) -> None:
-    """Record a pod's names on ``networks`` ({name: its addresses}); update other pods' hosts files.
+    """Make the pod ``uuid`` known by ``names`` on ``networks``, {network: the pod's addresses}.
 
-    ``hosts`` is the path of the pod's own hosts file, "" to not write it.  Invalid names
-    are ignored.  Raises HostError if the table or the pod's own file cannot be written.
+    Adds it to the table of names below ``state``, and updates the other pods' hosts files.
+    ``hosts`` is the path of the pod's own hosts file, "" to not write it.  Invalid names are
+    ignored.  Raises HostError if the table or the pod's own file cannot be written.
     """
     entry: Entry = {
         "names": list(dict.fromkeys(name for name in names if is_pod_name(name))),
@@ -58,12 +59,15 @@ def join(
                 # Safe under the lock: the pod's file is new, no program has it open yet.
                 hosts_files.update(hosts, _block(pods, entry))
             except OSError as error:
-                raise HostError(f"write {hosts}", error) from None
-    _tell(state, pods, entry["networks"], uuid)
+                raise HostError(f'write the hosts file "{hosts}"', error) from None
+    _update_others(state, pods, entry["networks"], uuid)
 
 
 def leave(state: str, uuid: str) -> None:
-    """Remove a pod's names and update the other pods' hosts files.  Raises HostError."""
+    """Remove a pod's names from the table, and update the other pods' hosts files.
+
+    Raises HostError.
+    """
     if not os.path.exists(f"{state}/{TABLE}"):
         return
     with FileLock(f"{state}/{LOCK}", exclusive=True):
@@ -74,7 +78,7 @@ def leave(state: str, uuid: str) -> None:
         # If this is interrupted, the table still has the pod, without names, for the next attempt.
         pods[uuid] = {**entry, "names": [], "hosts": ""}
         _write(state, pods)
-    _tell(state, pods, entry["networks"], uuid)
+    _update_others(state, pods, entry["networks"], uuid)
     fault("names.before-table")
     with FileLock(f"{state}/{LOCK}", exclusive=True):
         pods = _read(state)
@@ -89,8 +93,11 @@ def pods_on(state: str, network: str) -> list[str]:
 
 
 def _without_dead(state: str, pods: Pods, own: str) -> Pods:
-    """Return ``pods`` without those that have exited, perhaps without clean-up."""
-    gone = pod_records.dead(state, set(pods) - {own})
+    """Return ``pods`` without those that have exited, such as pods whose monitor was killed.
+
+    The pod ``own`` is included in any case.
+    """
+    gone = pod_records.dead_pods(state, set(pods) - {own})
     return {uuid: entry for uuid, entry in pods.items() if uuid not in gone}
 
 
@@ -122,11 +129,14 @@ def _write(state: str, pods: Pods) -> None:
     try:
         remove_file(path)
     except OSError as error:
-        raise HostError(f"remove {path}", error) from None
+        raise HostError(f'remove the file "{path}"', error) from None
 
 
-def _tell(state: str, pods: Pods, networks: Mapping[str, object], own: str) -> None:
-    """Update the other pods' hosts files on ``networks``; skip files that cannot be written."""
+def _update_others(state: str, pods: Pods, networks: Mapping[str, object], own: str) -> None:
+    """Update the hosts files of the pods on ``networks``, but not that of the pod ``own``.
+
+    Files that cannot be written are skipped.
+    """
     files = {
         uuid: entry["hosts"]
         for uuid, entry in pods.items()
@@ -142,7 +152,10 @@ def _tell(state: str, pods: Pods, networks: Mapping[str, object], own: str) -> N
 
 
 def _block(pods: Pods, reader: Entry) -> bytes:
-    """Return the hosts-file lines of all pods that share a network with ``reader``."""
+    """Return the lines for a pod's hosts file: those of all pods that share a network with it.
+
+    ``reader`` is the pod's entry in the table ``pods``.
+    """
     lines = []
     for network in reader["networks"]:
         for entry in pods.values():

@@ -30,7 +30,7 @@ def boot() -> str:
 
 
 def namespace_identity(path: str) -> list[int]:
-    """Return [device, inode] of the namespace at ``path``, [] if it does not exist."""
+    """Return [device, inode] of the namespace file ``path``, or [] if it does not exist."""
     try:
         status = os.stat(path)
     except OSError:
@@ -38,17 +38,19 @@ def namespace_identity(path: str) -> list[int]:
     return [status.st_dev, status.st_ino]
 
 
-def note(
+def write_record(
     state: str,
     uuid: str,
     path: str,
     identity: list[int],
     ports: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Write a pod's network record; ``ports`` are CNI port mappings forwarded to the pod.
+    """Write the network record of the pod ``uuid``, below the directory ``state``.
 
-    Raises HostError; NetworkError if another live pod has one of the ports, or if another pod's
-    UUID begins alike, so that devices and rules would have the same names.
+    ``path`` is that of its network namespace, ``identity`` the result of ``namespace_identity``,
+    ``ports`` are the CNI port mappings forwarded to it.  Raises HostError; NetworkError if one of
+    the ports is forwarded to another live pod, or if the first 8 digits of another pod's UUID are
+    the same, so that interfaces and rules would have the same names.
     """
     import fcntl
 
@@ -61,9 +63,9 @@ def note(
             fcntl.flock(lock, fcntl.LOCK_EX)
             if other := namesake(state, uuid):
                 raise NetworkError(
-                    f"join the networks: pod {uuid}: its devices would be named like those of "
-                    f"pod {other}",
-                    "run it again as a new pod, which gets another UUID",
+                    f"connect pod {uuid} to its networks: its interfaces would have the same names "
+                    f"as those of pod {other}",
+                    "create the pod again, so that it gets another UUID",
                 )
             if ports:
                 _refuse_taken(state, uuid, ports)
@@ -71,16 +73,16 @@ def note(
         finally:
             os.close(lock)
     except OSError as error:
-        raise HostError(f"write {directory}/{uuid}", error) from None
+        raise HostError(f'write the network record "{directory}/{uuid}"', error) from None
 
 
-def recorded(state: str, uuid: str) -> bool:
-    """Return whether the pod has a network record; without one, it has no network resources."""
+def has_record(state: str, uuid: str) -> bool:
+    """Return whether the pod ``uuid`` has a network record; without one it uses no addresses."""
     return os.path.exists(f"{state}/{DIRECTORY}/{uuid}")
 
 
 def namesake(state: str, uuid: str) -> str:
-    """Return another recorded pod whose UUID has the same first 8 digits, or ""."""
+    """Return the UUID of another pod with a network record and the same first 8 digits, or ""."""
     try:
         names = os.listdir(f"{state}/{DIRECTORY}")
     except FileNotFoundError:
@@ -96,7 +98,7 @@ def _refuse_taken(state: str, uuid: str, ports: Sequence[Mapping[str, Any]]) -> 
         record = _read(f"{directory}/{other}") or {}
         for theirs in record.get("ports") or ():
             for ours in ports:
-                if _collide(ours, theirs) and not dead(state, {other}):
+                if _collide(ours, theirs) and not dead_pods(state, {other}):
                     raise NetworkError(
                         f"forward host port {ours['hostPort']}/{ours['protocol']}: it "
                         f"is already forwarded to pod {other}"
@@ -110,7 +112,7 @@ def _collide(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def _read(path: str) -> dict[str, Any] | None:
-    """Return the record in the file ``path``; {} if it is malformed, None if it is missing."""
+    """Return the network record in the file ``path``; None if it is missing, {} if invalid."""
     try:
         with open(path, "rb") as file:
             record = load(file.read())
@@ -128,18 +130,21 @@ def forget(state: str, uuid: str) -> None:
     except FileNotFoundError:
         pass
     except OSError as error:
-        raise HostError(f"remove {state}/{DIRECTORY}/{uuid}", error) from None
+        raise HostError(f'remove the network record "{state}/{DIRECTORY}/{uuid}"', error) from None
 
 
-def dead(state: str, uuids: set[str]) -> set[str]:
-    """Return those of ``uuids`` whose pods are dead; a pod with a malformed record is not."""
-    dead_pods = set()
+def dead_pods(state: str, uuids: set[str]) -> set[str]:
+    """Return those of ``uuids`` whose pods have exited, even without releasing their networks.
+
+    A pod with an invalid network record counts as running.
+    """
+    dead: set[str] = set()
     namespaces: set[tuple[int, int]] | None = None
     now = boot()
     for uuid in uuids:
         record = _read(f"{state}/{DIRECTORY}/{uuid}")
         if record is None or record.get("boot", now) != now:
-            dead_pods.add(uuid)
+            dead.add(uuid)
             continue
         path, identity = record.get("namespace"), record.get("identity")
         if not isinstance(path, str) or not isinstance(identity, list):
@@ -148,8 +153,8 @@ def dead(state: str, uuids: set[str]) -> set[str]:
             if namespaces is None:
                 namespaces = _namespaces_in_use()
             if tuple(identity) not in namespaces:
-                dead_pods.add(uuid)
-    return dead_pods
+                dead.add(uuid)
+    return dead
 
 
 def _namespaces_in_use() -> set[tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""Resolve the ports that a pod's manifest forwards to CNI port mappings; pure."""
+"""Convert the ports that a pod's manifest forwards to CNI port mappings."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ PROTOCOLS = ("tcp", "udp", "sctp")
 
 
 def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return CNI port mappings for the member ``ports`` of a pod's manifest.
+    """Return CNI port mappings for the host ports that a pod's manifest forwards to the pod.
 
     Each is ``{"hostPort", "containerPort", "protocol", "hostIP"}``.  Raises PodError for a port
-    that no app has or that differs between apps, and for a duplicate host port.
+    that no app defines or that apps define differently, and for a duplicate host port.
     """
     named: dict[str, list[dict[str, Any]]] = {}
     for app in manifest.get("apps") or ():
@@ -30,8 +30,8 @@ def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
         port = owners[0] if owners else _port_of_name(name)
         if not port and not wish.get("podPort"):
             raise PodError(
-                f'forward port "{name}": no app has it',
-                ", ".join(named) or "the apps have no ports",
+                f'forward port "{name}": no app defines it',
+                f"ports of the apps: {', '.join(named) or 'none'}",
             )
         mappings += _mappings(wish, port)
     taken = set()
@@ -50,7 +50,10 @@ def _place(port: dict[str, Any]) -> tuple[object, ...]:
 
 
 def _port_of_name(name: str) -> dict[str, Any]:
-    """Parse a port name like ``80-tcp``, which no app needs to declare; {} for other names."""
+    """Parse ``name``, such as ``80-tcp``, to ``{"port", "protocol"}``; return {} for other names.
+
+    Apps need not define such a port.
+    """
     number, _, protocol = name.partition("-")
     if not (number.isascii() and number.isdigit()) or protocol not in PROTOCOLS:
         return {}
@@ -61,7 +64,10 @@ def _mappings(wish: dict[str, Any], port: dict[str, Any]) -> list[dict[str, Any]
     inside = wish.get("podPort") or port["port"]
     count = port.get("count") or 1
     if not wish.get("hostPort") or max(wish["hostPort"], inside) + count - 1 > HIGHEST:
-        raise PodError(f'port "{wish["name"]}" is above {HIGHEST} or has no host port')
+        raise PodError(
+            f'forward port "{wish["name"]}": it must have a host port, and both must be at most '
+            f"{HIGHEST}"
+        )
     return [
         {
             "hostPort": wish["hostPort"] + i,

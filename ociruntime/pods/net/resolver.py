@@ -1,4 +1,4 @@
-"""Contents of resolv.conf and hosts for a pod's apps; pure.
+"""Build the resolv.conf and hosts files of a pod's apps.
 
 Precedence for resolv.conf: the options ``--dns...``, the networks' results, the host's settings;
 with ``--dns=none`` the image's own file.  For hosts: the options ``--hosts-entry``, the image's own
@@ -30,9 +30,10 @@ DNS_MEMBERS = ("nameservers", "search", "options", "domain")
 def parse_dns(
     servers: list[str], search: list[str], options: list[str], domain: str
 ) -> dict[str, Any]:
-    """Convert options to ``{"mode": "host|none|", "nameservers", "search", "options", "domain"}``.
+    """Convert the values of --dns, --dns-search, --dns-opt and --dns-domain to DNS settings.
 
-    ``servers`` were checked with ``check_servers``.  Raises UsageError.
+    Returns ``{"mode": "host|none|", "nameservers", "search", "options", "domain"}``.  ``servers``
+    were checked with ``check_servers``.  Raises UsageError.
     """
     mode = ""
     if servers and servers[0] in (HOST, NONE):
@@ -46,7 +47,7 @@ def parse_dns(
     ):
         for value in values:
             if not value or not value.isprintable() or " " in value:
-                raise UsageError(f'{option}: "{value}" must be a single word')
+                raise UsageError(f'{option}: "{value}" must not be empty or contain whitespace')
     return {
         "mode": mode,
         "nameservers": servers,
@@ -57,9 +58,10 @@ def parse_dns(
 
 
 def check_servers(where: str, servers: list[str]) -> None:
-    """Check name servers: addresses, or alone ``host`` (host's file) or ``none`` (image's file).
+    """Check the values of --dns: addresses of name servers, or only ``host`` or ``none``.
 
-    Raises BadRequest; ``where`` is the option or the JSON path.
+    ``host`` means the host's resolv.conf, ``none`` the image's.  Raises BadRequest, whose message
+    begins with ``where``, the option or the JSON path.
     """
     for word in servers:
         if word in (HOST, NONE):
@@ -69,18 +71,19 @@ def check_servers(where: str, servers: list[str]) -> None:
         try:
             parse_address(word.partition("%")[0])
         except ValueError:
-            hint = "an IP address, host or none"
+            hint = "must be an IP address, host or none"
             raise BadRequest(where, f'invalid name server "{word}"', hint) from None
 
 
 def resolv_conf(
     options: Mapping[str, Any], networks: Mapping[str, Any], host: Mapping[str, Any]
 ) -> str | None:
-    """Return the content of a pod's resolv.conf, None to keep the image's own file.
+    """Return the content of a pod's resolv.conf, None if the pod does not get a file made here.
 
-    ``options`` comes from ``parse_dns``, ``networks`` is ``dns`` of the networks' results, ``host``
-    comes from ``host_dns``.  Options without a name server do not change the name
-    servers.  With mode ``host``, the caller copies the host's file unchanged.
+    ``options`` is the result of ``parse_dns``, ``networks`` is the object ``dns`` of the CNI
+    results, ``host`` is the result of ``host_dns``; the first that is not empty is used.  If it has
+    no name servers, they are taken from the next.  None means that with mode ``host`` the caller
+    copies the host's file, and otherwise the image's file is used.
     """
     if options.get("mode"):
         return None
@@ -99,10 +102,10 @@ def resolv_conf(
 
 
 def host_dns(text: str, is_host_network: bool) -> dict[str, Any]:
-    """Return the settings of the host's resolv.conf (``text``) that are valid in a pod, too.
+    """Return the settings in ``text``, the host's resolv.conf, that are also valid in a pod.
 
-    In a network namespace of its own, a pod does not reach name servers on the host's loopback
-    interface, such as systemd-resolved's 127.0.0.53.
+    Unless ``is_host_network``, name servers on the host's loopback interface are left out, such as
+    systemd-resolved's 127.0.0.53: the pod cannot reach them from its own network namespace.
     """
     settings = parse_resolv_conf(text)
     if not is_host_network:
@@ -116,7 +119,10 @@ def _is_loopback(server: str) -> bool:
 
 
 def parse_resolv_conf(text: str) -> dict[str, Any]:
-    """Parse a resolv.conf to the form of ``dns`` in CNI results; the last ``search`` wins."""
+    """Parse ``text``, a resolv.conf; return its settings in the form of CNI's object ``dns``.
+
+    Of several ``search`` lines, the last counts.
+    """
     settings: dict[str, Any] = {}
     for line in text.splitlines():
         words = line.partition("#")[0].partition(";")[0].split()
@@ -134,10 +140,11 @@ def parse_resolv_conf(text: str) -> dict[str, Any]:
 
 
 def parse_hosts_entries(words: list[str]) -> dict[str, Any]:
-    """Convert ``--hosts-entry`` to ``{"mode": "host|", "entries": [[IP, [NAME, ...]], ...]}``.
+    """Convert the values of --hosts-entry to settings of a hosts file.
 
-    Each word is ``IP=NAME[,NAME][,IP=NAME]``, or ``host`` alone (use the host's file).  Names of
-    the same address are merged.  Raises UsageError.
+    Returns ``{"mode": "host|", "entries": [[IP, [NAME, ...]], ...]}``.  Each of ``words`` is
+    ``IP=NAME[,NAME][,IP=NAME]``, or the only one is ``host`` (use the host's file).  Names of the
+    same address are merged.  Raises UsageError.
     """
     if HOST in words:
         if len(words) > 1:
@@ -150,7 +157,7 @@ def parse_hosts_entries(words: list[str]) -> dict[str, Any]:
             before, equals, name = part.rpartition("=")
             address = before if equals else address
             if not _is_address(address) or not is_host_name(name):
-                hint = "IP=NAME[,NAME][,IP=NAME] or host"
+                hint = "must be IP=NAME[,NAME][,IP=NAME] or host"
                 raise UsageError(f'--hosts-entry: invalid entry "{part}"', hint)
             entries.setdefault(address, []).append(name)
     return {"mode": "", "entries": [[address, names] for address, names in entries.items()]}
@@ -165,7 +172,11 @@ def _is_address(text: str) -> bool:
 
 
 def hosts(options: Mapping[str, Any], hostname: str, image_has_one: bool) -> str | None:
-    """Return the content of a pod's hosts file; None to use the image's or the host's file."""
+    """Return the content of a pod's hosts file, None if it uses the image's or the host's file.
+
+    ``options`` is the result of ``parse_hosts_entries``; ``hostname`` is added for 127.0.0.1 unless
+    it is "".  ``image_has_one`` tells whether the image has a hosts file.
+    """
     entries = options.get("entries") or []
     if options.get("mode") == HOST or (image_has_one and not entries):
         return None
@@ -185,6 +196,6 @@ def is_host_name(text: str) -> bool:
 
 
 def is_pod_name(text: str) -> bool:
-    """Return whether a pod can have this name on networks: a host name, but not localhost."""
+    """Return whether a pod may be known by the name ``text``: a host name other than localhost."""
     local = (name for _, names in LOCAL_NAMES for name in names.split())
     return is_host_name(text) and len(text) <= LONGEST_POD_NAME and text.lower() not in local

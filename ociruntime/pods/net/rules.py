@@ -7,7 +7,7 @@ DIGITS = 8
 
 
 class Forward:
-    """A host port forwarded to a port of the pod; ``host_ip`` "" means all the host's addresses."""
+    """A host port forwarded to a port of a pod; ``host_ip`` "" means all addresses of the host."""
 
     __slots__ = ("host_ip", "host_port", "pod_port", "protocol")
 
@@ -19,17 +19,17 @@ class Forward:
 
 
 class Rules:
-    """Packet filter rules of a pod's interface for one IP family (4 or 6).
+    """Packet filter rules for a pod's interface and one IP ``family`` (4 or 6).
 
-    ``masquerade`` is the subnet that the pod reaches with its own address; other packets get
-    the host's address.  "" for no masquerading.  ``link`` is the host's interface to the pod:
-    packets from it to 127.0.0.0/8 are dropped, because route_localnet makes these addresses
-    routable.
+    ``address`` is the pod's, "" if it has none of the family.  ``masquerade`` is the subnet to
+    which the pod's packets keep its address; in packets to other addresses it is replaced by the
+    host's.  "" means no masquerading.  ``link`` is the host's interface to the pod: packets from it
+    to 127.0.0.0/8 are dropped, because route_localnet makes these addresses routable.
 
-    ``bridge`` is the host's bridge of an isolated network: connections from other networks to it
-    are dropped, except to forwarded ports.  With ``internal``, so are those from the bridge to
-    other networks.  "" for a network that is not isolated.  These rules ignore addresses, because a
-    pod can send from any; ``address`` is the pod's, "" if it has none of the family.
+    ``bridge`` is the host's bridge of an isolated network, "" if the network is not isolated.
+    Connections from other networks to the bridge are dropped, except to forwarded ports.  With
+    ``internal``, connections from the bridge to other networks are dropped, too.  These rules do
+    not check addresses, because a pod can send packets with any address.
     """
 
     __slots__ = ("address", "bridge", "family", "forwards", "internal", "link", "masquerade", "tag")
@@ -56,5 +56,8 @@ class Rules:
 
 
 def tag(uuid: str, interface: str, purpose: str) -> str:
-    """Return the tag (nft table name) of the rules for a pod's interface and a purpose."""
+    """Return the tag of the packet filter rules that a pod's interface needs for a purpose.
+
+    The tag is the name of their nft table; the names of iptables chains are made from it.
+    """
     return f"ocipod-{uuid}-{interface}-{purpose}"

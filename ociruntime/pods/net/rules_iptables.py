@@ -1,4 +1,4 @@
-"""Convert a pod's ``Rules`` to input of ``iptables-restore --noflush``; pure."""
+"""Convert a pod's packet filter rules to input for ``iptables-restore --noflush``."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ LOCAL = "-m addrtype --dst-type LOCAL"
 
 
 def chains(tag: str) -> tuple[str, str]:
-    """Return the names of a tag's iptables chains (incoming, leaving), at most 28 characters.
+    """Return the names of the chains (for incoming, for leaving packets) of the rules with ``tag``.
 
-    Only the first 8 digits of the UUID fit; ``pod_records.note`` refuses a pod with the same ones.
+    They have at most 28 characters, iptables' limit, and contain only the first 8 digits of the
+    pod's UUID, which no other pod with networks has.
     """
     rest = tag.removeprefix("ocipod-")
     short = f"OCIPOD-{rest[:DIGITS]}{rest[_UUID:]}"
@@ -23,7 +24,7 @@ def chains(tag: str) -> tuple[str, str]:
 
 
 def script(rules: Rules) -> str:
-    """Return the pod's chains and the jumps to them as input of ``iptables-restore``."""
+    """Return input for ``iptables-restore`` that creates the pod's chains and the jumps to them."""
     incoming, leaving = chains(rules.tag)
     lines = _translations(rules, incoming, leaving) if rules.forwards or rules.masquerade else []
     if rules.forwards and rules.link and rules.family == 4:
@@ -36,7 +37,7 @@ def script(rules: Rules) -> str:
 
 
 def _translations(rules: Rules, incoming: str, leaving: str) -> list[str]:
-    """Return the pod's chains of the table nat, as lines of ``iptables-restore`` input."""
+    """Return lines of ``iptables-restore`` input: the pod's chains in the table nat."""
     lines = ["*nat", f":{incoming} - [0:0]", f":{leaving} - [0:0]"]
     if rules.forwards:
         # Insert before others: a dead pod not yet cleaned up may still have the same port.
@@ -64,7 +65,11 @@ def _translations(rules: Rules, incoming: str, leaving: str) -> list[str]:
 
 
 def _passing(rules: Rules, chain: str) -> list[str]:
-    """Return rules that drop packets to the pod's bridge, and with ``internal`` also from it."""
+    """Return lines of ``iptables-restore`` input that isolate the bridge ``rules.bridge``.
+
+    Packets from other networks to the bridge are dropped, and with ``rules.internal`` also those
+    from the bridge to other networks.
+    """
     other = f"-A {chain} ! -i {rules.bridge} -o {rules.bridge}"
     known = "-m conntrack --ctstate RELATED,ESTABLISHED -j RETURN"
     lines = [
@@ -79,12 +84,15 @@ def _passing(rules: Rules, chain: str) -> list[str]:
 
 
 def removal(tag: str, saved: str) -> str:
-    """Return ``iptables-restore`` input that removes the rules of ``tag`` in ``saved``."""
+    """Return input for ``iptables-restore`` that removes the rules with ``tag``.
+
+    ``saved`` is the output of ``iptables-save``; the result is "" if it has no such rules.
+    """
     return "".join(_table_removal(set(chains(tag)), *table) for table in _tables(saved))
 
 
 def _tables(saved: str) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Yield name, chains and rules of each table."""
+    """Yield (name, chains, rules) of each table in ``saved``, the output of ``iptables-save``."""
     name = ""
     found: list[str] = []
     rules: list[str] = []

@@ -1,4 +1,4 @@
-"""Run an external program: a network plugin, nft, iptables.
+"""Run an external program, such as a network plugin, nft or iptables.
 
 The program inherits only its standard streams, so that a process it leaves behind cannot
 hold a pod's lock.  We wait for its exit, not for the end of its output: such a process may
@@ -24,10 +24,11 @@ CHUNK = 1 << 16
 def run_program(
     argv: list[str], data: bytes, timeout: float, environment: Mapping[str, str] | None = None
 ) -> tuple[int, bytes, bytes]:
-    """Run ``argv[0]`` (a path) with ``data`` on stdin; return (exit code, stdout, stderr).
+    """Run the program ``argv[0]``, a path, with ``data`` as its standard input.
 
-    The code is -N if signal N killed the program.  Raises NetworkError if it cannot be run, prints
-    more than 1 MiB or exceeds ``timeout`` seconds; its process group is then killed.
+    Returns (exit code, stdout, stderr); the exit code is -N if signal N killed the program.  Raises
+    NetworkError if the program cannot be executed; also if it prints more than 1 MiB or has not
+    exited after ``timeout`` seconds, and then its process group is killed.
     """
     if signal.getsignal(signal.SIGCHLD) == signal.SIG_IGN:
         # If SIGCHLD is ignored (inherited), the kernel reaps the program and we lose its status.
@@ -103,7 +104,11 @@ def _collect(
 
 
 def _take(fd: int, into: bytearray, path: str, everything: bool) -> bool:
-    """Append output available in ``fd`` to ``into``; return False at the end of the output."""
+    """Read output of the program ``path`` from ``fd``, and append it to ``into``.
+
+    With ``everything``, read all that is available.  Returns False at the end of the output.
+    Raises NetworkError if there is too much output.
+    """
     while True:
         try:
             data = os.read(fd, CHUNK)

@@ -20,7 +20,7 @@ RTA_MULTIPATH = 9
 
 
 class Used(NamedTuple):
-    """A subnet in use; ``is_connected``: this host has an address in it, not just a route to it."""
+    """A subnet in use; ``is_connected`` is True unless it is reached through a gateway."""
 
     subnet: Network
     is_connected: bool
@@ -32,12 +32,15 @@ def overlap(one: Network, other: Network) -> bool:
 
 
 def subnets_of(configuration: Configuration) -> list[Network]:
-    """Return the subnets from which ``host-local`` assigns addresses of a network."""
+    """Return the subnets from which the IPAM plugin of a network assigns addresses."""
     return [subnet for subnet, _ in ranges_of(configuration)]
 
 
 def ranges_of(configuration: Configuration) -> list[tuple[Network, str]]:
-    """Return (subnet, gateway or "") of each range of a network; ignore malformed ranges."""
+    """Return pairs (subnet, gateway) of the address ranges of a network.
+
+    Invalid ranges are ignored.
+    """
     result = []
     for plugin in configuration.plugins:
         ipam = plugin.get("ipam") or {}
@@ -80,7 +83,10 @@ def used_by_host() -> list[Used]:
 
 
 def free_subnet(taken: Iterable[Network]) -> Network:
-    """Return a free IPv4 /24 subnet that does not overlap ``taken``.  Raises NetworkError."""
+    """Return an IPv4 /24 subnet that does not overlap any of ``taken``.
+
+    Raises NetworkError if there is none left.
+    """
     first, count = POOL
     avoided = [one for one in taken if one.family == AF_INET]
     step = 1 << (first.address.bits - first.prefix)
@@ -88,9 +94,11 @@ def free_subnet(taken: Iterable[Network]) -> Network:
         one = Network(first.address.offset(number * step), first.prefix)
         if not any(overlap(one, other) for other in avoided):
             return one
-    raise NetworkError("choose a subnet: 10.89.0.0 to 10.99.255.255 are in use", "use --subnet")
+    raise NetworkError(
+        "choose a subnet: all of 10.89.0.0 to 10.99.255.255 is in use", "choose one with --subnet"
+    )
 
 
 def random_subnet6() -> Network:
-    """Return a random IPv6 subnet for private use (RFC 4193)."""
+    """Return a random IPv6 /64 subnet for private use (RFC 4193)."""
     return Network(Address(AF_INET6, int.from_bytes(b"\xfd" + os.urandom(5), "big") << 80), 64)

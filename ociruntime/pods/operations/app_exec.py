@@ -17,10 +17,11 @@ from ociruntime.pods.store.pod import Pod
 
 
 class Command:
-    """A command to execute in an app; ``env`` (``NAME=VALUE``) extends the app's environment.
+    """A command to execute in an app.
 
-    ``user`` is ``USER[:GROUP]``, names or numbers.  If ``user`` or ``cwd`` is empty, the command
-    gets the user or working directory of the app's process.
+    ``env`` are variables ``NAME=VALUE``, which are added to the app's environment.  ``user`` is
+    ``USER[:GROUP]``, names or numbers.  If ``user`` or ``cwd`` is "", the command gets the user or
+    working directory of the app's process.
     """
 
     __slots__ = ("argv", "cwd", "env", "tty", "user")
@@ -42,9 +43,9 @@ class Command:
 
 
 def become_command(pod: Pod, app: str, command: Command, log: str = "") -> NoReturn:
-    """Replace this process by the OCI runtime's ``exec`` of ``command`` in the app.
+    """Replace this process by the OCI runtime, which executes ``command`` in the app.
 
-    The runtime logs its own errors to the file ``log`` unless it is "".  Raises PodError if the
+    The runtime logs its own errors to the file ``log``, if that is not "".  Raises PodError if the
     app is not running, UsageError for an invalid user.
     """
     runtime = _runtime_of(pod, app)
@@ -74,7 +75,10 @@ def start_command(pod: Pod, app: str, command: Command) -> None:
 
 
 def _runtime_of(pod: Pod, app: str) -> RuntimeCalls:
-    """Return the OCI runtime that runs the app.  Raises PodError if exec is not possible."""
+    """Return the OCI runtime that runs the app.
+
+    Raises PodError if no command can be executed in the app, such as if it is not running.
+    """
     if pod.state != "running":
         raise PodError(f"pod {pod.uuid} is not running: it is {pod.state}")
     state = app_record(pod, app)["state"]
@@ -88,7 +92,7 @@ def _runtime_of(pod: Pod, app: str) -> RuntimeCalls:
 
 
 def _exec_arguments(runtime: RuntimeCalls, pod: Pod, app: str, command: Command) -> list[str]:
-    """Return the arguments of the runtime's ``exec``.  Raises UsageError, PodError."""
+    """Return the arguments for ``exec`` of the OCI runtime.  Raises UsageError, PodError."""
     container = runtime.container(app)
     if command.env or command.tty or command.user:
         own = read_object(pod, f"apps/{app}/bundle/config.json") or {}
@@ -99,19 +103,19 @@ def _exec_arguments(runtime: RuntimeCalls, pod: Pod, app: str, command: Command)
 
 
 def _root_of(pod: Pod, app: str) -> str:
-    """Return the path of the root directory of the app's processes, ``/proc/PID/root``.
+    """Return ``/proc/PID/root``, the path of the root directory of a running app.
 
-    Its /etc/passwd may differ from the image's.  If the app exits meanwhile, the pid may be reused;
-    that is harmless, because the runtime's exec fails then.
+    If the app exits, another process may get the PID.  That is harmless, because the runtime's exec
+    fails then.
     """
     return f"/proc/{app_record(pod, app).get('pid') or 0}/root"
 
 
 def process_with(own: Mapping[str, Any], command: Command, root: str = "") -> dict[str, Any]:
-    """Return the OCI ``process`` object for ``command``, derived from ``own``, the app's process.
+    """Return the OCI ``process`` object for ``command``, derived from ``own``, that of the app.
 
-    It is needed for ``--env``, where runtimes differ: runc adds to the app's variables, crun
-    replaces them; for TERM on a terminal; and for ``--user``, whose names are looked up below
+    Options of the runtime's exec are not used for this, because runtimes differ: with --env, runc
+    adds to the app's variables, crun replaces them.  The user of ``command`` is looked up in
     ``root``, the app's root directory.  Raises UsageError, PodError.
     """
     process = {**own, "args": list(command.argv), "terminal": command.tty}
@@ -130,13 +134,16 @@ def process_with(own: Mapping[str, Any], command: Command, root: str = "") -> di
 
 
 def _accounts(root: str, own: Mapping[str, Any], user: str) -> tuple[Account, Account]:
-    """Return the accounts of the app's process and of ``user`` (``USER[:GROUP]``).
+    """Return (account of the app's process, account of ``user``).
+
+    ``own`` is the OCI ``user`` object of the app's process, ``user`` is ``USER[:GROUP]``.
 
     Raises UsageError for an invalid ``user``, PodError, HostError.
     """
     name, colon, group = user.partition(":")
     if not name or (colon and not group) or "/" in user or ":" in group:
-        raise UsageError(f'--user: invalid user "{user}"', "USER[:GROUP], names or numbers")
+        hint = "must be USER[:GROUP], names or numbers"
+        raise UsageError(f'--user: invalid user "{user}"', hint)
     try:
         return account(root, str(own.get("uid", 0)), "", []), account(root, name, group, [])
     except OSError as error:
@@ -148,9 +155,9 @@ _OF_ACCOUNT = {"HOME": "home", "USER": "name", "LOGNAME": "name", "SHELL": "shel
 
 
 def _for_account(variables: list[str], old: Account, new: Account) -> list[str]:
-    """Replace HOME, USER, LOGNAME and SHELL of the account ``old`` by those of ``new``.
+    """Return ``variables`` with HOME, USER, LOGNAME and SHELL of ``new`` instead of ``old``.
 
-    Variables with other values than ``old`` has were set on purpose, and stay.
+    If the value of a variable is not that of ``old``, it was set on purpose and is unchanged.
     """
     result = []
     for word in variables:
@@ -163,9 +170,9 @@ def _for_account(variables: list[str], old: Account, new: Account) -> list[str]:
 
 
 def _memory_file(document: dict[str, Any]) -> str:
-    """Write a JSON document to a memory file; return its path, which stays valid across exec(2).
+    """Write a JSON document to a memory file, which is inherited across execve(2); return its path.
 
-    A temporary file would have to be removed, but this process is replaced by the runtime.
+    A temporary file could not be removed, because this process is replaced by the runtime.
     """
     from ociruntime.base.json_text import dump
 

@@ -46,7 +46,10 @@ _KINDS = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}
 
 @dataclass(frozen=True)
 class AppRoot:
-    """The root directory of an app: its descriptor ``fd``; ``shift`` is the host id of user 0."""
+    """The open root directory ``fd`` of an app.
+
+    ``shift`` is the host id of the app's user 0: not 0 if the pod has a user namespace.
+    """
 
     app: str
     fd: int
@@ -60,11 +63,11 @@ class AppRoot:
 
 @contextmanager
 def app_root(pod: Pod, app: str, limits: Limits) -> Iterator[AppRoot]:
-    """Open the root directory of an app, to copy files; for a stopped app, mount it first.
+    """Context manager: yield the open root directory of an app, to copy files.
 
-    For a stopped app, this process enters a mount namespace of its own, and the app cannot be
-    started until the context ends.  If a running app ends, this process is killed.  Raises
-    PodError, HostError.
+    For a stopped app, this process enters a new mount namespace and mounts the root directory
+    there; the app cannot be started until the context ends.  If a running app exits meanwhile, this
+    process is killed.  Raises PodError, HostError.
     """
     settings = read_runtime_config(pod)
     if settings.get("flavor") == "kvm":
@@ -90,7 +93,10 @@ def app_root(pod: Pod, app: str, limits: Limits) -> Iterator[AppRoot]:
 
 @contextmanager
 def _running_root(pod: Pod, app: str, pid: int, lock: int) -> Iterator[int]:
-    """Open the root directory of an app's init; this process is killed when the init exits."""
+    """Context manager: yield a descriptor of a running app's root directory.
+
+    ``pid`` is the app's init.  If the init exits meanwhile, this process is killed.
+    """
     ended = PodError(
         f'copy files of app "{app}" of pod {pod.uuid}: it has just exited', "try again"
     )
@@ -112,7 +118,10 @@ def _running_root(pod: Pod, app: str, pid: int, lock: int) -> Iterator[int]:
 
 
 def _root_of(pod: Pod, pid: int) -> int:
-    """Open the root directory of a process, after checking its cgroup: it must be the pod's."""
+    """Return a descriptor of the root directory of the process ``pid``.
+
+    Raises PodError if the process is not in a cgroup of the pod, HostError.
+    """
     try:
         process = os.open(f"/proc/{pid}", _PATH_ONLY)
         try:
@@ -125,8 +134,9 @@ def _root_of(pod: Pod, pid: int) -> int:
         finally:
             os.close(process)
     except (FileNotFoundError, ProcessLookupError):
-        message = f"copy files of pod {pod.uuid}: the app has just exited"
-        raise PodError(message, "try again") from None
+        raise PodError(
+            f"copy files of pod {pod.uuid}: the app has just exited", "try again"
+        ) from None
     except OSError as error:
         raise HostError(f"open the root directory of process {pid}", error) from None
 
@@ -161,14 +171,17 @@ def _stopped_root(pod: Pod, app: str, settings: dict[str, Any], limits: Limits) 
     return fd
 
 
-class _Place:
-    """A file in an app: its ``name`` in the directory ``fd``, and its status.
+class _FileInApp:
+    """A file in an app: ``name`` in the open directory ``fd``, and its ``status`` (lstat(2)).
 
-    ``name`` is b"" for a path that names a directory itself (``/``, ``a/.``, ``a/..``).
+    ``name`` is b"" if the file is that directory itself, for a path such as ``/`` or ``a/..``.
     """
 
     def __init__(self, root: AppRoot, path: str, *, follow: bool = False) -> None:
-        """Resolve ``path``.  Raises OSError, ImageError."""
+        """Resolve ``path`` in ``root``; with ``follow``, also if it is a symbolic link.
+
+        Raises OSError, ImageError.
+        """
         self._inside = Inside(root.fd, Budget(root.limits, _any_room))
         parts = os.fsencode(path).split(b"/")
         for _ in range(_MOST_LINKS):
@@ -193,47 +206,51 @@ def _any_room() -> tuple[int, int]:
 
 
 @contextmanager
-def _place(root: AppRoot, path: str, action: str, *, follow: bool = False) -> Iterator[_Place]:
-    """Resolve ``path`` in an app; a failure in the context becomes a PodError.
+def _resolved(
+    root: AppRoot, path: str, action: str, *, follow: bool = False
+) -> Iterator[_FileInApp]:
+    """Context manager: resolve ``path`` in an app, and yield the file.
 
-    Its message names ``action``, what was attempted, and the path.
+    OSError and ImageError raised in the context become a PodError, whose message has the path and
+    ``action``, what was attempted.
     """
-    place = None
+    file = None
     try:
-        place = _Place(root, path, follow=follow)
-        yield place
+        file = _FileInApp(root, path, follow=follow)
+        yield file
     except (OSError, ImageError) as error:
         raise root.failed(action, path, error) from None
     finally:
-        if place is not None:
-            place.close()
+        if file is not None:
+            file.close()
 
 
 def file_facts(root: AppRoot, path: str, *, follow: bool = False) -> dict[str, Any]:
-    """Return ``{"name", "kind", "size"}`` of the file at ``path`` in an app, size in bytes.
+    """Return ``{"name", "kind", "size"}`` of the file at ``path`` in an app.
 
-    The kind is file, directory, link or special.  With ``follow``, a link's target is described.
-    The name is "" for a path such as ``/`` or ``a/.``.  Raises PodError.
+    The kind is file, directory, link or special, the size is in bytes.  The name is "" for a path
+    such as ``/`` or ``a/.``.  With ``follow``, a symbolic link is followed.  Raises PodError.
     """
-    with _place(root, path, "inspect", follow=follow) as place:
+    with _resolved(root, path, "inspect", follow=follow) as file:
         return {
-            "name": os.fsdecode(place.name),
-            "kind": _KINDS.get(stat.S_IFMT(place.status.st_mode), "special"),
-            "size": place.status.st_size,
+            "name": os.fsdecode(file.name),
+            "kind": _KINDS.get(stat.S_IFMT(file.status.st_mode), "special"),
+            "size": file.status.st_size,
         }
 
 
 def copy_out(root: AppRoot, path: str, target: BinaryIO, *, follow: bool = False) -> None:
     """Write a tar archive of the file or directory at ``path`` in an app to ``target``.
 
-    Names in the archive of a directory are relative to it; the first is ".".  Sockets and files on
-    other filesystems mounted below the directory are left out.  Raises PodError.
+    Names in the archive are relative to the directory, whose own entry is ".".  Sockets, and
+    filesystems mounted below the directory, are left out.  With ``follow``, a symbolic link
+    ``path`` is followed.  Raises PodError.
     """
-    with _place(root, path, "copy", follow=follow) as place:
+    with _resolved(root, path, "copy", follow=follow) as file:
         budget = Budget(root.limits, _any_room)
-        if stat.S_ISDIR(place.status.st_mode):
+        if stat.S_ISDIR(file.status.st_mode):
             # Opened here: a path to it could lead through a link by the time it is used.
-            fd = os.open(place.name or b".", _DIRECTORY, dir_fd=place.fd)
+            fd = os.open(file.name or b".", _DIRECTORY, dir_fd=file.fd)
             try:
                 here = f"/proc/self/fd/{fd}"
                 members = of_directory(here, budget, shift=root.shift, mounts=False)
@@ -241,26 +258,26 @@ def copy_out(root: AppRoot, path: str, target: BinaryIO, *, follow: bool = False
             finally:
                 os.close(fd)
             return
-        if stat.S_IFMT(place.status.st_mode) not in _KINDS:
+        if stat.S_IFMT(file.status.st_mode) not in _KINDS:
             raise ImageError("not a regular file, directory or symbolic link")
-        name = os.fsdecode(place.name)
-        here = f"/proc/self/fd/{place.fd}/{name}"
-        members = of_file(here, name, place.status, budget, root.shift)
+        name = os.fsdecode(file.name)
+        here = f"/proc/self/fd/{file.fd}/{name}"
+        members = of_file(here, name, file.status, budget, root.shift)
         shutil.copyfileobj(LayerTar(members), target, CHUNK)
 
 
 def copy_in(root: AppRoot, path: str, source: BinaryIO, *, name: str = "") -> list[str]:
-    """Unpack a tar archive, read from ``source``, to the directory ``path`` in an app.
+    """Unpack the tar archive ``source`` to the directory ``path`` in an app.
 
-    With ``name``, it replaces the first component of each name in the archive.  Existing files are
-    replaced; existing directories are kept and get the archive's files.  Return warnings as lines.
-    Raises PodError.
+    If ``name`` is not "", it replaces the first component of each name in the archive.  Files that
+    exist are replaced; to directories that exist, the files in the archive are added.  Returns
+    warnings for the user.  Raises PodError.
     """
     if root.shift:
         raise PodError(f'copy to app "{root.app}": not supported for pods with --private-users')
     notes = Notes()
-    with _place(root, path, "copy to", follow=True) as place:
-        fd = os.open(place.name or b".", _DIRECTORY, dir_fd=place.fd)
+    with _resolved(root, path, "copy to", follow=True) as file:
+        fd = os.open(file.name or b".", _DIRECTORY, dir_fd=file.fd)
         try:
             budget = Budget.at(fd, root.limits)
             reader = TarReader(source)
@@ -273,11 +290,11 @@ def copy_in(root: AppRoot, path: str, source: BinaryIO, *, name: str = "") -> li
 
 
 class _FileUnpacker(LayerUnpacker):
-    """Unpacks a plain tar archive, not a layer: ``.wh.`` names are ordinary, the root is unchanged.
+    """Unpacks a tar archive that is not an image layer, into an app's root filesystem.
 
-    It relies on LayerUnpacker: no operation there follows a link in the last component, and Inside
-    resolves those in parents.  A program that moves directories meanwhile can only change where in
-    its own filesystem the files end up.
+    Names ``.wh.*`` mean nothing special, and the attributes of the root directory are not changed.
+    A program in the app may move directories meanwhile: as in LayerUnpacker, no symbolic link leads
+    out of the root filesystem, so files can only end up elsewhere in it.
     """
 
     def __init__(
@@ -290,7 +307,7 @@ class _FileUnpacker(LayerUnpacker):
         parts = self._renamed(split_name(header.name))
         if not parts:
             if header.type != DIRECTORY:
-                raise ImageError("a file without a name in the archive")
+                raise ImageError("the archive contains a file without a name")
             return
         if header.type == HARD_LINK:
             header.link = b"/".join(self._renamed(split_name(header.link)))
@@ -301,10 +318,10 @@ class _FileUnpacker(LayerUnpacker):
         self._create(header, fd, name, b"/".join(filter(None, (parent, name))))
 
     def _clear(self, fd: int, name: bytes) -> None:
-        """Remove the file ``name``, which the archive replaces; refuse to remove a directory.
+        """Remove the file ``name`` in the directory ``fd``, so that it can be created anew.
 
-        Removing a directory could delete files on a filesystem mounted there, and shutil.rmtree
-        could be led outside by a program that replaces the directory meanwhile.
+        Raises ImageError if it is a directory.  Its removal might delete files on a filesystem
+        mounted there, or, if a program replaces the directory meanwhile, files elsewhere.
         """
         try:
             os.unlink(name, dir_fd=fd)
@@ -312,24 +329,25 @@ class _FileUnpacker(LayerUnpacker):
             pass
         except IsADirectoryError:
             shown = name.decode("utf-8", "backslashreplace")
-            raise ImageError(f'"{shown}" is a directory, and a file would replace it') from None
+            raise ImageError(f'cannot replace the directory "{shown}" by a file') from None
 
     def _renamed(self, parts: list[bytes]) -> list[bytes]:
         return [self._name, *parts[1:]] if parts and self._name else parts
 
 
 def changes(pod: Pod, app: str, limits: Limits) -> Iterator[tuple[str, str]]:
-    """Yield the files that an app has changed in its root filesystem, sorted, as (kind, path).
+    """Yield (kind, path) of each file that an app has changed in its root filesystem, sorted.
 
-    The kinds are docker's: A (added), C (changed) and D (deleted).  ``limits`` has the maximum
-    number and depth of files.  Raises PodError for pods without overlays, ImageError beyond the
-    limits.
+    The kinds are docker's: A (added), C (changed) and D (deleted).  Raises PodError if the root
+    filesystem is not an overlay, ImageError if the number or depth of files exceeds ``limits``.
     """
     settings = read_runtime_config(pod)
     known = read_object(pod, f"apps/{app}/image.json")
     if known is None or not settings.get("overlay"):
-        message = f'list the changes of app "{app}" of pod {pod.uuid}: it has no overlay'
-        raise PodError(message, "its root filesystem is a copy of the image")
+        raise PodError(
+            f'list the changes of app "{app}" of pod {pod.uuid}: it has no overlay',
+            "its root filesystem is a copy of the image",
+        )
     tree = os.open(f"{settings['directory']}/cas/tree/{known['tree']}/rootfs", _PATH_ONLY)
     try:
         budget = Budget(limits, _any_room)
@@ -344,7 +362,7 @@ def _changes(upper: str, tree: int, budget: Budget) -> Iterator[tuple[str, str]]
     for found in walk(upper, budget.take_file):
         if found.leaving:
             continue
-        budget.check_depth(len(found.place.names) + 1)
+        budget.check_depth(len(found.cursor.names) + 1)
         mode = found.status.st_mode
         if stat.S_ISCHR(mode) and found.status.st_rdev == 0:
             yield "D", f"/{found.inside}"
@@ -353,7 +371,10 @@ def _changes(upper: str, tree: int, budget: Budget) -> Iterator[tuple[str, str]]
 
 
 def _is_below(tree: int, path: str) -> bool:
-    """Return whether the image's ``tree`` has a file at ``path``, not below a symbolic link."""
+    """Return whether an image's tree has a file at ``path``, without following symbolic links.
+
+    ``tree`` is a descriptor of its root directory.
+    """
     fd = os.dup(tree)
     *parents, name = path.split("/")
     try:

@@ -1,4 +1,4 @@
-"""The client side of ``attach``: relay our streams or our terminal to and from an app."""
+"""The client side of ``attach``: relay this process's streams or terminal to and from an app."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ TERMINAL = {"tty": STREAMS, "tty-in": ("stdin",), "tty-out": ("stdout",)}
 
 
 def parse_mode(text: str) -> list[str]:
-    """Parse the value of ``--mode`` to names of streams; ``auto`` gives [], all that the app has.
+    """Parse ``text``, the value of --mode, and return the names of the streams to attach to.
 
-    Raises UsageError.
+    Returns [], which means all that the app has, for ``auto``.  Raises UsageError.
     """
     if text in ("", "auto"):
         return []
@@ -34,15 +34,16 @@ def parse_mode(text: str) -> list[str]:
         return [name for name in STREAMS if name in words]
     raise UsageError(
         f'--mode: invalid value "{text}"',
-        "auto, list, stdin,stdout,stderr in any combination, tty, or tty-in,tty-out",
+        "supported: auto, list, stdin,stdout,stderr in any combination, tty, or tty-in,tty-out",
     )
 
 
 def attach(pod: Pod, app: str, streams: list[str], keys: bytes, *, wait: bool = False) -> int:
-    """Attach our streams or terminal to an app until it exits or the user detaches.
+    """Attach this process's standard streams to an app until it exits or the user detaches.
 
-    Return the app's exit code, 0 after detaching.  ``keys`` are the bytes of the detach keys.  With
-    ``wait``, an app that is not running is attached at its next start.  Raises PodError, HostError.
+    Returns the app's exit code, or 0 if the user detached.  ``streams`` are the names of the app's
+    streams, [] for all; ``keys`` are the bytes of the detach keys.  With ``wait``, an app that is
+    not running is attached at its next start.  Raises PodError, HostError.
     """
     sock = connect(pod)
     terminal: Terminal | None = None
@@ -117,9 +118,10 @@ class _Client:
             pass  # the app has exited; the next read gets its exit code
 
     def _receive(self) -> int | None:
-        """Receive a message and write its output; return the exit code if it is the last message.
+        """Receive a message from the monitor, and write the app's output in it.
 
-        Return None for any message but the last.
+        Returns the app's exit code if the message contains it, 0 if the monitor has closed the
+        connection, otherwise None.
         """
         try:
             message = self._socket.recv(LARGEST)

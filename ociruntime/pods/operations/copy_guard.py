@@ -27,9 +27,10 @@ _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal
 
 @contextmanager
 def lock_files(pod: Pod, app: str) -> Iterator[int]:
-    """Prevent the start of ``app`` during the context; yield a descriptor of its locked directory.
+    """Context manager: lock the directory of ``app``, so that it cannot be started meanwhile.
 
-    Raises PodError if the app is just being started, HostError.
+    Yields the descriptor that holds the lock.  Raises PodError if the app is just being started,
+    HostError.
     """
     try:
         lock = open_directory(f"apps/{app}", pod.fd)
@@ -45,17 +46,18 @@ def lock_files(pod: Pod, app: str) -> Iterator[int]:
 
 @contextmanager
 def guarded(lock: int, app: str, init: int = -1) -> Iterator[None]:
-    """Have a child hold ``lock`` until the context ends, or this process is gone if it is killed.
+    """Context manager: start a child that holds ``lock``, too, until the context ends.
 
-    With ``init``, the pidfd of the app's init, this process is killed when the init exits.  Raises
-    HostError.
+    If this process is killed, the child holds the lock until the mounts of this process are gone.
+    ``init`` is the pidfd of the app's init, or -1; when the init exits, the child kills this
+    process.  Raises HostError.
     """
     try:
         us = os.pidfd_open(os.getpid())
         ended, end = os.pipe2(os.O_CLOEXEC)
         guard = os.fork()
     except OSError as error:
-        raise HostError(f'start a process that guards the copy of app "{app}"', error) from None
+        raise HostError(f'start a process that holds the lock of app "{app}"', error) from None
     if guard == 0:
         try:
             _guard(lock, us, init, ended, app)
@@ -73,7 +75,7 @@ def guarded(lock: int, app: str, init: int = -1) -> Iterator[None]:
 
 
 def has_ended(pidfd: int) -> bool:
-    """Return whether the process of ``pidfd`` has exited."""
+    """Return whether the process to which ``pidfd`` refers has exited."""
     return bool(select.select([pidfd], [], [], 0)[0])
 
 

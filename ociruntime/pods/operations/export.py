@@ -41,14 +41,14 @@ _MOUNTED_FILES = ("etc/hosts", "etc/resolv.conf", "etc/hostname")
 
 
 class BlobsAndNew(Blobs):
-    """The blobs of the image store, plus those of an export: unlinked temporary files."""
+    """The blobs in the image store, and new blobs of an export in unlinked temporary files."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self.new: dict[str, BinaryIO] = {}
 
     def path_of(self, digest: str) -> str:
-        """Return the path of the blob ``digest``; each open(2) of it starts at offset 0."""
+        """Return a path by which the blob ``digest`` can be opened."""
         file = self.new.get(digest)
         return f"/proc/self/fd/{file.fileno()}" if file else super().path_of(digest)
 
@@ -58,7 +58,7 @@ class BlobsAndNew(Blobs):
             return blob.seek(0, os.SEEK_END)
 
     def add(self, content: bytes, directory: str) -> str:
-        """Add a blob with ``content``, in a temporary file in ``directory``; return its digest."""
+        """Write ``content`` to a new blob, a temporary file in ``directory``; return its digest."""
         file = tempfile.TemporaryFile(dir=directory)
         file.write(content)
         file.flush()
@@ -68,11 +68,11 @@ class BlobsAndNew(Blobs):
 
 
 @contextmanager
-def kept(pod: Pod, action: str) -> Iterator[None]:
-    """Hold the lock of a prepared or exited pod, so that no process removes or starts the pod.
+def lock_stopped_pod(pod: Pod, action: str) -> Iterator[None]:
+    """Context manager: lock a prepared or exited pod, so that no process removes or starts it.
 
-    Raises PodError if the pod is in another state, with ``action`` (what was attempted) in the
-    message; HostError.
+    Raises PodError if the pod is in another state; its message begins with ``action``, what was
+    attempted.  Raises HostError.
     """
     if pod.refresh() not in _AT_REST:
         raise _not_ended(pod, action)
@@ -104,11 +104,11 @@ def exported(
     *,
     squash: bool,
 ) -> Image:
-    """Export an app: return an image of its files; add blobs that the store lacks to ``blobs``.
+    """Return an image made of the app's image and the files that the app has changed.
 
-    The caller must hold the context ``kept``.  Temporary files are created in ``directory`` and
-    unlinked.  ``limits`` has the maximum number of bytes.  With ``squash`` the image has a single
-    layer.  Raises PodError, ImageError, HostError.
+    Blobs that the image store lacks are added to ``blobs``, as temporary files in ``directory``.
+    With ``squash``, the image has a single layer.  ``limits`` contains the maximum number of bytes.
+    The caller must be in the context ``lock_stopped_pod``.  Raises PodError, ImageError, HostError.
     """
     settings = read_runtime_config(pod)
     app_entry(read_manifest(pod), app_name)
@@ -138,10 +138,11 @@ def exported(
             layer = _pack(file, lambda to: _write(rootfs, to))
     except (HostError, ImageError) as error:
         why = error.message.replace(here, home)
-        message = f'pack app "{app_name}" of pod {pod.uuid}: {why}'
-        raise ImageError(message, error.hint) from error
+        raise ImageError(
+            f'pack the files of app "{app_name}" of pod {pod.uuid}: {why}', error.hint
+        ) from error
     except OSError as error:
-        raise HostError(f'pack app "{app_name}" of pod {pod.uuid}', error) from error
+        raise HostError(f'pack the files of app "{app_name}" of pod {pod.uuid}', error) from error
     blobs.new[layer.digest] = file
     stored = [_stored(one) for one in base.layers] if base else []
     return _image(known, [*stored, layer], blobs, directory, f"{pod.uuid}/{app_name}")
@@ -155,9 +156,10 @@ def _base(store: Store, known: dict[str, Any]) -> Image:
     try:
         return store.find(str(known["id"]))
     except ImageError as error:
-        hint = "use --squash, which does not need it"
-        message = f"export: the app's image is no longer in the store: {error}"
-        raise ImageError(message, hint) from error
+        raise ImageError(
+            f"export: the app's image is no longer in the store: {error}",
+            "use --squash, which does not need it",
+        ) from error
 
 
 def _stored(layer: Layer) -> StoredLayer:
@@ -165,7 +167,10 @@ def _stored(layer: Layer) -> StoredLayer:
 
 
 def _unused(home: str) -> list[str]:
-    """Return those files of ``_MOUNTED_FILES`` that are still empty mount points."""
+    """Return those of ``_MOUNTED_FILES`` that are empty in the app with the directory ``home``.
+
+    An empty file is only the mount point of a file that the pod provides.
+    """
     return [name for name in _MOUNTED_FILES if _is_empty_file(f"{home}/upper/{name}")]
 
 
@@ -178,7 +183,7 @@ def _is_empty_file(path: str) -> bool:
 
 
 class _Hashing:
-    """A writer that passes data on to ``target``, counts the bytes and computes their SHA-256."""
+    """A file-like object that writes to ``target``, counts the bytes and computes their SHA-256."""
 
     __slots__ = ("_target", "hash", "size")
 
@@ -197,7 +202,10 @@ class _Hashing:
 
 
 def _pack(file: BinaryIO, write: Callable[[BinaryIO], None]) -> StoredLayer:
-    """Write the layer that ``write`` produces to ``file``, gzip-compressed; return its digests."""
+    """Call ``write`` with a file-like object, and write its data gzip-compressed to ``file``.
+
+    Returns the layer with the digests of the compressed and of the uncompressed data.
+    """
     stored = _Hashing(file)
     with gzip.GzipFile(fileobj=stored, mode="wb", mtime=0, filename="") as packed:
         plain = _Hashing(packed)
@@ -214,9 +222,9 @@ def _pack(file: BinaryIO, write: Callable[[BinaryIO], None]) -> StoredLayer:
 def _merged(
     tree: str, pod: int, home: str, target: BinaryIO, budget: Budget, users: dict[str, int] | None
 ) -> None:
-    """Write the app's merged root filesystem to ``target`` as a tar archive.
+    """Write a tar archive of an app's root filesystem, an overlay, to ``target``.
 
-    A child mounts the overlay in a mount namespace of its own.  Raises PodError.
+    A child process mounts the overlay in a new mount namespace.  Raises PodError.
     """
     read, write = os.pipe2(os.O_CLOEXEC)
     error_read, error_write = os.pipe2(os.O_CLOEXEC)
@@ -271,7 +279,8 @@ def _image(
 ) -> Image:
     """Build an image of ``layers`` with the configuration of the app's image.
 
-    ``known`` is the app's image.json, ``what`` (UUID/APP) is for the history entry.
+    ``known`` is the content of the app's image.json, ``what`` is the text UUID/APP for the image's
+    history.  Adds the configuration and the manifest to ``blobs``.
     """
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     config = dict(known.get("config") or {})

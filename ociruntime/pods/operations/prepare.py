@@ -1,4 +1,4 @@
-"""Prepare a pod from a request: fetch images, render trees, create the pod's files.
+"""Prepare a pod from a request: fetch and unpack images, and create the pod's files.
 
 Failures before the pod's directory is created change nothing but the image store; later failures
 remove the pod again.
@@ -41,8 +41,8 @@ from ociruntime.pods.store.pod import Pod
 class Request:
     """A request to create a pod, with the caller's global options and callbacks.
 
-    ``runs`` means that the pod is run at once.  ``warn`` is called with warnings for the user,
-    ``progress`` with the state of downloads.
+    ``runs`` is True if the pod will be run at once.  ``warn`` is called with warnings for the user,
+    ``progress`` with the progress of downloads.
     """
 
     host: Host
@@ -53,7 +53,7 @@ class Request:
 
 
 def prepare(request: Request) -> Pod:
-    """Create a pod from a request; return it in the phase prepare, locked by us.
+    """Create a pod from a request; return it in the phase prepare, locked by this process.
 
     Raises RuntimeFailure.
     """
@@ -68,9 +68,9 @@ def prepare(request: Request) -> Pod:
 
 
 def check(request: Request) -> Flavour:
-    """Check the options of a request, before images are fetched; return the pod's flavour.
+    """Check the options in ``request`` as far as possible without images.
 
-    Raises UsageError, PodError.
+    Returns the pod's flavour (oci, kvm or fly).  Raises UsageError, PodError.
     """
     pod = request.pod
     if pod.pod_manifest:
@@ -82,7 +82,7 @@ def check(request: Request) -> Flavour:
     elif not pod.apps:
         raise UsageError(
             "create a pod: at least one image is required",
-            "IMAGE [OPTION]... [-- ARGUMENT]..., or --pod-manifest FILE",
+            "give IMAGE [OPTION]... [-- ARGUMENT]..., or --pod-manifest FILE",
         )
     kind = flavour(pod.flavor or pod.stage1_name or "oci")
     check_number(kind, len(pod.apps))
@@ -121,7 +121,7 @@ def _warn_of_ignored(request: Request, kind: Flavour) -> None:
 
 
 def _draft(request: Request, store: Store) -> tuple[manifest.Draft, dict[str, Image]]:
-    """Return the draft of the pod's manifest, and the apps' images by the apps' names."""
+    """Return (draft of the pod's manifest, {name of app: its image})."""
     pod = request.pod
     if pod.pod_manifest:
         from ociruntime.pods.manifest.user_manifest import read_input
@@ -141,7 +141,7 @@ def _draft(request: Request, store: Store) -> tuple[manifest.Draft, dict[str, Im
 
 
 def fetch_image(request: Request, store: Store, reference: str, signature: str = "") -> Image:
-    """Return the image ``reference`` from the store, fetched first if --pull-policy demands it.
+    """Return the image ``reference`` from the store; first fetch it if --pull-policy requires it.
 
     ``signature`` is the path of a detached signature, or "".  Raises ImageError, HostError.
     """
@@ -197,7 +197,10 @@ def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None
 
 
 def check_devices(entry: dict[str, Any]) -> None:
-    """Check that the devices in an app's manifest entry exist on this host.  Raises PodError."""
+    """Check that the devices in ``entry``, an app's manifest entry, exist on this host.
+
+    Raises PodError if one does not.
+    """
     for device in entry.get("devices", ()):
         check_source(device["source"])
 
@@ -243,9 +246,9 @@ def _image_settings(host: Host) -> Settings:
 
 
 def render(host: Host, image: Image) -> tuple[str, str]:
-    """Unpack the image to the tree store; return the tree's id and the path of its root directory.
+    """Unpack the image to the tree store, unless it is there already.
 
-    Raises ImageError, HostError.
+    Returns (id of the unpacked tree, path of its root directory).  Raises ImageError, HostError.
     """
     from ociruntime.images.unpack.tree_store import TreeStore
 
@@ -255,10 +258,10 @@ def render(host: Host, image: Image) -> tuple[str, str]:
 
 
 class CopyBudget:
-    """The limit of files and bytes that are copied from images into a pod: that of one image.
+    """Limits the files and bytes copied from images into a pod to what one image may have.
 
-    Call the object with each file's status before copying the file.  The call raises ImageError if
-    the file would exceed the limit, HostError.
+    Call the object with each file's status before copying the file: it raises ImageError if the
+    file would exceed the limit, HostError.
     """
 
     __slots__ = ("_budget", "_host")
@@ -286,13 +289,14 @@ def add_files(
     *,
     docker_environment: bool = False,
 ) -> None:
-    """Create the directory ``apps/NAME`` of the app ``entry`` in the pod at ``path``.
+    """Create the directory ``apps/NAME`` for an app, in the pod's directory ``path``.
 
-    ``tree`` is the result of ``render``.  If an overlay cannot be mounted, ``settings["overlay"]``
-    becomes false and the image's files are copied.  With ``docker_environment``, set only the
-    variables that docker sets.  Raises HostError, PodError, ImageError.
+    ``entry`` is the app's entry in the pod's manifest, ``tree`` the result of ``render``.  If an
+    overlay cannot be mounted, ``settings["overlay"]`` is set to False and the image's files are
+    copied.  With ``docker_environment``, the app's environment has only those defaults that docker
+    sets.  Raises HostError, PodError, ImageError.
     """
-    from ociruntime.pods.bundle.overlay import refusal
+    from ociruntime.pods.bundle.overlay import mount_error
     from ociruntime.pods.bundle.private_mount_namespace import enter_own_mounts
 
     home = f"{path}/apps/{entry['name']}"
@@ -311,7 +315,7 @@ def add_files(
             os.mkdir(f"{home}/{name}", 0o700)
         copy_metadata(tree[1], f"{home}/upper", os.stat(tree[1]), users)
         enter_own_mounts()
-        why = refusal(tree[1], home, users)
+        why = mount_error(tree[1], home, users)
         if why:
             warn(f"copying the images' files, because an overlay cannot be mounted: {why}")
             settings["overlay"] = False
@@ -333,9 +337,9 @@ def make_volumes(
     settings: dict[str, Any],
     budget: CopyBudget,
 ) -> None:
-    """Create the directories of the pod's volumes of kind ``empty``; fill empty volumes.
+    """Create the directories of a pod's volumes of kind ``empty``, in the pod's directory ``path``.
 
-    The volumes in ``draft.implicit``, also those of the host, get a copy of an image's files if
+    Volumes in ``draft.implicit``, even directories of the host, are filled with an image's files if
     they are empty.  ``roots`` maps names of apps to the root directories of their images.  Raises
     HostError, ImageError, OSError.
     """
@@ -363,9 +367,10 @@ def _copied(
     users: PrivateUsers,
     budget: CopyBudget,
 ) -> bool:
-    """Copy a directory of an image to the volume at ``target``; return whether it exists.
+    """Copy the image directory ``origin`` to the volume with the directory ``target``.
 
-    ``origin`` is the directory, as (app, path in the app's image).
+    ``origin`` is (name of app, path in the app's image).  Returns False if the image has no such
+    directory.
     """
     app, path = origin
     root = os.open(roots[app], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""A pod's settings besides its manifest: the file ``runtime-config`` in its directory.
+"""The file ``runtime-config`` in a pod's directory: settings that are not in its manifest.
 
     {"flavor", "runtime", "mutable", "on_failure", "on_exit", "net": [[name, arguments]],
      "net_names": [...], "dns", "hosts", "hostname", "domainname", "ipc", "pid", "uts",
@@ -28,7 +28,7 @@ _HIGHEST_SHIFT = 1 << 15  # in units of COUNT: keeps ids below 2^31
 
 @dataclass(frozen=True)
 class Host:
-    """The global options of ``ocipod`` that a pod's settings include; paths are absolute."""
+    """The global options of ``ocipod`` that are stored with a pod; paths are absolute."""
 
     directory: str
     runtime: str
@@ -39,14 +39,17 @@ class Host:
     debug: bool
 
     def stored(self) -> dict[str, Any]:
-        """Return the settings that ``prepare`` writes and ``run-prepared`` replaces by its own."""
+        """Return the options as members of runtime-config, without the data directory.
+
+        ``prepare`` stores them, and ``run-prepared`` replaces them by its own.
+        """
         settings = asdict(self) | {"insecure": sorted(self.insecure)}
         del settings["directory"]
         return settings
 
 
 def prepared_settings(host: Host, request: PodRequest, flavour: str) -> dict[str, Any]:
-    """Return the members of ``runtime-config`` that are fixed when the pod is prepared."""
+    """Return those members of runtime-config that are set when a pod is prepared."""
     private = {"shift": _new_shift(), "count": COUNT} if request.private_users else None
     return {
         "flavor": flavour,
@@ -60,9 +63,9 @@ def prepared_settings(host: Host, request: PodRequest, flavour: str) -> dict[str
 
 
 def run_settings(request: PodRequest, uuid: str, flavour: str) -> dict[str, Any]:
-    """Return the members of ``runtime-config`` that are fixed when the pod is run.
+    """Return those members of runtime-config that are set when a pod is run.
 
-    Pass an empty ``uuid`` to check the request only.  Raises UsageError.
+    To check only the request, pass "" as ``uuid``.  Raises UsageError.
     """
     from ociruntime.pods.net import net_option, resolver
 
@@ -99,9 +102,9 @@ def run_settings(request: PodRequest, uuid: str, flavour: str) -> dict[str, Any]
 
 
 def _check_namespaces(request: PodRequest) -> None:
-    """Refuse settings of a namespace that the pod shares with the host, such as its hostname.
+    """Check that ``request`` sets nothing, such as a hostname, in a namespace shared with the host.
 
-    Raises UsageError.
+    Raises UsageError if it does.
     """
     if request.private_users and "parent" in (request.pid, request.uts):
         name = "pid" if request.pid == "parent" else "uts"
@@ -113,6 +116,9 @@ def _check_namespaces(request: PodRequest) -> None:
 
 
 def _new_shift() -> int:
-    """Return a random first host id for the pod: a multiple of COUNT, 131072 or higher."""
+    """Return a random first host id for a pod's user namespace.
+
+    It is a multiple of COUNT, and at least 131072.
+    """
     number = int.from_bytes(os.urandom(4), "little") % (_HIGHEST_SHIFT - 2)
     return (number + 2) * COUNT

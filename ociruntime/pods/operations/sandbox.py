@@ -1,4 +1,4 @@
-"""Create sandboxes (mutable pods); add apps to them and remove apps from them."""
+"""Create sandboxes, which are mutable pods; add apps to them and remove apps from them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ociruntime.pods.manifest.isolators import check_sysctls
 from ociruntime.pods.manifest.ports import add_ports, check_network
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 from ociruntime.pods.manifest.volumes import check_owners
-from ociruntime.pods.operations.export import kept
+from ociruntime.pods.operations.export import lock_stopped_pod
 from ociruntime.pods.operations.prepare import (
     CopyBudget,
     Request,
@@ -56,7 +56,7 @@ _MUTABLE_HINT = "only pods of `app sandbox` can be changed"
 def settings_of(host: Host, request: SandboxRequest, uuid: str) -> dict[str, Any]:
     """Return the content of a sandbox's file ``runtime-config``.
 
-    Pass an empty ``uuid`` to check the request only.  Raises UsageError.
+    To check only the request, pass "" as ``uuid``.  Raises UsageError.
     """
     settings = prepared_settings(host, request, "oci") | run_settings(request, uuid, "oci")
     settings |= {"mutable": True, "on_failure": request.on_failure, "on_exit": request.on_exit}
@@ -71,9 +71,10 @@ def settings_of(host: Host, request: SandboxRequest, uuid: str) -> dict[str, Any
 
 
 def manifest_of(request: SandboxRequest, networks: list[str]) -> dict[str, Any]:
-    """Return the manifest, without apps, of a sandbox that joins ``networks``.
+    """Return the manifest of a sandbox, without apps.
 
-    Raises UsageError.
+    ``networks`` are the names of its networks.  Raises UsageError if these do not allow the
+    requested port forwarding, or for invalid values in ``request``.
     """
     manifest = empty_manifest(request)
     manifest["annotations"].append({"name": MUTABLE, "value": "true"})
@@ -83,9 +84,10 @@ def manifest_of(request: SandboxRequest, networks: list[str]) -> dict[str, Any]:
 
 
 def make_sandbox(host: Host, request: SandboxRequest, warn: Callable[[str], None]) -> Pod:
-    """Create a sandbox with the request's apps; return it in the phase prepare, locked by us.
+    """Create a sandbox with the apps in ``request``; return it, locked by this process.
 
-    Raises RuntimeFailure.
+    The sandbox is in the phase prepare.  ``warn`` is called with warnings for the user.  Raises
+    RuntimeFailure.
     """
     from ociruntime.pods.store.phases import make_pod
 
@@ -130,9 +132,9 @@ def save_uuid(path: str, pod: Pod) -> None:
 
 @contextmanager
 def _stored(directory: str) -> Iterator[Store]:
-    """Open the image store, locked so that ``image gc`` removes no tree until the context ends.
+    """Context manager: open the image store, and prevent ``image gc`` from removing images.
 
-    The caller writes a manifest that refers to the tree meanwhile.
+    In the context, the caller writes a manifest that refers to images, which keeps them.
     """
     from ociruntime.images.store.store import Store
     from ociruntime.pods.store.lock import prepare_lock
@@ -147,9 +149,9 @@ def _stored_image(request: Request, store: Store, app: AppRequest) -> Image:
 
 
 def add_to_pod(pod: Pod, request: Request) -> str:
-    """Add the only app of ``request`` to a running sandbox; return the app's name.
+    """Add the app in ``request``, which has only one, to a running sandbox; return the app's name.
 
-    The image must be in the store.  Raises RuntimeFailure; the pod is unchanged then.
+    The image must be in the store.  Raises RuntimeFailure; then the pod is unchanged.
     """
     _check(pod)
     (app,) = request.pod.apps
@@ -204,9 +206,9 @@ def _add(pod: Pod, request: Request, app: AppRequest, image: Image) -> str:
 def _draft_app(
     draft: Draft, settings: dict[str, Any], request: Request, app: AppRequest, image: Image
 ) -> dict[str, Any]:
-    """Add an app and its volumes to the draft of a manifest; return the app's entry.
+    """Add an app and its volumes to ``draft``; return the app's manifest entry.
 
-    Raises UsageError.
+    ``settings`` is the pod's runtime-config.  Raises UsageError.
     """
     app.mount = [*app.mount, *_add_volumes(draft.manifest, app)]
     if settings["private_users"]:
@@ -230,9 +232,10 @@ def _make_files(
     request: Request,
     wanted: tuple[AppRequest, Image],
 ) -> None:
-    """Create the files and volumes of the app ``entry`` of a draft, in the pod's directory.
+    """Create an app's files and volumes in the pod's directory.
 
-    Raises RuntimeFailure, OSError.
+    ``entry`` is the app's entry in the manifest of ``draft``, ``wanted`` are its request and its
+    image, ``settings`` is the pod's runtime-config.  Raises RuntimeFailure, OSError.
     """
     app, image = wanted
     tree = render(request.host, image)
@@ -251,7 +254,7 @@ def _make_files(
 
 
 def _add_volumes(manifest: dict[str, Any], app: AppRequest) -> list[dict[str, Any]]:
-    """Split each ``--mnt-volume`` into a volume and a mount; return the mounts.
+    """Add the volumes of the app's --mnt-volume options to ``manifest``; return their mounts.
 
     Raises UsageError.
     """
@@ -275,12 +278,12 @@ def _add_volumes(manifest: dict[str, Any], app: AppRequest) -> list[dict[str, An
 def remove_app(pod: Pod, app: str, seconds: float) -> None:
     """Stop an app of a sandbox, then remove its files, its log and its manifest entry.
 
-    ``app`` may be empty if the pod has only one.  ``seconds`` is the time between the stop signal
+    ``app`` may be "" if the pod has only one app.  ``seconds`` is the time between the stop signal
     and SIGKILL.  Raises PodError if the pod is immutable or has no such app; HostError.
     """
     with ExitStack() as locks:
         if pod.refresh() != RUNNING:
-            locks.enter_context(kept(pod, "remove an app of"))
+            locks.enter_context(lock_stopped_pod(pod, "remove an app of"))
         locks.enter_context(manifest_lock(pod))
         manifest = read_manifest(pod)
         if not is_mutable(manifest):
@@ -296,9 +299,9 @@ def remove_app(pod: Pod, app: str, seconds: float) -> None:
 
 
 def remove_files(pod: Pod, name: str, volumes: Sequence[str] = ()) -> None:
-    """Remove all files of an app from its pod's directory, and the pod's ``volumes``.
+    """Remove the files and logs of the app ``name``, and the pod's ``volumes``, from disk.
 
-    The app's manifest entry stays.  Raises HostError.
+    The pod's manifest is not changed.  Raises HostError.
     """
     try:
         _remove(pod, "apps", lambda each: each == name)
@@ -310,7 +313,10 @@ def remove_files(pod: Pod, name: str, volumes: Sequence[str] = ()) -> None:
 
 
 def _remove(pod: Pod, part: str, matches: Callable[[str], bool]) -> None:
-    """Remove the matching entries of the pod's subdirectory ``part``.  Raises OSError."""
+    """Remove those entries of the pod's subdirectory ``part`` whose names ``matches`` accepts.
+
+    Raises OSError.
+    """
     fd = open_directory(part, pod.fd)
     try:
         for name in os.listdir(fd):

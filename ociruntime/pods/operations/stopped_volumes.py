@@ -1,4 +1,4 @@
-"""Mount the volumes of a stopped app in our own mount namespace, to copy files from and to them.
+"""Mount the volumes of a stopped app in a private mount namespace, to copy files from and to them.
 
 The app's program may have put links at the mount points, and programs of other apps may change a
 volume that contains a mount point at any moment.  So each mount point is resolved with the app's
@@ -27,11 +27,11 @@ _PATH = os.O_PATH | os.O_CLOEXEC
 
 
 def mount_volumes(pod: Pod, app: str, settings: dict[str, Any], root: int, limits: Limits) -> None:
-    """Mount the volumes of ``app`` below the descriptor ``root`` of its root directory.
+    """Mount the volumes of ``app`` below its root directory, the descriptor ``root``.
 
-    The working directory is the pod's, and the mount namespace our own.  A volume whose source is
-    gone, or that cannot be mounted where it should be, is left out: the app could not start either,
-    and its other files must remain accessible.  Raises HostError, PodError.
+    This process must be in a private mount namespace and in the pod's directory; ``settings`` is
+    the pod's runtime-config.  A volume is skipped if its source is missing or its mount point is
+    unsuitable, so that the app's other files remain accessible.  Raises HostError, PodError.
     """
     manifest = read_manifest(pod)
     facts = AppFacts(pod.uuid, "")
@@ -64,9 +64,10 @@ def _mount(source: int, root: int, one: dict[str, Any], limits: Limits | None) -
 
 
 def _mount_point(source: int, root: int, path: str, limits: Limits | None) -> int:
-    """Open the mount point ``path`` in ``root`` for ``source``; return -1 if it is unsuitable.
+    """Open the mount point ``path`` below ``root`` for ``source``, and return a descriptor.
 
-    With ``limits``, create it if ``source`` is a directory and the mount point is missing.
+    With ``limits``, a missing mount point is created if ``source`` is a directory.  Returns -1 if
+    it is missing, or if only one of mount point and ``source`` is a directory.
     """
     is_directory = stat.S_ISDIR(os.fstat(source).st_mode)
     try:
@@ -91,7 +92,10 @@ def _mount_point(source: int, root: int, path: str, limits: Limits | None) -> in
 
 
 def _make_read_only(source: int, root: int, path: str) -> None:
-    """Make the mount of ``source`` at ``path`` below ``root`` read-only.  Raises HostError."""
+    """Make the bind mount of ``source`` at ``path`` below ``root`` read-only.
+
+    Raises HostError, also if something else is mounted there.
+    """
     action = f'mount a volume read-only at "{path}"'
     try:
         made = open_inside(root, path, os.O_PATH)

@@ -1,4 +1,4 @@
-"""The client side of stopping a pod: send ``halt`` to its monitor.
+"""Stop a pod: send the request ``halt`` to its monitor, and wait.
 
 The monitor sends the stop signal, waits and kills in ``pods/supervisor/app_run.py``.
 """
@@ -21,10 +21,10 @@ _BEFORE = ("embryo", "preparing", "aborted prepare", "prepared")
 
 
 def stop_pod(pod: Pod, seconds: float, force: bool, wait: bool) -> bool:
-    """Stop a running pod; return False if it had exited already.
+    """Stop a running pod; return False if it has exited already.
 
-    ``seconds`` is the time between the stop signal and SIGKILL; ``force`` kills the apps at once.
-    ``wait`` returns only when the pod has exited.  Raises PodError if it cannot be stopped,
+    ``seconds`` is the time between the stop signal and SIGKILL; with ``force``, kill the apps at
+    once.  With ``wait``, wait until the pod has exited.  Raises PodError if it cannot be stopped,
     HostError.
     """
     if pod.state in _BEFORE:
@@ -55,15 +55,19 @@ def stop_pod(pod: Pod, seconds: float, force: bool, wait: bool) -> bool:
 
 
 def _run_of(pod: Pod) -> object:
-    """Return a value that identifies the pod's present run; None if it has no monitor yet."""
+    """Return a value that identifies the pod's current run, or None if its monitor is not ready.
+
+    It is (pid, start time) of the monitor.
+    """
     monitor = read_object(pod, "monitor.json") or {}
     return monitor.get("pid") and (monitor.get("pid"), monitor.get("start_time"))
 
 
 def _kill(pod: Pod) -> bool:
-    """Kill a monitor that does not answer; the pod's other processes exit with it.
+    """Kill the pod's monitor, with which the pod's other processes exit.
 
-    Returns False if the monitor is not known or cannot be killed.  Raises PodError.
+    Returns False if its pid is not known or it cannot be killed.  Raises PodError if the file
+    monitor.json is damaged.
     """
     monitor = read_object(pod, "monitor.json")
     if not monitor:

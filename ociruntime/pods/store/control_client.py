@@ -15,9 +15,10 @@ _GONE = (errno.ENOENT, errno.ECONNRESET, errno.ECONNREFUSED, errno.EPIPE)
 
 
 def connect(pod: Pod, seconds: float | None = None) -> socket.socket:
-    """Return a socket connected to the pod's monitor; each operation times out after ``seconds``.
+    """Return a socket connected to the control socket of the pod's monitor.
 
-    Raises PodError if the pod is not running, HostError if the connection fails.
+    Each operation on it times out after ``seconds``, or never if that is None.  Raises PodError if
+    the pod is not running, HostError if the connection fails.
     """
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET | socket.SOCK_CLOEXEC)
     sock.settimeout(seconds)
@@ -47,7 +48,10 @@ def ask(pod: Pod, request: dict[str, Any], seconds: float | None = None) -> dict
 
 
 def ask_over(sock: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
-    """Send ``request`` over the socket of ``connect`` and return the reply; raises like ``ask``."""
+    """Send ``request`` over ``sock``, the result of ``connect``, and return the monitor's reply.
+
+    Raises the same errors as ``ask``.
+    """
     from ociruntime.pods.loop.control_socket import ask as ask_connected
 
     return ask_connected(sock, request)

@@ -1,4 +1,4 @@
-"""The JSON description of a pod and its apps for `status` and `list`; waiting for a pod's state.
+"""Describe a pod and its apps as JSON, for `status` and `list`; wait for a pod's state.
 
 The member names are rkt's; times are in seconds since 1970::
 
@@ -29,9 +29,10 @@ MUTABLE = "ociruntime/mutable"
 
 
 def describe(pod: Pod) -> dict[str, Any]:
-    """Return the pod's description, as in this file's head, without files not written yet.
+    """Return the JSON object that ``ocipod status --format=json`` prints for the pod.
 
-    Raises PodError if a file of the pod is damaged, HostError if it cannot be read.
+    Members whose values are not known are omitted.  Raises PodError if a file of the pod is
+    damaged, HostError if it cannot be read.
     """
     try:
         return _describe(pod)
@@ -78,9 +79,9 @@ def is_ready(pod: Pod) -> bool:
 
 
 def exit_code(pod: Pod) -> int | None:
-    """Return the pod's exit code; None if it has not exited or its monitor was killed.
+    """Return the pod's exit code, or None if it has not exited or its monitor was killed.
 
-    Raises PodError if the file ``exit`` is damaged, HostError if it cannot be read.
+    Raises PodError if the pod's file ``exit`` is damaged, HostError if it cannot be read.
     """
     code = (read_object(pod, "exit") or {}).get("code")
     return code if isinstance(code, int) else None
@@ -123,9 +124,10 @@ def _created(pod: Pod) -> int | None:
 
 
 def _pid(monitor: dict[str, Any]) -> int | None:
-    """Return the pid of the pod's init from ``monitor.json``; None if it has exited.
+    """Return the pid of the pod's init, or None if the init has exited.
 
-    The recorded start time tells the init from a later process with the same pid.
+    ``monitor`` is the content of monitor.json, in which the init's start time tells it from a later
+    process with the same pid.
     """
     pid, started = monitor.get("init_pid"), monitor.get("init_start_time")
     if isinstance(pid, int) and isinstance(started, int) and is_alive(pid, started):
@@ -146,7 +148,7 @@ def _networks(info: dict[str, Any]) -> list[dict[str, str]]:
 
 
 def seconds(stamp: object) -> int | None:
-    """Convert an RFC 3339 timestamp to seconds since 1970; return None if it is malformed."""
+    """Convert ``stamp``, an RFC 3339 timestamp, to seconds since 1970; None if it is invalid."""
     if not isinstance(stamp, str):
         return None
     from datetime import datetime
@@ -158,9 +160,9 @@ def seconds(stamp: object) -> int | None:
 
 
 def try_describe(pod: Pod, problems: list[str]) -> dict[str, Any] | None:
-    """Return the pod's description (see ``describe``); None if the pod was removed or is damaged.
+    """Return the result of ``describe``, or None if the pod was removed or cannot be described.
 
-    For a damaged pod, append the error message to ``problems``.
+    In the latter case, append the error message to ``problems``.
     """
     try:
         description = describe(pod)
@@ -183,9 +185,10 @@ def app_names(pod: Pod) -> list[str]:
 
 
 def choose_app(pod: Pod, name: str) -> str:
-    """Return ``name`` if the pod has an app of that name; if it is empty, the pod's only app.
+    """Return the name of an app of the pod: ``name``, or if that is "", the name of its only app.
 
-    Raises PodError if the pod has no such app, or ``name`` is empty and it has none or several.
+    Raises PodError if the pod has no app ``name``, or if ``name`` is "" and it has no app or
+    several.
     """
     names = app_names(pod)
     if name:
@@ -200,10 +203,10 @@ def choose_app(pod: Pod, name: str) -> str:
 
 
 def app_record(pod: Pod, name: str) -> dict[str, Any]:
-    """Return the content of an app's ``state.json``, with the app's current state as ``state``.
+    """Return the content of an app's state.json, with its member ``state`` brought up to date.
 
-    The caller must have called ``pod.refresh()`` just before.  If the monitor was killed, the app
-    counts as exited, with no exit code.  Raises PodError if the file is damaged, HostError.
+    If the pod's monitor was killed, the app has exited without an exit code.  The caller must have
+    called ``pod.refresh()`` just before.  Raises PodError if the file is damaged, HostError.
     """
     record = read_object(pod, f"apps/{name}/state.json") or {}
     record["state"] = state_of(record.get("state"), pod.state, pod.phase)
@@ -211,9 +214,10 @@ def app_record(pod: Pod, name: str) -> dict[str, Any]:
 
 
 def state_of(recorded: object, pod_state: str, phase: str) -> str:
-    """Return an app's state, one of ``APP_STATES``.
+    """Return the state of an app, one of APP_STATES.
 
-    ``recorded`` is the state in the app's ``state.json``; it counts only while the pod runs.
+    While the pod is running, it is ``recorded``, the state in the app's state.json.  Otherwise it
+    follows from the pod's state and phase.
     """
     if phase in _BEFORE:
         return _BEFORE[phase]
@@ -232,7 +236,7 @@ _POLL_INTERVAL = 0.05  # seconds
 
 
 def wait_for_end(pod: Pod, timeout: float) -> bool:
-    """Wait up to ``timeout`` seconds for the pod to end; return whether it has.
+    """Wait up to ``timeout`` seconds until the pod has exited; return whether it has.
 
     Raises HostError if the pod's state cannot be determined.
     """
@@ -249,9 +253,9 @@ def wait_for_end(pod: Pod, timeout: float) -> bool:
 
 
 def wait_until_ready(pod: Pod, timeout: float) -> bool:
-    """Wait up to ``timeout`` seconds for the pod to become ready; return whether it has.
+    """Wait up to ``timeout`` seconds until the pod is ready; return whether it is.
 
-    Return False at once if the pod ends.  Raises HostError if its state cannot be determined.
+    Returns False at once if the pod exits.  Raises HostError if its state cannot be determined.
     """
     deadline = time.monotonic() + timeout
     while not is_ready(pod):

@@ -17,17 +17,18 @@ _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def open_directory(name: str | bytes, within: int | None = None) -> int:
-    """Open the directory ``name``, below the descriptor ``within``; return a descriptor.
+    """Open the directory ``name`` and return its descriptor.  Raises OSError.
 
-    A symbolic link is not followed.  Raises OSError.
+    ``name`` is relative to the directory ``within``, a descriptor; None means the working
+    directory.  The last component must not be a symbolic link.
     """
     return os.open(name, _DIRECTORY, dir_fd=within)
 
 
 def try_lock(fd: int, *, exclusive: bool) -> bool:
-    """Lock the file of ``fd`` without waiting; return False if it is locked by another open file.
+    """Lock the file ``fd`` with flock(2), without waiting; return whether it is locked now.
 
-    Raises HostError if flock(2) fails.
+    Returns False if another process holds a conflicting lock.  Raises HostError if flock(2) fails.
     """
     kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
     try:
@@ -43,11 +44,11 @@ def unlock(fd: int) -> None:
 
 
 def is_locked(fd: int) -> bool:
-    """Return whether the file of ``fd`` is locked exclusively by another open file.
+    """Return whether another process holds an exclusive lock on the file ``fd``.
 
-    ``fd`` itself must hold no lock.  This takes a shared lock for a moment: never call it where
-    another process may try to take the exclusive lock without waiting, because our shared lock
-    would make that attempt fail.  Raises HostError if flock(2) fails.
+    This takes a shared lock for a moment, so ``fd`` must hold no lock.  Do not call it where
+    another process may try to take the exclusive lock without waiting, because that attempt would
+    fail.  Raises HostError if flock(2) fails.
     """
     if not try_lock(fd, exclusive=False):
         return True
@@ -56,13 +57,17 @@ def is_locked(fd: int) -> bool:
 
 
 def wait_for_release(fd: int) -> None:
-    """Wait until no process holds an exclusive lock on the file of ``fd``.  Raises HostError."""
+    """Wait until no process holds an exclusive lock on the file ``fd``.  Raises HostError."""
     _lock(fd, fcntl.LOCK_SH)
     unlock(fd)
 
 
 def _lock(fd: int, operation: int) -> None:
-    """Call flock(2).  Raises BlockingIOError if it would wait despite LOCK_NB, HostError."""
+    """Lock or unlock the file ``fd`` with flock(2).
+
+    ``operation`` is LOCK_SH, LOCK_EX or LOCK_UN, combined with LOCK_NB to not wait.  Raises
+    BlockingIOError if another process holds a conflicting lock, HostError.
+    """
     try:
         fcntl.flock(fd, operation)
     except BlockingIOError:
@@ -73,10 +78,10 @@ def _lock(fd: int, operation: int) -> None:
 
 
 def prepare_lock(directory: str, exclusive: bool) -> FileLock:
-    """Return the lock, not yet taken, of the rendered image trees in the data directory.
+    """Return the lock of the unpacked images in the data ``directory``, without taking it.
 
-    Take it shared to render images for a pod, exclusively to remove trees.  Raises HostError if
-    the directory ``locks`` cannot be created.
+    A process that unpacks images for a pod takes it shared, one that removes unpacked images takes
+    it exclusively.  Raises HostError if the directory ``locks`` cannot be created.
     """
     locks = f"{directory}/locks"
     try:

@@ -16,10 +16,10 @@ LONGEST_ENTRY = (
 
 
 class Line:
-    """A line of an app's output; ``time`` (RFC 3339) is when its first part was written.
+    """A line of an app's output, written at ``time`` (RFC 3339).
 
-    ``stream`` is "stdout" or "stderr".  ``ended`` is False if the line has no line feed (yet), or
-    is a part of a line longer than LONGEST_LINE.
+    ``stream`` is "stdout" or "stderr".  ``ended`` is False if the line has no line feed yet, or if
+    it is longer than LONGEST_LINE and this is only a part of it.
     """
 
     __slots__ = ("app", "ended", "stream", "text", "time")
@@ -33,7 +33,7 @@ class Line:
 
 
 class Assembler:
-    """Joins the partial entries of an app's log to lines, separately for stdout and stderr."""
+    """Joins the entries of an app's log, which may be parts of lines, to lines of its output."""
 
     __slots__ = ("_app", "_open")
 
@@ -42,7 +42,10 @@ class Assembler:
         self._open: dict[str, tuple[Line, bytearray]] = {}
 
     def add(self, entries: Iterable[bytes]) -> Iterator[Line]:
-        """Yield the lines that ``entries`` (lines of the log file) complete; skip others."""
+        """Yield the lines of output that are complete after ``entries``, lines of the log file.
+
+        Invalid entries are skipped.
+        """
         for entry in entries:
             parts = entry.split(b" ", 3)
             if len(parts) != 4 or parts[2] not in (b"F", b"P"):
@@ -59,7 +62,7 @@ class Assembler:
                 self._open[stream] = line, text
 
     def rest(self) -> list[Line]:
-        """Return the lines that have no end yet, and forget them."""
+        """Return the unfinished lines of output, and forget them."""
         lines = []
         for line, text in self._open.values():
             line.text = bytes(text)
@@ -69,12 +72,12 @@ class Assembler:
 
 
 class LogReader:
-    """A reader of an app's log files, the rotated ones first; it follows the log as it grows."""
+    """Reads an app's log files, the rotated ones first; each call of ``read`` yields new lines."""
 
     __slots__ = ("_directory", "_fd", "_half", "_name", "assembler")
 
     def __init__(self, directory: str, app: str) -> None:
-        """Prepare to read the log of ``app`` in ``directory``, the pod's directory ``logs``."""
+        """Prepare to read the log of ``app`` in ``directory``, a pod's directory of logs."""
         self._directory = directory
         self._name = f"{app}.log"
         self.assembler = Assembler(app)
@@ -82,9 +85,10 @@ class LogReader:
         self._half = b""
 
     def read(self) -> Iterator[list[Line]]:
-        """Yield the lines completed since the last call, in batches.  Raises HostError.
+        """Yield lists of the lines that have been completed since the last call.
 
-        Each file is read up to the size that it has now: an app may write faster than we read.
+        Each file is read up to its current size, because an app may write faster than this process
+        reads.  Raises HostError.
         """
         try:
             if self._fd < 0:
@@ -131,7 +135,7 @@ class LogReader:
         return (current.st_dev, current.st_ino) == (ours.st_dev, ours.st_ino)
 
     def _read_on(self) -> Iterator[list[Line]]:
-        """Read the open log file to its present end and yield the lines, in batches."""
+        """Read the open log file up to its current size, and yield lists of lines."""
         if self._fd < 0:
             return
         unread = os.fstat(self._fd).st_size - os.lseek(self._fd, 0, os.SEEK_CUR)
@@ -156,7 +160,10 @@ def in_order(lines: Iterable[Line]) -> list[Line]:
 
 
 def form(line: Line, with_app: bool, with_time: bool) -> bytes:
-    """Return the line as printed: time and app if requested, the text, a line feed if it ended."""
+    """Return ``line`` as it is printed, with the time and the app's name if requested.
+
+    The result ends with a line feed unless the line is unfinished.
+    """
     prefix = f"{line.time} " if with_time else ""
     if with_app:
         prefix += f"{line.app}: "
@@ -164,9 +171,9 @@ def form(line: Line, with_app: bool, with_time: bool) -> bytes:
 
 
 def check_app(names: list[str], app: str) -> list[str]:
-    """Return the names of the apps whose logs to read: ``app``, or all ``names`` if it is empty.
+    """Return [``app``], or if ``app`` is "", ``names``, the names of all apps of a pod.
 
-    Raises PodError if ``app`` is not in ``names``, the pod's apps.
+    Raises PodError if ``app`` is not in ``names``.
     """
     if not app:
         return names

@@ -22,9 +22,9 @@ _MODES = {MANIFEST: 0o640, RUNTIME_CONFIG: 0o600}
 
 
 def read_manifest(pod: Pod) -> dict[str, Any]:
-    """Return the pod's manifest, the file ``pod``.
+    """Return the pod's manifest, the JSON object in its file ``pod``.
 
-    Raises PodError if it is damaged or not written yet, HostError if it cannot be read.
+    Raises PodError if the file is damaged or not written yet, HostError if it cannot be read.
     """
     manifest = read_object(pod, MANIFEST)
     if manifest is None:
@@ -38,9 +38,9 @@ def write_manifest(pod: Pod, manifest: dict[str, Any]) -> None:
 
 
 def read_runtime_config(pod: Pod) -> dict[str, Any]:
-    """Return the settings that the pod runs with, the file ``runtime-config``.
+    """Return the pod's runtime-config: the settings that it runs with, a JSON object.
 
-    Raises PodError if it is damaged or not written yet, HostError if it cannot be read.
+    Raises PodError if the file is damaged or not written yet, HostError if it cannot be read.
     """
     config = read_object(pod, RUNTIME_CONFIG)
     if config is None:
@@ -51,7 +51,7 @@ def read_runtime_config(pod: Pod) -> dict[str, Any]:
 
 
 def write_runtime_config(pod: Pod, config: dict[str, Any]) -> None:
-    """Replace the file ``runtime-config``, the settings that the pod runs with.
+    """Replace the pod's runtime-config, the settings that it runs with, by ``config``.
 
     Raises HostError.
     """
@@ -61,8 +61,8 @@ def write_runtime_config(pod: Pod, config: dict[str, Any]) -> None:
 def read_object(pod: Pod, name: str) -> dict[str, Any] | None:
     """Return the JSON object in the pod's file ``name``; None if the file does not exist.
 
-    An empty file counts as missing, except for ``pod`` and ``runtime-config``: a power failure can
-    leave an empty file if its writer did not sync it.  Raises PodError for invalid content,
+    An empty file counts as missing, because a power failure can leave one if it was not synced; but
+    not for ``pod`` and ``runtime-config``, which are synced.  Raises PodError for invalid content,
     HostError if the file cannot be read.
     """
     try:
@@ -77,9 +77,9 @@ def read_object(pod: Pod, name: str) -> dict[str, Any] | None:
 
 
 def write_object(pod: Pod, name: str, value: dict[str, Any]) -> None:
-    """Replace the file ``name`` in the pod's directory atomically, with the JSON of ``value``.
+    """Write ``value`` as JSON to the file ``name`` in the pod's directory, atomically.
 
-    The file survives a power failure.  Raises HostError.
+    The file survives a power failure, unless the pod is still being created.  Raises HostError.
     """
     data = json_files.text_of(value) + b"\n"
     # A pod that is still being made need not survive a power failure: ``sync_files`` or
@@ -92,7 +92,7 @@ def write_object(pod: Pod, name: str, value: dict[str, Any]) -> None:
 
 
 def sync_files(pod: Pod) -> None:
-    """Flush the manifest and the settings of a new pod to disk.  Raises HostError."""
+    """Flush the manifest and the runtime-config of a new pod to disk.  Raises HostError."""
     for name in _MODES:
         try:
             fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW, dir_fd=pod.fd)
@@ -110,7 +110,7 @@ LOCK_FILE = "pod.lck"
 
 
 class manifest_lock:  # noqa: N801 - used like a function
-    """``with manifest_lock(pod):`` - wait for the manifest's lock and hold it during the block.
+    """Context manager: wait for the lock of a pod's manifest, and hold it.
 
     The lock is a separate file, because the manifest is replaced by a rename.  Raises HostError,
     and PodError for a pod in the phase garbage or exited-garbage, which must not be changed.

@@ -1,4 +1,4 @@
-"""Find pods, and move them from phase to phase; ``pod.py`` has the table of phases.
+"""Find pods, and move them from phase to phase; for the phases see ``pod.py``.
 
 Each move is a single rename, so that after a crash a pod is in exactly one phase, and only one of
 several concurrent processes succeeds.
@@ -61,9 +61,10 @@ _TRIES = 3
 
 
 def open_in(directory: str, phase: str, uuid: str) -> Pod | None:
-    """Open the pod ``uuid`` if it is in ``phase``, without looking at its lock; else return None.
+    """Open the pod ``uuid`` if it is in ``phase``; otherwise return None.
 
-    Raises HostError if the directory cannot be opened.
+    Its lock is not checked, so its attribute ``state`` is "".  Raises HostError if its directory
+    cannot be opened.
     """
     try:
         fd = open_directory(phase_path(directory, phase, uuid))
@@ -95,9 +96,9 @@ def find(directory: str, uuid: str) -> Pod | None:
 
 
 def adopt(directory: str, uuid: str, lock_fd: int) -> Pod:
-    """Return the running pod ``uuid``, locked by us: ``lock_fd`` is its open, locked directory.
+    """Return the running pod ``uuid``, whose lock this process holds by the descriptor ``lock_fd``.
 
-    Another program has locked the pod and passed the descriptor to this process.
+    The descriptor, of the pod's directory, was passed by the process that has locked the pod.
     """
     os.set_inheritable(lock_fd, False)
     pod = Pod(directory, uuid, RUN, lock_fd)
@@ -107,7 +108,7 @@ def adopt(directory: str, uuid: str, lock_fd: int) -> Pod:
 
 
 def open_pod(directory: str, uuid: str) -> Pod:
-    """Open the pod by its UUID or a unique prefix of it, and determine its state.
+    """Open the pod with the given UUID or unique prefix of a UUID, and determine its state.
 
     Raises NoSuchPod if no pod or several match, HostError if the pod cannot be opened.
     """
@@ -140,7 +141,7 @@ def _only_match(directory: str, prefix: str, argument: str) -> str:
 
 
 def is_uuid(text: str) -> bool:
-    """Return whether ``text`` has the form of a UUID: lower case, 8-4-4-4-12 digits."""
+    """Return whether ``text`` has the form of a UUID: 8-4-4-4-12 lower-case hexadecimal digits."""
     parts = text.split("-")
     return [len(part) for part in parts] == [8, 4, 4, 4, 12] and not text.strip("0123456789abcdef-")
 
@@ -148,8 +149,8 @@ def is_uuid(text: str) -> bool:
 def names(directory: str, phases: Collection[str], problems: list[str]) -> list[str]:
     """Return the sorted UUIDs of the pods in ``phases``.
 
-    For each file there whose name is not a UUID, append a message to ``problems``.  Raises
-    HostError if a directory cannot be listed.
+    Appends a message to ``problems`` for each file in their directories whose name is not a UUID.
+    Raises HostError if a directory cannot be listed.
     """
     uuids: set[str] = set()
     for phase in PHASES:
@@ -173,10 +174,11 @@ def names(directory: str, phases: Collection[str], problems: list[str]) -> list[
 def each_pod(
     directory: str, phases: Collection[str] = PHASES, problems: list[str] | None = None
 ) -> Iterator[Pod]:
-    """Yield the pods in ``phases``, opened and with their present state; the caller closes them.
+    """Open each pod in ``phases``, determine its state, and yield it; the caller closes it.
 
-    Pods that are removed or move to another phase meanwhile are skipped.  For a pod that cannot be
-    opened, append a message to ``problems``.  Raises HostError if a directory cannot be listed.
+    Pods that are removed or moved to another phase meanwhile are skipped.  Appends a message to
+    ``problems`` for each pod that cannot be opened.  Raises HostError if a directory cannot be
+    listed.
     """
     problems = problems if problems is not None else []
     for uuid in names(directory, phases, problems):
@@ -202,10 +204,10 @@ def _existing_paths(directory: str, phases: Collection[str], uuid: str) -> list[
 
 
 def list_pods(directory: str, states: Collection[str] | None = None) -> tuple[list[Pod], list[str]]:
-    """Return the pods in ``states`` (None: all), opened, sorted by UUID; and a list of problems.
+    """Return (opened pods in ``states``, sorted by UUID; error messages).
 
-    A problem is a message about a pod that cannot be opened, or a file that is not a pod.  Raises
-    HostError if a directory cannot be listed.
+    If ``states`` is None, all pods are returned.  The messages are about pods that cannot be opened
+    and files that are not pods.  Raises HostError if a directory cannot be listed.
     """
     pods: list[Pod] = []
     problems: list[str] = []
@@ -218,9 +220,9 @@ def list_pods(directory: str, states: Collection[str] | None = None) -> tuple[li
 
 
 def new_pod(directory: str) -> Pod:
-    """Create an empty pod in the phase prepare, locked by us.
+    """Create an empty pod in the phase prepare, locked by this process.
 
-    Raises HostError, and PodError if gc removed the pod again before we could lock it.
+    Raises HostError, and PodError if gc removes the pod before this process can lock it.
     """
     for _ in range(_TRIES):
         pod = _embryo(directory)
@@ -288,22 +290,23 @@ def to_prepared(pod: Pod) -> None:
         raise HostError(f"sync the files of pod {pod.uuid}", OSError(-result, os.strerror(-result)))
     # Move first: unlocked in phase prepare, the pod would look like an aborted prepare.
     if not pod.move(PREPARED):
-        raise PodError(f"move pod {pod.uuid} to prepared: it was removed meanwhile")
+        raise PodError(f"move pod {pod.uuid} to the phase prepared: it was removed meanwhile")
     pod.release()
 
 
 def to_run(pod: Pod) -> None:
-    """Move the pod to the phase run, from prepare (locked by us) or prepared (locked here).
+    """Move the pod to the phase run, and hold its lock.
 
-    Of several concurrent callers only one succeeds; the others get a PodError with the pod's state
-    within a second.  Raises HostError if the pod cannot be locked or renamed.
+    It must be in the phase prepare and locked by this process, or in the phase prepared.  Raises
+    PodError within a second if another process runs the pod or it is in another phase, HostError if
+    the pod cannot be locked or moved.
     """
     if pod.lock >= 0:
         sync_files(pod)
         # Not durable: after a power failure both phases count as an ended pod.  From prepared,
         # below, the move must be durable, or the pod would appear prepared although it has run.
         if not pod.move(RUN, lasting=False):
-            raise PodError(f"move pod {pod.uuid} to run: it was removed meanwhile")
+            raise PodError(f"move pod {pod.uuid} to the phase run: it was removed meanwhile")
         return
     require_prepared(pod)
     if not lock_within(pod, PREPARED):
@@ -323,7 +326,10 @@ def to_run(pod: Pod) -> None:
 
 
 def require_prepared(pod: Pod) -> None:
-    """Check that the pod is prepared.  Raises PodError with the pod's state if not; HostError."""
+    """Check that the pod is in the phase prepared.
+
+    Raises PodError with the pod's state if it is not, HostError.
+    """
     if pod.refresh() != STATES[PREPARED][0]:
         raise _not_prepared(pod)
 
@@ -335,10 +341,10 @@ def _not_prepared(pod: Pod) -> PodError:
 
 
 def lock_within(pod: Pod, phase: str, timeout: float = TIMEOUT) -> bool:
-    """Lock the pod if it is in ``phase``; return whether it is locked by us now.
+    """Lock the pod if it is in ``phase``; return whether this process holds the lock now.
 
-    Another process may hold the lock for a moment, to see whether the pod is locked: wait up to
-    ``timeout`` seconds for it.  Raises HostError if flock(2) fails.
+    If another process holds the lock, wait for it up to ``timeout`` seconds, because it may only
+    check whether the pod is locked.  Raises HostError if flock(2) fails.
     """
     deadline = time.monotonic() + timeout
     # Check before locking, too: in later phases the lock has a meaning for others.
@@ -355,10 +361,10 @@ def lock_within(pod: Pod, phase: str, timeout: float = TIMEOUT) -> bool:
 
 
 def mark_exited(pod: Pod) -> bool:
-    """Move an exited pod from the phase run to exited-garbage; return whether we moved it.
+    """Move an exited pod from the phase run to exited-garbage; return whether it was moved.
 
-    Return False if it is running or was moved already.  Raises HostError, and PodError if the
-    target exists.
+    It is not moved if it is running, or if another process has moved it.  Raises HostError, and
+    PodError if the phase exited-garbage has a pod with the same UUID.
     """
     # Look first: waiting for the lock of a running pod would take a second.
     if pod.phase != RUN or (pod.state != STATES[RUN][1] and is_locked(pod.fd)):
@@ -373,7 +379,7 @@ def mark_exited(pod: Pod) -> bool:
 
 
 def lock_exited(pod: Pod) -> None:
-    """Lock an exited pod, to run it again; from now on its state is running.
+    """Lock an exited pod, to run it again; with the lock, its state is running.
 
     Raises PodError if the pod has not exited or is locked by another process, HostError.
     """
@@ -386,10 +392,11 @@ def lock_exited(pod: Pod) -> None:
 
 
 def mark_aborted(pod: Pod) -> bool:
-    """Move a pod whose creation was aborted from prepare to garbage; return whether we moved it.
+    """Move a pod whose creation was aborted from the phase prepare to garbage.
 
-    Return False if it is locked (still being prepared) or was moved already.  Raises HostError,
-    and PodError if the target exists.
+    Returns whether it was moved: not if it is locked, and so still being created, or if another
+    process has moved it.  Raises HostError, and PodError if the phase garbage has a pod with the
+    same UUID.
     """
     return pod.phase == PREPARE and not is_locked(pod.fd) and pod.move(GARBAGE)
 
@@ -398,10 +405,10 @@ PARTS = ("apps", "logs", "volumes")
 
 
 def make_pod(directory: str, fill: Callable[[Pod], None]) -> Pod:
-    """Create a pod in the phase prepare, locked by us, and call ``fill`` to write its files.
+    """Create a pod and call ``fill`` to write its files; return it, locked by this process.
 
-    On failure the pod is removed again.  Raises HostError (also for an OSError of ``fill``),
-    PodError, and any other exception of ``fill``.
+    The pod is in the phase prepare.  If ``fill`` raises an exception, the pod is removed and the
+    exception passed on, OSError as HostError.  Raises PodError, HostError.
     """
     pod = new_pod(directory)
     try:

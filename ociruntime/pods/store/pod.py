@@ -51,10 +51,10 @@ AT_FDCWD = -100
 
 
 class Pod:
-    """An open pod; ``fd`` is a descriptor of its directory, valid wherever the pod is moved.
+    """An open pod; ``fd`` is a descriptor of its directory, even after the directory is moved.
 
-    ``phase`` and ``state`` are as of the last ``refresh``.  ``lock`` is the descriptor by which
-    this process holds the pod's lock (``fd`` itself), or -1.
+    ``phase`` and ``state`` are as of the last ``refresh``.  ``lock`` is the descriptor that holds
+    the pod's lock, or -1 if this process does not hold it.
     """
 
     __slots__ = ("directory", "fd", "lock", "phase", "state", "uuid")
@@ -82,13 +82,16 @@ class Pod:
         return read_file(f"/proc/self/fd/{self.fd}/{name}")
 
     def close(self) -> None:
-        """Close the pod's descriptor; this releases our lock unless another process shares it."""
+        """Close the pod's descriptor, which releases the lock unless another process shares it."""
         fd, self.fd, self.lock = self.fd, -1, -1
         if fd >= 0:
             os.close(fd)
 
     def release(self) -> None:
-        """Release the pod's lock if we hold it, and keep the pod open.  Raises HostError."""
+        """Release the pod's lock, if this process holds it, without closing the pod.
+
+        Raises HostError.
+        """
         if self.lock >= 0:
             unlock(self.fd)
             self.lock = -1
@@ -103,7 +106,7 @@ class Pod:
         return False
 
     def is_in(self, phase: str) -> bool:
-        """Return whether the pod is in ``phase`` right now.  Raises HostError."""
+        """Check the disk and return whether the pod is in ``phase`` now.  Raises HostError."""
         try:
             current = os.lstat(phase_path(self.directory, phase, self.uuid))
             ours = os.fstat(self.fd)
@@ -114,7 +117,7 @@ class Pod:
         return (current.st_dev, current.st_ino) == (ours.st_dev, ours.st_ino)
 
     def refresh(self) -> str:
-        """Determine the pod's present phase and state; return the state.  Raises HostError."""
+        """Determine the pod's current phase and state, and return the state.  Raises HostError."""
         # Start at the last known phase, as pods only move forward.  The state counts only if the
         # pod was in the phase both before and after the lock was checked, otherwise it has moved in
         # between.
@@ -131,10 +134,10 @@ class Pod:
         return self.state
 
     def move(self, phase: str, *, lasting: bool = True) -> bool:
-        """Move the pod to ``phase``; return False if it is no longer in the phase ``self.phase``.
+        """Move the pod to ``phase``; return False if another process has moved or removed it.
 
-        With ``lasting`` the move survives a power failure.  Raises HostError, and PodError if
-        ``phase`` has a pod with the same UUID already.
+        With ``lasting``, the move survives a power failure.  Raises HostError, and PodError if
+        ``phase`` has a pod with the same UUID.
         """
         if not rename(self.directory, self.uuid, self.phase, phase, lasting=lasting):
             return False
@@ -144,7 +147,7 @@ class Pod:
 
 
 def phase_path(directory: str, phase: str, uuid: str = "") -> str:
-    """Return the path of the directory of ``phase``, or, with ``uuid``, of that pod in it."""
+    """Return the path of the directory of ``phase``, or of the pod ``uuid`` in this phase."""
     path = f"{directory}/pods/{phase}"
     return f"{path}/{uuid}" if uuid else path
 
@@ -152,9 +155,8 @@ def phase_path(directory: str, phase: str, uuid: str = "") -> str:
 def rename(directory: str, uuid: str, before: str, after: str, *, lasting: bool) -> bool:
     """Move the pod from the phase ``before`` to ``after``; return False if it is not in ``before``.
 
-    With ``lasting`` the move survives a power failure.  Raises HostError, and PodError if the
-    target exists: renameat2(2) with RENAME_NOREPLACE, because a plain rename would replace an
-    empty directory.
+    With ``lasting``, the move survives a power failure.  Raises HostError, and PodError if a pod
+    with the same UUID exists in the phase ``after``.
     """
     from ociruntime._shim import ffi, lib
 
@@ -175,7 +177,9 @@ def rename(directory: str, uuid: str, before: str, after: str, *, lasting: bool)
     except FileExistsError:
         if not exists(old):
             return False
-        raise PodError(f"move pod {uuid} to {after}: the target exists already") from None
+        raise PodError(
+            f"move pod {uuid} to the phase {after}: a pod with this UUID exists there"
+        ) from None
     except OSError as error:
-        raise HostError(f"move pod {uuid} from {before} to {after}", error) from None
+        raise HostError(f"move pod {uuid} from the phase {before} to {after}", error) from None
     return True

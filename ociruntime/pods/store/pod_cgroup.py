@@ -16,12 +16,12 @@ Write = tuple[str, str]
 
 
 def hierarchies() -> list[str]:
-    """Return the mount points of the host's cgroup hierarchies that hold processes."""
+    """Return the mount points of those cgroup hierarchies of the host that pods use."""
     return list(_controllers())
 
 
 def _controllers() -> dict[str, list[str] | None]:
-    """Return the controllers of each cgroup hierarchy by its mount point; None for cgroup v2."""
+    """Return {mount point: controllers} of the cgroup hierarchies; None stands for cgroup v2."""
     controllers: dict[str, list[str] | None] = {}
     for mount in reachable(parse_mountinfo(own_mountinfo()), "cgroup", "cgroup2"):
         v1 = mount.fstype == "cgroup"
@@ -30,15 +30,18 @@ def _controllers() -> dict[str, list[str] | None]:
 
 
 def directories(mounts: list[str], name: str) -> list[str]:
-    """Return the path of the cgroup ``name`` in each hierarchy, whether it exists or not."""
+    """Return the paths that the cgroup ``name`` has, or would have, in each hierarchy.
+
+    ``mounts`` are the mount points of the hierarchies.
+    """
     return [f"{mount}/{name}" for mount in mounts]
 
 
 def limit(name: str, divided: list[Write], unified: list[Write]) -> None:
-    """Set limits of the pod's cgroup ``name``, and create it in the hierarchies that need it.
+    """Set resource limits of the pod's cgroup ``name``, and create it where it is needed for them.
 
-    A limit is a pair of control file and text; ``divided`` are those for cgroup v1, ``unified``
-    those for v2.  Raises HostError if a cgroup cannot be created or a file not be written.
+    Limits are pairs (file name, text to write): ``divided`` for cgroup v1, ``unified`` for v2.
+    Raises HostError if a cgroup cannot be created or a file cannot be written.
     """
     for mount, controllers in _controllers().items():
         if controllers is not None:
@@ -98,7 +101,7 @@ def was_out_of_memory(directories: list[str], app: str) -> bool:
 
 
 def processes(directories: list[str]) -> list[int]:
-    """Return the sorted pids of all processes in these cgroups and the cgroups below them."""
+    """Return the sorted pids of all processes in the cgroups ``directories`` and below them."""
     pids: set[int] = set()
     for directory in directories:
         for below in cgroup_tree(directory, errno.errorcode):
@@ -110,7 +113,7 @@ def processes(directories: list[str]) -> list[int]:
 
 
 def remove(directories: list[str]) -> list[str]:
-    """Remove these cgroups and all cgroups below them; return the paths of those that remain."""
+    """Remove the cgroups ``directories`` and all below them; return the paths that remain."""
     remaining = []
     for directory in directories:
         for below in cgroup_tree(directory, errno.errorcode):

@@ -1,4 +1,4 @@
-"""Find the images and rendered trees in use by pods, for ``image gc`` and ``image rm``."""
+"""Find the images and unpacked images that pods use, for ``image gc`` and ``image rm``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def used_images(directory: str) -> set[str]:
 
 
 def used_trees(directory: str) -> set[str]:
-    """Return the ids of the rendered trees that pods use.
+    """Return the ids of the trees (unpacked images) that pods use.
 
     Raises PodError if a pod cannot be read.
     """
@@ -27,7 +27,7 @@ def used_trees(directory: str) -> set[str]:
 
 
 def running_trees(directory: str) -> set[str]:
-    """Return the ids of the rendered trees that running pods may have mounted.
+    """Return the ids of the trees (unpacked images) that running pods may have mounted.
 
     Raises PodError if a pod cannot be read.
     """

@@ -1,4 +1,4 @@
-"""Remove directory trees with hostile content, written by programs inside containers.
+"""Remove directory trees whose content may be hostile: written by programs in containers.
 
 Symbolic links are never followed and other filesystems never entered.  Names may be any bytes, and
 the tree may be deeper than the limit of open descriptors.
@@ -19,8 +19,8 @@ _AGAIN = 100  # retries for a directory that is filled while it is being removed
 def remove_tree(parent: int, name: str) -> None:
     """Remove the file or directory tree ``name`` in the directory ``parent`` (a descriptor).
 
-    A missing ``name`` is no error.  Raises OSError at the first entry that cannot be removed; a
-    part of the tree may be removed by then.
+    Does nothing if ``name`` does not exist.  Raises OSError at the first entry that cannot be
+    removed; a part of the tree may be removed by then.
     """
     pending = [name.encode("utf-8", "surrogateescape")]
     device = os.fstat(parent).st_dev
@@ -31,7 +31,7 @@ def remove_tree(parent: int, name: str) -> None:
 
 
 def discard(pod: Pod) -> None:
-    """Remove a pod whose creation failed, and release our lock on it; errors are ignored."""
+    """Remove a pod whose creation failed, and close it; errors are ignored."""
     phase, _, name = pod.path().rpartition("/")
     try:
         fd = open_directory(phase)
@@ -45,9 +45,9 @@ def discard(pod: Pod) -> None:
 
 
 def _remove_directory(parent: int, top: bytes, device: int) -> list[bytes]:
-    """Remove the directory ``top`` in ``parent``; return the subdirectories left to be removed.
+    """Remove the directory ``top`` in ``parent``, but only down to a depth of _DEEPEST.
 
-    Directories below ``_DEEPEST`` levels are moved to ``parent``; the returned names are theirs.
+    Deeper directories are moved to ``parent``; returns their new names, for the caller to remove.
     """
     moved: list[bytes] = []
     again = _AGAIN
@@ -86,7 +86,7 @@ def _remove_directory(parent: int, top: bytes, device: int) -> list[bytes]:
 
 
 def _unlink(name: bytes, parent: int) -> bool:
-    """Unlink ``name`` in ``parent`` unless it is a directory; return whether it is one."""
+    """Remove the file ``name`` in ``parent``; if it is a directory, only return True."""
     try:
         os.unlink(name, dir_fd=parent)
     except IsADirectoryError:

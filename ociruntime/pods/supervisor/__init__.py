@@ -1,1 +1,1 @@
-"""The monitor, the process that runs a pod: it starts apps, copies output and answers requests."""
+"""The monitor, the process that runs a pod: it starts apps, logs output and answers requests."""

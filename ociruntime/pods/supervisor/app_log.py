@@ -23,9 +23,9 @@ class AppLog:
     __slots__ = ("_fd", "_limit", "_path", "_size", "lost")
 
     def __init__(self, path: str, limit: int = LIMIT, fd: int = -1) -> None:
-        """Open the log file ``path``, unless ``fd`` is its descriptor already.
+        """Open the log file ``path``, or use its descriptor ``fd`` if that is not -1.
 
-        A file that would exceed ``limit`` bytes is rotated.  Raises HostError.
+        The file is rotated before it would exceed ``limit`` bytes.  Raises HostError.
         """
         self._path = path
         self._limit = limit
@@ -47,7 +47,7 @@ class AppLog:
     def write(self, stream: str, data: bytes) -> None:
         """Append ``data``, output of the app on ``stream``, to the log.
 
-        Raises nothing, so that a full disk does not stop the app; ``lost`` counts what is missing.
+        Raises nothing, so that a full disk does not stop the app, but adds to ``lost``.
         """
         lines = format_lines(json_files.now(), stream, data)
         if self._size and self._size + len(lines) > self._limit:
@@ -89,7 +89,7 @@ class AppLog:
 
     @property
     def descriptor(self) -> int:
-        """The log's descriptor; writes are not buffered."""
+        """The descriptor of the log file, to which all output has been written."""
         return self._fd
 
     def close(self) -> None:
@@ -98,7 +98,7 @@ class AppLog:
 
 
 def format_lines(time: str, stream: str, data: bytes) -> bytes:
-    """Return ``data``, output on ``stream``, as entries of a log with the timestamp ``time``."""
+    """Return the log entries for ``data``, an app's output on ``stream`` at ``time``."""
     full = f"{time} {stream} F ".encode()
     partial = f"{time} {stream} P ".encode()
     lines: list[bytes] = []

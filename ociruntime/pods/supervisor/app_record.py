@@ -1,4 +1,4 @@
-"""An app's record: its members, and ``RecordFile``, which writes it to ``apps/NAME/state.json``."""
+"""The record of an app, its state as a JSON object, and the file state.json that it is kept in."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RETRY_INTERVAL = 1.0  # seconds until a failed write is retried
 
 
 def new_record() -> Record:
-    """Return the record of an app that was never started."""
+    """Return the content of state.json for an app that was never started."""
     return {
         "state": "prepared",
         "created": json_files.now(),
@@ -35,7 +35,10 @@ def new_record() -> Record:
 
 
 def record_start(record: Record) -> None:
-    """Reset the record for the app's next start; count a restart if it was started before."""
+    """Reset the exit code and similar members of an app's ``record`` before it is started.
+
+    If it was started before, ``restarts`` is increased.
+    """
     is_restart = record["started"] is not None
     record.update(
         {"state": "prepared", "finished": None, "exit_code": None, "signal": None},
@@ -47,7 +50,10 @@ def record_start(record: Record) -> None:
 
 
 def record_exit(record: Record, wait_status: int, oom_killed: bool) -> None:
-    """Set the exit code, signal and ``oom_killed`` in the record from a waitpid(2) status."""
+    """Set ``exit_code``, ``signal`` and ``oom_killed`` in an app's ``record``.
+
+    ``wait_status`` is the status of its process from waitpid(2).
+    """
     killed = os.WIFSIGNALED(wait_status)
     record.update(
         exit_code=worker.exit_status(wait_status),
@@ -57,7 +63,7 @@ def record_exit(record: Record, wait_status: int, oom_killed: bool) -> None:
 
 
 class RecordFile:
-    """The files ``state.json``, an app's record, and ``status``, its exit code, in its directory.
+    """Writes an app's record to the file state.json, and its exit code to the file status.
 
     A write that fails, for example because the disk is full, does not stop the app: it is retried.
     """
@@ -72,7 +78,10 @@ class RecordFile:
         self._timer: Timer | None = None  # set while the files are behind the record
 
     def save(self) -> None:
-        """Write the record before an action, which must not happen if this raises HostError."""
+        """Write the record before an action, such as the start of the app.
+
+        Raises HostError; then the caller must not perform the action.
+        """
         if self._code:
             json_files.replace_text(f"{self._directory}/status", self._code)
             self._code = b""
@@ -82,7 +91,10 @@ class RecordFile:
         self.give_up()
 
     def save_start(self) -> None:
-        """Write the record before a start, and remove the old ``status``.  Raises HostError."""
+        """Write the record before a start of the app, and remove the exit code of the last run.
+
+        Raises HostError.
+        """
         self._code = b""
         remove_file(f"{self._directory}/status")
         self.save()
@@ -96,7 +108,7 @@ class RecordFile:
                 self._timer = self._loop.after(RETRY_INTERVAL, self._retry)
 
     def save_exit(self) -> None:
-        """Write the record and ``status`` after the app's exit; retry if a write fails."""
+        """Write the record and the exit code after the app's exit; retry if a write fails."""
         self._code = f"{self._record['exit_code']}\n".encode()
         self.save_or_retry()
 

@@ -1,4 +1,4 @@
-"""``AppRun``, an app as its pod's monitor runs it: start, stop, record its state, and remove it."""
+"""Run an app in its pod's monitor: start it, stop it, record its state, and remove it."""
 
 from __future__ import annotations
 
@@ -34,10 +34,11 @@ NOT_STARTED = "not started"  # the reason of an app that was stopped before its 
 
 
 class AppRun:
-    """An app of a pod: its container, streams, log and record (``state.json``).
+    """An app of a pod, in the pod's monitor: its container, streams, log and record (state.json).
 
-    Start, stop and remove requests run one at a time, in the order of arrival.  ``busy`` is true
-    from the start of the app, or of its removal, until the cleanup is complete.
+    Requests to start, stop and remove it are carried out one at a time, in the order of arrival.
+    ``busy`` is True from the start of the app until its container is deleted, and during its
+    removal.
     """
 
     __slots__ = (
@@ -58,10 +59,11 @@ class AppRun:
     )
 
     def __init__(self, context: PodContext, entry: App, snapshot: App | None = None) -> None:
-        """Create the app from ``entry``, a member of the pod manifest's ``apps``.
+        """Create an app that is not started yet; ``entry`` is its entry in the pod's manifest.
 
-        With ``snapshot``, take over the app from the monitor's state before hibernation.  Raises
-        HostError if the app's record or log cannot be written.
+        With ``snapshot``, the result of the method ``snapshot`` before the monitor's hibernation,
+        the app may be running and is taken over.  Raises HostError if the app's record or log
+        cannot be written.
         """
         self.context = context
         self.name: str = entry["name"]
@@ -99,27 +101,26 @@ class AppRun:
 
     @property
     def directory(self) -> str:
-        """The app's directory, relative to the pod's."""
+        """The path of the app's directory, relative to the pod's directory."""
         return f"apps/{self.name}"
 
     @property
     def is_active(self) -> bool:
-        """Return whether the app runs, or its container is not cleaned up yet."""
+        """Return whether the app is running, or its container is not deleted yet."""
         return self.busy
 
     def start(self, done: Done) -> None:
-        """Create and start the app's container after all earlier requests for the app.
+        """Create and start the app's container, after all earlier requests for the app.
 
-        Calls ``done(error)`` with the reason if the start fails; ``done(None)`` once the container
-        runs, at once if it runs already.
+        Calls ``done(None)`` once the container is running, or ``done(error)`` if that fails.
         """
         self._enqueue(lambda: self._start(done))
 
     def stop(self, by: str, seconds: float, done: Callable[[], None]) -> None:
-        """Stop the app after all earlier requests for it, and call ``done`` once it has exited.
+        """Stop the app, after all earlier requests for it, and call ``done`` once it has exited.
 
-        ``seconds`` pass between the stop signal and SIGKILL; the record names ``by`` ("stop",
-        "halt" or "pod stop") as the reason.
+        ``seconds`` is the time between the stop signal and SIGKILL.  ``by``, which is "stop",
+        "halt" or "pod stop", is stored in the app's record as what stopped it.
         """
         if self._cancelled and not self._queue:
             self.halt(by, seconds, done)  # already stopping: the new timeout may be shorter
@@ -129,8 +130,8 @@ class AppRun:
     def remove(self, seconds: float, done: Done) -> None:
         """Stop the app and unmount its root filesystem; the files in its directory remain.
 
-        ``seconds`` pass between the stop signal and SIGKILL.  Calls ``done(error)``, with None on
-        success.
+        ``seconds`` is the time between the stop signal and SIGKILL.  Calls ``done(None)``, or
+        ``done(error)`` if unmounting fails.
         """
         self._enqueue(lambda: self._remove(seconds, done))
 
@@ -139,7 +140,7 @@ class AppRun:
         self._file.save_late()
 
     def abandon(self) -> None:
-        """Drop the app's queued requests because the pod is ending."""
+        """Drop the queued requests for the app; called when the pod ends."""
         self._queue.clear()
 
     def _enqueue(self, task: Callable[[], None]) -> None:
@@ -188,9 +189,9 @@ class AppRun:
         )
 
     def _connect(self, log: int = -1) -> AppStreams:
-        """Return new streams of the app, whose output goes to the app's log and to ``on_output``.
+        """Return new streams for the app, whose output is logged and passed to ``on_output``.
 
-        ``log`` is the descriptor of the log if it is already open, or -1.
+        ``log`` is the descriptor of the log file, or -1 to open it.
         """
         self._log = AppLog(f"logs/{self.name}.log", self.context.log_limit, log)
         streams = AppStreams(self.context.loop)
@@ -235,7 +236,7 @@ class AppRun:
         self._starting = True
 
     def _watch_process(self, pid: int) -> None:
-        """Take ``pid`` as the app's process, and have the event loop reap it."""
+        """Make ``pid`` the app's process: call ``_exited`` when the event loop has reaped it."""
         self.pid = pid
         self.label = f"{self.name}[{pid}]"
         self.context.loop.expect(pid, self._exited)
@@ -310,7 +311,7 @@ class AppRun:
 
     def _deleted(self, outcome: Outcome) -> None:
         if outcome.status:
-            self.context.left_nothing = False
+            self.context.is_clean = False
         if self.streams is not None:
             if self._failure is None:
                 self.streams.drain()
@@ -335,9 +336,10 @@ class AppRun:
         self._run_queue()
 
     def halt(self, by: str, seconds: float, done: Callable[[], None]) -> None:
-        """Stop the app ahead of its queued requests, and call ``done`` once it has exited.
+        """Stop the app at once, before its queued requests; call ``done`` once it has exited.
 
-        SIGKILL follows the stop signal after ``seconds``; 0 sends SIGKILL alone.
+        ``seconds`` is the time between the stop signal and SIGKILL; 0 sends only SIGKILL.  ``by``
+        is stored in the app's record as what stopped it.
         """
         if not self.busy:
             done()
@@ -363,16 +365,16 @@ class AppRun:
 
     @property
     def is_quiet(self) -> bool:
-        """Return whether the app has no pending request, write or input."""
+        """Return whether nothing about the app is pending: no request, write, input or output."""
         if self._queue or self._cancelled or self._file.is_late or not self._is_settled():
             return False
         return not self.busy or (self.streams is not None and self.streams.is_quiet)
 
     def snapshot(self) -> App:
-        """Return the app's state for hibernation, a JSON object; only valid while ``is_quiet``.
+        """Return the app's state for the monitor's hibernation, a JSON object.
 
         Its members are "entry" and "record"; for a running app also "pid", "streams" and "log" (a
-        descriptor).
+        descriptor).  Only valid while ``is_quiet``.
         """
         options = {"streams": self.kinds, "stopSignal": str(self._stop_signal)}
         entry = {"name": self.name, "app": options}
@@ -437,7 +439,7 @@ def _no_end(app: AppRun) -> None:
 
 
 def stop_signal(name: str) -> int:
-    """Return the number of the stop signal ``name``, SIGTERM if the name is invalid.
+    """Return the number of the signal ``name``, or SIGTERM if the name is invalid.
 
     ``name`` comes from an untrusted image; the result is always a signal that kill(2) accepts.
     """

@@ -26,11 +26,11 @@ HANGUP_POLL_INTERVAL = 0.1  # seconds between polls of a terminal that no proces
 
 
 class AppStreams:
-    """The streams of one run of an app.
+    """The standard streams of an app, from its start to its exit.
 
     ``app_ends`` are the descriptors that become the app's stdin, stdout and stderr, -1 for
-    /dev/null.  The functions in ``sinks`` are called with output, those in ``on_room`` when the
-    buffer has room for more input.
+    /dev/null.  Each function in ``sinks`` is called with the stream's name and the output, each in
+    ``on_room`` when there is room for more input again.
     """
 
     __slots__ = (
@@ -51,10 +51,10 @@ class AppStreams:
         self.app_ends = [-1, -1, -1]
 
     def make(self, kinds: dict[str, str], terminal: bool) -> None:
-        """Create the app's pipes; none if it has a ``terminal``.
+        """Create pipes for the app's streams, or nothing if it has a ``terminal``.
 
-        ``kinds`` is the manifest's ``streams`` object: "stream", "null" or "interactive" by stream
-        name.  Output is not read before ``read``.  Raises HostError.
+        ``kinds`` is the object ``streams`` in the manifest: {stream name: "stream", "null",
+        "interactive" or "log"}.  Output is not read before ``read`` is called.  Raises HostError.
         """
         if terminal:
             return
@@ -70,7 +70,7 @@ class AppStreams:
                     self._make_reader(number, name)
         except OSError as error:
             self.close()
-            raise HostError("create an app's pipes", error) from None
+            raise HostError("create the pipes for an app's streams", error) from None
 
     def _make_reader(self, number: int, name: str) -> None:
         reader, self.app_ends[number] = os.pipe2(os.O_CLOEXEC)
@@ -78,7 +78,7 @@ class AppStreams:
         self._readers[reader] = name
 
     def read(self) -> None:
-        """Begin to read output; called once the container exists: a failed runtime writes too."""
+        """Begin to read output; called once the runtime, which may write to it, has succeeded."""
         for reader in self._readers:
             self._watch(reader)
 
@@ -87,11 +87,11 @@ class AppStreams:
 
     @property
     def is_quiet(self) -> bool:
-        """Return whether the app has started and has read all its input."""
+        """Return whether the app has been created and no input for it is buffered."""
         return self._app_ends_closed and not self._pending
 
     def snapshot(self) -> dict[str, Any]:
-        """Return the monitor's descriptors for hibernation, a JSON object.
+        """Return the state of the streams for the monitor's hibernation, a JSON object.
 
         {"readers": [[descriptor, stream name]], "input": descriptor, "terminal": descriptor or -1}
         """
@@ -99,7 +99,7 @@ class AppStreams:
         return {"readers": readers, "input": self._input, "terminal": self._terminal}
 
     def restore(self, snapshot: dict[str, Any]) -> None:
-        """Take over the descriptors in the result of ``snapshot``, instead of ``make``."""
+        """Use the descriptors in ``snapshot``, the result of the method of that name."""
         self._app_ends_closed = True
         self._readers = dict(snapshot["readers"])
         self._input, self._terminal = snapshot["input"], snapshot["terminal"]
@@ -109,7 +109,7 @@ class AppStreams:
         self._watch_terminal()
 
     def close_app_ends(self) -> None:
-        """Close the monitor's copies of the app's ends, so that a hangup is detected."""
+        """Close ``app_ends`` in the monitor, so that it detects when the app closes its streams."""
         if not self._app_ends_closed:
             self._app_ends_closed = True
             for fd in self.app_ends:
@@ -141,21 +141,21 @@ class AppStreams:
         return name in self._readers.values()
 
     def resize(self, rows: int, columns: int) -> None:
-        """Set the size of the app's terminal, if it has one, in characters."""
+        """Set the size of the app's terminal in characters; do nothing if it has none."""
         if self._terminal >= 0:
             from ociruntime.base.terminal import set_window_size
 
             set_window_size(self._terminal, rows, columns)
 
     def put(self, data: bytes) -> bool:
-        """Write ``data`` to the app's stdin, or buffer it; return whether more fits."""
+        """Write ``data`` to the app's stdin, or buffer it; return whether more can be buffered."""
         if self._input >= 0 and not self._closing:
             self._pending += data
             self._write()
         return len(self._pending) < INPUT_LIMIT
 
     def end_input(self) -> None:
-        """Close the app's stdin once buffered input is written; no effect on a terminal."""
+        """Close the app's stdin once buffered input is written; do nothing for a terminal."""
         if self._input >= 0 and self._input != self._terminal:
             self._closing = True
             self._write()
@@ -195,7 +195,7 @@ class AppStreams:
             self._read(self._terminal)
 
     def _read(self, fd: int) -> int:
-        """Read a chunk of output from ``fd`` and call the sinks; return its size, 0 if none."""
+        """Read output from ``fd`` and pass it to ``sinks``; return the number of bytes."""
         try:
             data = os.read(fd, CHUNK)
         except BlockingIOError:
@@ -219,7 +219,7 @@ class AppStreams:
         self._read(fd)
 
     def drain(self) -> None:
-        """Read the output that the app has written, at most a full pipe per stream.
+        """Read the remaining output of an app that has exited, at most a full pipe per stream.
 
         The limit is needed because orphans may write faster than the monitor reads.
         """
@@ -239,12 +239,12 @@ class AppStreams:
 
 
 class ConsoleListener:
-    """A console socket (runc's ``--console-socket``), which receives the master of a terminal."""
+    """A console socket (``--console-socket``), on which a runtime sends the terminal's master."""
 
     __slots__ = ("_path", "_socket")
 
     def __init__(self, path: str) -> None:
-        """Listen at ``path``, in place of a stale socket.  Raises HostError."""
+        """Create a listening socket at ``path``, replacing a stale one.  Raises HostError."""
         self._path = path
         try:
             remove_file(path)
@@ -253,9 +253,9 @@ class ConsoleListener:
         self._socket = listen(path, socket.SOCK_STREAM | socket.SOCK_NONBLOCK, 1)
 
     def take(self) -> int:
-        """Return the terminal master that the runtime has sent, -1 if none; close the socket.
+        """Return the descriptor of the terminal's master that the runtime has sent, or -1.
 
-        Call it once the runtime has exited.
+        Call it once the runtime has exited.  It closes the socket.
         """
         master = -1
         try:

@@ -14,9 +14,9 @@ STREAMS = ("stdin", "stdout", "stderr")
 
 
 def endpoints(app: AppRun) -> list[str]:
-    """Return the streams of a running app that a client can attach to; [] if it is not running.
+    """Return the names of an app's streams that a client can attach to; [] if it is not running.
 
-    ``["tty"]`` for an app with a terminal, otherwise those of stdin, stdout and stderr that it has.
+    These are ["tty"] for an app with a terminal, otherwise some of stdin, stdout and stderr.
     """
     streams = app.streams
     if streams is None:
@@ -28,7 +28,7 @@ def endpoints(app: AppRun) -> list[str]:
 
 
 def _future_streams(app: AppRun) -> list[str]:
-    """Return the streams (stdin, stdout, stderr) that the app will have once it is started."""
+    """Return the names of the streams that the app will have once it is started."""
     if app.terminal:
         return list(STREAMS)
     outputs = [name for name in ("stdout", "stderr") if app.kinds.get(name) != "null"]
@@ -36,7 +36,7 @@ def _future_streams(app: AppRun) -> list[str]:
 
 
 def _size_of(request: dict[str, Any]) -> tuple[int, int] | None:
-    """Return the terminal size (rows, columns) in a request, None if it is missing or invalid."""
+    """Return the terminal size in ``request`` as (rows, columns); None if missing or invalid."""
     match request.get("size"):
         case [int(rows), int(columns)] if 0 < rows < 10000 and 0 < columns < 10000:
             return rows, columns
@@ -46,9 +46,9 @@ def _size_of(request: dict[str, Any]) -> tuple[int, int] | None:
 class Attachment:
     """A client that is attached to an app, until the client disconnects or the app exits.
 
-    With ``wait`` in the request, a client of an app that is not running is attached at the app's
-    next start, before the app can write anything.  With ``size`` (rows, columns), the app's
-    terminal gets that size before its program runs.
+    If the request has the member ``wait`` and the app is not running, the client is attached at the
+    app's next start, before the app can write anything.  ``size`` in the request, (rows, columns),
+    is the size that the app's terminal gets.
     """
 
     __slots__ = ("_app", "_attached", "_connection", "_size", "_streams")
@@ -56,8 +56,8 @@ class Attachment:
     def __init__(self, connection: Connection, app: AppRun, request: dict[str, Any]) -> None:
         """Attach the client and answer its request.
 
-        ``streams`` of the request lists the streams to attach to; all by default.  Raises PodError
-        if the app is not running, or has no such stream.
+        The member ``streams`` of ``request`` lists the streams to attach to; all if it is missing.
+        Raises PodError if the app is not running or does not have one of the streams.
         """
         state = app.record["state"]
         where = f'app "{app.name}" of pod {app.context.runtime.uuid}'

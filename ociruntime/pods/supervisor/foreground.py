@@ -1,4 +1,4 @@
-"""Output of a pod in the foreground, prefixed by app names, and the terminal of --interactive."""
+"""Write the output of a pod in the foreground, and relay the terminal of --interactive."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ CHUNK = 4096
 
 
 class LocalTerminal:
-    """The terminal of an ``--interactive`` pod, connected to the terminal of its only app.
+    """The user's terminal for a pod run with --interactive, relayed to the app's terminal.
 
-    Between ``connect`` and ``close``, it is in raw mode and the app gets its input.
+    From ``connect`` to ``close``, it is in raw mode, and the app gets its input.
     """
 
     __slots__ = ("_input", "_loop", "_output", "_streams", "_terminal")
@@ -34,7 +34,10 @@ class LocalTerminal:
         self._input = os.open("/proc/self/fd/0", flags)
 
     def connect(self, streams: AppStreams) -> None:
-        """Set raw mode, and copy the terminal's input and size to the app's terminal."""
+        """Set raw mode, and begin to copy the terminal's input and size to the app's terminal.
+
+        ``streams`` are those of the app.
+        """
         self._streams = streams
         self._terminal.make_raw()
         streams.on_room.append(self._watch)
@@ -56,7 +59,7 @@ class LocalTerminal:
             self._loop.forget(self._input)
 
     def write(self, data: bytes) -> None:
-        """Write ``data``, output of the app, to the terminal; drop it if too much is pending."""
+        """Write ``data``, output of the app, to the terminal; drop it if too much is buffered."""
         self._output.write_bare(data)
 
     @property
@@ -65,7 +68,10 @@ class LocalTerminal:
         return self._output.is_empty
 
     def signal(self, number: int) -> None:
-        """Handle the signal ``number``: SIGWINCH copies the size, SIGCONT also sets raw mode."""
+        """Handle the signal ``number``, SIGWINCH or SIGCONT; do nothing for another signal.
+
+        Both copy the terminal's size to the app's terminal; SIGCONT also sets raw mode again.
+        """
         if self._streams is None:
             return
         if number == signal.SIGCONT:
@@ -91,9 +97,10 @@ BUFFER_LIMIT = 1 << 20  # bytes to buffer for a slow reader before output is dro
 
 
 class ForegroundCopy:
-    """Writes the output of a pod's apps to ``fd`` without blocking, each line prefixed.
+    """Writes the output of a pod's apps to ``fd``, with a prefix before each line.
 
-    When another app writes after an unfinished line, a line feed is added first.
+    Never blocks.  If an app writes while the last line of another app is unfinished, a line feed is
+    inserted.
     """
 
     __slots__ = (
@@ -157,18 +164,19 @@ class ForegroundCopy:
 
     @property
     def is_empty(self) -> bool:
-        """Return whether no output waits to be written."""
+        """Return whether all output has been written."""
         return not self._pending
 
     def snapshot(self) -> tuple[str, int]:
-        """Return the state for hibernation: the unfinished line's prefix, and dropped bytes.
+        """Return the state of this object for the monitor's hibernation.
 
-        Only valid while ``is_empty``.
+        It is (prefix of the unfinished line or "", number of bytes dropped), and only valid while
+        ``is_empty``.
         """
         return self._open_line, self._dropped
 
     def restore(self, snapshot: tuple[str, int]) -> None:
-        """Set the state from the result of ``snapshot``."""
+        """Set the state of this object to ``snapshot``, the result of the method of that name."""
         self._open_line, self._dropped = snapshot
 
     def close(self) -> None:
@@ -179,10 +187,10 @@ class ForegroundCopy:
 
 
 def _without_blocking(fd: int) -> tuple[int, bool]:
-    """Return a non-blocking descriptor of the file of ``fd``, and whether it was opened here.
+    """Return (non-blocking descriptor of the same file as ``fd``, whether it is a new descriptor).
 
-    A pipe or terminal is reopened, so that other processes that share the open file of ``fd`` do
-    not become non-blocking; any other file is returned as it is.
+    A pipe or terminal is reopened: O_NONBLOCK on ``fd`` itself would affect other processes that
+    share its open file.  For any other file, ``fd`` is returned, which may block.
     """
     try:
         mode = os.fstat(fd).st_mode
@@ -202,9 +210,9 @@ def _is_socket(fd: int) -> bool:
 
 
 def _send(fd: int, data: bytes) -> int:
-    """Write ``data`` to the socket ``fd`` without blocking; return the number of bytes written.
+    """Send ``data`` on the socket ``fd`` without blocking; return the number of bytes sent.
 
-    A socket cannot be reopened as non-blocking, so this sends with MSG_DONTWAIT.  Raises OSError.
+    Uses MSG_DONTWAIT, because a socket cannot be reopened with O_NONBLOCK.  Raises OSError.
     """
     sock = socket.socket(fileno=fd)
     try:

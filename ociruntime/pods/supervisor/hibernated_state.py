@@ -1,4 +1,4 @@
-"""A pod monitor's hibernation: when it may start, and how its snapshot is taken and restored."""
+"""The hibernation of a pod's monitor: when it begins, and how the state is saved and restored."""
 
 from __future__ import annotations
 
@@ -15,7 +15,11 @@ Snapshot = dict[str, Any]
 
 
 def hibernate_when_idle(pod: Supervisor, timeout: float = 0) -> None:
-    """Make the monitor hibernate after ``timeout`` seconds without an event, 0 for the default."""
+    """Make the monitor of ``pod`` hibernate after ``timeout`` seconds without an event.
+
+    0 means the default timeout.  A monitor that is connected to a terminal, or that of a kvm pod,
+    never hibernates.
+    """
     # Never while a user is attached to the terminal, nor for kvm pods: the machine is large anyway,
     # and its state (a child with a result to be read) is not worth serialising.
     if pod.terminal is None and pod.context.can_hibernate:
@@ -24,7 +28,7 @@ def hibernate_when_idle(pod: Supervisor, timeout: float = 0) -> None:
 
 
 def _hibernate(pod: Supervisor) -> None:
-    """Hibernate if nothing is pending; on an error, continue and try again a minute later."""
+    """Hibernate if nothing is pending in the monitor; after an error, try again a minute later."""
     if not is_quiet(pod):
         return
     title = f"ocipod monitor {pod.uuid} (idle)"
@@ -36,9 +40,10 @@ def _hibernate(pod: Supervisor) -> None:
 
 
 def is_quiet(pod: Supervisor) -> bool:
-    """Return whether the monitor may hibernate.
+    """Return whether the monitor of ``pod`` may hibernate.
 
-    It may if no client is connected, no output or request is pending, and no app is changing state.
+    It may if no client is connected, no output or request is pending, and no app is starting or
+    stopping.
     """
     if not pod.ready or pod.halting or pod.failure is not None or pod.control is None:
         return False
@@ -52,9 +57,10 @@ def is_quiet(pod: Supervisor) -> bool:
 
 
 def take_snapshot(pod: Supervisor) -> Snapshot:
-    """Return the state of an idle monitor that is not in the pod's files, as a JSON object.
+    """Return the state of an idle monitor, as far as it is not in the pod's files.
 
-    A later version of this program may restore it: the members must not change their meaning.
+    It is a JSON object, which a later version of this program may restore: the meaning of its
+    members must not change.
     """
     assert pod.control is not None
     return {
@@ -70,7 +76,10 @@ def take_snapshot(pod: Supervisor) -> Snapshot:
 
 
 def _descriptors(pod: Supervisor, snapshot: Snapshot) -> list[int]:
-    """Return the descriptors that must survive execve(2): those in ``snapshot``, and the lock."""
+    """Return the descriptors that must stay open across execve(2).
+
+    These are the descriptors in ``snapshot``, and the one that holds the pod's lock.
+    """
     processes = snapshot["processes"]
     descriptors = {
         pod.lock,
@@ -86,7 +95,10 @@ def _descriptors(pod: Supervisor, snapshot: Snapshot) -> list[int]:
 
 
 def _command(pod: Supervisor) -> list[str]:
-    """Return the Python file and arguments of ``ocipod monitor``, which resumes the monitor."""
+    """Return the command that resumes the monitor, ``ocipod monitor``.
+
+    Its first element is the Python file to execute, followed by arguments.
+    """
     program = __file__.rpartition("/supervisor/")[0] + "/cli/__main__.py"
     options = [
         f"--dir={pod.config['directory']}",
@@ -96,7 +108,10 @@ def _command(pod: Supervisor) -> list[str]:
 
 
 def restore(pod: Supervisor, snapshot: Snapshot) -> None:
-    """Set the state of the new supervisor ``pod`` from ``snapshot``.  Raises RuntimeFailure."""
+    """Restore the state of a monitor after hibernation; ``snapshot`` is from ``take_snapshot``.
+
+    ``pod`` is its new supervisor.  Raises RuntimeFailure.
+    """
     hibernation.restore_signal_mask(snapshot)
     pod.loop.reap_soon()  # children that exited during hibernation
     pod.processes.restore(snapshot["processes"])

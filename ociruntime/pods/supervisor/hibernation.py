@@ -33,15 +33,15 @@ LONG_HIBERNATION = 60.0  # seconds; after a shorter hibernation, the idle timeou
 
 
 def first_timeout() -> float:
-    """Return the seconds without an event before the first hibernation."""
+    """Return how many seconds a monitor must be without an event before it first hibernates."""
     override = variable_for_tests(VARIABLE)
     return float(override) if override else SHORTEST_TIMEOUT
 
 
 def next_timeout(before: float, slept: float) -> float:
-    """Return the next idle timeout in seconds.
+    """Return how many seconds a monitor must be without an event before it hibernates again.
 
-    ``before`` was the last timeout, and ``slept`` the duration of the hibernation that followed.
+    ``before`` was the last such timeout, ``slept`` the duration of the last hibernation in seconds.
     """
     if variable_for_tests(VARIABLE):
         return before
@@ -51,12 +51,12 @@ def next_timeout(before: float, slept: float) -> float:
 def hibernate(
     loop: Loop, title: str, command: list[str], snapshot: Snapshot, descriptors: list[int]
 ) -> None:
-    """Replace this process by the hibernation stub; return, unchanged, if an event is pending.
+    """Replace this process by the hibernation stub, a small C program.
 
-    At the next event the stub executes ``command``, a Python file and its arguments, with
-    ``--resume-fd N``, a descriptor to load ``snapshot`` from.  ``descriptors`` are those that the
-    snapshot refers to, ``title`` is the stub's name in ``ps``.  Raises HostError, OSError; the
-    monitor is unchanged.
+    Returns if an event is pending.  At the next event the stub executes ``command``, a Python file
+    and its arguments, with ``--resume-fd N``, a descriptor to load ``snapshot`` from.
+    ``descriptors``, to which the snapshot refers, stay open.  ``title`` is the stub's name in
+    ``ps``.  Raises HostError, OSError; then the monitor can continue.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
     try:
@@ -76,9 +76,9 @@ def hibernate(
 def _execute_stub(
     descriptors: list[int], title: str, command: list[str], snapshot: Snapshot
 ) -> None:
-    """Write ``snapshot`` to a memory file and execute the stub, which polls ``descriptors``.
+    """Write ``snapshot`` to a memory file, and replace this process by the hibernation stub.
 
-    Raises HostError.
+    The stub waits for an event on one of ``descriptors``.  Raises HostError.
     """
     memory = -1
     try:
@@ -104,9 +104,10 @@ def _execute_stub(
 
 
 def _resume_command(command: list[str]) -> list[str]:
-    """Return the path of the program that starts ``command``, followed by its argv.
+    """Return [path, *argv] of the program that the stub executes to run ``command``.
 
-    The program is the launcher, or the Python interpreter with the options of this process.
+    The program is the launcher of ``ocipod``, or else the Python interpreter, with the options of
+    this process.
     """
     if launcher := own_launcher("ocipod"):
         return [launcher, launcher, *command[1:]]
@@ -115,10 +116,10 @@ def _resume_command(command: list[str]) -> list[str]:
 
 
 def load_snapshot(memory: int) -> Snapshot:
-    """Read the monitor's snapshot from the descriptor ``memory`` after hibernation, and close it.
+    """Read the monitor's snapshot after hibernation from the descriptor ``memory``, and close it.
 
-    The member "slept" of the result is the duration of the hibernation in seconds.  Signals are
-    still blocked.  Raises HostError, PodError.
+    The result has the member "slept", the duration of the hibernation in seconds.  Signals are
+    still blocked afterwards.  Raises HostError, PodError.
     """
     try:
         os.lseek(memory, 0, 0)
@@ -139,5 +140,5 @@ def load_snapshot(memory: int) -> Snapshot:
 
 
 def restore_signal_mask(snapshot: Snapshot) -> None:
-    """Restore the signal mask of before the hibernation; call it once handlers are installed."""
+    """Restore the signal mask in ``snapshot``; call it once signal handlers are installed."""
     signal.pthread_sigmask(signal.SIG_SETMASK, snapshot["mask"])

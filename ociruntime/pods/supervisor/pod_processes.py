@@ -31,7 +31,7 @@ NAMES = {"network": "net", "mount": "mnt"}  # types that have another name in /p
 
 
 class PodProcesses:
-    """The init and the lock holder of a pod, both children of the monitor.
+    """The init of a pod and the process that holds the pod's lock, both children of the monitor.
 
     ``pid`` is the init's pid, 0 before its start and after its exit.  ``on_init_exit`` is called
     when the init has exited, ``on_end`` when both have.
@@ -45,10 +45,10 @@ class PodProcesses:
     )
 
     def __init__(self, loop: Loop, lock: int, cgroups: list[str]) -> None:
-        """Prepare to start both processes.
+        """Prepare to start the pod's init and its lock holder.
 
-        ``lock`` is the descriptor that holds the pod's lock.  The lock holder kills what remains in
-        ``cgroups`` (directories) when the pod has ended.
+        ``lock`` is the descriptor that holds the pod's lock.  When the pod ends, the lock holder
+        kills the processes that remain in the pod's cgroups, the directories ``cgroups``.
         """
         self._loop = loop
         self._lock = lock
@@ -62,10 +62,10 @@ class PodProcesses:
         self.pid = 0
 
     def start(self, kinds: tuple[str, ...], hostname: str, id_map: str) -> None:
-        """Start the lock holder and the init, the latter in new namespaces of ``kinds``.
+        """Start the pod's lock holder, and its init in new namespaces.
 
-        ``id_map`` is the content of uid_map and gid_map for a "user" namespace, or "".  Raises
-        HostError, PodError.
+        ``kinds`` are the OCI types of the namespaces; ``id_map`` is the content of uid_map and
+        gid_map if there is a "user" namespace, else "".  Raises HostError, PodError.
         """
         self._alive, self._control = os.pipe2(os.O_CLOEXEC)
         report, report_end = os.pipe2(os.O_CLOEXEC)
@@ -89,12 +89,15 @@ class PodProcesses:
         return {self.pid, self._lock_holder} - {0}
 
     def snapshot(self) -> dict[str, int]:
-        """Return pids and descriptors for hibernation; only valid while both processes run."""
+        """Return pids and descriptors by name, for the monitor's hibernation.
+
+        Only valid while the init and the lock holder are running.
+        """
         pids = {"pid": self.pid, "lock_holder": self._lock_holder}
         return {**pids, "control": self._control, "alive": self._alive, "pidfd": self._pidfd}
 
     def restore(self, snapshot: dict[str, int]) -> None:
-        """Take over running processes from a ``snapshot``, instead of ``start``."""
+        """Take over the processes in ``snapshot``, which were running before hibernation."""
         self.pid, self._lock_holder = snapshot["pid"], snapshot["lock_holder"]
         self._control, self._alive = snapshot["control"], snapshot["alive"]
         self._pidfd = snapshot["pidfd"]
@@ -104,7 +107,7 @@ class PodProcesses:
     def _finish_start(self, report: int, id_map: str) -> None:
         """Read the init's pid from the pipe ``report``, write its ID maps, and let it continue.
 
-        Raises PodError, HostError with the system call that failed in the init.
+        Raises PodError if it exits early, HostError if a system call fails in it.
         """
         line = b""
         while not line.endswith(b"\n"):
@@ -142,7 +145,7 @@ class PodProcesses:
     def _spawn(self, arguments: list[str], descriptors: tuple[int, ...]) -> None:
         """Start the lock holder with ``arguments``.
 
-        It inherits ``descriptors``, under the same numbers, and no others.  Raises HostError.
+        It inherits only ``descriptors``, under the same numbers.  Raises HostError.
         """
         close_inherited_on_exec()
         program = sealed_program(PROGRAM)
@@ -163,7 +166,7 @@ class PodProcesses:
         self._loop.expect(self._lock_holder, self._lock_holder_ended)
 
     def namespaces(self, kinds: tuple[str, ...]) -> dict[str, str]:
-        """Return the paths of the init's namespaces in /proc, by their OCI types ``kinds``."""
+        """Return {OCI type: path in /proc} of the init's namespaces of the types ``kinds``."""
         return {kind: f"/proc/{self.pid}/ns/{NAMES.get(kind, kind)}" for kind in kinds}
 
     def started(self) -> int:
@@ -172,7 +175,7 @@ class PodProcesses:
 
     @property
     def is_over(self) -> bool:
-        """Return whether neither process is running."""
+        """Return whether the pod's init and lock holder have both exited, or were not started."""
         return not self.pid and not self._lock_holder
 
     def end(self) -> None:

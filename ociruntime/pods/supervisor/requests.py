@@ -1,4 +1,4 @@
-"""``Requests``: carry out what clients request from a pod's monitor through its control socket."""
+"""Carry out the requests that clients send to a pod's monitor through its control socket."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ Request = dict[str, Any]
 
 
 class Requests:
-    """Handlers of requests to ``pod``, which are JSON objects with ``op`` and its parameters."""
+    """Carries out requests to the monitor of a pod.
+
+    A request is a JSON object with the member ``op`` and the parameters of that operation.
+    """
 
     __slots__ = ("_operations", "_pod")
 
@@ -140,10 +143,14 @@ def _answer(connection: Connection, error: RuntimeFailure | None) -> None:
 
 
 def _seconds(request: Request) -> float:
-    """Return the seconds between stop signal and SIGKILL, 10 by default.  Raises PodError."""
+    """Return the member ``seconds`` of ``request``: the time between stop signal and SIGKILL.
+
+    The default is 10.  Raises PodError if it is invalid.
+    """
     value = request.get("seconds", 10)
     if not isinstance(value, int | float) or isinstance(value, bool) or not 0 <= value <= 1e6:
         operation = request.get("op")
-        message = f"{operation} request: invalid number of seconds: {value}"
-        raise PodError(message, "must be from 0 to 1000000")
+        raise PodError(
+            f"{operation} request: invalid number of seconds: {value}", "must be from 0 to 1000000"
+        )
     return float(value)

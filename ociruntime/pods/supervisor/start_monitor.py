@@ -20,11 +20,12 @@ MONITOR_LOG = "monitor.log"
 FAILED = 254
 
 
-def be_monitor(pod: Pod, warn: HandleMessage, on_ready: Callable[[], object] | None = None) -> int:
-    """Run ``pod``, which is in phase run and locked, in this process; return its exit code.
+def run_monitor(pod: Pod, warn: HandleMessage, on_ready: Callable[[], object] | None = None) -> int:
+    """Run the monitor of ``pod`` in this process until the pod has ended; return its exit code.
 
-    The apps' output is copied to stdout and stderr.  ``warn`` gets warnings; ``on_ready`` is called
-    once the pod is ready.  Raises RuntimeFailure if the start or the monitor fails.
+    The pod must be in the phase run, and locked by this process.  The apps' output is copied to
+    stdout and stderr.  ``warn`` is called with warnings, ``on_ready`` once the pod is ready.
+    Raises RuntimeFailure if the start or the monitor fails.
     """
     monitor = _monitor(pod, warn)
     monitor.stay_in_foreground()
@@ -38,11 +39,12 @@ def be_monitor(pod: Pod, warn: HandleMessage, on_ready: Callable[[], object] | N
 
 
 def start_monitor(pod: Pod, warn: HandleMessage) -> None:
-    """Start the monitor of ``pod``, which is in phase run and locked, in the background.
+    """Start the monitor of ``pod`` in the background, and wait until the pod is ready.
 
-    The monitor calls ``warn`` with warnings; its stderr is ``monitor.log``.  Returns when the pod
-    is ready; the monitor then holds the lock, and ``pod`` is closed here.  Raises PodError if the
-    pod does not become ready, HostError if fork(2) fails.
+    The pod must be in the phase run, and locked by this process; afterwards the monitor holds its
+    lock, and ``pod`` is closed.  The monitor's stderr is the file monitor.log, and it calls
+    ``warn`` with warnings.  Raises PodError if the pod does not become ready, HostError if fork(2)
+    fails.
     """
     try:
         report, report_end = os.pipe2(os.O_CLOEXEC)
@@ -51,7 +53,7 @@ def start_monitor(pod: Pod, warn: HandleMessage) -> None:
         raise HostError("start the pod's monitor", error) from None
     if child == 0:
         os.close(report)
-        _be_background(pod, warn, report_end)
+        _run_in_background(pod, warn, report_end)
     os.close(report_end)
     pod.close()
     result = b""
@@ -59,15 +61,28 @@ def start_monitor(pod: Pod, warn: HandleMessage) -> None:
         result += part
     os.close(report)
     if result != b"\n":
-        os.waitpid(child, 0)
+        _, status = os.waitpid(child, 0)
         text = result.decode(errors="replace")
-        raise PodError(text or f"pod {pod.uuid} exited before it was ready")
+        raise PodError(text) if text else _no_report(pod, status)
+
+
+def _no_report(pod: Pod, status: int) -> PodError:
+    """Return the error for a monitor that exited without a report of its start.
+
+    ``status`` is its wait status.
+    """
+    if os.WIFSIGNALED(status):
+        cause = f"was killed by signal {os.WTERMSIG(status)}"
+    else:
+        cause = f"exited with status {os.waitstatus_to_exitcode(status)}"
+    message = f"start pod {pod.uuid}: its monitor {cause} before the pod was ready"
+    return PodError(message, f"see {pod.path()}/{MONITOR_LOG}")
 
 
 def _monitor(pod: Pod, warn: HandleMessage) -> Supervisor:
-    """Return a new supervisor of ``pod``.  Raises RuntimeFailure.
+    """Enter a new mount namespace and the pod's directory; return a new supervisor of ``pod``.
 
-    This process enters a mount namespace of its own, and changes to the pod's directory.
+    Raises RuntimeFailure.
     """
     from ociruntime.pods.bundle.private_mount_namespace import enter_own_mounts
     from ociruntime.pods.supervisor.supervise import Supervisor
@@ -77,8 +92,11 @@ def _monitor(pod: Pod, warn: HandleMessage) -> Supervisor:
     return Supervisor(pod.path(), pod.uuid, pod.fd, warn)
 
 
-def _be_background(pod: Pod, warn: HandleMessage, report_end: int) -> NoReturn:
-    """Run the monitor in this forked child, and exit; the start is reported to ``report_end``."""
+def _run_in_background(pod: Pod, warn: HandleMessage, report_end: int) -> NoReturn:
+    """Run the monitor in this forked child, and then exit.
+
+    Writes to the pipe ``report_end`` when the pod is ready or could not be started.
+    """
     status = FAILED
     report_start = _start_reporter(report_end)
     try:
@@ -109,9 +127,10 @@ def _be_background(pod: Pod, warn: HandleMessage, report_end: int) -> NoReturn:
 
 
 def _start_reporter(fd: int) -> HandleMessage:
-    """Return a function that writes a message to the pipe ``fd``, on its first call alone.
+    """Return a function that reports the start of a pod: writes its argument to the pipe ``fd``.
 
-    The message is the error that prevented the start, or "", written as a newline: pod is ready.
+    The argument is an error message, or "", written as a newline, if the pod is ready.  Calls after
+    the first one do nothing.
     """
     open_descriptors = [fd]
 

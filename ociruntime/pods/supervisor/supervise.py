@@ -1,4 +1,4 @@
-"""``Supervisor``, the monitor's main object: run a pod from its init's start to its cleanup."""
+"""The main object of a pod's monitor: it runs the pod, from starting its init to the cleanup."""
 
 from __future__ import annotations
 
@@ -54,10 +54,10 @@ class Supervisor:
         warn: Callable[[str], None],
         snapshot: dict[str, Any] | None = None,
     ) -> None:
-        """Prepare to run pod ``uuid``, or to resume it from a hibernated monitor's ``snapshot``.
+        """Prepare to run the pod ``uuid``, or with ``snapshot`` to resume it after hibernation.
 
-        ``path`` is the pod's directory, ``lock`` the descriptor that holds its lock; ``warn`` shows
-        a warning to the user.  Raises RuntimeFailure.
+        ``path`` is the pod's directory, ``lock`` the descriptor that holds its lock; ``warn`` is
+        called with warnings for the user.  Raises RuntimeFailure.
         """
         self.path = path
         self.uuid = uuid
@@ -98,9 +98,9 @@ class Supervisor:
         self._network_running = False  # whether a worker is setting up the pod's networks
 
     def run(self) -> int:
-        """Run the pod until it has ended; return its exit code.
+        """Run the pod until it has ended and is cleaned up; return its exit code.
 
-        Raises, after the cleanup, the RuntimeFailure that prevented its start or ended it.
+        Raises the RuntimeFailure that prevented its start or ended it.
         """
         become_subreaper()
         self.attempt(self._enter)
@@ -126,7 +126,7 @@ class Supervisor:
             self._fail(InternalError(f"internal error: {type(error).__name__}: {error}"))
 
     def warn(self, text: str) -> None:
-        """Show a warning to the user; ignore OSError, because the log's disk may be full."""
+        """Show the warning ``text`` to the user; ignore OSError, such as for a full disk."""
         try:
             self._warn(text)
         except OSError:
@@ -179,10 +179,10 @@ class Supervisor:
         }
 
     def add_app(self, entry: dict[str, Any], snapshot: dict[str, Any] | None = None) -> AppRun:
-        """Add an app to the pod and return it; it is not started yet.  Raises HostError.
+        """Add an app to the pod, without starting it, and return it.  Raises HostError.
 
-        ``entry`` is its member of the manifest's ``apps``; ``snapshot`` its state if it was
-        running before hibernation.
+        ``entry`` is its entry in the pod's manifest.  With ``snapshot``, its state before the
+        monitor's hibernation, the app may be running.
         """
         app = AppRun(self.context, entry, snapshot)
         app.on_end = self._app_ended
@@ -198,7 +198,10 @@ class Supervisor:
         self._start_apps()
 
     def _start_apps(self) -> None:
-        """Start the apps of an immutable pod; called once the pod's networks are up."""
+        """Start the apps of an immutable pod; a sandbox just becomes ready.
+
+        Called once the pod is connected to its networks.
+        """
         if self.halting:
             self.end_if_done()
             return
@@ -270,16 +273,21 @@ class Supervisor:
         return any(app.is_active for app in self.apps.values())
 
     def end_if_done(self) -> None:
-        """End the pod if no app is active and the pod is stopping or has no app to start."""
+        """End the pod if no app is active and none will be started.
+
+        The latter holds if the pod is being stopped, or if it is immutable and all apps have been
+        started.
+        """
         if self._network_running or self._has_active_apps():
             return
         if self.halting or (not self.mutable and self._starting <= 0):
             self._wind_down()
 
     def halt(self, by: str, seconds: float = GRACE) -> None:
-        """Stop every app, last added first, and then the pod; the apps' records name ``by``.
+        """Stop all apps, the last added first, and then end the pod.
 
-        ``seconds`` pass between an app's stop signal and SIGKILL.
+        ``seconds`` is the time between an app's stop signal and SIGKILL.  ``by`` is stored in the
+        apps' records as what stopped them.
         """
         first = not self.halting
         self.halting = self.halting or by
@@ -292,7 +300,7 @@ class Supervisor:
             self.end_if_done()
 
     def _fail(self, error: RuntimeFailure) -> None:
-        """Record ``error`` as the pod's failure, kill all apps and end the pod."""
+        """Kill all apps and end the pod because of ``error``, which ``run`` then raises."""
         if self.failure is None:
             self.failure = error
             self.code = OWN_FAILURE
@@ -309,7 +317,10 @@ class Supervisor:
         self.end_if_done()
 
     def _handle_init_exit(self) -> None:
-        """Handle the exit of the pod's init, with which the kernel kills all its processes."""
+        """Handle the exit of the pod's init: end the pod, unless that is in progress.
+
+        With the init, the kernel kills all processes in its PID namespace.
+        """
         if not self._winding_down:
             self.code = self.code or 137
             self.reason = self.reason or "the pod's init was killed"
@@ -342,7 +353,7 @@ class Supervisor:
     def _network_down(self, outcome: Outcome) -> None:
         for problem in outcome.value.get("problems") or [outcome.error]:
             if problem:
-                self.context.left_nothing = False
+                self.context.is_clean = False
                 self.warn(problem)
         self._end_processes()
 
@@ -355,15 +366,15 @@ class Supervisor:
 
     def _processes_ended(self) -> None:
         for cgroup in pod_cgroup.remove(self.context.cgroups):
-            self.context.left_nothing = False
+            self.context.is_clean = False
             self.warn(f'clean up pod {self.uuid}: the cgroup "{cgroup}" could not be removed')
         for app in self.apps.values():
             try:
                 app.save_late()
             except HostError as error:
                 self.warn(str(error))
-        clean = self.context.left_nothing and self.failure is None
-        ended = {"code": self.code, "reason": self.reason, "left_nothing": clean}
+        clean = self.context.is_clean and self.failure is None
+        ended = {"code": self.code, "reason": self.reason, "clean": clean}
         json_files.replace("exit", ended)
         self.loop.after(FLUSH_LIMIT, self._stop)
         self._stop_when_flushed()
@@ -381,7 +392,10 @@ class Supervisor:
 
 
 def _namespace_kinds(config: dict[str, Any]) -> tuple[str, ...]:
-    """Return the OCI types of the namespaces to create for a pod; () for flavour fly."""
+    """Return the OCI types of the namespaces to create for a pod.
+
+    ``config`` is its runtime-config.  A pod of flavour fly has none.
+    """
     if config.get("flavor") == "fly":
         return ()
     kinds = ["pid", "mount"]
@@ -397,7 +411,10 @@ def _namespace_kinds(config: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _init_only(config: dict[str, Any]) -> tuple[str, ...]:
-    """Return the OCI types of the pod's namespaces that its init enters and its apps do not."""
+    """Return the OCI types of those namespaces of a pod that its init is in, but not its apps.
+
+    ``config`` is its runtime-config.
+    """
     return ("mount", "pid") if config.get("pid") == "parent" else ("mount",)
 
 

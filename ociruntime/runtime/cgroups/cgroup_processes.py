@@ -17,8 +17,7 @@ _ROUNDS = 100
 def tree(directory: str) -> Iterator[str]:
     """Yield the paths of all cgroups below ``directory``, children first, then ``directory``.
 
-    Yields nothing if the cgroup was removed.  A path is valid until the next one is requested.
-    Raises HostError.
+    Yields nothing if ``directory`` does not exist any more.  Raises HostError.
     """
     try:
         yield from cgroup_tree(directory, GONE)
@@ -69,7 +68,7 @@ def kill_unified(directory: str) -> bool:
 
 
 def kill_each(directories: Sequence[str]) -> None:
-    """Send SIGKILL to every process in these cgroups, in rounds until no new process appears."""
+    """Send SIGKILL to every process in these cgroups; repeat until no new process appears."""
     signalled: set[int] = set()
     for _ in range(_ROUNDS):
         new_pids = [pid for pid in processes(directories) if pid not in signalled]
@@ -109,7 +108,7 @@ def _kill_members(candidates: Sequence[int], members: Callable[[], list[int]]) -
 
 
 def wait_for(condition: Callable[[], bool], seconds: float) -> bool:
-    """Call ``condition`` at growing intervals until it holds; return False after ``seconds``."""
+    """Call ``condition`` at growing intervals until it is true; return False after ``seconds``."""
     deadline = time.monotonic() + seconds
     pause = 0.0001
     while not condition():

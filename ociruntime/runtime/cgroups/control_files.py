@@ -32,7 +32,10 @@ def read(path: str) -> str:
 
 
 def write(path: str, value: str) -> None:
-    """Write ``value`` to a control file with one system call.  Raises OSError (EIO if short)."""
+    """Write ``value`` to a control file with one system call.
+
+    Raises OSError, with EIO if the kernel accepted only a part of ``value``.
+    """
     data = value.encode("utf-8", "surrogateescape")
     fd = posix.open(path, posix.O_WRONLY | posix.O_CLOEXEC)
     try:
@@ -53,9 +56,9 @@ def is_directory(path: str) -> bool:
 def apply(settings: Sequence[Setting], directories: Mapping[str, str]) -> None:
     """Write cgroup settings in order; ``directories`` maps a controller to the cgroup's directory.
 
-    A coupled setting that the kernel refuses with EINVAL is retried after the settings that it is
-    coupled with, until a round changes nothing.  Raises ConfigError (the kernel lacks the file, or
-    the limit is below the current usage) or HostError.
+    If the kernel refuses one of several coupled settings with EINVAL, it is retried after the
+    others, as long as one of them succeeds.  Raises ConfigError (the kernel lacks the file, or the
+    limit is below the current usage) or HostError.
     """
     waiting = list(settings)
     while waiting:
@@ -105,9 +108,9 @@ def _write_setting(setting: Setting, directory: str) -> None:
 
 
 def check_floor(setting: Setting, directory: str) -> None:
-    """Refuse a memory limit below the current usage, which would trigger the OOM killer.
+    """Raise ConfigError if a memory limit is below the current usage (``checkBeforeUpdate``).
 
-    Called for ``checkBeforeUpdate``.  Raises ConfigError; HostError if the usage is unreadable.
+    Such a limit would trigger the OOM killer.  Raises HostError if the usage cannot be read.
     """
     value = setting.files[0][1]
     try:
@@ -198,14 +201,14 @@ _HINTS: tuple[tuple[str, tuple[int, ...], str | Callable[[str], str]], ...] = (
 def in_user_namespace() -> bool:
     """Return whether this process is in a user namespace other than the host's initial one.
 
-    The namespace's inode decides, not uid_map: a nested namespace can map all ids, too.  Raises
-    HostError.
+    Compares the namespace's inode number; a nested namespace may have the same uid_map as the
+    initial one.  Raises HostError.
     """
     path = "/proc/self/ns/user"
     try:
         return posix.stat(path).st_ino != _FIRST_USER_NAMESPACE
     except OSError as error:
-        raise HostError(f"inspect {path}", error) from None
+        raise HostError(f"inspect the user namespace {path}", error) from None
 
 
 def may_set_device_rules() -> bool:
@@ -222,7 +225,7 @@ def gone(error: OSError) -> bool:
 
 
 def failure(action: str, error: OSError, hint: str = "") -> HostError:
-    """Return the HostError of a failed cgroup operation, with a hint for EROFS, EACCES, EPERM."""
+    """Return a HostError for the failed ``action``, with a hint for EROFS, EACCES and EPERM."""
     if not hint and error.errno == errno.EROFS:
         hint = "the cgroup file system is mounted read-only"
     elif not hint and error.errno in (errno.EACCES, errno.EPERM):
@@ -234,7 +237,7 @@ UNLIMITED = 0xFFFFFFFFFFFFFFFF  # runc's value for "max"
 
 
 def text(directory: str, file: str) -> str:
-    """Return a control file's content; "" if it is unreadable: the container may exit any time."""
+    """Return a control file's content; "" if it cannot be read (the container may have exited)."""
     try:
         return read(f"{directory}/{file}")
     except OSError:
@@ -242,7 +245,7 @@ def text(directory: str, file: str) -> str:
 
 
 def number(directory: str, file: str) -> int:
-    """Return the number in a control file; UNLIMITED for ``max``, 0 if the file is unreadable."""
+    """Return the number in a control file: UNLIMITED for ``max``, 0 if the file cannot be read."""
     word = text(directory, file).strip()
     if word == "max":
         return UNLIMITED

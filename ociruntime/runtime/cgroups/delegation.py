@@ -1,4 +1,4 @@
-"""Rootless containers: find the cgroups delegated to the user; and NoCgroup, for no cgroup at all.
+"""The cgroups of rootless containers: those delegated to the user, or none (``NoCgroup``).
 
 Root in a user namespace has the same restrictions as an unprivileged user.  A v2 cgroup is
 delegated by changing the owner of its directory and of its ``cgroup.procs`` (cgroups(7),
@@ -39,12 +39,12 @@ def keep_within_reach(
     resources: Mapping[str, Any] | None,
     membership: str = "",
 ) -> None:
-    """Drop from ``cgroup`` the placements in hierarchies that this user has no permission to use.
+    """Drop from ``cgroup`` the hierarchies that this user has no permission to use.
 
     In a dropped hierarchy, the container stays in the caller's own cgroup, which its cgroup mount
-    then shows.  ``chosen``: the configuration names the path; otherwise, on v2, the container is
-    placed next to the caller's cgroup or below it.  ``membership`` is the caller's
-    /proc/PID/cgroup.  Raises ConfigError if ``resources`` need a controller that is not available.
+    then shows.  ``chosen``: whether the configuration sets the path; if not, the cgroup is a v2
+    sibling or child of the caller's.  ``membership`` is the text of the caller's /proc/PID/cgroup.
+    Raises ConfigError if ``resources`` need a controller that is not available.
     """
     own = dict(visible_directories(layout, membership or control_files.read("/proc/self/cgroup")))
     needed = {each.controller: each.where for each in cgroup.settings(resources)}
@@ -81,10 +81,10 @@ def _refuse_limits(hierarchy: Hierarchy, needed: Mapping[str, str], obstacle: st
 
 
 def _nearby(placement: Placement, path: str, own_directory: str) -> tuple[Placement, str]:
-    """Return a v2 placement that the user may use, and its path; the one passed in if none is.
+    """Return a v2 cgroup that the user may use, and its path; the arguments if there is none.
 
-    Tries a sibling of the caller's cgroup ``mine`` first, then a child: ``mine`` has processes, and
-    such a cgroup cannot delegate controllers to its children.
+    Tries a sibling of the caller's cgroup ``own_directory`` first, then a child: a cgroup that has
+    processes, as the caller's has, cannot delegate controllers to its children.
     """
     top = placement.hierarchy.mountpoint.rstrip("/")
     beside = own_directory.rpartition("/")[0] if own_directory != top else own_directory
@@ -97,7 +97,7 @@ def _nearby(placement: Placement, path: str, own_directory: str) -> tuple[Placem
 
 
 def _obstacle(placement: Placement, own_directory: str) -> str:
-    """Return why this user cannot place a container at ``placement``; "" if it is possible."""
+    """Return why this user cannot use the cgroup ``placement`` for a container; "" if they can."""
     directories = [placement.hierarchy.mountpoint.rstrip("/"), *placement.directories]
     deepest = [each for each in directories if control_files.is_directory(each)][-1]
     if deepest == placement.directory:
@@ -116,7 +116,7 @@ def _obstacle(placement: Placement, own_directory: str) -> str:
 
 
 def _common(directories: list[str], own_directory: str) -> str:
-    """Return the deepest of ``directories`` that is an ancestor of ``mine``, or ``mine`` itself."""
+    """Return the deepest of ``directories`` that is ``own_directory`` or an ancestor of it."""
     shared = directories[0]
     for each in directories:
         if own_directory == each or own_directory.startswith(each + "/"):
@@ -127,8 +127,8 @@ def _common(directories: list[str], own_directory: str) -> str:
 def _refuse_single_devices(rules: Any) -> None:  # noqa: ANN401  # as config.json has them
     """Raise ConfigError if a device rule denies a single device, which only the host's root can do.
 
-    Other device rules can be ignored for an unprivileged user: without them the container can
-    still open or create no device that the user has no access to.
+    Other device rules can be ignored for an unprivileged user: file permissions already restrict
+    the container to the devices that the user has access to.
     """
     for index, rule in enumerate(rules):
         everything = rule.get("type") in (None, "a") and not (
@@ -182,8 +182,8 @@ class NoCgroup(Cgroup):
 def _check_devices(rules: list[dict[str, Any]] | None, config: Config) -> None:
     """Raise ConfigError for a device rule that would have an effect if there were a cgroup.
 
-    Engines always send device rules.  To a container without CAP_MKNOD, only a rule that denies a
-    single device would matter: its /dev contains nothing but what the config puts there.
+    Engines always send device rules.  A container without CAP_MKNOD can open only the devices that
+    the config puts into its /dev, so only a rule that denies one of these would have an effect.
     """
     process: Any = config.get("process") or {}
     capabilities = process.get("capabilities") or {}

@@ -37,7 +37,10 @@ class DeviceRules:
 
             self._program = assemble(device_policy)
         elif entries and may_set_device_rules():
-            raise ConfigError(where, "the host has no device cgroup: neither v1 devices nor v2")
+            raise ConfigError(
+                where,
+                "needs the cgroup v1 controller devices or cgroup v2, but this host has neither",
+            )
 
     def install(self) -> None:
         """Replace the device rules of the cgroup ``directory`` by ``policy``.  Raises HostError."""

@@ -114,7 +114,7 @@ def policy(entries: Sequence[dict[str, Any]], where: str) -> DevicePolicy:
                 "use a (all), b (block) or c (char)",
             )
         if "allow" not in entry:
-            raise ConfigError(f"{path}.allow", "is required: true or false")
+            raise ConfigError(f"{path}.allow", "is required (true or false)")
         allow = entry["allow"]
         access = _access(entry.get("access", "rwm"), f"{path}.access")
         major = _number(entry.get("major"), _LARGEST_MAJOR, f"{path}.major")
@@ -154,7 +154,7 @@ def _number(value: int | None, largest: int, where: str) -> int:
 
 
 def lines_v1(device_policy: DevicePolicy) -> list[tuple[str, str, str]]:
-    """Return the writes that set a policy on cgroup v1: (file, line, the rule's JSON path) each.
+    """Return the lines that set a policy on cgroup v1, as (file, line, the rule's JSON path).
 
     The first line clears the kernel's list, which is a default verdict and an unordered set of
     exceptions.  So the rules are evaluated here and only the resulting exceptions are written.

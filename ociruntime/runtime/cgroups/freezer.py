@@ -52,7 +52,10 @@ def thaw(directory: str, version: int) -> None:
 
 
 def event(directory: str, name: str, file: str = "cgroup.events") -> int:
-    """Return the number of a key in a flat-keyed file; 0 if it is missing.  Raises OSError."""
+    """Return the number that a flat-keyed ``file`` has for the key ``name``; 0 without the key.
+
+    Raises OSError.
+    """
     for line in read(f"{directory}/{file}").splitlines():
         key, _, value = line.partition(" ")
         if key == name:

@@ -36,7 +36,7 @@ _NO_RESOURCES: dict[str, Any] = {}
 
 
 class Cgroup:
-    """A container's cgroup: one ``path`` below every mount point, one placement per hierarchy."""
+    """A container's cgroup: the same ``path`` in every hierarchy, one Placement for each."""
 
     __slots__ = (
         "_made_ahead",
@@ -95,7 +95,7 @@ class Cgroup:
 
     @property
     def born_inside(self) -> bool:
-        """Return whether CLONE_INTO_CGROUP works for the cgroup; else processes must be moved."""
+        """Return whether CLONE_INTO_CGROUP works; if not, a process is moved into the cgroup."""
         return self._v2() is not None
 
     @property
@@ -108,7 +108,7 @@ class Cgroup:
         return tuple((each.hierarchy.option, each.directory) for each in self.placements)
 
     def visible(self) -> tuple[tuple[str, str], ...]:
-        """Return (v1 mount option, directory shown in the container's cgroup mount) for each."""
+        """Return (v1 mount option, directory shown in the container) for each hierarchy."""
         return self.hierarchies() if self.shown is None else self.shown
 
     def settings(
@@ -148,12 +148,12 @@ class Cgroup:
         where: str = "linux.resources",
         rootless: bool = False,
     ) -> None:
-        """Create the directories, and write the settings that must precede the first process.
+        """Create the cgroup; enable its controllers, set v1 cpusets and install the device rules.
 
-        These are controllers, v1 cpusets and device rules.  Invalid resources, and an existing
-        cgroup that is in use or frozen, are refused before anything is created; after an error,
-        everything created here is removed.  ``rootless``: skip hierarchies that this user has no
-        permission to write to, unless a resource needs them.  Raises ConfigError and HostError.
+        The other limits follow with :meth:`apply`.  Invalid resources, and an existing cgroup that
+        is in use or frozen, are refused before anything is created; after an error, everything
+        created here is removed.  ``rootless``: skip hierarchies that this user has no permission to
+        write to, unless a resource needs them.  Raises ConfigError and HostError.
         """
         resources = resources or _NO_RESOURCES
         settings = self.settings(resources, where)
@@ -213,7 +213,7 @@ class Cgroup:
             raise control_files.failure(f"open cgroup {unified.directory}", error) from None
 
     def open_v1_entrances(self) -> list[int]:
-        """Return descriptors of each v1 directory's file ``tasks``, for a process to move itself.
+        """Return descriptors of the ``tasks`` files, by which a process enters the v1 cgroups.
 
         The kernel checks the privileges of the process that opened the file, so an unprivileged
         process can use the descriptor.  Raises HostError.
@@ -230,7 +230,7 @@ class Cgroup:
         return entrances
 
     def entry_failure(self, pid: int, index: int, error: OSError) -> HostError:
-        """Return the HostError of a process that could not move itself into v1 cgroup ``index``."""
+        """Return a HostError: process ``pid`` could not move itself into v1 cgroup ``index``."""
         action = f"move process {pid} into cgroup {self._v1()[index].directory}"
         return control_files.failure(action, error, _attach_hint(error))
 
@@ -243,9 +243,9 @@ class Cgroup:
         """Move process ``pid``, with all its threads, into the cgroup in every hierarchy.
 
         ``born_in_v2``: the process was cloned into the v2 directory.  ``only_v2``: skip the v1
-        hierarchies.  ``beside``: pid of a process of the container, whose cgroup is the fallback
-        on v2 if the container has created child cgroups: then the container's own cgroup takes no
-        process ("no internal processes").  Raises HostError.
+        hierarchies.  ``beside``: pid of a process of the container.  Its v2 cgroup is used if the
+        container's own accepts no process, because the container has created child cgroups there
+        (the kernel's rule "no internal processes").  Raises HostError.
         """
         for each in self.placements:
             if (born_in_v2 and each.hierarchy.version == 2) or (
@@ -273,8 +273,8 @@ class Cgroup:
             ]
         control_files.apply(settings, self.directories())
 
-    def tell(self, settings: Sequence[Setting]) -> None:
-        """Hook called before settings are written; a no-op here, overridden for systemd."""
+    def set_unit_properties(self, settings: Sequence[Setting]) -> None:
+        """Do nothing; with systemd, set the unit properties that match ``settings``."""
 
     def processes(self) -> list[int]:
         """Return the pids in the container's cgroup and its child cgroups, in ascending order."""
@@ -334,7 +334,7 @@ class Cgroup:
         placement = self._freezer()
         if placement is None:
             missing = OSError(errno.ENOSYS, "the container has no freezer cgroup of its own")
-            raise HostError("freeze the container", missing)
+            raise HostError(f'freeze cgroup "{self.path}"', missing)
         freezer.freeze(placement.directory, placement.hierarchy.version)
 
     def thaw(self) -> None:
@@ -445,7 +445,8 @@ def _with_version_2(placements: list[Placement]) -> Placement | None:
 def _attach_beside(directory: str, path: str, pid: int, beside: int) -> bool:
     """Move ``pid`` into the v2 cgroup of process ``beside``, if it is below the container's.
 
-    ``directory`` and ``path`` are those of the container's cgroup.  Returns whether it worked.
+    ``directory`` and ``path`` are those of the container's cgroup.  Returns False if the process
+    could not be moved.
     """
     try:
         # Not splitlines(): the container chooses the names of its child cgroups, which may contain
@@ -485,10 +486,10 @@ _FILES = ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads")
 
 
 def hand_over(directory: str, uid: int, gid: int, listing: str = DELEGATE) -> None:
-    """Change the owner of a cgroup directory and of the files that the kernel lets be delegated.
+    """Change the owner of a cgroup directory and of its control files that may be delegated.
 
-    ``listing`` is the file in which the kernel lists them.  A listed file that does not exist in
-    this cgroup is skipped.  Raises HostError.
+    ``listing`` is the file in which the kernel lists their names.  Listed files that this cgroup
+    does not have are skipped.  Raises HostError.
     """
     try:
         names = tuple(read(listing).split())

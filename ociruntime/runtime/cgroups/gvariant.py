@@ -40,7 +40,7 @@ _DEEPEST = 32
 
 
 class Malformed(ValueError):
-    """A syntax error in GVariant text; the message is the predicate of a sentence: "has a NUL"."""
+    """A syntax error in GVariant text; ``str()`` says what is wrong: "unterminated string"."""
 
 
 def parse(text: str) -> tuple[str, Any]:
@@ -53,7 +53,7 @@ def parse(text: str) -> tuple[str, Any]:
     result = reader.value("")
     reader.skip_blanks()
     if reader.position != len(text):
-        raise Malformed(f'has "{text[reader.position :]}" after a complete value')
+        raise Malformed(f'unexpected "{text[reader.position :]}" after the value')
     return result
 
 
@@ -66,7 +66,7 @@ def element_type(signature: str, start: int = 0) -> str:
 def _type_end(signature: str, start: int, depth: int) -> int:
     letter = signature[start : start + 1]
     if depth > _DEEPEST or not letter:
-        raise Malformed(f'has no valid type in "{signature}"')
+        raise Malformed(f'"{signature}" does not begin with a valid D-Bus type')
     if letter in _BASIC or letter == "v":
         return start + 1
     if letter == "a":
@@ -76,7 +76,7 @@ def _type_end(signature: str, start: int, depth: int) -> int:
     while close and signature[position : position + 1] != close:
         position = _type_end(signature, position, depth + 1)
     if not close or position == start + 1:
-        raise Malformed(f'has no valid type in "{signature}"')
+        raise Malformed(f'"{signature}" does not begin with a valid D-Bus type')
     return position + 1
 
 
@@ -100,7 +100,7 @@ class _Reader:
         self.skip_blanks()
         self._depth += 1
         if self._depth > _DEEPEST:
-            raise Malformed("is nested too deeply")
+            raise Malformed("the value is nested too deeply")
         try:
             return self._value(expected)
         finally:
@@ -144,7 +144,7 @@ class _Reader:
             return self._as(expected, "b", "b"), word == "true"
         if not word:
             next_letter = f'"{self._next()}"' if self._next() else "nothing"
-            raise Malformed(f"has {next_letter} where a value is expected")
+            raise Malformed(f"expected a value, got {next_letter}")
         return self._number(word, expected)
 
     def _number(self, word: str, expected: str) -> tuple[str, Any]:
@@ -155,7 +155,7 @@ class _Reader:
                 real = float(word if "_" not in word else "-")
             except ValueError:
                 raise Malformed(
-                    f'has "{word}", which is not a value; strings are quoted: "\'{word}\'"'
+                    f"neither a number nor a keyword; a string must be quoted: \"'{word}'\""
                 ) from None
             return self._as(expected, "d", "d"), real
         kind = self._as(expected, "ynqiuxtd", "i")
@@ -163,10 +163,10 @@ class _Reader:
             try:
                 return kind, float(number)
             except OverflowError:
-                raise Malformed("has a number that is too large for a double") from None
+                raise Malformed("the number is too large for a double") from None
         low, high = _RANGES[kind]
         if not low <= number <= high:
-            raise Malformed(f"has {number}, which is out of range ({low} to {high})")
+            raise Malformed(f"the number {number} is out of range ({low} to {high})")
         return kind, number
 
     def _string(self, quote: str) -> str:
@@ -183,14 +183,14 @@ class _Reader:
                 try:
                     letters.append(chr(int(digits, 16)))
                 except (ValueError, OverflowError):
-                    raise Malformed(f'has the invalid escape "\\{letter}{digits}"') from None
+                    raise Malformed(f'invalid escape sequence "\\{letter}{digits}"') from None
             else:
                 letters.append(_ESCAPES.get(letter, letter))
         text = "".join(letters)
         if "\0" in text:
-            raise Malformed("has a NUL in a string")
+            raise Malformed("a string must not contain NUL")
         if any("\ud800" <= letter <= "\udfff" for letter in text):
-            raise Malformed("has an unpaired surrogate, which D-Bus cannot carry")
+            raise Malformed("a string must not contain an unpaired surrogate")
         return text
 
     def _array(self, expected: str) -> tuple[str, Any]:
@@ -201,7 +201,7 @@ class _Reader:
             kind = kind or inner
             values.append(value)
         if not kind:
-            raise Malformed("has an empty array without a type, such as @as []")
+            raise Malformed("an empty array needs a type, such as @as []")
         return "a" + kind, values
 
     def _tuple(self, expected: str) -> tuple[str, Any]:
@@ -215,7 +215,7 @@ class _Reader:
             values.append(value)
         signature = "(" + "".join(kinds) + ")"
         if not kinds or (expected and signature != expected):
-            raise Malformed("has a tuple with too few elements")
+            raise Malformed("a tuple has too few elements")
         return signature, tuple(values)
 
     def _dictionary(self, expected: str) -> tuple[str, Any]:
@@ -225,11 +225,11 @@ class _Reader:
         for _ in self._elements("{", "}"):
             key_kind, key = self.value(key_kind)
             if key_kind not in _BASIC:
-                raise Malformed(f"has a key of type {key_kind}")
+                raise Malformed(f"a dictionary key cannot have the type {key_kind}")
             self._take(":")
             value_kind, entries[key] = self.value(value_kind)
         if not value_kind:
-            raise Malformed("has an empty dictionary without a type, such as @a{ss} {}")
+            raise Malformed("an empty dictionary needs a type, such as @a{ss} {}")
         return f"a{{{key_kind}{value_kind}}}", entries
 
     def _elements(self, opening: str, closing: str) -> Any:  # noqa: ANN401 - an iterator
@@ -251,7 +251,7 @@ class _Reader:
     def _take(self, letter: str) -> None:
         if not self._comes(letter):
             next_letter = f'"{self._next()}"' if self._next() else "nothing"
-            raise Malformed(f'has {next_letter} where "{letter}" is expected')
+            raise Malformed(f'expected "{letter}", got {next_letter}')
 
     def _next(self) -> str:
         return self.text[self.position : self.position + 1]
@@ -259,25 +259,25 @@ class _Reader:
     def _step(self) -> str:
         letter = self._next()
         if not letter:
-            raise Malformed("has an unterminated string")
+            raise Malformed("unterminated string")
         self.position += 1
         return letter
 
     def _container(self, expected: str, opening: str) -> str:
         """Return the element types in the container signature ``expected``, "" for any type."""
         if expected and not expected.startswith(opening):
-            raise Malformed(f"has a value that is not of the type {expected}")
+            raise Malformed(f"the value is not of the type {expected}")
         inner = expected[len(opening) :]
         return inner[:-1] if opening[-1] in "({" else inner
 
     def _as(self, expected: str, possible: str, usual: str) -> str:
         if expected and expected not in possible:
-            raise Malformed(f"has a value that is not of the type {expected}")
+            raise Malformed(f"the value is not of the type {expected}")
         return expected or usual
 
     def _same(self, expected: str, kind: str) -> str:
         if expected not in ("", kind):
-            raise Malformed(f"has a value of type {kind} instead of {expected}")
+            raise Malformed(f"the value has the type {kind} instead of {expected}")
         return kind
 
 

@@ -170,7 +170,7 @@ def _choose(mounts: list[CgroupMount]) -> CgroupMount | None:
 
 
 def _read(path: str) -> str:
-    """Return a file's text; "" if it is missing or not readable for us.  Raises HostError."""
+    """Return a file's text; "" if it is missing or we may not read it.  Raises HostError."""
     try:
         return read_file(path).decode("utf-8", "surrogateescape")
     except OSError as error:
@@ -222,6 +222,6 @@ def is_systemd_form(cgroups_path: str) -> bool:
 
 
 def components(path: str) -> list[str]:
-    """Return all parents of a cgroup path and the path: ``["/a", "/a/b"]`` for ``/a/b``."""
+    """Return all parents of a cgroup path and the path itself: ``["/a", "/a/b"]`` for ``/a/b``."""
     parts = path.strip("/").split("/")
     return ["/" + "/".join(parts[: depth + 1]) for depth in range(len(parts))]

@@ -55,7 +55,10 @@ class Placement:
         return cls(hierarchy, path, record["existing"], record["adopted"])
 
     def is_ours(self) -> bool:
-        """Return whether the cgroup is the container's own; another's processes are left alone."""
+        """Return whether all processes in the cgroup belong to the container.
+
+        They do if the directory was created for the container, or existed and was unused.
+        """
         return self.adopted or self.survey() < len(self.directories)
 
     def survey(self) -> int:
@@ -105,7 +108,7 @@ class Placement:
                 raise _creation_failure(directory, error, where) from None
 
     def _check_fit(self, where: str) -> None:
-        """Raise ConfigError if the existing cgroup has processes or is frozen (LNX-CG-01)."""
+        """Raise ConfigError if the existing cgroup has processes or is frozen."""
         from ociruntime.runtime.cgroups.cgroup_processes import processes
         from ociruntime.runtime.cgroups.freezer import event, frozen
 
@@ -120,8 +123,9 @@ class Placement:
                 if not members and self.hierarchy.version == 2:
                     raise ConfigError(
                         where,
-                        f"cgroup {directory} is not empty: its processes are not visible here",
-                        "two containers cannot share a cgroup",
+                        f"cgroup {directory} is not empty: its processes are in another PID"
+                        " namespace",
+                        "name another cgroup: two containers cannot share one",
                     )
             if members:
                 raise ConfigError(

@@ -31,7 +31,7 @@ _SECTIONS = (
 def settings(
     resources: Mapping[str, Any], versions: Mapping[str, int], where: str = "linux.resources"
 ) -> list[Setting]:
-    """Return the settings of linux.resources in writing order: memory next to last, unified last.
+    """Return the settings of linux.resources in the order of writing: memory last, then unified.
 
     ``versions`` maps each controller of the host to 1 or 2, and ``""`` to 2 if there is a
     unified hierarchy.  Raises ConfigError for a value that the host's cgroups cannot express.
@@ -68,9 +68,9 @@ def _convert(conversion: str, value: Any, where: str, version: int) -> list[Sett
 
 
 def _available(candidates: list[Setting], versions: Mapping[str, int]) -> list[Setting]:
-    """Return the settings whose controller the host has; drop optional others, refuse the rest.
+    """Return the ``candidates`` whose controller the host has.
 
-    Raises ConfigError.
+    Drops optional settings of a missing controller; raises ConfigError for any other.
     """
     available = []
     for setting in candidates:

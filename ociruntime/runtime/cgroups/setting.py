@@ -19,7 +19,7 @@ class Setting:
     ``where``      JSON path of the value in config.json.
     ``coupled``    name of a group of settings whose valid values depend on each other ("" for
                    none): a setting that the kernel refuses is retried after the rest of the group.
-    ``optional``   a missing file is no error: the value means "no limit", or supplements another.
+    ``optional``   a missing file is not an error: the value means "no limit", or adds to another.
     ``keep_first`` the first word of the file's present content is written before the value.
     ``floor``      name of the file with the current usage; a value below the usage is refused.
     """
@@ -110,7 +110,7 @@ def rdma(section: dict[str, dict[str, Any]], where: str, version: int) -> list[S
             raise ConfigError(
                 f'{where}["{name}"]',
                 "is not a valid RDMA device name",
-                "a name such as mlx4_0, without blanks",
+                "use a name such as mlx4_0, without blanks",
             )
         files = (("rdma.max", f"{name} {limits}"),)
         settings.append(Setting(version, "rdma", files, f'{where}["{name}"]'))
@@ -118,7 +118,7 @@ def rdma(section: dict[str, dict[str, Any]], where: str, version: int) -> list[S
 
 
 def _handles(entry: dict[str, Any]) -> str:
-    """Return an rdma entry's limits as for rdma.max: ``hca_handle=2 hca_object=2000``."""
+    """Return an rdma entry's limits in the form of rdma.max: ``hca_handle=2 hca_object=2000``."""
     limits = []
     if (count := entry.get("hcaHandles")) is not None:
         limits.append(f"hca_handle={count}")

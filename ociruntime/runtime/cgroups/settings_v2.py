@@ -189,7 +189,9 @@ def unified(section: dict[str, str], where: str) -> list[Setting]:
         controller, dot, name = file.partition(".")
         if not (controller and dot and name) or "/" in file or "\0" in file:
             raise ConfigError(
-                path, "is not the name of a cgroup v2 control file", "a name such as memory.high"
+                path,
+                "is not the name of a cgroup v2 control file",
+                "use a name such as memory.high",
             )
         if file in _NOT_RESOURCES:
             raise ConfigError(

@@ -33,8 +33,8 @@ def statistics(cgroup: Cgroup) -> dict[str, Any]:
     }
 
 
-def _place(cgroup: Cgroup, controller: str) -> tuple[str, int]:
-    """Return (directory, cgroup version) of a controller; ("", 0) if the host lacks it."""
+def _directory_of(cgroup: Cgroup, controller: str) -> tuple[str, int]:
+    """Return (cgroup directory, cgroup version) of a controller; ("", 0) if the host lacks it."""
     for each in cgroup.placements:
         if controller in each.hierarchy.controllers:
             return each.directory, each.hierarchy.version
@@ -42,29 +42,29 @@ def _place(cgroup: Cgroup, controller: str) -> tuple[str, int]:
 
 
 def _by_version(cgroup: Cgroup, name_v1: str, v1: Any, name_v2: str, v2: Any) -> dict[str, Any]:  # noqa: ANN401
-    directory, version = _place(cgroup, name_v1)
+    directory, version = _directory_of(cgroup, name_v1)
     if version == 1:
         counters: dict[str, Any] = v1(directory)
         return counters
-    directory, version = _place(cgroup, name_v2)
+    directory, version = _directory_of(cgroup, name_v2)
     return v2(directory) if version == 2 else {}
 
 
 def _cpu(cgroup: Cgroup) -> dict[str, Any]:
-    directory, version = _place(cgroup, "cpu")
+    directory, version = _directory_of(cgroup, "cpu")
     if version == 2:
         return statistics_v2.cpu(directory)
     counters: dict[str, Any] = {"usage": {"kernel": 0, "user": 0}, "throttling": {}}
     if version == 1:
         counters.update(statistics_v1.cpu(directory))
-    directory, version = _place(cgroup, "cpuacct")
+    directory, version = _directory_of(cgroup, "cpuacct")
     if version == 1:
         counters.update(statistics_v1.cpuacct(directory))
     return counters
 
 
 def _cpuset(cgroup: Cgroup) -> dict[str, Any]:
-    directory, version = _place(cgroup, "cpuset")
+    directory, version = _directory_of(cgroup, "cpuset")
     flags = dict.fromkeys(statistics_v1.CPUSET_MEMBERS, 0)
     if version == 1:
         flags = statistics_v1.cpuset(directory)
@@ -80,7 +80,7 @@ def _cpuset(cgroup: Cgroup) -> dict[str, Any]:
 
 
 def _memory(cgroup: Cgroup) -> dict[str, Any]:
-    directory, version = _place(cgroup, "memory")
+    directory, version = _directory_of(cgroup, "memory")
     if version == 1:
         return statistics_v1.memory(directory)
     if version == 2:
@@ -89,7 +89,7 @@ def _memory(cgroup: Cgroup) -> dict[str, Any]:
 
 
 def _pids(cgroup: Cgroup) -> dict[str, int]:
-    directory, version = _place(cgroup, "pids")
+    directory, version = _directory_of(cgroup, "pids")
     if not version:
         return {}
     limit = number(directory, "pids.max")

@@ -105,7 +105,7 @@ def memory(directory: str) -> dict[str, Any]:
 
 
 def blkio(directory: str) -> dict[str, Any]:
-    """Return ``blkio``: block I/O counters by member, each from its first file with content."""
+    """Return ``blkio``: block I/O counters by member, each from its first non-empty file."""
     counters = {}
     for member, files in _BLKIO:
         for file in files:
@@ -130,7 +130,7 @@ def _entries(content: str) -> list[dict[str, Any]]:
 
 
 def hugetlb(directory: str) -> dict[str, Any]:
-    """Return ``hugetlb``: usage by page size, of reservations where the kernel counts them."""
+    """Return ``hugetlb``: the usage by page size, with reserved huge pages since Linux 5.7."""
     counters = {}
     for size in page_sizes(directory, "usage_in_bytes"):
         prefix = f"hugetlb.{size}"

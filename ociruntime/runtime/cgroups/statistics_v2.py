@@ -95,7 +95,7 @@ def blkio(directory: str) -> dict[str, Any]:
 
 
 def hugetlb(directory: str) -> dict[str, Any]:
-    """Return ``hugetlb``: usage by page size, of reservations where the kernel counts them."""
+    """Return ``hugetlb``: the usage by page size, with reserved huge pages since Linux 5.7."""
     counters = {}
     for size in page_sizes(directory, "current"):
         prefix = f"hugetlb.{size}"

@@ -50,7 +50,7 @@ def below(cgroup: Cgroup, options: Sequence[str]) -> Cgroup:
 
 
 def parse(options: Sequence[str]) -> dict[str, str]:
-    """Parse the values of ``exec --cgroup``; return the paths by controller ("" for all).
+    """Parse the values of ``exec --cgroup``; return {controller: path}, with "" for all of them.
 
     A path is "" (the container's own cgroup) or begins with "/".  Raises UsageError.
     """

@@ -40,7 +40,7 @@ _NO_SYSTEMD = "use the cgroupfs driver: leave out --systemd-cgroup"
 
 
 class Refused(Exception):
-    """An error reply of systemd: ``name`` without the D-Bus prefix (``UnitExists``), and a text."""
+    """An error reply of systemd: its D-Bus name without the prefix (``UnitExists``), and a text."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(text or name)
@@ -201,7 +201,10 @@ class SystemdManager:
 
 
 def runtime_directory(user: bool) -> str:
-    """Return the runtime directory of systemd, or of the user's systemd; holds ``transient/``."""
+    """Return the path of systemd's runtime directory, which has the subdirectory ``transient``.
+
+    ``user``: that of the user's systemd instance.
+    """
     if not user:
         return "/run/systemd"
     directory = posix.environ.get(b"XDG_RUNTIME_DIR", b"").decode("utf-8", "surrogateescape")
@@ -228,7 +231,7 @@ def _number(version: str) -> int:
 
 
 def addresses(user: bool) -> list[tuple[str, bool]]:
-    """Return (socket path, whether it is systemd's private socket, not a bus), in order to try."""
+    """Return the sockets to try, in order, as (path, whether it is systemd's own, not a bus)."""
     if not user:
         bus = _bus_path(posix.environ.get(b"DBUS_SYSTEM_BUS_ADDRESS", b"")) or _SYSTEM_BUS
         return [(bus, False), (_SYSTEM_DIRECT, True)]

@@ -155,8 +155,8 @@ class SystemdCgroup(Cgroup):
         below = f"{self.subgroup}{path}".lstrip("/")
         return SystemdCgroup(self.path, placements, self._name, self.user, below)
 
-    def tell(self, settings: Sequence[Setting]) -> None:
-        """Set the unit's properties that match the settings about to be written.
+    def set_unit_properties(self, settings: Sequence[Setting]) -> None:
+        """Set the unit's properties that match ``settings``, before the control files are written.
 
         Otherwise systemd would overwrite the control files later.  Raises ConfigError, HostError.
         """
@@ -189,9 +189,9 @@ class SystemdCgroup(Cgroup):
         super().remove(kill)
 
     def _is_there(self) -> bool:
-        """Return whether the unit's file or a cgroup exists.
+        """Return whether the unit's file or one of its cgroups still exists.
 
-        Saves a D-Bus connection: a scope usually has ended with its last process.
+        If none does, no D-Bus connection is needed: a scope usually ends with its last process.
         """
         from ociruntime.runtime.cgroups.systemd_bus import runtime_directory
 

@@ -51,7 +51,7 @@ def _plain(name: str, text: str, properties: dict[str, Property]) -> None:
 
 
 def _tasks(name: str, text: str, properties: dict[str, Property]) -> None:
-    """Convert pids.max to TasksMax; 0, which systemd refuses, becomes 1.
+    """Add TasksMax for pids.max to ``properties``; 0, which systemd refuses, becomes 1.
 
     Once the init runs, both forbid any fork.
     """
@@ -61,7 +61,7 @@ def _tasks(name: str, text: str, properties: dict[str, Property]) -> None:
 
 
 def _weight(name: str, text: str, properties: dict[str, Property]) -> None:
-    """Convert the lines of io.weight or blkio.weight: ``100``, ``default 100``, ``8:0 100``."""
+    """Add the weights of io.weight or blkio.weight: lines ``100``, ``default 100``, ``8:0 100``."""
     for line in text.splitlines():
         head, _, tail = line.strip().rpartition(" ")
         if ":" in head:
@@ -76,7 +76,7 @@ def _idle(name: str, text: str, properties: dict[str, Property]) -> None:
 
 
 def _quota(name: str, text: str, properties: dict[str, Property]) -> None:
-    """Convert cpu.max: ``QUOTA``, ``QUOTA PERIOD``, or ``- PERIOD`` to keep the quota."""
+    """Add the quota of cpu.max: ``QUOTA``, ``QUOTA PERIOD``, or ``- PERIOD`` to keep the quota."""
     fields = text.split()
     if fields:
         _add_quota(
@@ -99,12 +99,12 @@ def _add_quota(
 
 
 def _quota_v1(name: str, text: str, properties: dict[str, Property]) -> None:
-    """Convert cpu.cfs_quota_us; the settings have the period before the quota."""
+    """Add the quota of cpu.cfs_quota_us; the period must have been added before."""
     _add_quota(name, amount(text), None, properties)
 
 
 def _mask(name: str, text: str, properties: dict[str, Property]) -> None:
-    """Convert a CPU or node list like ``0-1,7`` to a little-endian bit mask."""
+    """Add a CPU or node list like ``0-1,7`` to ``properties``, as a little-endian bit mask."""
     try:
         bits = sum(1 << number for number in listed_numbers("", text))
     except ConfigError:
@@ -121,7 +121,7 @@ _RATES = {
 
 
 def _io_max(name: str, text: str, properties: dict[str, Property]) -> None:
-    """Convert io.max: a line ``8:0 rbps=1048576 wiops=120`` for each device."""
+    """Add the limits of io.max: a line ``8:0 rbps=1048576 wiops=120`` for each device."""
     del name
     for line in text.splitlines():
         number, *pairs = line.split() or [""]
@@ -132,7 +132,7 @@ def _io_max(name: str, text: str, properties: dict[str, Property]) -> None:
 
 
 def _rate_v1(name: str, text: str, properties: dict[str, Property]) -> None:
-    """Convert a v1 throttling rate for a device, such as ``8:0 1048576``."""
+    """Add a v1 throttling rate for a device, such as ``8:0 1048576``, to ``properties``."""
     number, _, value = text.strip().partition(" ")
     _add_device(name, number, value, properties)
 
@@ -290,7 +290,7 @@ def _property(key: str, name: str, text: str) -> Property:
     except Malformed as error:
         raise ConfigError(
             where(key),
-            f'"{text}" {error}',
+            f'"{text}" is not a valid GVariant value: {error}',
             "use the GVariant text format: 'text', true, 5, uint64 5, ['a', 'b']",
         ) from None
     if not name.endswith("Sec") or name.endswith("USec"):
@@ -301,7 +301,7 @@ def _property(key: str, name: str, text: str) -> Property:
 
 
 def subgroup(annotations: Mapping[str, str]) -> str:
-    """Return the unit's child cgroup that run.oci.systemd.subgroup names, or "".
+    """Return the child cgroup that the annotation run.oci.systemd.subgroup names; "" without it.
 
     Raises ConfigError.
     """
@@ -312,6 +312,6 @@ def subgroup(annotations: Mapping[str, str]) -> str:
         raise ConfigError(
             where(SUBGROUP),
             f'"{name}" is not a valid cgroup name',
-            "use a name without /, unlike those of control files",
+            'use a name without "/" that is not the name of a control file',
         )
     return name

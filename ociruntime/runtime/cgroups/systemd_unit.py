@@ -60,7 +60,7 @@ def unit_of(cgroups_path: str | None, container_id: str, rootless: bool = False)
     if parent:
         _check_slice(parent, cgroups_path)
     if not name:
-        raise ConfigError(CGROUPS_PATH, f'"{cgroups_path}" has an empty name', _FORM)
+        raise ConfigError(CGROUPS_PATH, f'"{cgroups_path}" has an empty unit name', _FORM)
     if name.endswith(SLICE):
         _check_slice(name, cgroups_path)
         if name == ROOT_SLICE:
@@ -73,8 +73,8 @@ def unit_of(cgroups_path: str | None, container_id: str, rootless: bool = False)
         if parent not in ("", above + SLICE):
             raise ConfigError(
                 CGROUPS_PATH,
-                f'"{cgroups_path}": "{name}" belongs to "{above}{SLICE}" by its name,'
-                f' not to "{parent}"',
+                f'"{cgroups_path}": by its name, the slice "{name}" is in "{above}{SLICE}",'
+                f' not in "{parent}"',
             )
         return Unit(name, above + SLICE)
     unit = f"{prefix}-{name}{SCOPE}" if prefix else name + SCOPE
@@ -94,7 +94,7 @@ def slice_directories(name: str) -> list[str]:
 
 
 def directory_name(unit: str) -> str:
-    """Return the name of a unit's cgroup: the unit's name, after _ if it is a control file's."""
+    """Return the name of a unit's cgroup: the unit's, after "_" if it is a control file's name."""
     word, _, _ = unit.rpartition(".")
     marked = (
         unit.startswith(("_", ".", "cgroup.")) or unit in _CONTROL_FILES or word in _CONTROLLERS

@@ -47,7 +47,7 @@ class Update:
             if previous_value is not None:
                 self._before.insert(0, previous_value)
         try:
-            self._cgroup.tell(self._found)
+            self._cgroup.set_unit_properties(self._found)
             control_files.apply(self._found, directories)
         except RuntimeFailure as failure:
             errors = self.undo()
@@ -61,7 +61,7 @@ class Update:
         previous_values = self._before
         if previous_values:
             try:
-                self._cgroup.tell(previous_values)
+                self._cgroup.set_unit_properties(previous_values)
             except RuntimeFailure as failure:
                 errors.append(failure.message)
         for kind in {setting.coupled: None for setting in previous_values}:

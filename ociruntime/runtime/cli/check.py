@@ -31,14 +31,14 @@ def run(context: Context, arguments: Arguments) -> int:
     take_bundle_argument(arguments)
     if not arguments.text("bundle"):
         findings = examine_host(context)
-        write(_dump(host_values(findings)) if json else host_text(findings, *_paper()))
+        write(_dump(host_values(findings)) if json else host_text(findings, *_output_style()))
         return 0 if can_run(findings) else 1
     options = container_options(arguments, "check", detach=True)
     faults = check_bundle(context, options)
     if json:
         write(_dump(bundle_values(options.bundle, faults)))
     else:
-        write(bundle_text(options.bundle, faults, *_paper()))
+        write(bundle_text(options.bundle, faults, *_output_style()))
     return 0 if all(each.warning for each in faults) else 1
 
 
@@ -127,8 +127,8 @@ def _wrapped(head: str, text: str, width: int, indent: int) -> Iterator[str]:
         yield " " * indent + line
 
 
-def _paper() -> tuple[int, Paint]:
-    """Return (width in columns, function that colours), without colours if NO_COLOR is set."""
+def _output_style() -> tuple[int, Paint]:
+    """Return (width in columns, ``coloured``, or ``uncoloured`` if NO_COLOR is set)."""
     width = min(max(shutil.get_terminal_size((100, 0)).columns, _NARROW), _WIDE)
     may_colour = os.isatty(STDOUT) and not os.environ.get("NO_COLOR")
     return width, coloured if may_colour and os.environ.get("TERM") != "dumb" else uncoloured

@@ -108,7 +108,7 @@ def take_bundle_argument(arguments: Arguments) -> None:
     if arguments.positional:
         if arguments.text("bundle") not in ("", arguments.positional[0]):
             raise UsageError(
-                f'BUNDLE "{arguments.positional[0]}": --bundle names another one',
+                f'BUNDLE "{arguments.positional[0]}": conflicts with --bundle',
                 "pass BUNDLE or --bundle, not both",
             )
         arguments.texts["bundle"] = arguments.positional[0]

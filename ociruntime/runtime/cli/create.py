@@ -1,4 +1,4 @@
-"""`ociruntime create ID`."""
+"""The command `ociruntime create ID`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ociruntime delete ID`."""
+"""The command `ociruntime delete ID`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ociruntime exec ID [COMMAND [ARGUMENT]...]`."""
+"""The command `ociruntime exec ID [COMMAND [ARGUMENT]...]`."""
 
 from __future__ import annotations
 

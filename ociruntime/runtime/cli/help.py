@@ -23,7 +23,7 @@ Run a first container from the root filesystem in ./rootfs:
 
 
 def help_of(command: Command | None) -> str:
-    """Return the help text of a command; None: of the program ``ociruntime``."""
+    """Return the help text of ``command``, or that of the program ``ociruntime`` for None."""
     if command is None:
         return screens.general_help(PROGRAM, _EXAMPLE)
     argument = ID_FORMAT if command.synopsis.startswith("ID") else ""

@@ -1,4 +1,4 @@
-"""`ociruntime kill ID [SIGNAL]`."""
+"""The command `ociruntime kill ID [SIGNAL]`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def run(context: Context, arguments: Arguments) -> int:
 
 
 def _signal_of(context: Context, container_id: str) -> int:
-    """Return the stop signal in the container's annotations (CFG-ANN-08), by default SIGTERM.
+    """Return the container's stop signal (``org.opencontainers.image.stopSignal``), or SIGTERM.
 
     Raises ConfigError if the annotation names no signal.
     """

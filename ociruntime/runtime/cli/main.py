@@ -183,7 +183,7 @@ def _report(message: str, arguments: Arguments) -> None:
 
 
 def _internal_error(error: Exception) -> InternalError:
-    """Return the error to report for an unexpected exception: its text and place in one line."""
+    """Return the error to report for an unexpected exception: its text and source line."""
     place = ""
     frame = error.__traceback__
     while frame is not None:

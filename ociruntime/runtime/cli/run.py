@@ -1,4 +1,4 @@
-"""`ociruntime run ID`."""
+"""The command `ociruntime run ID`."""
 
 from __future__ import annotations
 

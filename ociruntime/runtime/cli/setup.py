@@ -17,7 +17,7 @@ _FILE_MODES = 0o022  # umask: the engines of other users read these files
 
 
 def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command
-    """Write or remove our file in the engine's configuration; print what was done.
+    """Write or remove ociruntime's file in the engine's configuration; print what was done.
 
     Raises RuntimeFailure if the user must add lines to a file that ociruntime did not create.
     """

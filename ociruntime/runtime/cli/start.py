@@ -1,4 +1,4 @@
-"""`ociruntime start ID`."""
+"""The command `ociruntime start ID`."""
 
 from __future__ import annotations
 

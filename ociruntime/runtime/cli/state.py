@@ -1,4 +1,4 @@
-"""`ociruntime state ID`."""
+"""The command `ociruntime state ID`."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def examine_bundle(context: Context, options: CreateOptions, host: Host) -> list
 def check_config(config: Json) -> list[str]:
     """Check a config as ``create`` does; return the warnings.  Raises ConfigError.
 
-    The shape is checked again, because ``Document.remove`` may have removed a required value.
+    The JSON types are checked, too, because ``Document.remove`` may have removed a required value.
     """
     check_shape(config)
     return validate(config)
@@ -156,7 +156,7 @@ class Document:
         self._held: list[object] = []  # keeps lists alive, so that no id is reused
 
     def __deepcopy__(self, memo: dict[int, Json]) -> Document:
-        """Copy the document, with the original indexes of list items (by id of the list)."""
+        """Copy the document, with the original indexes of its list items."""
         made = Document(None)
         made._touched = list(self._touched)
         made.config = self._copied(self.config, made)
@@ -174,7 +174,10 @@ class Document:
         return path
 
     def knows(self, where: str) -> bool:
-        """Return true if the value at an original path, or a parent, was removed or substituted."""
+        """Return true if the value at ``where``, or a parent, was removed or substituted.
+
+        ``where`` is a JSON path in the original file.
+        """
         return any(
             where == each or where.startswith((f"{each}.", f"{each}[")) for each in self._touched
         )
@@ -243,9 +246,9 @@ class Document:
 
 
 def collect(document: Document, rule: Callable[[Json], object], faults: list[Fault]) -> bool:
-    """Apply ``rule`` and remove what it refuses, until it passes; append to ``faults``.
+    """Apply ``rule``; remove each value that it refuses and append a fault, until it passes.
 
-    Returns False if the rule never passes.
+    Returns False if it never passes.
     """
     for _ in range(_MOST):
         try:

@@ -1,4 +1,4 @@
-"""Check that the host has all that a config needs: files, programs, id ranges, devices ...
+"""Check that the host has what a config needs, such as files, programs, id ranges and devices.
 
 ``create`` would notice a missing one only halfway.  Each check takes (config of valid shape,
 bundle, root filesystem or "", host) and yields faults; no check changes anything.
@@ -99,7 +99,7 @@ def _program(config: Json, process: Json, rootfs: str, points: list[str]) -> Ite
 
 
 def limits(config: Json, bundle: str, rootfs: str, host: Host) -> Iterator[Fault]:
-    """Yield faults for rlimits above and an oomScoreAdj below the caller's, without privileges."""
+    """Yield faults for rlimits and an oomScoreAdj that an unprivileged caller cannot set."""
     effective = int(host.status("CapEff") or "0", 16)
     if effective >> CAPABILITIES.index("CAP_SYS_RESOURCE") & 1 and not host.rootless:
         return
@@ -233,7 +233,7 @@ def executable(file: str, user: Json, linux: Json) -> bool:
 
 
 def _outside(number: int, mappings: Sequence[Json]) -> int:
-    """Return the host id of an id in the container: -1 if unmapped, unchanged without mappings."""
+    """Return the host id to which ``mappings`` map ``number``: -1 if none, ``number`` if empty."""
     for each in mappings:
         if each["containerID"] <= number < each["containerID"] + each["size"]:
             return int(each["hostID"] + number - each["containerID"])

@@ -52,7 +52,7 @@ def _controllers(host: Host) -> Answer:
 
 
 def offered(layout: Layout) -> set[str]:
-    """Return the names of the available cgroup controllers, as on cgroup v2 (``io``)."""
+    """Return the available cgroup controllers, by their names on cgroup v2 (``io``)."""
     names = {name for each in layout.hierarchies for name in each.controllers}
     return {{"blkio": "io"}.get(name, name) for name in names}
 

@@ -26,7 +26,7 @@ class Answer(NamedTuple):
 
 
 class Probe(NamedTuple):
-    """A row of a table: the function ``look``, and the consequence and remedy if it fails.
+    """A probe of the host: the function ``look``, and what its failure means and how to fix it.
 
     If an ``essential`` probe fails, no container can run.
     """
@@ -60,7 +60,7 @@ class Fault(NamedTuple):
 
 
 def run_probes(host: Host, tables: Iterable[tuple[str, tuple[Probe, ...]]]) -> list[Finding]:
-    """Run the probes of ``tables`` ((subject, probes) ...); return their findings in order."""
+    """Run the probes of ``tables``, a (subject, probes) each; return the findings in order."""
     findings = []
     for subject, probes in tables:
         for probe in probes:

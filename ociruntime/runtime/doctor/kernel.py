@@ -24,7 +24,7 @@ FILESYSTEMS = ("proc", "sysfs", "tmpfs", "devpts", "mqueue")
 def _call(
     number: int, *arguments: int | bytes | None, absent: str = LIMITED
 ) -> Callable[[Host], Answer]:
-    """Return a probe that makes the system call; ``absent``: its state if the call is missing."""
+    """Return a probe that makes a system call; ``absent``: the state if the kernel lacks it."""
 
     def look(host: Host) -> Answer:
         if host.has_call(number, *arguments):

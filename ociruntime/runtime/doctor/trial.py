@@ -61,7 +61,10 @@ def trial_plan(config: Json, rootfs: str) -> Plan:
 
 
 def build(plan: Plan, linux: Json) -> None:
-    """Run the executor with the plan up to STAGE_READY, then end it.  Raises RuntimeFailure."""
+    """Execute the plan in new namespaces until the init waits for ``start``, then kill it.
+
+    Raises RuntimeFailure.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as gate:
         executor = spawn(plan, gate.fileno(), -1)
     try:

@@ -35,7 +35,7 @@ def find_first(names: tuple[str, ...]) -> str:
 
 
 def ask(program: str, *arguments: str, stdin: bytes = b"") -> Answer:
-    """Run a command of an engine on this host, and wait for it; never raises an error."""
+    """Run a command of an engine and wait for it; an error is reported in the Answer."""
     environment = {name: value for name, value in os.environ.items() if name not in REMOTE}
     try:
         result = subprocess.run(

@@ -60,7 +60,7 @@ def podman_lines(entry: Entry) -> str:
 
 
 def docker_lines(entry: Entry) -> str:
-    """Return the text of Docker's ``daemon.json``."""
+    """Return the text of a ``daemon.json`` that adds the runtime to Docker."""
     document: dict[str, Any] = {"runtimes": {NAME: {"path": entry.program}}}
     if entry.default:
         document["default-runtime"] = NAME
@@ -207,7 +207,7 @@ def _member(document: object, path: tuple[str, ...]) -> object:
 
 
 def cri_plugin(document: Mapping[str, Any]) -> str:
-    """Return the name of ``CRI_PLUGINS`` in a configuration of containerd; "" for none."""
+    """Return which of ``CRI_PLUGINS`` a configuration of containerd has; "" if none."""
     plugins = document.get("plugins", {})
     return next((name for name in CRI_PLUGINS if name in plugins), "")
 

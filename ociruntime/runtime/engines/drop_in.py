@@ -33,7 +33,7 @@ class Owner(enum.Enum):
 
 
 def header(engine: str) -> str:
-    """Return the first line of our file for ``engine``, which marks it as ours."""
+    """Return the first line of the file for ``engine``, which says that ociruntime wrote it."""
     return f'{MARK} {engine}", and removed by "ociruntime setup {engine} --undo".'
 
 
@@ -62,7 +62,7 @@ def read(path: str) -> str | None:
 
 
 def has_mark(text: str) -> bool:
-    """Return true if the first line of a file's text marks it as ours."""
+    """Return whether the first line of a file's text says that ociruntime wrote it."""
     return text.startswith(MARK)
 
 
@@ -75,10 +75,10 @@ def owner(path: str, is_ours: Callable[[str], bool] = has_mark) -> Owner:
 
 
 def put(path: str, text: str, engine: str) -> bool:
-    """Write our file ``path``; return false if it had the same text already.
+    """Write the configuration file ``path``; return False if it had the same text already.
 
-    The caller has checked that no other file is replaced.  ``engine``: for the first line, which
-    marks the file as ours; "" for none.  Raises HostError.
+    The caller has checked that the file is ociruntime's, or new.  ``engine``: for the first line
+    (see ``header``); "" writes none.  Raises HostError.
     """
     directory = os.path.dirname(path)
     before = read(path)
@@ -97,7 +97,7 @@ def put(path: str, text: str, engine: str) -> bool:
 
 
 def remove(path: str) -> None:
-    """Remove our file, and its directory if it was made for the file.  Raises HostError."""
+    """Remove the file that ``put`` wrote, and a directory made for it.  Raises HostError."""
     directory = os.path.dirname(path)
     check_directory(directory, KIND)
     with_directory = (read(path) or "").splitlines()[1:2] == [WITH_DIRECTORY]

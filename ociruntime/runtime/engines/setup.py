@@ -52,7 +52,7 @@ class Request:
 
 @dataclass
 class Outcome:
-    """The result to print; ``missing``: lines that the user must add to the file ``file``."""
+    """The result of `setup`, to print; ``missing``: lines that the user must add to ``file``."""
 
     lines: list[str] = field(default_factory=list)
     missing: str = ""
@@ -78,7 +78,7 @@ class Engine:
 
 
 def set_up(request: Request) -> Outcome:
-    """Write our file for an engine, and check that the engine accepts it.
+    """Write a configuration file for an engine, and check that the engine accepts it.
 
     Raises RuntimeFailure if the engine is not installed or the file cannot be written.
     """
@@ -119,7 +119,9 @@ def _engine(name: str) -> Engine:
     if engine is None:
         raise UsageError(f'setup: unknown engine "{name}"', f"supported: {', '.join(ENGINES)}")
     if os.geteuid() != 0 and not engine.rootless:
-        raise RuntimeFailure(f"set up {engine.title}: needs root", "its configuration is in /etc")
+        raise RuntimeFailure(
+            f"set up {engine.title}: must be run as root", "its configuration is in /etc"
+        )
     return engine
 
 
@@ -139,7 +141,7 @@ def _check_program(program: str, engine: Engine) -> None:
 
 
 def _refuse_others(path: str, request: Request, lines: str, outcome: Outcome) -> bool:
-    """Return true if others have written the file; report the lines that are missing in it."""
+    """Return whether ``path`` is not ours; if so, add to ``outcome`` the lines that it lacks."""
     if drop_in.owner(path, ENGINES[request.engine].is_ours) is not Owner.OTHERS:
         return False
     outcome.lines.append(f"{path}: unchanged: {Owner.OTHERS.value}")
@@ -155,7 +157,7 @@ def _refuse_others(path: str, request: Request, lines: str, outcome: Outcome) ->
 
 
 def podman_file() -> str:
-    """Return the path of our drop-in file for podman: the system's, or an unprivileged user's."""
+    """Return the path of podman's drop-in file: the system's, or an unprivileged user's."""
     directory = PODMAN_DIRECTORY
     if os.geteuid() != 0:
         config_home = os.environ.get("XDG_CONFIG_HOME", "")
@@ -228,7 +230,7 @@ def _answers(docker: str) -> bool:
 
 
 def _knows(docker: str, request: Request) -> bool:
-    """Return true if the running dockerd has the runtime, as the default if requested."""
+    """Return whether the running dockerd has the requested runtime, as its default if requested."""
     shown = ask(docker, "--host", docker_host(), "info", "--format", "{{json .}}")
     try:
         document = json.loads(shown.out)
@@ -270,7 +272,7 @@ _RESTART = "restart containerd (pods keep running): systemctl restart containerd
 
 
 def _set_up_containerd(request: Request, containerd: str, outcome: Outcome) -> None:
-    """Try the drop-in file; keep it only if containerd reads it and loses no other setting.
+    """Write containerd's drop-in file; keep it only if containerd reads it and loses no setting.
 
     containerd 1.x replaces the whole section of a plugin by an imported one, 2.x merges the two;
     only from 2.2 on does it import the drop-in directory by default.
@@ -279,7 +281,10 @@ def _set_up_containerd(request: Request, containerd: str, outcome: Outcome) -> N
     before = _dump(containerd)
     plugin = configuration.cri_plugin(before)
     if not plugin:
-        raise RuntimeFailure("set up containerd: its configuration has no CRI plugin")
+        raise RuntimeFailure(
+            "set up containerd: its configuration has no CRI plugin",
+            f"check disabled_plugins in {CONTAINERD_FILE}",
+        )
     entry = CriEntry(
         request.program,
         request.default,

@@ -1,4 +1,4 @@
-"""Run a test container through an engine, without image and network; its program is the executor.
+"""Run a test container through an engine, without an image; its program is ociruntime's executor.
 
 Without arguments the executor exits at once with the status ``RAN``; engines exit with other
 statuses if they fail.

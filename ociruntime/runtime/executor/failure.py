@@ -154,7 +154,7 @@ def _step(operation: Operation, name: str, message: Message) -> StepError:
 
 
 def _kernel(message: Message) -> str:
-    """Return the errno's text, with what the kernel wrote to the mount context, if anything."""
+    """Return the errno's text, and what the kernel wrote to the filesystem context (fsopen(2))."""
     error = _strerror(message.error)
     # "e tmpfs: Unknown parameter 'roo'": the first letter is the severity.
     details = [line[2:].strip() for line in message.detail.splitlines() if line[1:2] == " "]

@@ -142,7 +142,9 @@ def go(channel: socket, files: Sequence[int] = ()) -> bool:
 
 
 def skip(channel: socket) -> bool:
-    """Send SKIP: the executor leaves the presented mount alone; return False if it has exited.
+    """Send SKIP: the executor does not change the mount that it has just sent.
+
+    Returns False if the executor has exited.
 
     Raises HostError.
     """
@@ -195,7 +197,7 @@ NAMES = {
 
 
 class Expected:
-    """The messages that the executor of a plan has yet to send; rejects all others."""
+    """The messages that the executor has still to send for a plan; all others are rejected."""
 
     __slots__ = ("_others", "_stages")
 

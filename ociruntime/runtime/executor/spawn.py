@@ -67,7 +67,7 @@ class Executor:
             posix.waitid(posix.P_PID, pid, posix.WEXITED | posix.WNOHANG | posix.WNOWAIT)
             pidfd = posix.pidfd_open(pid)
         except OSError as error:
-            raise HostError(f"open the container's init {pid}", error) from None
+            raise HostError(f"open process {pid}, the container's init", error) from None
         self.reap()
         posix.close(self.pidfd)
         self.pid, self.pidfd, self._replaced = pid, pidfd, True
@@ -110,7 +110,7 @@ class Executor:
         self.close()
 
     def _next_queued(self) -> Message | None:
-        """Return the next message that was sent before the shutdown; None if there is none."""
+        """Return the next message sent before ``channel`` was shut down; None if there is none."""
         try:
             # If the executor exits without reading our GO, the kernel reports ECONNRESET once
             # before it delivers the queued messages.
@@ -197,7 +197,7 @@ def _pair() -> tuple[_socket.socket, _socket.socket]:
         )
         ours.setsockopt(SOL_SOCKET, SO_PASSCRED, 1)
     except OSError as error:
-        raise HostError("create a socket pair", error) from None
+        raise HostError("create the executor's socket pair", error) from None
     return ours, theirs
 
 

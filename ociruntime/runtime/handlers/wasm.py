@@ -41,7 +41,7 @@ RUNTIMES: tuple[tuple[str, Callable[[list[str], list[str]], list[str]]], ...] = 
 def handle(config: Config, rootfs: str) -> Config:
     """Return ``config`` with a WebAssembly runtime that runs ``process.args``.
 
-    Raises ConfigError if args[0] is no module, or no WebAssembly runtime is installed.
+    Raises ConfigError if args[0] is not a module, or no WebAssembly runtime is installed.
     """
     del rootfs
     process = config["process"]
@@ -75,7 +75,7 @@ PT_INTERP = 3
 
 
 def show(program: str, directory: str, where: str) -> tuple[list[Mount], list[str]]:
-    """Return the mounts that show ``program`` below ``directory``, and the argv to start it there.
+    """Return the bind mounts that put ``program`` below ``directory``, and its argv there.
 
     Raises ConfigError at ``where`` for a file that is not an ELF program or lacks libraries.
     """

@@ -33,9 +33,9 @@ IRRELEVANT = ("rlimit:", "tun: Unable to create tun", "FAILED")
 def find_criu(program: str = "") -> str:
     """Return the path of criu; ``program``: a path, a name to look up, or "" for ``criu``.
 
-    A name is looked up in the caller's PATH first, as by runc and crun, since podman cannot pass
-    --criu; directories in it that other users can change are skipped.  Raises CriuError if criu is
-    not found.
+    A name is looked up in the caller's PATH first, as runc and crun do, since podman cannot pass
+    --criu; directories in PATH that other users can change are skipped.  Raises CriuError if criu
+    is not found.
     """
     name = program or NAME
     if "/" in name:
@@ -45,7 +45,7 @@ def find_criu(program: str = "") -> str:
     if path := find_program(name, callers_first=True):
         return path
     raise CriuError(
-        f'find program "{name}": not installed, checkpoint and restore need it', INSTALL
+        f'find program "{name}": not installed, but checkpoint and restore need it', INSTALL
     )
 
 

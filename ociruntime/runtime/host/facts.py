@@ -22,11 +22,12 @@ def gather(
     security_modules: bool = False,
     user_namespace: bool = False,
 ) -> HostFacts:
-    """Return the facts about this host and this process; the caller has detected the cgroups.
+    """Return what the plan needs to know about this host and this process.
 
-    ``security_modules``: look up AppArmor and SELinux, which only a config with a profile or a
-    label needs; ``user_namespace``: this process is in a user namespace.
-    Raises HostError if /proc is missing.
+    ``cgroup_mode`` and ``hierarchies`` are what the caller has detected (``Layout``).
+    ``security_modules``: whether to look up AppArmor and SELinux, needed for a profile or a label.
+    ``user_namespace``: whether this process is in a user namespace.  Raises HostError if /proc is
+    missing.
     """
     uid = posix.geteuid()
     try:

@@ -256,7 +256,7 @@ def _output_file(path: str) -> int:
             posix.close(fd)
             raise OSError(EINVAL, "not a regular file")
     except OSError as error:
-        raise HostError(f'open output file of hooks: "{path}"', error) from None
+        raise HostError(f'open the output file of hooks "{path}"', error) from None
     return fd
 
 

@@ -55,7 +55,7 @@ def write_maps(pid: int, uids: list[IdMapping], gids: list[IdMapping]) -> None:
 
 
 def is_own_id(mappings: list[IdMapping], own: int) -> bool:
-    """Return true if only the caller's own id is mapped: that needs no privileges."""
+    """Return whether ``mappings`` map only the id ``own``, which needs no privileges."""
     return len(mappings) == 1 and mappings[0]["size"] == 1 and mappings[0]["hostID"] == own
 
 
@@ -115,7 +115,9 @@ PACKAGES = 'package "uidmap" on Debian and Ubuntu, "shadow-utils" on Fedora'
 
 
 def run_helper(kind: Kind, pid: int, numbers: list[str]) -> None:
-    """Run newuidmap or newgidmap to write ``numbers`` (containerID, hostID, size ...) for ``pid``.
+    """Run newuidmap or newgidmap to write a map of the process ``pid``.
+
+    ``numbers`` are containerID, hostID and size of each range in turn.
 
     Raises ConfigError for ranges that are not granted to the user, HostError and StepError.
     """
@@ -139,7 +141,10 @@ def run_helper(kind: Kind, pid: int, numbers: list[str]) -> None:
 
 
 def find_helper(kind: Kind, directories: Sequence[str] = DIRECTORIES) -> str:
-    """Return the path of newuidmap or newgidmap, without PATH.  Raises ConfigError if missing."""
+    """Return the path of newuidmap or newgidmap; PATH is not searched.
+
+    Raises ConfigError if it is not installed.
+    """
     for directory in directories:
         path = f"{directory}/{kind.helper}"
         if posix.access(path, posix.X_OK):
@@ -192,7 +197,7 @@ def missing_line(
 
 
 def granted_ranges(text: str, name: str, uid: int) -> list[tuple[int, int]]:
-    """Return a user's ranges in the text of a subuid(5) file: (first id, count)."""
+    """Return a user's ranges in the text of a subuid(5) file, as (first id, count)."""
     ranges = []
     for line in text.splitlines():
         owner, _, numbers = line.strip().partition(":")
@@ -204,7 +209,7 @@ def granted_ranges(text: str, name: str, uid: int) -> list[tuple[int, int]]:
 
 
 def is_granted(first: int, size: int, granted: Sequence[tuple[int, int]], own: int) -> bool:
-    """Return true if newuidmap(1) allows a range: inside a granted range, or only the own id."""
+    """Return whether newuidmap(1) allows a range: inside a granted one, or only the id ``own``."""
     if (first, size) == (own, 1):
         return True
     return any(start <= first and first + size <= start + count for start, count in granted)

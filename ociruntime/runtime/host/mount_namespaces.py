@@ -73,4 +73,4 @@ def mount_id(fd: int) -> MountId:
     for line in lines:
         if line.startswith(b"mnt_id:"):
             return MountId(int(line[7:]), lib.oci_unique_mount_id(fd))
-    raise HostError(f'read "{path}"', OSError(errno.ENODATA, "no mnt_id"))
+    raise HostError(f'read "{path}"', OSError(errno.ENODATA, "the field mnt_id is missing"))

@@ -39,7 +39,7 @@ _FILES = {"network": "net"}  # type -> file in /proc/PID/ns, if the names differ
 
 
 def check_settings(config: Config) -> None:
-    """Raise ConfigError for a host name or sysctl that would change the host (A-36, A-82)."""
+    """Raise ConfigError for a host name or sysctl that would change the host."""
     linux = config.get("linux", {})
     paths = {one["type"]: one["path"] for one in linux.get("namespaces", []) if one.get("path")}
     if "user" in paths:
@@ -66,7 +66,7 @@ _MAPPINGS = {"uid_map": "uidMappings", "gid_map": "gidMappings"}  # file in /pro
 
 
 def _check_mappings(mappings: dict[str, list[IdMapping]], path: str) -> None:
-    """Raise ConfigError for mappings that differ from a joined user namespace (A-39)."""
+    """Raise ConfigError for ``mappings`` that differ from those of the user namespace ``path``."""
     for name, actual in _maps_of(path, [each for each in mappings if mappings[each]]).items():
         configured = [(one["containerID"], one["hostID"], one["size"]) for one in mappings[name]]
         if actual and joined_extents(actual) != joined_extents(configured):
@@ -74,13 +74,17 @@ def _check_mappings(mappings: dict[str, list[IdMapping]], path: str) -> None:
             where = f"linux.{_MAPPINGS[name]}"
             raise ConfigError(
                 where,
-                f'differs from the mappings of the joined "{path}": {text}',
+                f'differs from the mappings of the joined user namespace "{path}": {text}',
                 "remove the mappings",
             )
 
 
 def _maps_of(path: str, names: list[str]) -> dict[str, list[tuple[int, int, int]]]:
-    """Return {name: (inside, outside, size) ...} for maps of the user namespace ``path``, or {}."""
+    """Return the id maps of the user namespace at ``path``; {} if they cannot be read.
+
+    ``names`` are the files to read (``uid_map``, ``gid_map``); each is a key of the result, with a
+    list of (inside, outside, size).
+    """
     if not names:
         return {}
     try:
@@ -179,7 +183,7 @@ def obstacle(error: int, read: Callable[[str], str] | None = None) -> str:
 
 
 def _is_host_root(read: Callable[[str], str]) -> bool:
-    """Return true if we are root of the initial user namespace, exempt from the switches."""
+    """Return true if we are root of the initial user namespace, whom no sysctl restricts."""
     return "\nUid:\t0\t0\t" in read("self/status") and read("self/uid_map").split()[1:2] == ["0"]
 
 

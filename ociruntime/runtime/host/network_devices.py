@@ -164,7 +164,7 @@ def survey(
 
 
 def _check(name: str, link: Link | None, new_name: str, target: Rtnetlink | None) -> None:
-    """Raise ConfigError if a device cannot be moved or renamed (LNX-NETDEV-03, -04)."""
+    """Raise ConfigError if a device cannot be moved or renamed."""
     if link is None:
         return
     if link.name != name:
@@ -181,7 +181,7 @@ def _check(name: str, link: Link | None, new_name: str, target: Rtnetlink | None
 
 
 def _addresses(own: Rtnetlink, index: int) -> list[bytes]:
-    """Return RTM_NEWADDR bodies for the device's permanent global addresses (LNX-NETDEV-06)."""
+    """Return RTM_NEWADDR message bodies of the device's permanent global addresses."""
     messages = []
     for body in own.request(RTM_GETADDR, pack(ADDRESS, 0, 0, 0, 0, index), NLM_F_DUMP):
         family, prefix, flags, scope, device = unpack_from(ADDRESS, body)
@@ -203,7 +203,7 @@ def _addresses(own: Rtnetlink, index: int) -> list[bytes]:
 
 
 def _routes(own: Rtnetlink, index: int) -> list[bytes]:
-    """Return RTM_NEWROUTE bodies for the device's configured routes, connected ones first."""
+    """Return RTM_NEWROUTE bodies of the device's configured routes, those without gateway first."""
     near: list[bytes] = []
     far: list[bytes] = []
     oif = attribute(RTA_OIF, pack("=I", index))
@@ -247,13 +247,13 @@ def carry_over(
         try:
             target.links.rename(index, device.wanted)
         except OSError as error:
-            raise _failure(device, f'rename it to "{device.wanted}"', error) from None
+            raise _failure(device, f'rename the device to "{device.wanted}"', error) from None
     for device, index in moved:
         _give_addresses(device, target.links, index, device.wanted == device.name)
         try:
             target.links.set_up(index)
         except OSError as error:
-            raise _failure(device, "bring it up", error) from None
+            raise _failure(device, "bring the device up", error) from None
     return _give_routes(moved, target.links)
 
 
@@ -268,7 +268,7 @@ def _move(device: Device, own: NetworkNamespace, target: NetworkNamespace, names
         if moved is None:
             raise _gone()
     except OSError as error:
-        raise _failure(device, "move it into the container", error) from None
+        raise _failure(device, "move the device into the container", error) from None
     device.there = moved.index
     return moved.index
 
@@ -277,7 +277,7 @@ def bring_back(devices: list[Device], own: NetworkNamespace, source: NetworkName
     """Move devices from the container's namespace ``source`` back to ``own``, as they were before.
 
     ``source`` is ``own`` if the container's namespace is gone: the kernel has then moved hardware
-    back.  Returns a warning for each lost device or route.  Raises HostError.
+    devices back.  Returns a warning for each lost device or route.  Raises HostError.
     """
     lost: list[str] = []
     returned: list[tuple[Device, int]] = []
@@ -331,7 +331,7 @@ def _bring_back(
             if device.up:
                 own.links.set_up(link.index)
     except OSError as error:
-        raise _failure(device, "move it back from the container", error) from None
+        raise _failure(device, "move the device back from the container", error) from None
     return link
 
 
@@ -342,7 +342,10 @@ def _carry_home(
     transit: NetworkNamespace,
     namespaces: tuple[int, int],
 ) -> Link | None:
-    """Move a device to our namespace, by ``transit``; return its link, or None.  Raises OSError."""
+    """Move a device to our namespace by way of ``transit``; return its link, None if not found.
+
+    Raises OSError.
+    """
     there, link = own, own.find(device.identity, device.index)
     if link is None:
         there, link = source, source.find(device.identity, device.there)

@@ -24,7 +24,7 @@ class NetworkNamespace:
     __slots__ = ("_devices", "links")
 
     def __init__(self) -> None:
-        """Raises OSError."""
+        """Refer to the calling thread's network namespace.  Raises OSError."""
         self._devices = _open_devices()
         self.links = Rtnetlink()
 
@@ -44,7 +44,7 @@ class NetworkNamespace:
         return os.stat(os.fsencode(name), dir_fd=self._devices).st_ino
 
     def find(self, identity: int, index: int = 0) -> Link | None:
-        """Return the link of the device with that identity, or None.  Raises OSError.
+        """Return the link of the device with that inode number in sysfs, or None.  Raises OSError.
 
         ``index``: last known index of the device, or 0.  Listing the directory alone can miss a
         device that a process keeps renaming.
@@ -60,7 +60,10 @@ class NetworkNamespace:
         return None
 
     def _find_by_index(self, identity: int, index: int) -> tuple[Link | None, bool]:
-        """Return (link at ``index`` if its identity matches or None, true if no name changed)."""
+        """Return (link, steady): the link at ``index`` if it has that identity, else None.
+
+        ``steady`` is False if the device was renamed meanwhile, so that the caller must retry.
+        """
         link = self.links.link_at(index) if index else None
         if link is None:
             return None, True
@@ -70,7 +73,10 @@ class NetworkNamespace:
             return None, False
 
     def _find_in_all(self, identity: int) -> tuple[Link | None, bool]:
-        """Return (link of the device with that identity or None, true if no name changed)."""
+        """Return (link, steady): the link of the device with that identity, else None.
+
+        ``steady`` is False if a device was renamed meanwhile, so that the caller must retry.
+        """
         steady = True
         for name in os.listdir(self._devices):
             try:
@@ -117,7 +123,7 @@ def _open_devices() -> int:
 
 
 def _index(device: int) -> int:
-    """Return the index of the device whose sysfs directory is open: safe against renames."""
+    """Return the index of the device whose sysfs directory is open as descriptor ``device``."""
     fd = os.open("ifindex", os.O_RDONLY | os.O_CLOEXEC, dir_fd=device)
     try:
         return int(os.read(fd, 32))

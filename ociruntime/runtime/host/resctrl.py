@@ -37,10 +37,10 @@ def find_mountpoint(mountinfo: str) -> str:
     return next((mount.target for mount in mounts if mount.fstype == "resctrl"), "")
 
 
-def look(mount: str, path: str) -> tuple[bool, str, bool]:
-    """Return (true if the group ``path`` exists, its schemata, true if groups can be monitored).
+def inspect(mount: str, path: str) -> tuple[bool, str, bool]:
+    """Return (whether the group ``path`` exists, its schemata, whether groups can be monitored).
 
-    Raises HostError.
+    ``mount`` is the mount point of resctrl.  Raises HostError.
     """
     group_exists = exists(f"{path}/tasks")
     schemata = b""
@@ -54,7 +54,7 @@ def look(mount: str, path: str) -> tuple[bool, str, bool]:
 
 
 def make(directory: str) -> None:
-    """Create the directory of a group.  Raises HostError, also if the directory exists."""
+    """Create the directory of a resctrl group.  Raises HostError, also if it exists."""
     try:
         make_directory(directory)
     except OSError as error:
@@ -92,7 +92,7 @@ def _last_status(mount: str) -> str:
 
 
 def remove(directories: list[str], *, only_empty: bool = False) -> None:
-    """Remove groups, the last one first; missing groups are skipped.  Raises HostError.
+    """Remove resctrl groups, the last one first; missing groups are skipped.  Raises HostError.
 
     Their processes move to the parent group.  ``only_empty``: keep groups with processes.
     """

@@ -84,9 +84,9 @@ def compile_filter(
 ) -> tuple[bytes, int]:
     """Return (``struct sock_filter`` array, SECCOMP_FILTER_FLAG_* bits) for ``linux.seccomp``.
 
-    ``unknown`` is called with each quoted system call that libseccomp does not know; its rule is
-    skipped.  Raises ConfigError for values that are invalid, or that the kernel or libseccomp does
-    not support.
+    ``unknown`` is called with the quoted name of each system call that libseccomp does not know,
+    which is skipped.  Raises ConfigError for values that are invalid, or that the kernel or
+    libseccomp does not support.
     """
     default = _action(
         profile["defaultAction"],
@@ -157,7 +157,7 @@ def _unknown(where: str, kind: str, name: object, known: dict[str, int]) -> Conf
 
 
 def _action(name: str, errno: int | None, where: str, errno_where: str) -> int:
-    """Return SECCOMP_RET_* with the errno as data for a rule's or the default action.
+    """Return the SECCOMP_RET_* value of the action ``name``, with ``errno`` as its data.
 
     Raises ConfigError.
     """
@@ -228,7 +228,7 @@ def _compile(
     rules: list[Rule],
     unknown: Callable[[str], None] | None,
 ) -> tuple[bytes, list[tuple[int, int]]]:
-    """Return (filter without stub, [(architecture token, highest system call number in it)])."""
+    """Return (filter without ENOSYS stub, [(architecture token, highest system call in it)])."""
     from ociruntime._seccomp import ffi, lib
 
     native: int = lib.filter_native()

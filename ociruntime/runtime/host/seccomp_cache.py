@@ -146,7 +146,7 @@ def _mapped_files() -> bytes:
 
 
 def _identity(path: bytes) -> bytes:
-    """Return a line that identifies a file and its version (see "makers").  Raises OSError."""
+    """Return the line ``DEVICE INODE SIZE MTIME PATH`` of a file.  Raises OSError."""
     file = posix.stat(path)
     return b"%d %d %d %d %s" % (
         file.st_dev,

@@ -27,7 +27,10 @@ GONE = {errno.ENOENT, errno.ECONNREFUSED}
 
 
 def make_gate(directory: str) -> _socket.socket:
-    """Return a new listening socket, the start gate in ``directory``.  Raises HostError."""
+    """Return a new listening socket in ``directory``, at which the init waits for `start`.
+
+    Raises HostError.
+    """
     try:
         gate = _socket.socket(_socket.AF_UNIX, _socket.SOCK_SEQPACKET | _socket.SOCK_CLOEXEC)
         try:
@@ -37,12 +40,14 @@ def make_gate(directory: str) -> _socket.socket:
             gate.close()
             raise
     except OSError as error:
-        raise HostError(f'create the start gate in "{directory}"', error) from None
+        raise HostError(f'create the socket "{directory}/{NAME}"', error) from None
     return gate
 
 
 def connect_gate(directory: str) -> _socket.socket | None:
-    """Return a connection to the waiting init, or None if no process waits.  Raises HostError.
+    """Return a connection to the init that waits for `start`, None if none does.  Raises HostError.
+
+    ``directory`` is the container's state directory.
 
     A process that has traced the init may hold the listening socket, with a full queue: connect(2)
     would then block until that process exits.
@@ -61,11 +66,14 @@ def connect_gate(directory: str) -> _socket.socket | None:
     connection.close()
     if error.errno in GONE:
         return None
-    raise HostError(f'connect to the start gate in "{directory}"', error)
+    raise HostError(f'connect to the socket "{directory}/{NAME}"', error)
 
 
 def is_waiting(directory: str) -> bool:
-    """Return true if a process waits at the gate, without starting it.  Raises HostError."""
+    """Return whether the container's init waits for `start`.  Raises HostError.
+
+    ``directory`` is the container's state directory.
+    """
     connection = _connection(directory)
     error = _try_to_connect(directory, connection)
     connection.close()
@@ -73,7 +81,7 @@ def is_waiting(directory: str) -> bool:
         return True
     if error.errno in GONE:
         return False
-    raise HostError(f'connect to the start gate in "{directory}"', error)
+    raise HostError(f'connect to the socket "{directory}/{NAME}"', error)
 
 
 def _connection(directory: str) -> _socket.socket:
@@ -81,7 +89,7 @@ def _connection(directory: str) -> _socket.socket:
     try:
         return _socket.socket(_socket.AF_UNIX, kind)
     except OSError as error:
-        raise HostError(f'connect to the start gate in "{directory}"', error) from None
+        raise HostError(f'connect to the socket "{directory}/{NAME}"', error) from None
 
 
 def _try_to_connect(directory: str, connection: _socket.socket) -> OSError | None:
@@ -101,7 +109,7 @@ def remove_gate(directory: str) -> None:
 
 
 def _by_short_path(directory: str, use: Callable[[str], object]) -> None:
-    """Call ``use`` with a short path: a socket's path is limited to 107 bytes (unix(7))."""
+    """Call ``use`` with a short path of the start gate: unix(7) limits paths to 107 bytes."""
     path = f"{directory}/{NAME}"
     if len(path) <= 100:
         use(path)

@@ -139,7 +139,7 @@ def _is_same(fd: int, path: str) -> bool:
 def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -> tuple[str, Lock]:
     """Create and lock the ``.creating-`` directory of a new container; return (path, lock).
 
-    ``clear(path)`` is called to undo the changes that a killed ``create`` has recorded there.
+    ``clear(path)`` is called to undo what a killed ``create`` of the same id has recorded there.
     The caller has checked the state root.  Raises ContainerExists, HostError.
     """
     path = f"{root}/{CREATING}{container_id}"
@@ -178,9 +178,10 @@ def _remove_empty(path: str) -> None:
 
 
 def clear_stale(path: str, container_id: str, clear: Callable[[str], None]) -> None:
-    """Undo and remove a stale state directory.  Raises ContainerError if its lock is held.
+    """Call ``clear`` with the stale state directory ``path``, then remove the directory.
 
-    That says nothing of whether the container exists: the other command may still fail.
+    Raises ContainerError if its lock is held, which says nothing of whether the container exists:
+    the other command may still fail.
     """
     try:
         lock = Lock.acquire(path, DYING_SECONDS)

@@ -37,7 +37,7 @@ STOPPED = "stopped"
 
 
 class Container:
-    """A container; ``facts`` is the document in state.json, with the keys of ``write_facts``."""
+    """A container; ``facts`` is the content of its state.json."""
 
     __slots__ = ("directory", "facts", "id")
 
@@ -105,7 +105,7 @@ class Container:
         return config  # type: ignore[no-any-return]
 
     def seccomp_agent(self) -> SeccompAgent | None:
-        """Connect to the container's seccomp agent, if it has one.  Raises HostError."""
+        """Connect to the container's seccomp agent; return None without one.  Raises HostError."""
         agent = self.facts["seccompAgent"]
         if not agent:
             return None
@@ -147,7 +147,7 @@ def write_cgroup(directory: str, cgroup: Cgroup) -> None:
 
 
 def write_config(directory: str, config: bytes) -> None:
-    """Copy config.json to the state directory (RT-LIFE-04: later edits have no effect).
+    """Copy config.json to the state directory, so that later edits of it have no effect.
 
     Raises HostError.
     """
@@ -214,7 +214,7 @@ def lock(root: str, container_id: str, seconds: float = LOCK_SECONDS) -> tuple[C
 
 
 def document(container: Container, status: str) -> dict[str, Any]:
-    """Return the state (runtime.md#state) for hooks and agents, with the pid on the host."""
+    """Return the state document (runtime.md#state) for hooks and agents, with the host's pid."""
     return state_document(
         SPEC_VERSION,
         container.id,

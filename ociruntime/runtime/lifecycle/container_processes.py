@@ -52,7 +52,7 @@ def signal_listed(listing: Callable[[], Iterable[int]], signal: int) -> None:
 
 
 def _hold(pids: list[int]) -> tuple[dict[int, int], list[int]]:
-    """Open a pidfd of each process; return (pid -> pidfd, pids left when descriptors ran out).
+    """Open a pidfd of each process; return ({pid: pidfd}, pids left when descriptors ran out).
 
     Raises HostError.
     """

@@ -86,13 +86,13 @@ class CreateOptions:
 
 
 class Context:
-    """The settings that all commands share: ``root`` (absolute path of the state root), ``log`` ...
+    """The settings that all commands share.
 
-    ``root_given`` is true if the user has chosen the root. ``cgroup_manager`` is ``cgroupfs``,
-    ``systemd`` or ``disabled``. ``rootless``: continue without cgroups that this user may not
-    create. ``user_manager``: use the user's systemd for units. ``alone``: this process runs one
-    command; otherwise it is another program (``api.py``), whose signal handlers, children and
-    service manager settings must not be changed.
+    ``root`` is the absolute path of the state root; ``root_given`` is true if the user has chosen
+    it. ``cgroup_manager`` is ``cgroupfs``, ``systemd`` or ``disabled``. ``rootless``: continue
+    without cgroups that this user may not create. ``user_manager``: use the user's systemd for
+    units. ``alone``: this process runs one command; otherwise it is another program (``api.py``),
+    whose signal handlers, children and service manager settings must not be changed.
     """
 
     __slots__ = (
@@ -135,7 +135,10 @@ class Context:
             self.timeline.mark(phase)
 
     def times_of(self, plan: Plan) -> int:
-        """Return a memory file for the executor's times; -1 without --timeline and --debug."""
+        """Return a descriptor of a memory file to which the executor writes when operations began.
+
+        The result is -1 unless ``--timeline`` or ``--debug`` is given.
+        """
         if self.timeline is None and self.log.debugging:
             from ociruntime.runtime.lifecycle.timeline.timeline import Timeline
 
@@ -212,7 +215,7 @@ def absolute_path(path: str) -> str:
         try:
             path = posix.getcwd() + "/" + path
         except OSError as error:
-            raise HostError(f"find the working directory for {path}", error) from None
+            raise HostError(f'find the working directory to resolve "{path}"', error) from None
     return clean(path)
 
 

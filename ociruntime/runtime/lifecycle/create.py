@@ -54,7 +54,7 @@ def begin(context: Context, options: CreateOptions) -> Creation:
     try:
         posix.chdir(prepared.bundle.path)
     except OSError as error:
-        raise HostError(f"chdir {prepared.bundle.path}", error) from None
+        raise HostError(f'change to the bundle directory "{prepared.bundle.path}"', error) from None
     creation = Creation(context, options, prepared, console, receiver)
     try:
         creation.run()

@@ -1,4 +1,4 @@
-"""The steps of ``create`` (cgroup, hooks, console, pid file ...), one method per step.
+"""The steps of ``create``, such as cgroup, hooks, console and pid file: one method per step.
 
 Each change to the host is pushed on the undo stack, or recorded in the state directory before it is
 made. So an error leaves nothing behind, and the next command for the same id removes the stale
@@ -114,7 +114,7 @@ class Creation:
         return self.executor.pid
 
     def container(self) -> Container:
-        """Return the created container, from the facts written to state.json."""
+        """Return the created container, with the content of its state.json."""
         return Container(self.id, self.directory, self._published)
 
     def run(self) -> None:
@@ -348,7 +348,7 @@ class Creation:
         self._rollback.push(lambda: remove_file(path))
 
     def _facts(self) -> dict[str, Any]:
-        """Return the content of state.json: the facts that never change."""
+        """Return the content of state.json: what never changes during the container's life."""
         prepared, pid = self._prepared, self.pid
         hooks = {kind: prepared.hooks(kind) for kind in ("poststart", "poststop")}
         return {
@@ -410,7 +410,7 @@ class Creation:
                 self._context.log.warning(warning)
 
     def _hook_settings(self) -> tuple[Any, tuple[str, str], bool]:
-        """Return the further arguments of ``run_host_hooks``: debug log, output files, alone."""
+        """Return the arguments ``debug``, ``outputs`` and ``alone`` of ``run_host_hooks``."""
         from ociruntime.runtime.spec.annotations import hook_outputs
 
         context = self._context
@@ -459,7 +459,10 @@ def clear_root(directory: str, log: Log) -> None:
 
 
 def start_steps(operations: list[Operation]) -> list[list[Any]]:
-    """Return [index, code, JSON path] of each operation left for `start`; [] without a process."""
+    """Return [index, code, JSON path] of each operation that the executor carries out at `start`.
+
+    The result is [] for a container without a process.
+    """
     codes = [operation.code for operation in operations]
     first = codes.index(WAIT_START) + 1
     return [

@@ -1,4 +1,4 @@
-"""`exec`: run an additional process in a container, with options for user, environment etc.
+"""`exec`: run an additional process in a container, with its own user, environment and terminal.
 
 ``exec_steps.py`` starts the process.
 """
@@ -107,7 +107,7 @@ def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None =
         execution.run(plan, init_fd, born)
     finally:
         posix.close(init_fd)
-    _tell(options, execution.executor, pidfd_receiver)
+    _announce(options, execution.executor, pidfd_receiver)
     return execution
 
 
@@ -133,7 +133,7 @@ def _check_status(container: Container, ignore_paused: bool) -> str:
 
 
 def _console(path: str) -> socket | None:
-    """Connect to the console socket at ``path``; None for ""."""
+    """Connect to the console socket at ``path``; return None if ``path`` is ""."""
     if not path:
         return None
     from ociruntime.base.stream_socket import connect
@@ -186,7 +186,7 @@ def _compile(
     return plan
 
 
-def _tell(options: ExecOptions, executor: Executor, pidfd_receiver: socket | None) -> None:
+def _announce(options: ExecOptions, executor: Executor, pidfd_receiver: socket | None) -> None:
     """Send the pidfd and write the pid file; on an error, kill the process.  Raises HostError."""
     try:
         if pidfd_receiver is not None:
@@ -303,7 +303,7 @@ LARGEST_ID = 0xFFFFFFFF - 1  # the next number means "none" to the kernel
 
 
 def process_of(config: Config, options: ExecOptions, warnings: list[str]) -> Process:
-    """Return the process object to run, checked; append to ``warnings``.
+    """Return the checked process object that `exec` runs; append to ``warnings``.
 
     Raises UsageError, ConfigError.
     """
@@ -337,7 +337,7 @@ def _from_file(path: str) -> Process:
 
 
 def _from_options(own: Process | None, options: ExecOptions) -> Process:
-    """Return the container's own process with the changes of the options.  Raises UsageError."""
+    """Return the process object ``own``, changed as the options say.  Raises UsageError."""
     process: Any = dict(own or {"cwd": "/", "user": {"uid": 0, "gid": 0}})
     process["args"] = options.args
     process["terminal"] = options.tty

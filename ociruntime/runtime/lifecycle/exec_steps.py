@@ -83,7 +83,7 @@ class Execution:
         streams: tuple[int, int, int],
         caught: CaughtSignals | None,
     ) -> None:
-        """Prepare the start.  Raises HostError if the container's seccomp agent does not listen."""
+        """Connect to the container's seccomp agent, if it has one.  Raises HostError."""
         self._container = container
         self._agent = container.seccomp_agent()
         self._listener = -1
@@ -110,7 +110,8 @@ class Execution:
             self._converse()
         except OSError as error:
             self._abandon()
-            raise HostError("wait for the executor", error) from None
+            action = f'exec in container "{self._container.id}": wait for the program'
+            raise HostError(action, error) from None
         except BaseException:
             self._abandon()
             raise

@@ -17,18 +17,18 @@ SAFE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789
 def failed_step(
     context: Context, options: CreateOptions, operations: list[Operation], message: Message
 ) -> RuntimeFailure:
-    """Return the error for the executor's FAILURE message; with ``--debug``, log the context."""
+    """Return the error for a FAILURE message; with ``--debug``, also log ``debug_lines``."""
     known = message.value < len(operations)
     error = failure(operations[message.value] if known else None, message)
     if message.call in ("unshare", "clone3"):
         error.hint = obstacle(message.error) or error.hint
     if known and context.log.debugging:
-        for line in way_there(operations, message, context.root, options):
+        for line in debug_lines(operations, message, context.root, options):
             context.log.debug(line)
     return error
 
 
-def way_there(
+def debug_lines(
     operations: list[Operation], message: Message, root: str, options: CreateOptions
 ) -> list[str]:
     """Return debug lines: the preceding operations, the failed one, and commands to examine it."""

@@ -69,7 +69,10 @@ def write_entry(
 
 
 def entry_text(facts: dict[str, Any], cgroups: Removal | None, uid: int, owner: str) -> str:
-    """Return the content of ``entry``, "" if it cannot be expressed; arguments: ``write_entry``."""
+    """Return the content of ``entry``; "" if its format cannot express it.
+
+    The arguments are those of ``write_entry``.
+    """
     hooks = facts["hooks"]
     unusual = hooks.get("poststart") or facts["seccompAgent"] or facts["notified"]
     may_start = facts["startSteps"] and not unusual
@@ -93,10 +96,8 @@ def entry_text(facts: dict[str, Any], cgroups: Removal | None, uid: int, owner: 
 
 
 def _state_text(facts: dict[str, Any], owner: str) -> str:
-    """Return the output of `state`, with NUL in place of the pid and of the status.
-
-    An id contains no quotes, so the first matches are the members ``pid`` and ``status``.
-    """
+    """Return the output of `state`, with a NUL each where the fast path inserts pid and status."""
+    # An id contains no quotes, so the first matches are the members "pid" and "status".
     text = dump(describe(facts, "", 0, owner), 2) + "\n"
     head, _, rest = text.partition('"pid": 0')
     middle, _, tail = rest.partition('"status": ""')

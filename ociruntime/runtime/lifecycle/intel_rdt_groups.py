@@ -22,7 +22,7 @@ def prepare_rdt(rdt: IntelRdt, container_id: str) -> Placement:
     """
     mount = resctrl.mountpoint()
     path = group_path(rdt, container_id, mount)
-    there, schemata, monitoring = resctrl.look(mount, path)
+    there, schemata, monitoring = resctrl.inspect(mount, path)
     group = Group(path, exists=there, schemata=schemata, monitoring=monitoring)
     return place(rdt, container_id, group)
 
@@ -75,7 +75,7 @@ def change(config: Config, container_id: str, l3_cache: str, bandwidth: str) -> 
         )
     mount = resctrl.mountpoint()
     path = group_path(rdt, container_id, mount)
-    _, before, _ = resctrl.look(mount, path)
+    _, before, _ = resctrl.inspect(mount, path)
     schemata = lines({"l3CacheSchema": l3_cache, "memBwSchema": bandwidth})
     try:
         for where, line in schemata:
@@ -87,7 +87,7 @@ def change(config: Config, container_id: str, l3_cache: str, bandwidth: str) -> 
 
 
 def leave(directory: str) -> None:
-    """Remove the resctrl groups that belong to a container alone.
+    """Remove a container's resctrl groups, except those that other containers may share.
 
     ``directory`` is its state directory.  Raises HostError.
     """

@@ -10,7 +10,7 @@ from ociruntime.runtime.lifecycle.context import Context
 
 
 def stop_signal(context: Context, container_id: str) -> str:
-    """Return the name or number of the container's stop signal, from its annotations or SIGTERM.
+    """Return the name or number of the stop signal in a container's annotations, or ``SIGTERM``.
 
     Raises UsageError, NoSuchContainer, HostError.
     """
@@ -41,11 +41,11 @@ def kill(context: Context, container_id: str, signal: int, all: bool) -> None:
         cgroup.kill()
         return
     if signal == SIGKILL:
-        _make_sure(container)
+        _complete_sigkill(container)
 
 
-def _make_sure(container: Container) -> None:
-    """Complete a SIGKILL of the init, so that all processes of the container die.
+def _complete_sigkill(container: Container) -> None:
+    """Complete a SIGKILL that was sent to the init: make all processes of the container die.
 
     In a shared pid namespace the other processes must be killed too; on cgroup v1 a frozen process
     must be thawed before it can die.

@@ -24,7 +24,7 @@ from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.lifecycle.context import Context
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.live_mounts import (
-    Place,
+    RunningContainer,
     compile_adding,
     compile_removing,
     compile_undoing,
@@ -73,9 +73,9 @@ def _add(context: Context, container: Container, mounts: list[Mount]) -> None:
     linux = config.get("linux") or {}
     warnings: list[str] = []
     validate_mounts(mounts, {each["type"]: "" for each in linux.get("namespaces") or ()}, warnings)
-    request, place = _request(container), _place(container)
+    request, entered = _request(container), _running(container)
     facts = gather("", (), bool(linux.get("mountLabel")))
-    plan = compile_adding(config, facts, request, place)
+    plan = compile_adding(config, facts, request, entered)
     for warning in warnings + plan.warnings:
         context.log.warning(warning)
     before = read_added(container.directory)
@@ -90,7 +90,7 @@ def _add(context: Context, container: Container, mounts: list[Mount]) -> None:
     def undo() -> list[str]:
         failures = []
         for added, where in reversed(new):
-            undoing = compile_undoing(added.destination, where, facts, request, place)
+            undoing = compile_undoing(added.destination, where, facts, request, entered)
             failures += _undo(container, undoing, added)
         return failures
 
@@ -126,10 +126,10 @@ def _undo(container: Container, plan: Plan, added: AddedMount) -> list[str]:
 
 def _remove(container: Container, mounts: list[Mount]) -> None:
     config: Config = {**container.config(), "mounts": mounts}
-    request, place = _request(container), _place(container)
+    request, entered = _request(container), _running(container)
     added = read_added(container.directory)
     recorded = {each.destination for each in added}
-    plan = compile_removing(config, gather("", ()), request, place, recorded)
+    plan = compile_removing(config, gather("", ()), request, entered, recorded)
 
     def is_meant(operation: Operation, found: MountId, shown: list[ShownMount]) -> bool:
         target = str(field(operation, "target"))
@@ -158,15 +158,18 @@ def _forget(container: Container, mount: MountId) -> None:
         write_added(container.directory, remaining)
 
 
-def _place(container: Container) -> Place:
-    """Return the namespaces to enter.  Raises StepError if the container uses the host's mounts."""
+def _running(container: Container) -> RunningContainer:
+    """Return the init and namespaces of ``container``, for a plan that enters them.
+
+    Raises StepError if the container has no mount namespace of its own.
+    """
     apart = namespaces_apart(container.pid)
     if not apart & CLONE_NEWNS:
         raise StepError(
             f'change mounts: container "{container.id}" has no mount namespace of its own',
             "its mounts are the host's, and changing them would change the host",
         )
-    return Place(container.pid, apart)
+    return RunningContainer(container.pid, apart)
 
 
 def _request(container: Container) -> Request:
@@ -178,8 +181,9 @@ def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
     """Run an executor that carries out ``plan`` in the mount namespace of process ``pid``.
 
     ``started`` is the process's start time. Before the executor attaches, changes or unmounts a
-    mount, it calls ``recognise`` with the operation, the mount's id and the namespace's mountinfo;
-    False skips that mount.  Raises StepError, HostError, NotRunning, and what ``recognise`` raises.
+    mount, ``recognise`` is called with the operation, the mount's id and the namespace's mountinfo;
+    if it returns False, the mount is skipped.  Raises StepError, HostError, NotRunning, and what
+    ``recognise`` raises.
     """
     init_fd = open_process(pid, started)
     if init_fd < 0:
@@ -199,7 +203,9 @@ def carry_out(plan: Plan, pid: int, started: int, recognise: Recognise) -> None:
         executor.channel.close()
         os.close(executor.pidfd)
     if message is None:
-        raise StepError("change mounts: the executor was killed before it had finished")
+        raise StepError(
+            f"change the mounts of process {pid}: the executor was killed before it had finished"
+        )
     if message.kind == MESSAGE_FAILURE:
         known = message.value < len(plan.operations)
         raise failure(plan.operations[message.value] if known else None, message)

@@ -13,7 +13,7 @@ from ociruntime.runtime.lifecycle.context import Context
 
 
 def pause(context: Context, container_id: str) -> None:
-    """Freeze all processes of a container, and wait until they are; if one cannot be, thaw all.
+    """Freeze all processes of a container and wait until they are frozen; on failure, thaw them.
 
     Raises UsageError, NoSuchContainer, NotRunning, ContainerError, HostError.
     """

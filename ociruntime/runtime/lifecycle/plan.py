@@ -58,7 +58,7 @@ _WIDTH = 73
 
 
 def plan_text(host: HostSteps, plan: Plan) -> str:
-    """Return the plan as text: a line per step, with the JSON path of its setting as a remark."""
+    """Return the plan as text: a line per step, with the JSON path of its setting as a comment."""
     lines = ["on the host"]
     for where, step in host:
         lines.append(f"     {step:<{_WIDTH}}  # {where}" if where else f"     {step}")
@@ -67,8 +67,9 @@ def plan_text(host: HostSteps, plan: Plan) -> str:
 
 
 def plan_values(host: HostSteps, plan: Plan) -> dict[str, object]:
-    """Return the plan for JSON: ``host`` (steps and their settings) and the members of
-    ``plan_document``.
+    """Return the plan as a JSON object.
+
+    ``host`` lists the steps on the host; the other members are those of ``plan_document``.
     """
     steps = [{"step": step, "where": where} if where else {"step": step} for where, step in host]
     return {"host": steps, **plan_document(plan)}

@@ -74,7 +74,9 @@ class Preparation:
 
 
 def prepare(context: Context, options: CreateOptions, filters: str = "") -> Preparation:
-    """Read the bundle and compile its plan; ``filters`` is the directory of cached seccomp filters.
+    """Read and check the bundle, choose its cgroup, and compile the executor's plan.
+
+    ``filters`` is the directory of cached seccomp filters; "" disables the cache.
 
     Raises ConfigError, UsageError, HostError.
     """
@@ -95,7 +97,10 @@ def prepare(context: Context, options: CreateOptions, filters: str = "") -> Prep
 def decide(
     context: Context, options: CreateOptions, bundle: Bundle, filters: str = ""
 ) -> Preparation:
-    """Prepare a bundle that is already loaded.  Raises the errors of ``prepare``."""
+    """Return the Preparation for a bundle that is already loaded.
+
+    Raises the errors of ``prepare``.
+    """
     context.mark("choose the cgroup")
     _check_joined(bundle.config)
     if bundle.config.get("annotations"):

@@ -84,7 +84,9 @@ def _run_ps(arguments: list[str]) -> str:
         status = _spawn_and_wait([program, *arguments], out, problems)
         if status != 0:
             cause = _content(problems).decode(errors="replace").split("\n")[0].strip()
-            raise RuntimeFailure(f"ps {' '.join(arguments)}: {cause or f'status {status}'}")
+            raise RuntimeFailure(
+                f"ps {' '.join(arguments)}: {cause or f'exited with status {status}'}"
+            )
         return _content(out).decode("utf-8", "surrogateescape")
     finally:
         posix.close(out)

@@ -87,7 +87,7 @@ def record(directory: str, fd: int, rootfs: str, pid: int) -> None:
     finally:
         os.close(place)
     if found.number in shown or not same:
-        raise StepError(f'mount "{rootfs}": the executor has presented another mount')
+        raise StepError(f'mount "{rootfs}": the executor has sent a different mount')
     write(
         directory,
         RootMount(
@@ -312,7 +312,7 @@ def _inside(number: int, shown: list[ShownMount]) -> list[ShownMount]:
 
 
 def _foreign(root_mount: RootMount, shown: list[ShownMount]) -> list[ShownMount]:
-    """Return the mounts made in the root after the container was complete, the outermost only."""
+    """Return mounts made below the root after the container was complete, without nested ones."""
     if root_mount.inside is None:
         return []
     ours = {root_mount.number, *root_mount.inside}

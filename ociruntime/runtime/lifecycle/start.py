@@ -8,7 +8,7 @@ from select import POLLIN, poll
 from ociruntime.base.errors import ContainerError, HostError, StepError
 from ociruntime.base.process import await_end, open_process
 from ociruntime.runtime.executor.protocol import go, receive
-from ociruntime.runtime.host.start_gate import connect_gate, remove_gate
+from ociruntime.runtime.host.start_gate import NAME, connect_gate, remove_gate
 from ociruntime.runtime.lifecycle.container import CREATED, PAUSED, RUNNING, STOPPED, document, lock
 from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.plan.operation_table import MESSAGE_EXEC, MESSAGE_FAILURE, MESSAGE_LISTENER
@@ -82,7 +82,7 @@ def start_locked(context: Context, container: Container, main_pid: int) -> Notif
     try:
         remove_gate(container.directory)
     except OSError as error:
-        raise HostError(f"remove the start gate in {container.directory}", error) from None
+        raise HostError(f'remove the socket "{container.directory}/{NAME}"', error) from None
     context.mark("finish the start")
     _run_poststart(context, container)
     return notifying

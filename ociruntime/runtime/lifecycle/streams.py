@@ -13,7 +13,7 @@ Result = TypeVar("Result")
 
 
 class HasDescriptor(Protocol):
-    """An object with a descriptor, such as an open file or a socket."""
+    """An object with a method ``fileno``, such as an open file or a socket."""
 
     def fileno(self) -> int: ...
 

@@ -72,7 +72,7 @@ def _checked(document: object) -> dict[str, Any]:
     """Return the limits that ``document`` changes, checked.  Raises ConfigError."""
     check(document, "object", shape.RESOURCES, WHERE)
     resources: Any = document
-    change = asked(resources)
+    change = requested_changes(resources)
     validate_resources(change, WHERE)  # type: ignore[arg-type]  # a document of that shape
     return change
 
@@ -109,7 +109,7 @@ _NOTHING: dict[str, dict[str, tuple[object, ...]]] = {
 }
 
 
-def asked(document: Resources) -> Resources:
+def requested_changes(document: Resources) -> Resources:
     """Return ``document`` without members that change nothing, and without device rules.
 
     Values such as 0 mean "unchanged": engines written in Go send all members.
@@ -146,7 +146,7 @@ def to_write(change: Resources, after: Resources) -> Resources:
     """Return the limits to write: ``change``, and the members of ``after`` that it depends on.
 
     The swap limit includes memory, so a change of one is written with the other; and with
-    ``checkBeforeUpdate`` if that is set (LNX-MEM-06).
+    ``checkBeforeUpdate`` if that is set.
     """
     memory = change.get("memory") or {}
     if not ("limit" in memory or "swap" in memory):

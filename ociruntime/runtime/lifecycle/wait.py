@@ -31,7 +31,7 @@ def wait(context: Context, container_id: str, seconds: float | None = None) -> i
 def status_of(pidfd: int, name: str, seconds: float | None) -> int | None:
     """Wait for the exit of the child ``pidfd``; return its exit status as ``wait`` does.
 
-    Raises TimeoutError, which calls the process ``name``, after ``seconds`` (None: never).
+    Raises TimeoutError after ``seconds`` (None: never); ``name`` is the process in its message.
     """
     if not await_end(pidfd, seconds):
         raise TimeoutError(f"wait for {name}: timed out after {seconds} s")

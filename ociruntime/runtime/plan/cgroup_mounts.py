@@ -1,4 +1,4 @@
-"""Compile a mount of type ``cgroup``: the container's view of its own cgroups.
+"""Plan a mount of type ``cgroup``: the container's view of its own cgroups.
 
 A container with its own cgroup namespace gets a new cgroup filesystem, whose root is its cgroup.
 Any other container gets a bind mount of its cgroup's directory.
@@ -28,7 +28,7 @@ ALWAYS = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC
 def compile_cgroup_mount(
     job: Compilation, fstype: str, target: str, options: MountOptions, where: str
 ) -> None:
-    """Compile a cgroup mount; on cgroup v1 it is a tmpfs with one mount per hierarchy."""
+    """Append the operations for a cgroup mount: on v1, a tmpfs with one mount per hierarchy."""
     job.enter_cgroup_namespace()
     job.require_cgroup()
     options.set = (options.set & ~options.clear_recursive) | options.set_recursive
@@ -52,7 +52,7 @@ def _unified(
     propagation: list[int],
     where: str,
 ) -> None:
-    """Compile the mount of the cgroup v2 hierarchy, or the bind mount of the container's part."""
+    """Append the operation that mounts cgroup v2, or bind-mounts the container's part of it."""
     if _own_namespace(job):
         job.add(
             operations.mount(
@@ -79,7 +79,10 @@ def _unified(
 
 
 def _hierarchies(job: Compilation, target: str, options: MountOptions, where: str) -> None:
-    """Compile a tmpfs with a mount per v1 hierarchy, and links for co-mounted controllers."""
+    """Append the operations for a tmpfs with a mount per v1 hierarchy.
+
+    Controllers that share a hierarchy get symbolic links to its mount.
+    """
     for index, text in options.data:
         raise ConfigError(
             f"{where}.options[{index}]", f'unknown option "{text}" for a cgroup v1 mount'
@@ -162,7 +165,7 @@ NOBODY_ELSE = -1
 
 
 def cgroup_owner(config: Config) -> int:
-    """Return the host uid that shall own the container's v2 cgroup, or -1 to leave the owner.
+    """Return the host uid that must own the container's v2 cgroup, or -1 to keep its owner.
 
     The container's user owns it if the container has its own cgroup namespace and a writable
     cgroup mount: such a container is meant to create nested cgroups.

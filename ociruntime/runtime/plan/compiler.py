@@ -1,4 +1,4 @@
-"""Compile config.json and the host's facts to a plan.
+"""Compile config.json and properties of the host to a plan.
 
 The passes run in the order of ``PASSES``; each appends its operations.
 """
@@ -40,7 +40,7 @@ PASSES: tuple[Callable[[Compilation], None], ...] = (
 
 
 def compile_plan(config: Config, facts: HostFacts, request: Request) -> Plan:
-    """Return the executor's plan for the container of ``config`` on the host of ``facts``.
+    """Return the executor's plan for the container of ``config``; ``facts`` describe the host.
 
     ``config`` has been checked (runtime/spec/check_shape.py, validate.py). Raises ConfigError
     for a valid setting that cannot be applied on this host.

@@ -108,13 +108,13 @@ class Compilation:
         return _mount_labels(self, fstype, options)
 
     def take_slot(self) -> int:
-        """Return an unused slot number, under which the executor can keep a descriptor."""
+        """Return an unused slot: a number under which the executor keeps an open descriptor."""
         slot = self.next_slot
         self.next_slot += 1
         return slot
 
     def require_cgroup(self) -> None:
-        """Append the move of the process into its cgroup, unless the plan has it already.
+        """Append the operation that moves the process into its cgroup, unless the plan has it.
 
         Passes call this as late as possible, so that the host attaches the process while the mounts
         are made: on cgroup v1, attaching waits for an RCU grace period.
@@ -124,14 +124,14 @@ class Compilation:
             self.add(operations.affinity(cpus=ALL_CPUS))
 
     def enter_cgroup(self) -> None:
-        """Append the move of the process into its cgroup; its CPU affinity stays."""
+        """Append the operation that moves the process into its cgroup, with its CPU affinity."""
         self.in_cgroup = True
         self.add(operations.sync(stage=STAGE_CGROUP, where="linux.cgroupsPath"))
 
     def enter_cgroup_namespace(self) -> None:
-        """Append the creation of the cgroup namespace, if one is configured.
+        """Append the operation that creates the cgroup namespace, if one is configured.
 
-        Its root is the process's own cgroup, which the process enters first.
+        The root of the namespace is the process's cgroup, which the process enters first.
         """
         if self.new & CLONE_NEWCGROUP and not self.in_new_cgroup_namespace:
             self.in_new_cgroup_namespace = True

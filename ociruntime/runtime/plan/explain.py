@@ -1,4 +1,4 @@
-"""Explain a plan: as text, or as a document for JSON."""
+"""Explain a plan as text, or convert it to a JSON object."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def explain(plan: Plan) -> str:
 
 
 def plan_document(plan: Plan) -> dict[str, object]:
-    """Return the plan as a document for JSON: flags as in the table of operations, bytes in hex."""
+    """Return the plan as a JSON object, with flags as numbers and bytes in hexadecimal."""
     entries = []
     for operation in plan.operations:
         entry: dict[str, object] = {"operation": OPERATIONS[operation.code - 1][0]}

@@ -1,4 +1,4 @@
-"""The compiler's inputs besides config.json: the host's facts and the request.
+"""The compiler's inputs besides config.json: properties of the host, and the caller's options.
 
 Both are collected by other layers (``runtime/host/facts.py``,
 ``runtime/lifecycle/create.py``), so that the compiler itself makes no system call and a test can

@@ -1,4 +1,4 @@
-"""Compile hooks: run the container's hooks, and wait for the host's hooks.
+"""Plan hooks: run those of the container's namespaces, and wait for those of the runtime's.
 
 prestart and createRuntime run on the host: the plan only waits for them. createContainer and
 startContainer run inside, as operations. poststart and poststop concern the host alone.
@@ -18,7 +18,7 @@ _LONGEST = (1 << 32) - 1  # seconds: the largest u32, more than 136 years
 
 
 def compile_create_hooks(job: Compilation) -> None:
-    """Compile prestart, createRuntime, createContainer hooks: after mounts, before pivot_root."""
+    """Append operations for the hooks before pivot_root (prestart and create hooks)."""
     hooks = job.config.get("hooks") or {}
     if hooks.get("prestart") or hooks.get("createRuntime"):
         job.require_cgroup()
@@ -30,7 +30,7 @@ def compile_create_hooks(job: Compilation) -> None:
 
 
 def compile_start_hooks(job: Compilation) -> None:
-    """Compile startContainer hooks, which run in the container just before its program.
+    """Append operations for startContainer hooks, which run in the container before its program.
 
     A hook without ``env`` gets the environment of the process, as engines expect.
     """

@@ -1,4 +1,4 @@
-"""Compile the process's identity: user, groups and capabilities."""
+"""Plan the process's identity: user, groups and capabilities."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BITS: dict[str, int] = {name: 1 << number for number, name in enumerate(CAPABILI
 
 
 def capability_masks(job: Compilation, process: Process) -> dict[str, int]:
-    """Return the five capability sets as bit masks, by name (``bounding``, ``effective`` ...).
+    """Return {name of a capability set, such as ``bounding``: bit mask} for all five sets.
 
     Capabilities that cannot be granted are left out with a warning.  Without the member
     ``capabilities`` all sets are empty: the specification leaves the default open.
@@ -66,7 +66,7 @@ def _names(mask: int) -> str:
 def _restrict(
     job: Compilation, masks: dict[str, int], kind: str, limit: int, superset: str
 ) -> None:
-    """Remove capabilities that are not in ``limit`` from a set, with a warning."""
+    """Remove from ``masks[kind]`` the capabilities that are not in ``limit``, with a warning."""
     lost = masks[kind] & ~limit
     if lost:
         job.warn(f"process.capabilities.{kind}: {_names(lost)} left out: not in the {superset} set")
@@ -74,7 +74,7 @@ def _restrict(
 
 
 def compile_user(job: Compilation, process: Process, late_policy: bool = False) -> None:
-    """Compile the bounding set while CAP_SETPCAP is held, then the user, then the other sets.
+    """Append operations that set the bounding set, then the user, then the other sets.
 
     ``late_policy``: keep CAP_SYS_NICE until the next ``add_capabilities``, for a scheduling policy
     that is set in between.
@@ -95,7 +95,10 @@ def compile_user(job: Compilation, process: Process, late_policy: bool = False) 
 
 
 def add_capabilities(job: Compilation, process: Process, extra: int = 0) -> None:
-    """Compile all capability sets but bounding; ``extra`` (a mask) is kept until the next call."""
+    """Append the operation that sets all capability sets but bounding.
+
+    ``extra``: mask of capabilities to keep until the next call.
+    """
     masks = capability_masks(job, process)
     if job.request.seccomp_filter and not process.get("noNewPrivileges"):
         # Needed to load the filter. Either ``drop_extra_capabilities`` follows, or exec, which
@@ -113,7 +116,7 @@ def add_capabilities(job: Compilation, process: Process, extra: int = 0) -> None
 
 
 def drop_extra_capabilities(job: Compilation, process: Process) -> None:
-    """Compile the drop of CAP_SYS_ADMIN, if it was kept only to load the seccomp filter."""
+    """Append the operation that drops CAP_SYS_ADMIN, if only loading the filter required it."""
     masks = capability_masks(job, process)
     if not process.get("noNewPrivileges") and CAP_SYS_ADMIN & ~(
         masks["effective"] & masks["permitted"]

@@ -47,7 +47,10 @@ class Placement:
 
 
 def group_path(rdt: IntelRdt, container_id: str, mountpoint: str) -> str:
-    """Return the directory of the container's resctrl group.  Raises ConfigError for a bad id."""
+    """Return the directory of the container's resctrl group.  Raises ConfigError.
+
+    Its name is ``closID`` or, without that, ``container_id``.
+    """
     name = rdt.get("closID") or ""
     if name == "/":  # LNX-RDT-04
         return mountpoint
@@ -58,7 +61,10 @@ def group_path(rdt: IntelRdt, container_id: str, mountpoint: str) -> str:
 
 
 def place(rdt: IntelRdt, container_id: str, group: Group) -> Placement:
-    """Return how to join ``group``.  Raises ConfigError if the group does not fit ``rdt``."""
+    """Return how to put a container into ``group``.
+
+    Raises ConfigError if the group exists with other settings than ``rdt`` requires.
+    """
     named = bool(rdt.get("closID"))
     schemata = lines(rdt)
     _check_group(group, named, bool(schemata))
@@ -79,7 +85,7 @@ def place(rdt: IntelRdt, container_id: str, group: Group) -> Placement:
 
 
 def lines(rdt: IntelRdt) -> list[tuple[str, str]]:
-    """Return (JSON path, schemata line) in the order of writing (LNX-RDT-10 to -13)."""
+    """Return the schemata of ``rdt`` as (JSON path, line), in the order of writing."""
     bandwidth = rdt.get("memBwSchema") or ""
     result = []
     for line in (rdt.get("l3CacheSchema") or "").splitlines():
@@ -103,7 +109,7 @@ def _check_group(group: Group, named: bool, with_schema: bool) -> None:
 
 
 def _compare(group: Group, lines: list[tuple[str, str]]) -> None:
-    """Raise ConfigError if l3CacheSchema or memBwSchema differs from the group (LNX-RDT-16)."""
+    """Raise ConfigError if l3CacheSchema or memBwSchema differs from the group's schemata."""
     present = {_resource(line): _values(line) for line in group.schemata.splitlines()}
     for where, line in lines:
         if where.startswith(f"{WHERE}.schemata"):
@@ -120,7 +126,7 @@ def _resource(line: str) -> str:
 
 
 def _values(line: str) -> dict[str, int | str]:
-    """Parse a schemata line: ``L3:0=0f`` -> ``{"0": 15}``; a malformed value stays text."""
+    """Parse a schemata line: ``L3:0=0f`` -> ``{"0": 15}``; a malformed value remains a string."""
     base = 10 if _resource(line) in DECIMAL else 16
     values: dict[str, int | str] = {}
     for part in line.partition(":")[2].split(";"):

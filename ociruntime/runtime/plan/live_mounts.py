@@ -35,8 +35,8 @@ REFUSED = {
 }
 
 
-class Place:
-    """A running container: the pid of its init, and the namespaces that it has apart from us.
+class RunningContainer:
+    """A running container: ``pid`` of its init, and the namespaces that it does not share with us.
 
     ``apart``: CLONE_NEW* flags of these namespaces, including CLONE_NEWNS.
     """
@@ -48,22 +48,24 @@ class Place:
         self.apart = apart
 
 
-def compile_adding(config: Config, facts: HostFacts, request: Request, place: Place) -> Plan:
+def compile_adding(
+    config: Config, facts: HostFacts, request: Request, container: RunningContainer
+) -> Plan:
     """Return the plan that adds ``mounts`` to a running container.  Raises ConfigError."""
     job = Compilation(config, facts, request)
-    job.joined = place.apart
+    job.joined = container.apart
     mounts = config.get("mounts") or []
     for index, mount in enumerate(mounts):
         _check(mount, f"mounts[{index}]")
     if any(is_id_mapped(mount) for mount in mounts):
         from ociruntime.runtime.plan.namespaces import compile_id_maps
 
-        compile_id_maps(job, _user_namespace(job, place))
+        compile_id_maps(job, _user_namespace(job, container))
     open_trees(job)
     for index, mount in enumerate(mounts):
         if is_bind(mount) is not None and index not in job.trees:
             raise _not_opened(job, index)
-    _enter(job, place)
+    _enter(job, container)
     job.mount_flags = MOUNT_PRESENT
     compile_mounts(job)
     compile_read_only_mounts(job)
@@ -72,7 +74,11 @@ def compile_adding(config: Config, facts: HostFacts, request: Request, place: Pl
 
 
 def compile_removing(
-    config: Config, facts: HostFacts, request: Request, place: Place, recorded: Collection[str]
+    config: Config,
+    facts: HostFacts,
+    request: Request,
+    container: RunningContainer,
+    recorded: Collection[str],
 ) -> Plan:
     """Return the plan that unmounts ``mounts``, the last one first.  Raises ConfigError.
 
@@ -81,7 +87,7 @@ def compile_removing(
     """
     mounts = config.get("mounts") or []
     job = Compilation(config, facts, request)
-    _enter(job, place)
+    _enter(job, container)
     for index in reversed(range(len(mounts))):
         where = f"mounts[{index}]"
         target = clean(mounts[index]["destination"])
@@ -92,12 +98,12 @@ def compile_removing(
 
 
 def compile_undoing(
-    target: str, where: str, facts: HostFacts, request: Request, place: Place
+    target: str, where: str, facts: HostFacts, request: Request, container: RunningContainer
 ) -> Plan:
-    """Return the plan that unmounts an added mount again; symbolic links are followed."""
+    """Return the plan that unmounts the mount just added at ``target``; follows symbolic links."""
     config: Config = {"ociVersion": "", "root": {"path": ""}}  # not read
     job = Compilation(config, facts, request)
-    _enter(job, place)
+    _enter(job, container)
     job.add(operations.unmount(target=target, follow=1, where=where))
     job.add(operations.sync(stage=STAGE_DONE))
     return job.plan
@@ -136,12 +142,12 @@ def compile_uncovering(
         job.add(operations.unmount(target=target, follow=0, where="root.path"))
     if kept:
         job.add(operations.shared_root(source=request.rootfs))
-    for slot, (_, place) in enumerate(kept[:SLOTS]):
+    for slot, (_, preserved) in enumerate(kept[:SLOTS]):
         job.add(
             operations.bind(
                 slot=slot,
                 source="",
-                target=place,
+                target=preserved,
                 recursive=1,
                 set_attributes=0,
                 clear_attributes=0,
@@ -170,31 +176,33 @@ def compile_restricting(
     return job.plan
 
 
-def _enter(job: Compilation, place: Place) -> None:
-    flags = place.apart & ~CLONE_NEWPID
+def _enter(job: Compilation, container: RunningContainer) -> None:
+    flags = container.apart & ~CLONE_NEWPID
     job.add(operations.join_process(flags=flags, root_of=0, where=WHERE))
     if flags & CLONE_NEWUSER:
         job.add(operations.become_root(where=WHERE))
 
 
-def _user_namespace(job: Compilation, place: Place) -> int:
+def _user_namespace(job: Compilation, container: RunningContainer) -> int:
     """Return the slot of the container's user namespace, or NO_SLOT if it shares the host's."""
-    if not place.apart & CLONE_NEWUSER:
+    if not container.apart & CLONE_NEWUSER:
         return NO_SLOT
     slot = job.take_slot()
-    path = f"/proc/{place.pid}/ns/user"  # the pid is verified when the namespaces are joined
+    path = f"/proc/{container.pid}/ns/user"  # the pid is verified when the namespaces are joined
     job.add(operations.open_namespace(slot=slot, source=path, where=WHERE))
     return slot
 
 
 def _check_target(target: str, where: str) -> None:
-    """Raise ConfigError for a destination whose mount confines the container."""
+    """Raise ConfigError for /, /proc and files below /proc, whose mounts confine the container."""
     if target in ("/", "/proc"):
         raise ConfigError(
             f"{where}.destination", f'"{target}" must not be mounted over or unmounted'
         )
     if is_below(target, "/proc") and target not in ALLOWED_IN_PROC:
-        raise ConfigError(f"{where}.destination", f'"{target}" is inside /proc: mounts are refused')
+        raise ConfigError(
+            f"{where}.destination", f'"{target}" is inside /proc, where mounts are not allowed'
+        )
 
 
 def _check(mount: Mount, where: str) -> None:
@@ -215,7 +223,11 @@ def _check(mount: Mount, where: str) -> None:
 
 def _not_opened(job: Compilation, index: int) -> ConfigError:
     if job.facts.uid == 0 and job.facts.owns_mounts:
-        return ConfigError("mounts", f"more than {SLOTS} bind mounts and id maps at once")
+        return ConfigError(
+            "mounts",
+            f"more than {SLOTS} bind mounts and id maps cannot be added at once",
+            "split the list of mounts",
+        )
     return ConfigError(
         f"mounts[{index}]", "only root of the host can bind-mount into a running container"
     )

@@ -1,4 +1,4 @@
-"""The table of mount options: the meaning of each word of ``mounts[].options``.
+"""The table of mount options: the meaning of each string in ``mounts[].options``.
 
 Three kinds of options use three kernel interfaces: attributes of one mount (mount_setattr(2),
 fsmount(2)), options of the filesystem's superblock (fsconfig(2)) and propagation
@@ -185,7 +185,7 @@ def _split(data: str) -> list[str]:
 
 
 def _whole_access_time(on: int, off: int) -> int:
-    """Return ``off``, with the whole access time field if that changes (mount_setattr(2))."""
+    """Return ``off``, plus all access time bits if one of them changes (see mount_setattr(2))."""
     if (on | off) & MOUNT_ATTR__ATIME:
         return off | MOUNT_ATTR__ATIME
     return off

@@ -1,4 +1,4 @@
-"""Compile ``mounts`` of config.json, in the order in which they are listed."""
+"""Plan ``mounts`` of config.json, in the order in which they are listed."""
 
 from __future__ import annotations
 
@@ -95,7 +95,10 @@ def bind_path(bundle: str, source: str) -> str:
 
 
 def compile_mounts(job: Compilation) -> None:
-    """Compile ``mounts``; list in ``read_only_later`` those that must stay writable until later."""
+    """Append operations for ``mounts``.
+
+    Read-only mounts in which the runtime still creates files go to ``job.read_only_later``.
+    """
     if job.linux.get("mountLabel") and not job.facts.selinux:
         raise ConfigError("linux.mountLabel", "SELinux is not enabled on this host")
     mounts: list[Mount] = job.config.get("mounts") or []
@@ -134,7 +137,7 @@ def compile_mounts(job: Compilation) -> None:
 
 
 def compile_read_only_mounts(job: Compilation) -> None:
-    """Compile making the mounts of ``read_only_later`` read-only, now that they are filled."""
+    """Append operations that make the mounts in ``job.read_only_later`` read-only."""
     for target, index in job.read_only_later:
         job.make_read_only(target, f"mounts[{index}]")
 
@@ -169,8 +172,8 @@ def _check_target(mount: Mount, target: str, options: MountOptions, where: str) 
     elif is_below(target, "/proc") and target not in ALLOWED_IN_PROC:
         raise ConfigError(
             f"{where}.destination",
-            f'"{target}" is inside /proc: mounts are refused',
-            "except on " + ", ".join(path[6:] for path in ALLOWED_IN_PROC),
+            f'"{target}" is inside /proc, where mounts are not allowed',
+            "exceptions: " + ", ".join(path[6:] for path in ALLOWED_IN_PROC),
         )
 
 
@@ -192,7 +195,7 @@ def _mount(
     id_map: int,
     where: str,
 ) -> None:
-    """Compile the mount of a new filesystem."""
+    """Append the operation that mounts a new filesystem."""
     check_data(fstype, options.data, where)
     data = [without_quotes(text) for _, text in options.data]
     flags = 0
@@ -258,7 +261,7 @@ def _is_mapped(job: Compilation, gid: int) -> bool:
 
 
 def _bind(job: Compilation, index: int, mount: Mount, target: str, options: MountOptions) -> None:
-    """Compile a bind mount."""
+    """Append the operations for a bind mount."""
     where = f"mounts[{index}]"
     _ignore_data(job, options, where)
     if target == "/sys" and options.recursive and options.set & MOUNT_ATTR_RDONLY:
@@ -301,7 +304,7 @@ def _ignore_data(job: Compilation, options: MountOptions, where: str) -> None:
 
 
 def _remount(job: Compilation, fstype: str, target: str, options: MountOptions, where: str) -> None:
-    """Compile a remount: attributes of the mount and, without ``bind``, filesystem options."""
+    """Append operations for a remount: attributes and, without ``bind``, filesystem options."""
     if options.bind:
         _ignore_data(job, options, where)
     else:
@@ -334,7 +337,10 @@ def _remount(job: Compilation, fstype: str, target: str, options: MountOptions, 
 
 
 def _more_propagation(job: Compilation, target: str, options: MountOptions, where: str) -> None:
-    """Compile further propagation options after the first: ``slave``, ``shared`` makes both."""
+    """Append operations for the propagation options after the first one.
+
+    ``slave`` followed by ``shared`` makes the mount both.
+    """
     for propagation in options.propagation[1:]:
         job.add(
             operations.set_attributes(

@@ -1,4 +1,4 @@
-"""Compile the creation and joining of namespaces, in the required order.
+"""Plan the creation and joining of namespaces, in the required order.
 
 The container's init starts in one of two ways. If every namespace is new, the executor is cloned
 straight into them. Joined namespaces, a user namespace (its maps are written from outside) and a
@@ -46,7 +46,7 @@ JOIN_ORDER = (
 
 
 def compile_namespaces(job: Compilation) -> None:
-    """Compile all operations that create and join namespaces, up to the fork of the init."""
+    """Append the operations that create and join namespaces, up to the fork of the init."""
     joins: dict[int, tuple[str, str]] = {}
     for index, namespace in enumerate(job.linux.get("namespaces") or ()):
         kind = NAMESPACES[namespace["type"]]
@@ -100,7 +100,7 @@ def _where(job: Compilation, kind: str) -> str:
 
 
 def _open(job: Compilation, joins: dict[int, tuple[str, str]]) -> dict[int, int]:
-    """Compile opening the namespaces to join, before any is entered; return {CLONE_NEW*: slot}."""
+    """Append operations that open the namespaces to join; return {CLONE_NEW* flag: slot number}."""
     slots: dict[int, int] = {}
     for kind, (path, where) in joins.items():
         slots[kind] = job.take_slot()
@@ -109,7 +109,7 @@ def _open(job: Compilation, joins: dict[int, tuple[str, str]]) -> dict[int, int]
 
 
 def open_trees(job: Compilation) -> None:
-    """Compile opening the sources of bind mounts, while the host's paths are still accessible.
+    """Append operations that open bind mount sources while the host's paths are accessible.
 
     Root of the user namespace may not be allowed to search the host's directories, and in a
     joined mount namespace these may not exist.  An ordinary user cannot copy mounts, and does not
@@ -160,7 +160,7 @@ def _add_time_namespace(job: Compilation) -> None:
 
 
 def compile_namespace_settings(job: Compilation) -> None:
-    """Compile host name, loopback and sysctls, before masks and read-only paths hide /proc/sys."""
+    """Append operations for host name, loopback and sysctls, before /proc/sys becomes read-only."""
     if job.config.get("hostname"):
         job.add(operations.hostname(name=job.config["hostname"], where="hostname"))
     if job.config.get("domainname"):
@@ -195,7 +195,7 @@ def _add_sysctls(job: Compilation, sysctls: dict[str, str]) -> None:
 
 
 def compile_id_maps(job: Compilation, joined: int) -> None:
-    """Compile the creation of the id maps of id-mapped mounts, each distinct pair once.
+    """Append operations that create the id maps of id-mapped mounts, each distinct pair once.
 
     ``joined``: slot of the joined user namespace, or NO_SLOT.  Sets ``job.id_maps``.  Raises
     ConfigError for a mount whose ids cannot be mapped.
@@ -223,7 +223,7 @@ def compile_id_maps(job: Compilation, joined: int) -> None:
         job.id_maps[index] = slots[maps]
     if job.next_slot + len(job.id_maps) > SLOTS:
         raise ConfigError(
-            "mounts", f"more than {SLOTS} id-mapped mounts and id maps in one container"
+            "mounts", f"more than {SLOTS} id-mapped mounts and id maps are not supported"
         )
 
 

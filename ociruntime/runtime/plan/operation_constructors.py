@@ -8,62 +8,77 @@ from ociruntime.runtime.plan.plan import Operation
 
 
 def open_namespace(*, slot: int, source: str, where: str = "") -> Operation:
-    """Open a namespace file of the host and keep it under a slot."""
+    """Return an operation to open a namespace file of the host.
+
+    The descriptor is kept in a slot.
+    """
     return Operation(1, (slot, source), where)
 
 
 def join_namespace(*, slot: int, kind: int, where: str = "") -> Operation:
-    """Enter the namespace kept under a slot."""
+    """Return an operation to enter the namespace whose descriptor is in a slot."""
     return Operation(2, (slot, kind), where)
 
 
 def unshare(*, flags: int, where: str = "") -> Operation:
-    """Create namespaces and enter them."""
+    """Return an operation to create namespaces and enter them."""
     return Operation(3, (flags,), where)
 
 
 def sync(*, stage: int, where: str = "") -> Operation:
-    """Report to the host that a stage is reached, and wait for the host to do its part."""
+    """Return an operation to report a stage to the runtime.
+
+    The executor waits until the runtime has done its part.
+    """
     return Operation(4, (stage,), where)
 
 
 def become_root(*, where: str = "") -> Operation:
-    """Switch to uid and gid 0 of the user namespace."""
+    """Return an operation to switch to uid and gid 0 of the user namespace."""
     return Operation(5, (), where)
 
 
 def clone_init(*, flags: int, where: str = "") -> Operation:
-    """Fork the container's init into new namespaces and exit; the init continues."""
+    """Return an operation to fork the container's init into new namespaces.
+
+    The init continues, its parent exits.
+    """
     return Operation(6, (flags,), where)
 
 
 def join_process(*, flags: int, root_of: int, where: str = "") -> Operation:
-    """Enter the namespaces and the root of the container's init."""
+    """Return an operation to enter the namespaces and the root of the container's init."""
     return Operation(7, (flags, root_of), where)
 
 
 def clone_process(*, terminal: int, where: str = "") -> Operation:
-    """Fork into the joined pid namespace and exit; the child continues."""
+    """Return an operation to fork into the joined pid namespace.
+
+    The child continues, its parent exits.
+    """
     return Operation(8, (terminal,), where)
 
 
 def write_proc(*, path: str, data: str, where: str = "") -> Operation:
-    """Write a file of the host's verified procfs."""
+    """Return an operation to write a file of the host's verified procfs."""
     return Operation(9, (path, data), where)
 
 
 def keyring(*, where: str = "") -> Operation:
-    """Join a new anonymous session keyring."""
+    """Return an operation to join a new anonymous session keyring."""
     return Operation(10, (), where)
 
 
 def propagation(*, flags: int, where: str = "") -> Operation:
-    """Set the propagation of the mount at the current root."""
+    """Return an operation to set the propagation of the mount at the current root."""
     return Operation(11, (flags,), where)
 
 
 def id_map(*, slot: int, uid_map: str, gid_map: str, where: str = "") -> Operation:
-    """Create a user namespace that only holds id maps and keep it under a slot."""
+    """Return an operation to create a user namespace that only holds id maps.
+
+    Its descriptor is kept in a slot.
+    """
     return Operation(12, (slot, uid_map, gid_map), where)
 
 
@@ -77,17 +92,23 @@ def open_tree(
     id_map_recursive: int,
     where: str = "",
 ) -> Operation:
-    """Copy a mount tree of the host, detached, and keep it under a slot."""
+    """Return an operation to copy a mount tree of the host, detached.
+
+    Its descriptor is kept in a slot.
+    """
     return Operation(13, (slot, source, follow, recursive, id_map, id_map_recursive), where)
 
 
 def root(*, source: str, where: str = "") -> Operation:
-    """Bind the root filesystem onto itself and resolve every target inside it from now on."""
+    """Return an operation to bind-mount the root filesystem on itself.
+
+    Later targets are resolved inside it.
+    """
     return Operation(14, (source,), where)
 
 
 def shared_root(*, source: str, where: str = "") -> Operation:
-    """Resolve every target inside a directory that nothing is mounted on."""
+    """Return an operation to resolve later targets inside a directory that is not a mount point."""
     return Operation(15, (source,), where)
 
 
@@ -104,7 +125,7 @@ def mount(
     label: str,
     where: str = "",
 ) -> Operation:
-    """Create a filesystem and mount it on a target, created if missing."""
+    """Return an operation to mount a new filesystem on a target, which is created if missing."""
     return Operation(
         16,
         (
@@ -138,7 +159,7 @@ def bind(
     id_map_recursive: int,
     where: str = "",
 ) -> Operation:
-    """Mount a path of the host on a target, created if missing."""
+    """Return an operation to bind-mount a host path on a target, which is created if missing."""
     return Operation(
         17,
         (
@@ -160,7 +181,10 @@ def bind(
 
 
 def unmount(*, target: str, follow: int, where: str = "") -> Operation:
-    """Unmount the mount at a target, if the host recognises the mount."""
+    """Return an operation to unmount the mount at a target.
+
+    The runtime verifies the mount first.
+    """
     return Operation(18, (target, follow), where)
 
 
@@ -173,17 +197,17 @@ def set_attributes(
     propagation: int,
     where: str = "",
 ) -> Operation:
-    """Change the attributes of the mount at a target."""
+    """Return an operation to change the attributes of the mount at a target."""
     return Operation(19, (target, set_attributes, clear_attributes, recursive, propagation), where)
 
 
 def reconfigure(*, target: str, options: list[str], where: str = "") -> Operation:
-    """Change options of the filesystem mounted at a target."""
+    """Return an operation to change options of the filesystem mounted at a target."""
     return Operation(20, (target, options), where)
 
 
 def mkdir(*, target: str, mode: int, where: str = "") -> Operation:
-    """Make a directory and its parents where missing."""
+    """Return an operation to create a directory and its parents, if missing."""
     return Operation(21, (target, mode), where)
 
 
@@ -198,27 +222,42 @@ def device(
     source: str,
     where: str = "",
 ) -> Operation:
-    """Make a device node or FIFO; an existing node must be the same device."""
+    """Return an operation to create a device node or FIFO.
+
+    An existing node must be the same device.
+    """
     return Operation(22, (target, mode, major, minor, uid, gid, source), where)
 
 
 def symlink(*, target: str, text: str, requires: str, replace: int, where: str = "") -> Operation:
-    """Create a symbolic link; keep an existing file, unless replace is set."""
+    """Return an operation to create a symbolic link.
+
+    An existing file is kept, unless replace is set.
+    """
     return Operation(23, (target, text, requires, replace), where)
 
 
 def console(*, rows: int, columns: int, uid: int, flags: int, where: str = "") -> Operation:
-    """Open a terminal of the container's devpts, send its master to the host."""
+    """Return an operation to open a terminal of the container's devpts.
+
+    Its master is sent to the runtime.
+    """
     return Operation(24, (rows, columns, uid, flags), where)
 
 
 def mask(*, target: str, context: str, where: str = "") -> Operation:
-    """Hide a path behind an empty file or directory; a missing path is skipped."""
+    """Return an operation to hide a path behind an empty file or directory.
+
+    A missing path is skipped.
+    """
     return Operation(25, (target, context), where)
 
 
 def readonly(*, target: str, where: str = "") -> Operation:
-    """Make a path and its submounts read-only; a missing path is skipped."""
+    """Return an operation to make a path and its submounts read-only.
+
+    A missing path is skipped.
+    """
     return Operation(26, (target,), where)
 
 
@@ -233,62 +272,77 @@ def hook(
     state_after: str,
     where: str = "",
 ) -> Operation:
-    """Run a hook in the current namespaces, with the state on its standard input."""
+    """Return an operation to run a hook in the current namespaces.
+
+    Its standard input is the container's state.
+    """
     return Operation(27, (source, args, env, with_home, timeout, state_before, state_after), where)
 
 
 def null_streams(*, root_of: int, where: str = "") -> Operation:
-    """Reopen standard streams on the host's null device as the container's null device."""
+    """Return an operation to reopen standard streams that are the host's /dev/null.
+
+    They get the container's.
+    """
     return Operation(28, (root_of,), where)
 
 
 def pivot_root(*, where: str = "") -> Operation:
-    """Make the root the process's root and unmount the old root."""
+    """Return an operation to make the root filesystem the process's root.
+
+    The old root is unmounted.
+    """
     return Operation(29, (), where)
 
 
 def move_root(*, uncovered: list[str], where: str = "") -> Operation:
-    """Make the root the process's root by MS_MOVE and chroot, for a host root in the initramfs."""
+    """Return an operation to move the root filesystem onto / (MS_MOVE).
+
+    It replaces pivot_root(2) on an initramfs.
+    """
     return Operation(30, (uncovered,), where)
 
 
 def chroot(*, where: str = "") -> Operation:
-    """Make the directory of shared_root or recorded_root the process's root."""
+    """Return an operation to chroot into the directory of shared_root or recorded_root."""
     return Operation(31, (), where)
 
 
 def hostname(*, name: str, where: str = "") -> Operation:
-    """Set the host name."""
+    """Return an operation to set the host name."""
     return Operation(32, (name,), where)
 
 
 def domainname(*, name: str, where: str = "") -> Operation:
-    """Set the NIS domain name."""
+    """Return an operation to set the NIS domain name."""
     return Operation(33, (name,), where)
 
 
 def loopback(*, where: str = "") -> Operation:
-    """Bring the loopback interface up."""
+    """Return an operation to bring the loopback interface up."""
     return Operation(34, (), where)
 
 
 def rlimit(*, resource: int, soft: int, hard: int, where: str = "") -> Operation:
-    """Set a resource limit."""
+    """Return an operation to set a resource limit."""
     return Operation(35, (resource, soft, hard), where)
 
 
 def personality(*, domain: int, where: str = "") -> Operation:
-    """Set the execution domain."""
+    """Return an operation to set the execution domain (personality(2))."""
     return Operation(36, (domain,), where)
 
 
 def affinity(*, cpus: bytes, where: str = "") -> Operation:
-    """Set the CPU affinity; an empty mask allows all CPUs of the cpuset."""
+    """Return an operation to set the CPU affinity.
+
+    An empty mask allows all CPUs of the cpuset.
+    """
     return Operation(37, (cpus,), where)
 
 
 def io_priority(*, value: int, where: str = "") -> Operation:
-    """Set the I/O priority of the process group."""
+    """Return an operation to set the I/O priority of the process group."""
     return Operation(38, (value,), where)
 
 
@@ -303,97 +357,115 @@ def scheduler(
     period: int,
     where: str = "",
 ) -> Operation:
-    """Set the scheduling policy."""
+    """Return an operation to set the scheduling policy."""
     return Operation(39, (policy, flags, nice, priority, runtime, deadline, period), where)
 
 
 def memory_policy(*, mode: int, nodes: bytes, where: str = "") -> Operation:
-    """Set the NUMA memory policy."""
+    """Return an operation to set the NUMA memory policy."""
     return Operation(40, (mode, nodes), where)
 
 
 def chdir(*, path: str, optional: int, where: str = "") -> Operation:
-    """Change the working directory, which must be inside the root."""
+    """Return an operation to change the working directory, which must be inside the root."""
     return Operation(41, (path, optional), where)
 
 
 def stdio_owner(*, uid: int, where: str = "") -> Operation:
-    """Give the standard streams to the user, except devices and files opened read-only."""
+    """Return an operation to change the owner of the standard streams.
+
+    Devices and read-only files are skipped.
+    """
     return Operation(42, (uid,), where)
 
 
 def bounding(*, keep: int, where: str = "") -> Operation:
-    """Drop capabilities from the bounding set."""
+    """Return an operation to drop capabilities from the bounding set."""
     return Operation(43, (keep,), where)
 
 
 def user(*, uid: int, gid: int, groups: list[int], set_groups: int, where: str = "") -> Operation:
-    """Switch to the user, keeping the capabilities of root until they are set."""
+    """Return an operation to switch to the user.
+
+    Root's capabilities are kept until the capability sets are set.
+    """
     return Operation(44, (uid, gid, groups, set_groups), where)
 
 
 def capabilities(
     *, effective: int, permitted: int, inheritable: int, ambient: int, where: str = ""
 ) -> Operation:
-    """Set the capability sets."""
+    """Return an operation to set the capability sets."""
     return Operation(45, (effective, permitted, inheritable, ambient), where)
 
 
 def drop_extra(*, effective: int, permitted: int, inheritable: int, where: str = "") -> Operation:
-    """Drop the capabilities that only loading the filter needed, with capset(2) alone."""
+    """Return an operation to drop the capabilities that only loading the filter required.
+
+    It uses capset(2) alone.
+    """
     return Operation(46, (effective, permitted, inheritable), where)
 
 
 def no_new_privs(*, where: str = "") -> Operation:
-    """Set no_new_privs: setuid programs gain nothing."""
+    """Return an operation to set no_new_privs, so that setuid programs gain nothing."""
     return Operation(47, (), where)
 
 
 def umask(*, mask: int, where: str = "") -> Operation:
-    """Set the file mode creation mask."""
+    """Return an operation to set the file mode creation mask."""
     return Operation(48, (mask,), where)
 
 
 def close_host(*, where: str = "") -> Operation:
-    """Close all remaining descriptors of the host."""
+    """Return an operation to close all remaining descriptors of files on the host."""
     return Operation(49, (), where)
 
 
 def home(*, uid: int, where: str = "") -> Operation:
-    """Add HOME from /etc/passwd to the environment."""
+    """Return an operation to add HOME from /etc/passwd to the environment."""
     return Operation(50, (uid,), where)
 
 
 def listen_pid(*, where: str = "") -> Operation:
-    """Add LISTEN_PID, the pid as the program sees it, to the environment."""
+    """Return an operation to add LISTEN_PID (the pid in the container) to the environment."""
     return Operation(51, (), where)
 
 
 def find_executable(*, file: str, path: str, where: str = "") -> Operation:
-    """Look the program up in PATH like execvp(3), with the user's permissions."""
+    """Return an operation to look the program up in PATH like execvp(3).
+
+    The user's permissions apply.
+    """
     return Operation(52, (file, path), where)
 
 
 def wait_start(*, where: str = "") -> Operation:
-    """Wait for `start`."""
+    """Return an operation to wait for `start`."""
     return Operation(53, (), where)
 
 
 def seccomp(*, flags: int, last: int, filter: bytes, where: str = "") -> Operation:
-    """Load the system call filter."""
+    """Return an operation to load the seccomp filter."""
     return Operation(54, (flags, last, filter), where)
 
 
 def exec(*, args: list[str], env: list[str], where: str = "") -> Operation:
-    """Become the container's program."""
+    """Return an operation to execute the container's program."""
     return Operation(55, (args, env), where)
 
 
 def restrict(*, target: str, set_attributes: int, where: str = "") -> Operation:
-    """Add attributes to the mount at a target, if the host recognises the mount."""
+    """Return an operation to add attributes to the mount at a target.
+
+    The runtime verifies the mount first.
+    """
     return Operation(56, (target, set_attributes), where)
 
 
 def recorded_root(*, source: str, where: str = "") -> Operation:
-    """Like root, but attach the bind mount only once the host has recorded it."""
+    """Return an operation to bind-mount the root filesystem on itself.
+
+    The runtime records the mount first.
+    """
     return Operation(57, (source,), where)

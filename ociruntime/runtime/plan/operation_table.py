@@ -16,24 +16,24 @@ from __future__ import annotations
 OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     (
         "open_namespace",
-        "open a namespace file of the host and keep it under a slot",
+        "open a namespace file of the host; the descriptor is kept in a slot",
         (("slot", "u32", "slot number"), ("source", "str", "namespace file")),
     ),
     (
         "join_namespace",
-        "enter the namespace kept under a slot",
+        "enter the namespace whose descriptor is in a slot",
         (("slot", "u32", "slot number"), ("kind", "u32", "CLONE_NEW* of the expected kind")),
     ),
     ("unshare", "create namespaces and enter them", (("flags", "u32", "CLONE_NEW* bits"),)),
     (
         "sync",
-        "report to the host that a stage is reached, and wait for the host to do its part",
+        "report a stage to the runtime; the executor waits until the runtime has done its part",
         (("stage", "u32", "STAGE_* number"),),
     ),
     ("become_root", "switch to uid and gid 0 of the user namespace", ()),
     (
         "clone_init",
-        "fork the container's init into new namespaces and exit; the init continues",
+        "fork the container's init into new namespaces; the init continues, its parent exits",
         (("flags", "u32", "CLONE_NEW* bits"),),
     ),
     (
@@ -50,7 +50,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "clone_process",
-        "fork into the joined pid namespace and exit; the child continues",
+        "fork into the joined pid namespace; the child continues, its parent exits",
         (("terminal", "u32", "1: the child takes standard input as controlling terminal"),),
     ),
     (
@@ -66,7 +66,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "id_map",
-        "create a user namespace that only holds id maps and keep it under a slot",
+        "create a user namespace that only holds id maps; its descriptor is kept in a slot",
         (
             ("slot", "u32", "slot number"),
             ("uid_map", "str", "lines of a uid_map"),
@@ -75,7 +75,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "open_tree",
-        "copy a mount tree of the host, detached, and keep it under a slot",
+        "copy a mount tree of the host, detached; its descriptor is kept in a slot",
         (
             ("slot", "u32", "slot number"),
             ("source", "str", "path on the host"),
@@ -91,17 +91,17 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "root",
-        "bind the root filesystem onto itself and resolve every target inside it from now on",
+        "bind-mount the root filesystem on itself; later targets are resolved inside it",
         (("source", "str", "root directory on the host"),),
     ),
     (
         "shared_root",
-        "resolve every target inside a directory that nothing is mounted on",
+        "resolve later targets inside a directory that is not a mount point",
         (("source", "str", "root directory on the host"),),
     ),
     (
         "mount",
-        "create a filesystem and mount it on a target, created if missing",
+        "mount a new filesystem on a target, which is created if missing",
         (
             ("fstype", "str", "filesystem type"),
             ("source", "str", "the source that mount(8) would show"),
@@ -120,7 +120,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "bind",
-        "mount a path of the host on a target, created if missing",
+        "bind-mount a host path on a target, which is created if missing",
         (
             ("slot", "u32", "slot of a tree opened before, or NO_SLOT"),
             ("source", "str", "path on the host, if slot is NO_SLOT"),
@@ -138,7 +138,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "unmount",
-        "unmount the mount at a target, if the host recognises the mount",
+        "unmount the mount at a target; the runtime verifies the mount first",
         (("target", "str", "a mount point"), ("follow", "u32", "1: follow symbolic links")),
     ),
     (
@@ -162,12 +162,12 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "mkdir",
-        "make a directory and its parents where missing",
+        "create a directory and its parents, if missing",
         (("target", "str", "directory"), ("mode", "u32", "permission bits of the new ones")),
     ),
     (
         "device",
-        "make a device node or FIFO; an existing node must be the same device",
+        "create a device node or FIFO; an existing node must be the same device",
         (
             ("target", "str", "path"),
             ("mode", "u32", "S_IF* type and permission bits"),
@@ -180,7 +180,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "symlink",
-        "create a symbolic link; keep an existing file, unless replace is set",
+        "create a symbolic link; an existing file is kept, unless replace is set",
         (
             ("target", "str", "path of the link"),
             ("text", "str", "the link's text"),
@@ -190,7 +190,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "console",
-        "open a terminal of the container's devpts, send its master to the host",
+        "open a terminal of the container's devpts; its master is sent to the runtime",
         (
             ("rows", "u32", "height, 0: unset"),
             ("columns", "u32", "width, 0: unset"),
@@ -213,7 +213,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "hook",
-        "run a hook in the current namespaces, with the state on its standard input",
+        "run a hook in the current namespaces; its standard input is the container's state",
         (
             ("source", "str", "program"),
             ("args", "strs", "its argv"),
@@ -226,7 +226,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "null_streams",
-        "reopen standard streams on the host's null device as the container's null device",
+        "reopen standard streams that are the host's /dev/null; they get the container's",
         (
             (
                 "root_of",
@@ -237,15 +237,19 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "pivot_root",
-        "make the root the process's root and unmount the old root",
+        "make the root filesystem the process's root; the old root is unmounted",
         (),
     ),
     (
         "move_root",
-        "make the root the process's root by MS_MOVE and chroot, for a host root in the initramfs",
+        "move the root filesystem onto / (MS_MOVE); it replaces pivot_root(2) on an initramfs",
         (("uncovered", "strs", "the host's proc and sysfs, unmounted first or covered"),),
     ),
-    ("chroot", "make the directory of shared_root or recorded_root the process's root", ()),
+    (
+        "chroot",
+        "chroot into the directory of shared_root or recorded_root",
+        (),
+    ),
     ("hostname", "set the host name", (("name", "str", "name"),)),
     ("domainname", "set the NIS domain name", (("name", "str", "name"),)),
     ("loopback", "bring the loopback interface up", ()),
@@ -258,7 +262,11 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
             ("hard", "u64", "hard limit"),
         ),
     ),
-    ("personality", "set the execution domain", (("domain", "u32", "PER_* number"),)),
+    (
+        "personality",
+        "set the execution domain (personality(2))",
+        (("domain", "u32", "PER_* number"),),
+    ),
     (
         "affinity",
         "set the CPU affinity; an empty mask allows all CPUs of the cpuset",
@@ -300,7 +308,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "stdio_owner",
-        "give the standard streams to the user, except devices and files opened read-only",
+        "change the owner of the standard streams; devices and read-only files are skipped",
         (("uid", "u32", "user"),),
     ),
     (
@@ -310,7 +318,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "user",
-        "switch to the user, keeping the capabilities of root until they are set",
+        "switch to the user; root's capabilities are kept until the capability sets are set",
         (
             ("uid", "u32", "user"),
             ("gid", "u32", "group"),
@@ -330,23 +338,23 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "drop_extra",
-        "drop the capabilities that only loading the filter needed, with capset(2) alone",
+        "drop the capabilities that only loading the filter required; it uses capset(2) alone",
         (("effective", "u64", "set"), ("permitted", "u64", "set"), ("inheritable", "u64", "set")),
     ),
-    ("no_new_privs", "set no_new_privs: setuid programs gain nothing", ()),
+    ("no_new_privs", "set no_new_privs, so that setuid programs gain nothing", ()),
     ("umask", "set the file mode creation mask", (("mask", "u32", "mask"),)),
-    ("close_host", "close all remaining descriptors of the host", ()),
+    ("close_host", "close all remaining descriptors of files on the host", ()),
     ("home", "add HOME from /etc/passwd to the environment", (("uid", "u32", "user"),)),
-    ("listen_pid", "add LISTEN_PID, the pid as the program sees it, to the environment", ()),
+    ("listen_pid", "add LISTEN_PID (the pid in the container) to the environment", ()),
     (
         "find_executable",
-        "look the program up in PATH like execvp(3), with the user's permissions",
+        "look the program up in PATH like execvp(3); the user's permissions apply",
         (("file", "str", "process.args[0]"), ("path", "str", "PATH of the environment")),
     ),
     ("wait_start", "wait for `start`", ()),
     (
         "seccomp",
-        "load the system call filter",
+        "load the seccomp filter",
         (
             ("flags", "u32", "SECCOMP_FILTER_FLAG_* bits"),
             ("last", "u32", "1: execve follows; announce it before loading the filter"),
@@ -355,7 +363,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "exec",
-        "become the container's program",
+        "execute the container's program",
         (
             ("args", "strs", "argv"),
             ("env", "strs", "environment, without variables added by other operations"),
@@ -363,7 +371,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "restrict",
-        "add attributes to the mount at a target, if the host recognises the mount",
+        "add attributes to the mount at a target; the runtime verifies the mount first",
         (
             ("target", "str", "a mount point; symbolic links in the path are not followed"),
             ("set_attributes", "u64", "MOUNT_ATTR_* to set"),
@@ -371,7 +379,7 @@ OPERATIONS: tuple[tuple[str, str, tuple[tuple[str, str, str], ...]], ...] = (
     ),
     (
         "recorded_root",
-        "like root, but attach the bind mount only once the host has recorded it",
+        "bind-mount the root filesystem on itself; the runtime records the mount first",
         (("source", "str", "root directory on the host"),),
     ),
 )

@@ -75,7 +75,7 @@ def _padded(data: bytes) -> bytes:
 def _str(value: str) -> bytes:
     data = value.encode("utf-8", "surrogateescape")
     if b"\0" in data:
-        raise InternalError(f"encoding the plan: {value!r}: contains a NUL byte")
+        raise InternalError(f"encode the plan: {value!r}: contains a NUL byte")
     return pack("=I", len(data)) + _padded(data + b"\0")
 
 
@@ -127,5 +127,5 @@ def field(operation: Operation, name: str) -> Value | None:
 
 
 def operation_name(operation: Operation) -> str:
-    """Return the operation's name: ``mount``, ``bind`` ..."""
+    """Return the operation's name, such as ``mount``."""
     return OPERATIONS[operation.code - 1][0]

@@ -1,4 +1,4 @@
-"""Compile ``process``: limits, identity, privileges and program, in the required order.
+"""Plan ``process``: limits, identity, privileges and program, in the required order.
 
 First come all operations that need privileges, then the user, then the capabilities, then the
 seccomp filter, which may deny many of the later system calls.
@@ -29,7 +29,7 @@ DEFAULT_UMASK = 0o022
 
 
 def compile_process(job: Compilation) -> None:
-    """Compile ``process``; a container without one is created but can never be started."""
+    """Append operations for ``process``; a container without one can never be started."""
     process = job.config.get("process")
     if not process:
         job.require_cgroup()
@@ -71,7 +71,7 @@ def compile_process(job: Compilation) -> None:
 
 
 def prepare_process(job: Compilation, process: Process, late_policy: bool = False) -> list[str]:
-    """Compile the process's limits, labels, user and executable; return its environment.
+    """Append operations for limits, labels, user and executable; return the environment.
 
     ``late_policy``: leave the scheduling policy to the caller, which then sets the capabilities
     again.
@@ -100,24 +100,27 @@ def prepare_process(job: Compilation, process: Process, late_policy: bool = Fals
 
 
 def add_fork(job: Compilation) -> None:
-    """Compile the fork into the joined pid namespace, when a tracer there could gain nothing."""
+    """Append the fork into the joined pid namespace, once a tracer there could gain nothing."""
     terminal = int(job.request.console)
     job.add(operations.clone_process(terminal=terminal, where="linux.namespaces"))
 
 
 def add_listen_pid(job: Compilation) -> None:
-    """Compile setting LISTEN_PID to the pid in the container, if sockets are passed."""
+    """If sockets are passed, append the operation that sets LISTEN_PID to the program's pid."""
     if job.request.listen_fds:
         job.add(operations.listen_pid(where="LISTEN_FDS"))
 
 
 def add_program(job: Compilation, process: Process, environment: list[str]) -> None:
-    """Compile the execve(2) of the program."""
+    """Append the operation that executes the program (execve(2))."""
     job.add(operations.exec(args=process["args"], env=environment, where="process.args"))
 
 
 def add_console(job: Compilation, process: Process, flags: int) -> None:
-    """Compile opening a terminal of the container's devpts; ``flags`` are CONSOLE_* bits."""
+    """Append the operation that opens a terminal of the container's devpts.
+
+    ``flags`` are CONSOLE_* bits.
+    """
     size = process.get("consoleSize")
     job.add(
         operations.console(
@@ -131,7 +134,7 @@ def add_console(job: Compilation, process: Process, flags: int) -> None:
 
 
 def add_oom_score(job: Compilation) -> None:
-    """Compile the OOM score adjustment, before any fork: children inherit it.
+    """Append the operation that sets the OOM score adjustment, before any fork inherits it.
 
     Lowering the score requires CAP_SYS_RESOURCE on the host.
     """
@@ -148,7 +151,7 @@ def add_oom_score(job: Compilation) -> None:
 
 
 def add_hard_limits(job: Compilation) -> None:
-    """Compile the hard limits, before a user namespace whose root may only lower limits.
+    """Append operations that set hard limits; in a user namespace, root could only lower them.
 
     The soft limits are set just before exec, so that low ones do not hinder the set-up.
     """
@@ -189,7 +192,7 @@ def _add_personality(job: Compilation) -> None:
 
 
 def add_keyring(job: Compilation, process: Process | None) -> None:
-    """Compile a new session keyring, with the process's SELinux label so that it can use it.
+    """Append operations that create a session keyring with the process's SELinux label.
 
     The keyring has no name: a named keyring would be joined, not created, if another container had
     created it first and opened it to all.  The label for new keys holds until the next exec.
@@ -210,7 +213,7 @@ def _require_selinux(job: Compilation) -> str:
 
 
 def _add_labels(job: Compilation, process: Process) -> None:
-    """Compile the AppArmor profile and SELinux label, which take effect at the next execve(2)."""
+    """Append operations that set the AppArmor profile and SELinux label for the next execve(2)."""
     profile = process.get("apparmorProfile")
     if profile:
         where = "process.apparmorProfile"
@@ -230,7 +233,7 @@ def _add_labels(job: Compilation, process: Process) -> None:
 
 
 def _add_user(job: Compilation, process: Process, late_policy: bool) -> None:
-    """Compile the switch to the user, with a chdir to the working directory before and after it.
+    """Append operations that switch to the user, and chdir(2) before and after that.
 
     Before, because root may enter directories that the user may not; after, because on a
     network filesystem the user may enter directories that root may not.

@@ -1,4 +1,4 @@
-"""Compile the root filesystem: prepare it for the mounts, and make it the process's root.
+"""Plan the root filesystem: prepare it for the mounts, and make it the process's root.
 
 Masked and read-only paths become operations here; ``csrc/executor/ops_restrictions.c`` carries
 them out.
@@ -16,7 +16,7 @@ from ociruntime.runtime.plan.process import add_keyring
 
 
 def compile_root(job: Compilation) -> None:
-    """Compile a new session keyring, the propagation of the host's mounts, and the root filesystem.
+    """Append operations for the session keyring, mount propagation and the root filesystem.
 
     Raises ConfigError.
     """
@@ -42,7 +42,7 @@ def compile_root(job: Compilation) -> None:
 
 
 def _make_root_private(job: Compilation) -> None:
-    """Compile private propagation of the root, so that later mounts of the host do not appear."""
+    """Append operations that make the root private: later host mounts do not appear in it."""
     job.add(
         operations.set_attributes(
             target="/",
@@ -56,7 +56,7 @@ def _make_root_private(job: Compilation) -> None:
 
 
 def _propagation(job: Compilation) -> int:
-    """Return the propagation of the host's mounts in the container's namespace.
+    """Return the MS_* propagation of the host's mounts in the container's mount namespace.
 
     The default is slave, not private: a mount that the host unmounts must not stay busy. It is
     shared only if configured, for binds that propagate the container's mounts to the host
@@ -68,7 +68,7 @@ def _propagation(job: Compilation) -> int:
 
 
 def compile_working_directory(job: Compilation) -> None:
-    """Compile the creation of ``process.cwd``, while the root is still writable."""
+    """Append the operation that creates ``process.cwd``, while the root is still writable."""
     process = job.config.get("process")
     if process:
         cwd = clean(process["cwd"])
@@ -77,7 +77,7 @@ def compile_working_directory(job: Compilation) -> None:
 
 
 def compile_path_restrictions(job: Compilation) -> None:
-    """Compile read-only and masked paths, after all mounts, because hooks may have added some."""
+    """Append operations for read-only and masked paths, after the hooks, which may add mounts."""
     for index, path in enumerate(job.linux.get("readonlyPaths") or ()):
         where = f"linux.readonlyPaths[{index}]"
         target = _below_root(path, where, "set root.readonly for a read-only root filesystem")
@@ -93,7 +93,7 @@ def compile_path_restrictions(job: Compilation) -> None:
 
 
 def _below_root(path: str, where: str, hint: str) -> str:
-    """Return the cleaned path.  Raises ConfigError for ``/``.
+    """Return ``path`` normalized.  Raises ConfigError for ``/``.
 
     A mount on the root itself would have no effect: the process's root is below that mount.
     """
@@ -104,7 +104,7 @@ def _below_root(path: str, where: str, hint: str) -> str:
 
 
 def compile_entry(job: Compilation) -> None:
-    """Compile pivot_root or chroot into the root filesystem, after the last changes to the root."""
+    """Append pivot_root(2) or chroot(2) into the root filesystem; call after its last change."""
     if not job.request.console:
         job.add(operations.null_streams(root_of=0))
     if job.config["root"].get("readonly"):

@@ -1,4 +1,4 @@
-"""Compile the process's CPU affinity, scheduling policy, I/O priority and memory policy."""
+"""Plan the process's CPU affinity, scheduling policy, I/O priority and memory policy."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HIGHEST_NODE = 1023  # the highest that a kernel can be built for (CONFIG_NODES_
 
 
 def compile_scheduling(job: Compilation, process: Process, late_policy: bool) -> None:
-    """Compile ioPriority, linux.memoryPolicy and, unless ``late_policy``, scheduler."""
+    """Append operations for ioPriority, memoryPolicy and, unless ``late_policy``, scheduler."""
     priority = process.get("ioPriority")
     if priority:
         job.add(
@@ -58,7 +58,7 @@ def ends_by_fork(scheduler: Scheduler | None) -> bool:
 
 
 def add_scheduler(job: Compilation, process: Process) -> None:
-    """Compile ``process.scheduler``, which must be present.  Raises ConfigError."""
+    """Append the operation for ``process.scheduler``, which must exist.  Raises ConfigError."""
     scheduler = process["scheduler"]
     policy = scheduler["policy"]
     if policy == "SCHED_ISO":
@@ -107,7 +107,7 @@ def node_mask(text: str) -> int:
 
 
 def compile_affinity(job: Compilation, process: Process, moment: str) -> None:
-    """Compile the CPUs of execCPUAffinity for ``moment``: ``initial`` or ``final``."""
+    """Append the operation that sets a CPU affinity; ``moment`` is ``initial`` or ``final``."""
     text = str((process.get("execCPUAffinity") or {}).get(moment, "")).strip()
     if text:
         mask = 0

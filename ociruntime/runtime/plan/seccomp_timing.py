@@ -1,4 +1,4 @@
-"""Decide when to load the seccomp filter: as early as it permits the executor's remaining calls.
+"""Decide when to load the seccomp filter: as early as it permits the remaining system calls.
 
 Without noNewPrivileges, loading it requires CAP_SYS_ADMIN. A process that kept that capability
 until `start` could be traced by another container's process with CAP_SYS_PTRACE, or by a process
@@ -74,13 +74,13 @@ def _needed_calls(job: Compilation, process: Process, waits: bool, forks: bool) 
 
 
 def load_early(job: Compilation, process: Process) -> None:
-    """Compile loading the seccomp filter, then dropping the capabilities that loading required."""
+    """Append the loading of the seccomp filter, then the drop of capabilities only it required."""
     _add(job, 0)
     drop_extra_capabilities(job, process)
 
 
 def load_last(job: Compilation) -> None:
-    """Compile loading the seccomp filter as the last operation before execve(2)."""
+    """Append the loading of the seccomp filter as the last operation before execve(2)."""
     _add(job, 1)
 
 

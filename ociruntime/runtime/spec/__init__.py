@@ -1,1 +1,1 @@
-"""The bundle: load and check config.json, its default and annotations; the state document."""
+"""Load and check config.json; the default config, annotations and the state document."""

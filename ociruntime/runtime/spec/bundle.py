@@ -55,7 +55,7 @@ def load_bundle(
 
 
 def _check(document: Any) -> tuple[list[str], bool]:  # noqa: ANN401 - JSON
-    """Return (warnings for a config, true if tolerated_settings.py has corrected it).
+    """Return (warnings for a config, whether tolerated_settings.py has corrected it).
 
     Raises ConfigError if the config is invalid.
     """

@@ -34,7 +34,9 @@ class MismatchError(Exception):
 
 
 def check_shape(config: object) -> None:
-    """Check the shape of a whole config.json.  Raises ConfigError for the first invalid value.
+    """Check types, ranges and required members of a config.json.
+
+    Raises ConfigError for the first invalid value.
 
     Removes optional members that are null, and optional paths that are empty, from ``config``.
     """
@@ -42,7 +44,10 @@ def check_shape(config: object) -> None:
 
 
 def check(value: object, kind: str, need: object, where: str = "") -> None:
-    """Check the shape of the value at the JSON path ``where``.  Raises ConfigError."""
+    """Check the value at the JSON path ``where`` against a table of shape.py.
+
+    ``kind`` and ``need`` come from that table.  Raises ConfigError for the first invalid value.
+    """
     try:
         _CHECKS[kind](value, need)
     except MismatchError:

@@ -65,7 +65,9 @@ def unknown_word(path: str, word: str, words: tuple[str, ...]) -> ConfigError:
     """Return the error for a string that is not among the accepted values ``words``."""
     if not words:
         return ConfigError(
-            path, f"{shown(word)} is not accepted", "the specification defines no value yet"
+            path,
+            f"{shown(word)} is not accepted",
+            "the specification does not define any value yet",
         )
     guess = nearest(word, words)
     hint = f'did you mean "{guess}"? ' if guess else ""

@@ -18,7 +18,7 @@ def check_list(where: str, text: str) -> None:
         if colon:
             well_formed = well_formed and bool(slash) and _is_number(used) and _is_number(group)
         if not well_formed:
-            raise ConfigError(where, f'"{text}" is not a list of numbers', 'write it like "0-3,7"')
+            raise ConfigError(where, f'"{text}" is not a list of numbers', 'use the form "0-3,7"')
         if dash and int(last) < int(first):
             raise ConfigError(where, f'the range "{numbers}" is descending')
 

@@ -16,7 +16,7 @@ def state_document(
     bundle: str,
     annotations: dict[str, str] | None,
 ) -> dict[str, Any]:
-    """Return the state document that hooks and seccomp agents read, and the base of `state`.
+    """Return the state document that hooks and seccomp agents read, and that `state` extends.
 
     ``pid`` is the init's pid in the reader's pid namespace, or 0 if there is no init;
     ``bundle`` is absolute.

@@ -61,12 +61,13 @@ def validate_sysctl(sysctl: dict[str, str], namespaces: dict[str, str]) -> None:
         where = f'linux.sysctl["{key}"]'
         path = sysctl_path(key)
         if any(part in ("", ".", "..") for part in path.split("/")):
-            raise ConfigError(where, "is not a kernel parameter")
+            raise ConfigError(where, "is not the name of a kernel parameter")
         if path == "kernel/hostname":
             raise ConfigError(where, "cannot be set by linux.sysctl", 'set "hostname" instead')
         namespace = owner(path)
         if not namespace:
-            raise ConfigError(where, "does not belong to a namespace", f"settable: {_SETTABLE}")
+            message = "does not belong to a namespace: setting it would change the host"
+            raise ConfigError(where, message, f"supported: {_SETTABLE}")
         if namespace not in namespaces:
             hint = f'add {{"type": "{namespace}"}}; without it, the parameter is the host\'s'
             raise ConfigError(where, f"needs a {namespace} namespace", hint)

@@ -1,4 +1,4 @@
-"""Check the rules between members of a config.json whose shape is valid.
+"""Check the specification's rules that concern several members of a config.json.
 
 Pure: other packages check properties of the host (that a path exists, that a mapping is permitted)
 and refuse valid but unsupported settings.
@@ -21,7 +21,10 @@ _LONGEST_NAME = 64  # bytes of a host or domain name: __NEW_UTS_LEN
 
 
 def validate(config: Config) -> list[str]:
-    """Check the rules between members of a config; return warnings.  Raises ConfigError."""
+    """Check the specification's rules for a config; return warnings.  Raises ConfigError.
+
+    ``config`` has passed ``check_shape``.
+    """
     warnings = check_version(config["ociVersion"])
     if not config["root"]["path"]:
         raise ConfigError("root.path", "must not be empty")
@@ -55,7 +58,7 @@ def _hooks(hooks: Hooks) -> None:
 
 
 def _check_misspelled_process(config: Config) -> None:
-    """Raise ConfigError for a misspelled ``process``; a missing one is valid (A-15)."""
+    """Raise ConfigError for a misspelled ``process``; a missing one is valid."""
     from ociruntime.runtime.spec import shape
     from ociruntime.runtime.spec.config_errors import missing
 
@@ -104,7 +107,7 @@ def needing_mounts(config: Config) -> list[str]:
 
 
 def _mounted_on_host(config: Config, namespaces: dict[str, str]) -> list[str]:
-    """Return a warning if mounts would be made in the runtime's mount namespace (A-41)."""
+    """Return a warning if mounts would be made in the runtime's mount namespace, else []."""
     where = [] if "mount" in namespaces else needing_mounts(config)
     if not where:
         return []
@@ -122,7 +125,10 @@ _LETTERS = frozenset("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUV
 
 
 def check_version(version: str) -> list[str]:
-    """Accept any ociVersion 1.x (CFG-VER-03); return a warning if it is newer than NEWEST."""
+    """Accept any ociVersion 1.x; return a warning if it is newer than NEWEST, else [].
+
+    Raises ConfigError for any other version.
+    """
     numbers = parse(version)
     if numbers is None:
         hint = "write three numbers with dots, like 1.2.1 or 1.0.2-dev"
@@ -170,7 +176,9 @@ def validate_mounts(mounts: list[Mount], namespaces: dict[str, str], warnings: l
         if not destination:
             raise ConfigError(f"{where}.destination", "must not be empty")
         if destination[0] != "/":  # CFG-MOUNT-03, -04
-            warnings.append(f'{where}.destination: "{destination}" is relative, read from /')
+            warnings.append(
+                f'{where}.destination: "{destination}" is relative; it is resolved from /'
+            )
         options = mount.get("options", [])
         binds = "bind" in options or "rbind" in options
         remounts = "remount" in options
@@ -185,7 +193,7 @@ def validate_mounts(mounts: list[Mount], namespaces: dict[str, str], warnings: l
 
 
 def _id_mapped(mount: Mount, where: str, namespaces: dict[str, str], warnings: list[str]) -> None:
-    """Check the mappings of an id-mapped mount (CFG-MIDMAP-02 to -06)."""
+    """Check the mappings of an id-mapped mount; append to ``warnings``.  Raises ConfigError."""
     uids, gids = mount.get("uidMappings", []), mount.get("gidMappings", [])
     if bool(uids) != bool(gids):
         absent, present = ("gid", "uid") if uids else ("uid", "gid")

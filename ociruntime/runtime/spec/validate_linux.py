@@ -65,7 +65,7 @@ def _device(device: Device, where: str) -> None:
 
 
 def _intel_rdt(rdt: IntelRdt, warnings: list[str]) -> None:
-    """Check ``linux.intelRdt`` (LNX-RDT-04 to -09, A-91)."""
+    """Check ``linux.intelRdt``; append to ``warnings``.  Raises ConfigError."""
     group = rdt.get("closID", "")
     if group != "/" and ("/" in group or "\n" in group or group in _RESERVED_GROUPS):
         hint = 'use the name of a directory in /sys/fs/resctrl, or "/"'
@@ -84,7 +84,7 @@ def _intel_rdt(rdt: IntelRdt, warnings: list[str]) -> None:
 
 
 def _memory_policy(policy: MemoryPolicy) -> None:
-    """Check ``linux.memoryPolicy`` (LNX-MPOL-03, set_mempolicy(2))."""
+    """Check ``linux.memoryPolicy`` by the rules of set_mempolicy(2).  Raises ConfigError."""
     from ociruntime.runtime.spec.cpu_list import check_list
 
     mode, nodes, flags = policy["mode"], policy.get("nodes", ""), policy.get("flags", [])
@@ -180,7 +180,7 @@ def _memory(memory: Memory, where: str) -> None:
     limit, swap = memory.get("limit", -1), memory.get("swap", -1)
     if 0 < swap < limit:
         message = f"{swap} is below the limit {limit}"
-        raise ConfigError(f"{where}.swap", message, "swap is the sum of memory and swap")
+        raise ConfigError(f"{where}.swap", message, "swap is the limit of memory and swap together")
 
 
 def _cpu(cpu: Cpu, where: str) -> None:
@@ -213,7 +213,7 @@ _LONGEST_DEVICE = 15  # IFNAMSIZ without the NUL
 def namespace_paths(namespaces: list[Namespace]) -> dict[str, str]:
     """Return {type: path} of ``linux.namespaces``; the path is "" for a new namespace.
 
-    Raises ConfigError if a type is listed twice (LNX-NS-08).
+    Raises ConfigError if a type is listed twice.
     """
     paths: dict[str, str] = {}
     for index, namespace in enumerate(namespaces):
@@ -253,7 +253,7 @@ def validate_mappings(extents: list[IdMapping], where: str) -> None:
     """Check id mappings by the rules of user_namespaces(7).  Raises ConfigError."""
     if len(extents) > _MOST_MAPPINGS:
         raise ConfigError(
-            where, f"has {len(extents)} entries, the kernel's limit is {_MOST_MAPPINGS}"
+            where, f"has {len(extents)} entries; the kernel's limit is {_MOST_MAPPINGS}"
         )
     for index, extent in enumerate(extents):
         size = extent["size"]
@@ -276,7 +276,7 @@ def validate_mappings(extents: list[IdMapping], where: str) -> None:
 
 
 def _time(offsets: dict[str, TimeOffset], namespaces: dict[str, str]) -> None:
-    """Check ``timeOffsets``, which require a new time namespace (LNX-TIME-02)."""
+    """Raise ConfigError for an empty offset, and for offsets without a new time namespace."""
     path = namespaces.get("time")
     if path is None:
         raise ConfigError("linux.timeOffsets", "needs a time namespace", 'add {"type": "time"}')
@@ -289,7 +289,7 @@ def _time(offsets: dict[str, TimeOffset], namespaces: dict[str, str]) -> None:
 
 
 def _network(devices: dict[str, NetDevice], namespaces: dict[str, str]) -> None:
-    """Check ``netDevices`` without access to the host's devices (LNX-NETDEV-03, -04)."""
+    """Check names in ``netDevices``, without access to the host's devices.  Raises ConfigError."""
     if "network" not in namespaces:
         hint = 'add {"type": "network"}'
         raise ConfigError("linux.netDevices", "needs a network namespace", hint)

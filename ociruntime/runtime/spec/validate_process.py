@@ -27,7 +27,7 @@ def validate_process(
 
 
 def check_environment(env: list[str], where: str) -> None:
-    """Raise ConfigError for entries of ``env`` that are not NAME=VALUE (A-20)."""
+    """Raise ConfigError for entries of ``env`` that are not NAME=VALUE."""
     for index, entry in enumerate(env):
         if entry.find("=") < 1:
             path = f"{where}[{index}]"
@@ -51,7 +51,7 @@ def _rlimits(rlimits: list[Rlimit]) -> None:
 
 
 def _capabilities(capabilities: Capabilities, warnings: list[str]) -> None:
-    """Append a warning for each unknown capability, which is not an error (CFG-CAP-01)."""
+    """Append a warning for each unknown capability, which is not an error."""
     unknown: dict[str, str] = {}
     for kind, names in (
         ("bounding", capabilities.get("bounding", [])),

@@ -40,7 +40,7 @@ def test_order_of_members_is_kept() -> None:
 
 
 def test_other_types_are_refused() -> None:
-    with pytest.raises(TypeError, match="no JSON for bytes"):
+    with pytest.raises(TypeError, match="bytes"):
         dump({"x": b"y"})
 
 
@@ -58,7 +58,7 @@ def test_what_is_no_number_in_json(number: str) -> None:
 
 @pytest.mark.parametrize("text", [b"", b"{", b"1 2", b"\xff", b"[" * 100_000])
 def test_what_is_no_json(text: bytes) -> None:
-    with pytest.raises(ValueError, match=r"JSON text|decode|Expecting"):
+    with pytest.raises(ValueError, match=r"JSON|decode|Expecting"):
         read(text)
     with pytest.raises((ValueError, RecursionError)):
         load(text)

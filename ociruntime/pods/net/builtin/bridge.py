@@ -81,12 +81,16 @@ def add(call: PluginCall) -> dict[str, Any]:
     finally:
         os.close(lock)
     fault("network.after-links")
-    veth_pair.want(call, [one.network for one in addresses.assigned], name)
+    veth_pair.add_rules(call, [one.network for one in addresses.assigned], name)
     return veth_pair.result(call, links, addresses)
 
 
 def _complete(call: PluginCall, addresses: Addresses) -> None:
-    """Fill in the bridge's address as gateway, and the default route through it."""
+    """Make the bridge the gateway of the pod, if the configuration requests it.
+
+    With ``isGateway`` or ``isDefaultGateway``, sets missing gateways in ``addresses``; with
+    ``isDefaultGateway``, also adds the default route.
+    """
     settings = call.configuration
     if not (settings.get("isGateway") or settings.get("isDefaultGateway")):
         return
@@ -139,7 +143,10 @@ def _in_subnet(address: Address, network: Network) -> Network:
 
 
 def delete(call: PluginCall) -> None:
-    """Undo ``add``: remove the pod's link and addresses.  Raises NetworkError at the end."""
+    """Undo ``add``: remove the pod's veth pair, and release its addresses.
+
+    Raises NetworkError after both have been attempted.
+    """
     veth_pair.undo(
         [
             lambda: _unplug(call),
@@ -164,19 +171,19 @@ def _unplug(call: PluginCall) -> None:
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """Return the (tag, family) of all packet filter rules that ``add`` can make."""
+    """Return pairs (tag, family 4 or 6), which identify the packet filter rules of ``add``."""
     return veth_pair.tags(call)
 
 
 def check(call: PluginCall) -> None:
-    """Check that the pod is connected to the bridge.  Raises NetworkError."""
+    """Check that the pod is connected to the bridge.  Raises NetworkError if it is not."""
     ipam.check(call)
     veth_pair.check(call)
     links = Rtnetlink()
     try:
         kind, _, ports = bridge_facts(links, _name(call))
     except OSError as error:
-        raise NetworkError(f"inspect {_name(call)}: {reason(error)}") from None
+        raise NetworkError(f"inspect bridge {_name(call)}: {reason(error)}") from None
     finally:
         links.close()
     if kind != "bridge" or not ports:
@@ -194,7 +201,10 @@ def _name(call: PluginCall) -> str:
 
 
 def _lock(call: PluginCall) -> int:
-    """Lock all bridges, so that no other process removes a new one without ports; return the fd."""
+    """Take the lock of all bridges, and return the descriptor that holds it.
+
+    Without it, another process might remove a new bridge that has no ports yet.
+    """
     path = f"{call.state_directory}/{LOCK}"
     try:
         make_directory(call.state_directory, 0o750, "network directory")
@@ -203,5 +213,5 @@ def _lock(call: PluginCall) -> int:
     except HostError as failure:
         raise NetworkError(failure.message, failure.hint) from None
     except OSError as error:
-        raise NetworkError(f"lock {path}: {reason(error)}") from None
+        raise NetworkError(f'lock the file "{path}": {reason(error)}') from None
     return fd

@@ -1,4 +1,4 @@
-"""The plugin ``host-local``: IP address management with a file for each address.
+"""The IPAM plugin ``host-local``, which stores each assigned address in a file.
 
 The files are compatible with CNI's plugin of that name, so that either can replace the other:
 ``DIRECTORY/NETWORK/ADDRESS`` contains container id and interface, ``lock`` is locked while an
@@ -24,7 +24,7 @@ AF_INET = 2
 
 
 class Range:
-    """A range of addresses of a subnet, ``start`` to ``end``; the gateway is never assigned."""
+    """The assignable addresses of ``subnet``: ``start`` to ``end``, but not ``gateway``."""
 
     __slots__ = ("end", "gateway", "start", "subnet")
 
@@ -43,9 +43,9 @@ class Range:
 
 
 def ranges_of(ipam: dict[str, Any]) -> list[list[Range]]:
-    """Return the sets of address ranges in ``ipam``; a pod gets one address from each set.
+    """Return the sets of address ranges in ``ipam``, a member of a network configuration.
 
-    Raises NetworkError.
+    A pod gets one address from each set.  Raises NetworkError if ``ipam`` is invalid.
     """
     for name in ("dataDir", "resolvConf"):
         _path(ipam, name)
@@ -55,7 +55,7 @@ def ranges_of(ipam: dict[str, Any]) -> list[list[Range]]:
     if "subnet" in ipam:
         sets = [[ipam], *sets]
     if not sets:
-        raise NetworkError('ipam: requires "subnet" or "ranges"')
+        raise NetworkError('ipam: "subnet" or "ranges" is required')
     return [[_range(one) for one in ranges] for ranges in sets]
 
 
@@ -69,11 +69,13 @@ def _path(ipam: dict[str, Any], name: str) -> str:
 
 def _range(value: object) -> Range:
     if not isinstance(value, dict) or not isinstance(value.get("subnet"), str):
-        raise NetworkError('ipam: a range requires "subnet"')
+        raise NetworkError('ipam: each range must have a "subnet"')
     try:
         subnet = parse_network(value["subnet"])
-        if subnet.address != subnet.first or subnet.prefix > subnet.address.bits - 2:
-            raise ValueError(f'subnet "{subnet}" is too small')
+        if subnet.address != subnet.first:
+            raise ValueError(f'subnet "{subnet}" has host bits set (use {subnet.subnet})')
+        if subnet.prefix > subnet.address.bits - 2:
+            raise ValueError(f'subnet "{subnet}" is too small: it needs at least 4 addresses')
         last = subnet.last.offset(-1 if subnet.family == AF_INET else 0)
         found = {"rangeStart": subnet.first.offset(1), "rangeEnd": last}
         found["gateway"] = subnet.first.offset(1)
@@ -95,9 +97,9 @@ def validate(call: PluginCall) -> None:
 
 
 def add(call: PluginCall) -> dict[str, Any]:
-    """Assign an address from each set of ranges; return the CNI result.
+    """Assign the pod an address from each set of ranges; return the CNI result.
 
-    Raises NetworkError, and then no address stays assigned.
+    Raises NetworkError; then none of the addresses is assigned.
     """
     ipam = call.configuration["ipam"]
     sets = ranges_of(ipam)
@@ -131,7 +133,7 @@ def add(call: PluginCall) -> dict[str, Any]:
 
 
 def delete(call: PluginCall) -> None:
-    """Release the addresses of the call's container and interface.  Raises NetworkError."""
+    """Release the addresses that are assigned to the pod's interface.  Raises NetworkError."""
     directory = _directory(call)
     if not os.access(directory, 0):
         return
@@ -145,13 +147,13 @@ def delete(call: PluginCall) -> None:
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """Return [], as this plugin makes no rules."""
+    """Return [], because this plugin adds no packet filter rules."""
     del call
     return []
 
 
 def check(call: PluginCall) -> None:
-    """Check that the call's container and interface have an address.  Raises NetworkError."""
+    """Check that the pod's interface has an assigned address.  Raises NetworkError if not."""
     if _owner(call) not in _leases(_directory(call)).values():
         raise NetworkError(
             f'network "{call.network}": pod {call.container} has no assigned address'
@@ -191,7 +193,10 @@ def _choose(
 def _free(
     directory: str, number: int, ranges: list[Range], leases: dict[str, tuple[str, str]]
 ) -> tuple[Range, Address] | None:
-    """Return (range, address) of the next free address after the last one; None if all are used."""
+    """Return (range, address) of the first free address after the one that was assigned last.
+
+    Returns None if no address in ``ranges`` is free.
+    """
     last = _last(directory, number)
     begin = next((i for i, one in enumerate(ranges) if last is not None and last in one), None)
     spans = [(one, one.start.number, one.end.number) for one in ranges]
@@ -222,11 +227,16 @@ def _take(directory: str, number: int, address: Address, call: PluginCall) -> No
         with open(f"{directory}/{LAST}{number}", "w", encoding="ascii") as file:
             file.write(str(address))
     except OSError as error:
-        raise NetworkError(f"assign {directory}/{address}: {reason(error)}") from None
+        raise NetworkError(
+            f"assign an address: write {directory}/{address}: {reason(error)}"
+        ) from None
 
 
 def _leases(directory: str) -> dict[str, tuple[str, str]]:
-    """Return ``{address: (container, interface)}``; remove empty files, which a crash has left."""
+    """Return the assigned addresses: {address: (container, interface)}.
+
+    They are read from the files in ``directory``; empty ones, left by a crash, are removed.
+    """
     found = {}
     for name in os.listdir(directory):
         if name == LOCK or name.startswith(LAST):
@@ -249,10 +259,13 @@ def _last(directory: str, number: int) -> Address | None:
 
 
 def _dead(call: PluginCall, directory: str, leases: dict[str, tuple[str, str]]) -> set[str]:
-    """Return the pods in ``leases`` that are dead; empty if the directory is not our own."""
+    """Return the UUIDs of the pods in ``leases`` that have exited without releasing an address.
+
+    If other programs may use ``directory``, too, nothing is known of their pods: returns set().
+    """
     if directory != f"{call.state_directory}/{call.network}":
         return set()
-    return pod_records.dead(call.state_directory, {owner for owner, _ in leases.values()})
+    return pod_records.dead_pods(call.state_directory, {owner for owner, _ in leases.values()})
 
 
 def _lock(directory: str) -> int:
@@ -264,7 +277,7 @@ def _lock(directory: str) -> int:
     except HostError as failure:
         raise NetworkError(failure.message, failure.hint) from None
     except OSError as error:
-        raise NetworkError(f"lock {directory}: {reason(error)}") from None
+        raise NetworkError(f'lock the directory "{directory}": {reason(error)}') from None
     return fd
 
 

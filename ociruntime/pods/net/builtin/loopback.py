@@ -1,4 +1,4 @@
-"""The plugin ``loopback``: bring ``lo`` up."""
+"""The plugin ``loopback``, which brings the interface ``lo`` up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def bring_up(path: str) -> None:
         try:
             links.set_up(LOOPBACK_INDEX)
         except OSError as error:
-            raise NetworkError(f"set up lo in network namespace {path}: {reason(error)}") from None
+            raise NetworkError(
+                f"bring up interface lo in network namespace {path}: {reason(error)}"
+            ) from None
         finally:
             links.close()
     finally:
@@ -32,9 +34,10 @@ def validate(call: PluginCall) -> None:
 
 
 def add(call: PluginCall) -> dict[str, Any]:
-    """Bring ``lo`` up in the pod; return ``prevResult`` if given, else the result for ``lo``.
+    """Bring ``lo`` up in the pod; return the CNI result.
 
-    Raises NetworkError.
+    This is the result of the previous plugin in the chain, or else one for ``lo``.  Raises
+    NetworkError.
     """
     bring_up(call.namespace)
     if call.previous:
@@ -47,26 +50,28 @@ def add(call: PluginCall) -> dict[str, Any]:
 
 
 def delete(call: PluginCall) -> None:
-    """Do nothing: ``lo`` disappears with its namespace."""
+    """Do nothing: the kernel removes ``lo`` with its network namespace."""
     del call
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """Return [], as this plugin makes no rules."""
+    """Return [], because this plugin adds no packet filter rules."""
     del call
     return []
 
 
 def check(call: PluginCall) -> None:
-    """Check that ``lo`` is up in the pod.  Raises NetworkError."""
+    """Check that ``lo`` is up in the pod.  Raises NetworkError if it is not."""
     namespace = open_namespace(call.namespace)
     try:
         links = links_inside(namespace, call.namespace)
         try:
             if not find(links, "lo").flags & IFF_UP:
-                raise NetworkError(f'network "{call.network}": lo is down')
+                raise NetworkError(f'network "{call.network}": interface lo is down')
         except OSError as error:
-            raise NetworkError(f"inspect lo in {call.namespace}: {reason(error)}") from None
+            raise NetworkError(
+                f"inspect interface lo in network namespace {call.namespace}: {reason(error)}"
+            ) from None
         finally:
             links.close()
     finally:

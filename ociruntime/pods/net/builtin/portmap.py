@@ -1,4 +1,4 @@
-"""The plugin ``portmap``: forward host ports to the pod, also from the host's loopback."""
+"""The plugin ``portmap``, which forwards host ports to the pod, even those of 127.0.0.1."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ociruntime.base.errors import NetworkError, reason
 from ociruntime.base.rtnetlink import Rtnetlink
 from ociruntime.pods.net import conntrack, firewall, pod_records
 from ociruntime.pods.net.addresses import parse_address
-from ociruntime.pods.net.links import way_to
+from ociruntime.pods.net.links import link_of_route
 from ociruntime.pods.net.plugin_call import PluginCall, addresses, in_version
 from ociruntime.pods.net.rules import Forward, Rules, tag
 
@@ -17,18 +17,20 @@ PROTOCOLS = ("tcp", "udp", "sctp")
 
 
 def validate(call: PluginCall) -> None:
-    """Check the call's port mappings.  Raises NetworkError."""
+    """Check the port mappings in the call's configuration.  Raises NetworkError."""
     for mapping in _mappings(call):
         _forward(mapping)
 
 
 def add(call: PluginCall) -> dict[str, Any]:
-    """Add rules that forward the call's ports to ``call.rules``; return the previous result.
+    """Add packet filter rules to ``call.rules`` that forward host ports to the pod.
 
-    Raises NetworkError.
+    Returns the CNI result of the previous plugin in the chain.  Raises NetworkError.
     """
     if not call.previous:
-        raise NetworkError(f'network "{call.network}": portmap must follow another plugin')
+        raise NetworkError(
+            f'network "{call.network}": the plugin portmap must follow another plugin'
+        )
     forwards = [_forward(forward) for forward in _mappings(call)]
     for family, address in zip((4, 6), addresses(call.previous), strict=True):
         fitting = tuple(
@@ -37,7 +39,7 @@ def add(call: PluginCall) -> dict[str, Any]:
         if not address:
             _refuse_unreachable(call, fitting)
         elif fitting:
-            _want(call, family, address, fitting)
+            _add_rules(call, family, address, fitting)
     return in_version(call.previous, call.configuration["cniVersion"])
 
 
@@ -46,17 +48,21 @@ def _family(forward: Forward) -> int:
 
 
 def _refuse_unreachable(call: PluginCall, forwards: tuple[Forward, ...]) -> None:
-    """Raise NetworkError if a mapping has a host address, whose IP family the pod lacks."""
+    """Check that none of ``forwards`` is limited to a host address.
+
+    The caller calls this for an IP family of which the pod has no address.  Raises NetworkError if
+    one is.
+    """
     for forward in forwards:
         if forward.host_ip:
             raise NetworkError(
                 f'network "{call.network}": forward port {forward.host_port}/{forward.protocol} '
                 f"of {forward.host_ip}: the pod has no IPv{_family(forward)} address",
-                f"use an IPv{10 - _family(forward)} address of the host, or leave it out",
+                f"use an IPv{10 - _family(forward)} address of the host, or leave the address out",
             )
 
 
-def _want(call: PluginCall, family: int, address: str, forwards: tuple[Forward, ...]) -> None:
+def _add_rules(call: PluginCall, family: int, address: str, forwards: tuple[Forward, ...]) -> None:
     link = _link_to(address)
     name = tag(call.container, call.interface, PURPOSE)
     call.rules.append(Rules(name, family, address, forwards=forwards, link=link))
@@ -65,22 +71,25 @@ def _want(call: PluginCall, family: int, address: str, forwards: tuple[Forward, 
 def _link_to(address: str) -> str:
     links = Rtnetlink()
     try:
-        link = links.link_at(way_to(links, parse_address(address)))
+        link = links.link_at(link_of_route(links, parse_address(address)))
     except OSError as error:
-        raise NetworkError(f"find the route to {address}: {reason(error)}") from None
+        raise NetworkError(
+            f"find a route to the pod's address {address}: {reason(error)}"
+        ) from None
     finally:
         links.close()
     if link is None:
-        raise NetworkError(f"find the route to the pod's address {address}: there is none")
+        raise NetworkError(f"find a route to the pod's address {address}: not found")
     return link.name
 
 
 def delete(call: PluginCall) -> None:
-    """Delete conntrack entries of forwarded UDP ports; the caller removes the rules.
+    """Delete conntrack entries of the pod's forwarded UDP ports; the caller removes the rules.
 
-    A pod that was refused, because its ports are forwarded to another one, has no record.
+    Does nothing for a pod without network record: it was refused, because its ports are forwarded
+    to another pod.
     """
-    if not pod_records.recorded(call.state_directory, call.container):
+    if not pod_records.has_record(call.state_directory, call.container):
         return
     forwards = [_forward(one) for one in _mappings(call)]
     for family in firewall.families(call.previous):
@@ -88,13 +97,13 @@ def delete(call: PluginCall) -> None:
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """Return the (tag, family) of all packet filter rules that ``add`` can make."""
+    """Return pairs (tag, family 4 or 6), which identify the packet filter rules of ``add``."""
     name = tag(call.container, call.interface, PURPOSE)
     return [(name, one) for one in firewall.families(call.previous)] if _mappings(call) else []
 
 
 def check(call: PluginCall) -> None:
-    """Check that the pod's port forwarding rules exist.  Raises NetworkError."""
+    """Check that the pod's port forwarding rules exist.  Raises NetworkError if not."""
     if _mappings(call):
         name = tag(call.container, call.interface, PURPOSE)
         if not firewall.present(call.firewall, name, firewall.families(call.previous)[0]):
@@ -112,7 +121,7 @@ def _forward(mapping: dict[str, Any]) -> Forward:
     protocol = str(mapping.get("protocol") or "tcp").lower()
     if protocol not in PROTOCOLS:
         raise NetworkError(
-            f'forward a port: unknown protocol "{protocol}" (one of {", ".join(PROTOCOLS)})'
+            f'forward a port: unknown protocol "{protocol}" (supported: {", ".join(PROTOCOLS)})'
         )
     host_ip = str(mapping.get("hostIP") or "")
     try:
@@ -123,5 +132,7 @@ def _forward(mapping: dict[str, Any]) -> Forward:
     except (KeyError, TypeError, ValueError) as error:
         raise NetworkError(f"forward a port: {error}") from None
     if not all(0 < port < 1 << 16 for port in ports):
-        raise NetworkError(f"forward port {ports[0]} to {ports[1]}: not a valid port number")
+        raise NetworkError(
+            f"forward port {ports[0]} to {ports[1]}: port numbers must be from 1 to 65535"
+        )
     return Forward(protocol, host_ip, *ports)

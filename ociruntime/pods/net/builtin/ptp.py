@@ -53,7 +53,7 @@ def add(call: PluginCall) -> dict[str, Any]:
     fault("network.after-links")
     for one in addresses.assigned:
         set_sysctl(FORWARDING[4 if one.network.family == 2 else 6], "1")
-    veth_pair.want(call, [one.network for one in addresses.assigned])
+    veth_pair.add_rules(call, [one.network for one in addresses.assigned])
     return veth_pair.result(call, ends, addresses)
 
 
@@ -82,7 +82,10 @@ def _configure_here(links: Rtnetlink, index: int, addresses: Addresses) -> None:
 
 
 def delete(call: PluginCall) -> None:
-    """Undo ``add``: remove the pod's link and addresses.  Raises NetworkError at the end."""
+    """Undo ``add``: remove the pod's veth pair, and release its addresses.
+
+    Raises NetworkError after both have been attempted.
+    """
     veth_pair.undo(
         [
             lambda: veth_pair.remove(call),
@@ -92,11 +95,11 @@ def delete(call: PluginCall) -> None:
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """Return the (tag, family) of all packet filter rules that ``add`` can make."""
+    """Return pairs (tag, family 4 or 6), which identify the packet filter rules of ``add``."""
     return veth_pair.tags(call)
 
 
 def check(call: PluginCall) -> None:
-    """Check that the pod has its address and veth pair.  Raises NetworkError."""
+    """Check that the pod has its address and its veth pair.  Raises NetworkError if not."""
     ipam.check(call)
     veth_pair.check(call)

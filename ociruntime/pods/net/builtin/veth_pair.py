@@ -25,13 +25,16 @@ COMMON = {"cniVersion", "name", "type", "args", "capabilities", "runtimeConfig",
 
 
 def refuse_unknown(call: PluginCall, known: set[str]) -> None:
-    """Raise NetworkError for a setting that a built-in plugin does not support."""
+    """Check that the call's configuration has only the members ``known``, and valid values.
+
+    Raises NetworkError for a member that the built-in plugin does not support.
+    """
     unknown = sorted(call.configuration.keys() - known - COMMON)
     kind = call.configuration["type"]
     if unknown:
         raise NetworkError(
             f'network "{call.network}": the built-in plugin {kind} does not support "{unknown[0]}"',
-            f"install CNI's plugin {kind}",
+            f"install the CNI plugin {kind}",
         )
     mtu = call.configuration.get("mtu", 0)
     if isinstance(mtu, bool) or not isinstance(mtu, int) or not 0 <= mtu < 1 << 16:
@@ -42,9 +45,10 @@ def refuse_unknown(call: PluginCall, known: set[str]) -> None:
 
 
 def host_name(call: PluginCall) -> str:
-    """Return the name of the pair's host end: ``vethXXXXXXXX-N`` (pod's UUID, interface number).
+    """Return the name of the veth pair's host end: ``vethXXXXXXXX-N``.
 
-    ``pod_records.note`` refuses a pod whose UUID has the same first 8 digits as another's.
+    XXXXXXXX are the first 8 digits of the pod's UUID, which no other pod with networks has; N is
+    the number in the name of the pod's interface, such as 0 of eth0.
     """
     number = call.interface.removeprefix("eth")
     return f"veth{call.container[:DIGITS]}-{number}"[: network_links.LONGEST_NAME]
@@ -53,9 +57,10 @@ def host_name(call: PluginCall) -> str:
 def at_both_ends(
     call: PluginCall, name: str, work: Callable[[Rtnetlink, Rtnetlink, int], Made]
 ) -> Made:
-    """Call ``work`` with netlink sockets of host and pod, and the pod's network namespace.
+    """Call ``work(host netlink socket, pod netlink socket, network namespace of the pod)``.
 
-    Returns the result of ``work``.  Converts an OSError to a NetworkError about interface ``name``.
+    The namespace is a descriptor.  Returns the result of ``work``.  Raises NetworkError, with the
+    interface ``name`` in its message, if ``work`` raises OSError.
     """
     try:
         namespace = network_links.open_namespace(call.namespace)
@@ -72,13 +77,18 @@ def at_both_ends(
         finally:
             os.close(namespace)
     except OSError as error:
-        raise NetworkError(f'network "{call.network}": {name}: {reason(error)}') from None
+        raise NetworkError(f'network "{call.network}": interface {name}: {reason(error)}') from None
 
 
 def make(
     call: PluginCall, here: Rtnetlink, inside: Rtnetlink, namespace: int, name: str
 ) -> tuple[Link, Link]:
-    """Create the veth pair; return (link on the host, link in the pod).  Raises OSError."""
+    """Create a veth pair, ``name`` on the host and ``call.interface`` in the pod.
+
+    ``here`` and ``inside`` are netlink sockets on the host and in the pod, ``namespace`` is a
+    descriptor of the pod's network namespace.  Returns (end on the host, end in the pod).  Raises
+    OSError.
+    """
     mtu = call.configuration.get("mtu", 0)
     if inside.link(call.interface) is not None:
         raise OSError(EEXIST, f"the pod already has an interface {call.interface}")
@@ -87,14 +97,17 @@ def make(
 
 
 def add_routes(links: Rtnetlink, index: int, addresses: Addresses) -> None:
-    """Add the assigned routes; one without a gateway uses its family's.  Raises OSError."""
+    """Add the routes in ``addresses`` to the interface with the given ``index``.  Raises OSError.
+
+    A route without a gateway gets the gateway of the first address of its IP family.
+    """
     for target, gateway in addresses.routes:
         usual = [one.gateway for one in addresses.assigned if one.network.family == target.family]
         add_route(links, target, index, gateway or (usual[0] if usual else None))
 
 
 def result(call: PluginCall, ends: tuple[Link, ...], addresses: Addresses) -> dict[str, Any]:
-    """Return the CNI result of ADD; ``ends`` are the links on the host, then the pod's link."""
+    """Return the CNI result of ADD; ``ends`` are interfaces on the host, and last the pod's."""
     from ociruntime.pods.net.plugin_call import in_version
 
     devices: list[dict[str, Any]] = [
@@ -118,33 +131,40 @@ def result(call: PluginCall, ends: tuple[Link, ...], addresses: Addresses) -> di
 
 
 def remove(call: PluginCall) -> None:
-    """Remove the call's veth pair, if it exists.  Raises NetworkError."""
+    """Remove the pod's veth pair, if it exists.  Raises NetworkError."""
     name = host_name(call)
     links = Rtnetlink()
     try:
         network_links.remove(links, name)
     except OSError as error:
-        raise NetworkError(f"remove {name}: {reason(error)}") from None
+        raise NetworkError(f"remove interface {name}: {reason(error)}") from None
     finally:
         links.close()
 
 
 def check(call: PluginCall) -> None:
-    """Check that the veth pair's host end exists and is up.  Raises NetworkError."""
+    """Check that the host end of the pod's veth pair exists and is up.
+
+    Raises NetworkError if not.
+    """
     name = host_name(call)
     links = Rtnetlink()
     try:
         found = links.link(name)
     except OSError as error:
-        raise NetworkError(f"inspect {name}: {reason(error)}") from None
+        raise NetworkError(f"inspect interface {name}: {reason(error)}") from None
     finally:
         links.close()
     if found is None or not found.flags & IFF_UP:
-        raise NetworkError(f'network "{call.network}": {name} is {"down" if found else "missing"}')
+        state = "down" if found else "missing"
+        raise NetworkError(f'network "{call.network}": interface {name} is {state}')
 
 
 def undo(steps: list[Callable[[], None]]) -> None:
-    """Call all ``steps``, even after a failure.  Raises one NetworkError with all messages."""
+    """Call each function in ``steps``, even if an earlier one fails.
+
+    Raises a NetworkError with the messages of all errors.
+    """
     problems = []
     for step in steps:
         try:
@@ -159,10 +179,12 @@ PURPOSE = "nat"
 AF_INET = 2
 
 
-def want(call: PluginCall, networks: list[Network], bridge: str = "") -> None:
-    """Add the packet filter rules that masquerade and isolate the pod to ``call.rules``.
+def add_rules(call: PluginCall, networks: list[Network], bridge: str = "") -> None:
+    """Add packet filter rules to ``call.rules`` that masquerade and isolate the pod.
 
-    A network is isolated in both families: a pod can use IPv6 without an address from us.
+    ``networks`` are the pod's addresses, ``bridge`` is the host's bridge of an isolated network.
+    Such a network is isolated for IPv4 and IPv6, because a pod can use an IPv6 address that was not
+    assigned to it.
     """
     settings = call.configuration
     name = tag(call.container, call.interface, PURPOSE)
@@ -173,7 +195,7 @@ def want(call: PluginCall, networks: list[Network], bridge: str = "") -> None:
             str(network.address),
             str(network.subnet) if settings.get("ipMasq") else "",
         )
-        for network in (networks if _wants(call) else ())
+        for network in (networks if _needs_rules(call) else ())
     ]
     if isolated:
         known = {family for family, _, _ in wanted}
@@ -191,13 +213,13 @@ def want(call: PluginCall, networks: list[Network], bridge: str = "") -> None:
         call.rules.append(rules)
 
 
-def _wants(call: PluginCall) -> bool:
+def _needs_rules(call: PluginCall) -> bool:
     return bool(call.configuration.get("ipMasq") or call.configuration.get("isolated"))
 
 
 def tags(call: PluginCall) -> list[tuple[str, int]]:
-    """Return the (tag, family) of all packet filter rules that ``want`` can add."""
-    if not _wants(call):
+    """Return pairs (tag, family 4 or 6), which identify the rules that ``add_rules`` can add."""
+    if not _needs_rules(call):
         return []
     name = tag(call.container, call.interface, PURPOSE)
     families = set(firewall.families(call.previous))

@@ -80,7 +80,7 @@ def make_directory(path: str) -> None:
     try:
         os.makedirs(path, 0o700, exist_ok=True)
     except OSError as error:
-        raise HostError(f"make the directory {path}", error) from None
+        raise HostError(f'create directory "{path}"', error) from None
 
 
 def _check_parent(options: CriuOptions) -> None:
@@ -186,9 +186,9 @@ def _record(container: Container, config: Config) -> tuple[ImageRecord, list[str
 
 
 def joined_namespaces(config: Config) -> dict[str, str]:
-    """Return type -> path of the namespaces that a container joins by path.
+    """Return {type: path} of the namespaces that a container joins by path.
 
-    Raises ContainerError for a joined mount namespace, and for mounts in the host's.
+    Raises ContainerError if it joins a mount namespace, or has none of its own.
     """
     joined = {}
     namespaces = (config.get("linux") or {}).get("namespaces") or []
@@ -216,7 +216,7 @@ def _text(path: str) -> str:
 
 
 def failure(action: str, answer: dict[str, Any], log: str) -> CriuError:
-    """Return the error for a request that CRIU failed, with the reason from its log file.
+    """Return the error for a request that failed in CRIU, with the reason from its log file.
 
     ``action`` begins the message, ``answer`` is CRIU's response, ``log`` the path of the log.
     """

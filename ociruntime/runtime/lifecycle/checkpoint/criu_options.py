@@ -175,7 +175,7 @@ def restore_options(
 
 
 def cgroup_roots(text: str) -> list[dict[str, str]]:
-    """Return a cgroup_root message per hierarchy; ``text`` is a member's /proc/PID/cgroup."""
+    """Return a cgroup_root message per hierarchy; ``text`` is a process's /proc/PID/cgroup."""
     roots = []
     for line in text.splitlines():
         _, _, entry = line.partition(":")

@@ -51,7 +51,7 @@ def from_host(mounts: list[Mount], host_devices: set[str], cgroup_namespace: boo
 
 
 def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> dict[str, str]:
-    """Return target -> name in config.json of mounts of process ``pid``.
+    """Return {target: name in config.json} for the mounts ``targets`` of process ``pid``.
 
     The name is a destination in ``mounts``, a masked path or a device.  Raises ContainerError if a
     mount has no name.
@@ -68,7 +68,7 @@ def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> di
     for target in targets:
         if "]" in target or not target.isprintable():
             raise ContainerError(
-                f"cannot checkpoint the mount at {target!a}: CRIU does not accept that name"
+                f"cannot checkpoint the mount at {target!a}: CRIU does not support such a path"
             )
         inside = find_mount(pid, target)
         same = [where for where, source in binds if inside and identity(source) == inside[1]]
@@ -78,8 +78,8 @@ def name_mounts(targets: list[str], pid: int, bundle: str, config: Config) -> di
             names[target] = same[0]  # the destination contains a symbolic link
         else:
             raise ContainerError(
-                f'cannot checkpoint the mount at "{target}": no mount of config.json matches it',
-                "it was made later, or its source has been replaced since",
+                f'cannot checkpoint the mount at "{target}": no mount in config.json matches it',
+                "it was mounted later, or its source on the host has been replaced since",
             )
     return names
 
@@ -94,7 +94,7 @@ def bind_sources(bundle: str, config: Config) -> list[tuple[str, str]]:
 
 
 def masked_paths(config: Config) -> set[str]:
-    """Return linux.maskedPaths, as clean absolute paths."""
+    """Return linux.maskedPaths as normalized absolute paths."""
     return {clean(path) for path in (config.get("linux") or {}).get("maskedPaths") or []}
 
 
@@ -127,8 +127,8 @@ def find_source(
     if name in device_paths(config):
         return name
     raise ContainerError(
-        f"the checkpoint has a mount at {name!a}, but config.json has none there",
-        "restore with the mounts that the container had",
+        f"restore the mount at {name!a}: it is in the checkpoint, but not in config.json",
+        "restore with the mounts that the container had when it was checkpointed",
     )
 
 
@@ -174,7 +174,7 @@ ALL_RESTRICTIONS = 15
 
 
 def shown_at(pid: int, mounts: Sequence[Mount]) -> dict[str, Identity | None]:
-    """Return target -> identity of the file there, for the mounts of process ``pid``.
+    """Return {target: identity of the file there} for the mounts of process ``pid``.
 
     The identity is None for a target that does not exist.  Raises StepError if a target leads to
     another mount, although no later mount covers it.
@@ -196,7 +196,7 @@ def wanted_flags(
     sources: Mapping[str, Identity | None],
     nodes: Set[Identity],
 ) -> dict[str, int]:
-    """Return target -> MOUNT_ATTR_* flags that the restored mount there must have.
+    """Return {target: MOUNT_ATTR_* flags} that the restored mounts must have.
 
     ``recorded`` are the mounts of an ImageRecord; ``shown`` maps each target to the file there,
     ``sources`` the destination of each bind mount of config.json to its source.  ``nodes`` are the
@@ -229,7 +229,7 @@ def wanted_flags(
 
 
 def unmet(mounts: list[Mount], wanted: dict[str, int]) -> dict[str, int]:
-    """Return target -> MOUNT_ATTR_* flags that are required but missing in ``mounts``."""
+    """Return {target: MOUNT_ATTR_* flags} that ``wanted`` requires and ``mounts`` lack."""
     missing: dict[str, int] = {}
     for mount in mounts:
         lacks = wanted.get(mount.target, 0) & ~_flags(mount.options, RESTRICTIONS)
@@ -246,8 +246,8 @@ def check_restricted(target: str, number: int, mounts: Iterable[Mount]) -> None:
     """
     if all(mount.id != number for mount in mounts if mount.target == target):
         raise StepError(
-            f'restrict the restored mount at "{target}": the path leads to another mount',
-            "another mount covers it, or another container replaces a directory on its path",
+            f'set the flags of the restored mount at "{target}": the path leads to another mount',
+            "another mount covers it, or another container has replaced a directory on its path",
         )
 
 

@@ -75,7 +75,8 @@ def read_record(directory: str) -> ImageRecord:
         and _is_texts(namespaces)
     ):
         raise ContainerError(
-            f"read {path}: the file is malformed", "make the checkpoint again; nothing may edit it"
+            f"read {path}: the file is malformed",
+            "make the checkpoint again, and do not edit its files",
         )
     return ImageRecord(mounts, streams, namespaces)
 

@@ -94,7 +94,10 @@ class Restoration(Creation):
     def describe(
         self, program: str, criu: CriuOptions, record: ImageRecord, *, foreground: bool
     ) -> None:
-        """Set CRIU's path, options and images; ``foreground``: catch signals to forward."""
+        """Set the path of CRIU, its options and the checkpoint to restore.
+
+        ``foreground``: whether to catch signals and forward them to the container.
+        """
         self._foreground = foreground
         self.signals: CaughtSignals | None = None
         self._program = program
@@ -192,7 +195,7 @@ class Restoration(Creation):
         try:
             self.pidfd = os.pidfd_open(self._first)
         except OSError as error:
-            raise HostError(f"open the restored process {self._first}", error) from None
+            raise HostError(f"open process {self._first}, the restored init", error) from None
         self._rollback.push(lambda: send_signal(self.pidfd, SIGKILL, self._first))
         self._publish(self.pidfd)
 
@@ -287,8 +290,8 @@ class Restoration(Creation):
                 extra = excess(status, self._prepared.config)
                 if extra:
                     raise ContainerError(
-                        f'restore container "{self.id}": the checkpoint has more privileges than'
-                        f" config.json gives: {extra}"
+                        f'restore container "{self.id}": the checkpointed processes have more'
+                        f" privileges than config.json allows: {extra}"
                     )
 
     def _restored(self) -> set[int]:
@@ -313,7 +316,7 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make_mount_point(root: str, target: str, *, is_file: bool) -> None:
-    """Create ``target``, a clean absolute path in ``root``, if missing.  Raises HostError."""
+    """Create ``target``, a normalized absolute path in ``root``, if missing.  Raises HostError."""
     *parents, name = target.strip("/").split("/")
     try:
         directory = os.open(root, DIRECTORY & ~os.O_NOFOLLOW)
@@ -332,7 +335,7 @@ def make_mount_point(root: str, target: str, *, is_file: bool) -> None:
     except NotADirectoryError:
         return  # a component of the path is a symbolic link
     except OSError as error:
-        raise HostError(f"make the mount point {root}{target}", error) from None
+        raise HostError(f'create the mount point "{root}{target}"', error) from None
 
 
 def _make_directory(directory: int, name: str) -> None:
@@ -394,7 +397,7 @@ def excess(status: str, config: Config) -> str:
 
 
 def thread_statuses(pid: int) -> list[str]:
-    """Return /proc/PID/task/TID/status of each thread: each has its own privileges.
+    """Return the text of /proc/PID/task/TID/status of each thread of process ``pid``.
 
     Raises OSError.
     """

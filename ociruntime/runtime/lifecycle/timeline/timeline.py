@@ -48,14 +48,14 @@ class Timeline:
         try:
             self._file = os.open(path, flags, 0o644)
         except OSError as error:
-            raise HostError(f"open the timeline {path}", error) from None
+            raise HostError(f'open the timeline file "{path}"', error) from None
 
     def mark(self, phase: str) -> None:
         """End the current phase, and begin one with the name ``phase``."""
         self.phases.append((phase, time_ns()))
 
     def follow(self, plan: Plan) -> int:
-        """Return a memory file for the executor to record when each operation of ``plan`` begins.
+        """Return a descriptor of a memory file for the start times of the operations of ``plan``.
 
         Raises HostError.
         """
@@ -111,4 +111,4 @@ class Timeline:
             os.lseek(self._file, 0, 0)  # SEEK_SET
             write_all(self._file, text.encode("utf-8", "backslashreplace"))
         except OSError as error:
-            raise HostError(f"write the timeline {self._path}", error) from None
+            raise HostError(f'write the timeline file "{self._path}"', error) from None

@@ -84,7 +84,10 @@ def spans(
 
 
 def _ends(begun: Sequence[tuple[T, int]], now: int) -> list[tuple[tuple[T, int], int]]:
-    """Return ((name, start), end) of each span; starts never decrease, even if the clock did."""
+    """Return ((name, start), end) for each (name, start): it ends where the next one starts.
+
+    A start is never before the previous one, even if the clock was set back.
+    """
     ordered: list[tuple[T, int]] = []
     for name, start in begun:
         ordered.append((name, max(start, ordered[-1][1]) if ordered else start))
@@ -98,7 +101,7 @@ LANES = {RUNTIME: 1, EXECUTOR: 2}
 
 
 def trace_events(command: str, spans: Sequence[Span]) -> str:
-    """Return a trace for Perfetto (JSON): an event per span, with a thread for each lane."""
+    """Return a trace for Perfetto (JSON): an event per span, one thread each for both lanes."""
     events: list[dict[str, object]] = [
         {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": command}}
     ]

@@ -76,18 +76,18 @@ def test_none_fits() -> None:
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"manifests": [], "layers": []}, 'it: ambiguous: .*"manifests" and "layers"'),
-        ({"schemaVersion": 1}, "it: schemaVersion 1"),
+        ({"manifests": [], "layers": []}, 'it is ambiguous: .*"manifests" .*"layers"'),
+        ({"schemaVersion": 1}, "it: schemaVersion 1 is not supported"),
         (
             {"mediaType": images.OCI_INDEX, "layers": []},
-            'it: has no "manifests"',
+            'it: .*"manifests".* media type',
         ),
         (
             {"mediaType": images.OCI_MANIFEST, "manifests": []},
-            'it: has "manifests", but',
+            'it: it has "manifests".* media type',
         ),
-        ({"manifests": 1}, "it: manifests must"),
-        ({"manifests": [1]}, r"it: manifests\[0\]: "),
+        ({"manifests": 1}, "it: manifests must be a list"),
+        ({"manifests": [1]}, r"it: manifests\[0\] "),
         ({"manifests": [{"digest": "x", "size": 1, "mediaType": "x"}]}, 'invalid digest "x"'),
         (
             {"manifests": [{**images.descriptor("x", b""), "platform": 1}]},

@@ -344,7 +344,7 @@ def test_credentials_of_another_user(
     warnings: list[str] = []
     assert credential(settings, "r.org", "web", warnings.append) is None
     (warning,) = warnings
-    assert f'"{file}": it belongs to uid 1000 (' in warning
+    assert f'"{file}": the file belongs to uid 1000 (' in warning
     file.unlink()
     os.mkfifo(file)
     os.chown(file, 1000, 1000)
@@ -365,8 +365,8 @@ def test_credentials_that_do_not_end(
         with file.open("wb") as large:
             large.truncate(1 << 40)
     monkeypatch.setenv("REGISTRY_AUTH_FILE", str(file))
-    problem = "1048576 bytes" if kind == "large" else "not a regular"
-    with pytest.raises(ImageError, match=f'"{file}": .*{problem}'):
+    problem = "the file is larger than 1048576 bytes" if kind == "large" else "not a regular file"
+    with pytest.raises(ImageError, match=f'read credentials "{file}": {problem}'):
         credential(settings, "r.org", "web", refuse)
 
 

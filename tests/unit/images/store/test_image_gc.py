@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ociruntime.images.model.image import Record
-from ociruntime.images.store.image_gc import rubbish
+from ociruntime.images.store.image_gc import garbage
 from ociruntime.images.tar.attributes import Notes, refusal
 from ociruntime.images.unpack.tree_store import Tree
 
@@ -36,19 +36,19 @@ TREE_OF = {"old": "t-old", "new": "t-new"}
 def test_rubbish(
     images: set[str], trees: set[str], grace: float, expected: tuple[set[str], set[str]]
 ) -> None:
-    found = rubbish([OLD, NEW], TREES, TREE_OF, images, trees, NOW - grace)
+    found = garbage([OLD, NEW], TREES, TREE_OF, images, trees, NOW - grace)
     assert ({one.id for one in found.images}, {one.id for one in found.trees}) == expected
 
 
 def test_half_a_tree_is_rubbish() -> None:
     half = [Tree("t-new", False, 0)]
-    assert rubbish([NEW], half, TREE_OF, set(), set(), NOW - 100).trees == tuple(half)
-    assert rubbish([NEW], half, TREE_OF, set(), {"t-new"}, NOW - 100).trees == ()
+    assert garbage([NEW], half, TREE_OF, set(), set(), NOW - 100).trees == tuple(half)
+    assert garbage([NEW], half, TREE_OF, set(), {"t-new"}, NOW - 100).trees == ()
 
 
 def test_a_shared_tree_stays_for_the_image_that_was_used() -> None:
     shared = {"old": "t", "new": "t"}
-    found = rubbish([OLD, NEW], [Tree("t", True, 1)], shared, set(), set(), NOW - 100)
+    found = garbage([OLD, NEW], [Tree("t", True, 1)], shared, set(), set(), NOW - 100)
     assert [one.id for one in found.images] == ["old"]
     assert found.trees == ()
 

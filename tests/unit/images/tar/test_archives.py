@@ -77,7 +77,7 @@ def test_headers_one_behind_the_other(tmp_path: Path) -> None:
     """The standard library would read those of extended names by recursion."""
     header = images.member(tarfile.GNUTYPE_LONGNAME, name="x")
     archive = header.tobuf(tarfile.GNU_FORMAT) * 5000
-    with pytest.raises(ImageError, match=r"it: damaged tar archive: more than 16 headers"):
+    with pytest.raises(ImageError, match=r"it: damaged tar archive: .*more than 16 "):
         list(members(Reading(io.BytesIO(archive), "it"), BUDGET))
     (tmp_path / "a.tar").write_bytes(archive)
     with pytest.raises(ImageError, match=r"a\.tar: damaged tar archive"):

@@ -167,7 +167,7 @@ def test_what_ends_too_early_is_refused(length: int) -> None:
         (archive(tarfile.USTAR_FORMAT, (member(b"x", name="p"), b"")), "of a header"),
         (
             archive(tarfile.USTAR_FORMAT, *[(member(b"L", name="p"), b"name")] * 20),
-            "more than 16 headers",
+            "more than 16 .*headers",
         ),
         (
             archive(tarfile.USTAR_FORMAT, (member(b"L", name="p"), bytes(2 << 20))),

@@ -43,10 +43,10 @@ def test_keys() -> None:
         (PUBLIC + b"\xcd\xff\x00", "it: truncated OpenPGP packet"),
         (PUBLIC + b"\xcd\xff\x00\x00\x00", "it: truncated OpenPGP packet"),
         (PUBLIC + b"\xcd\xc1", "it: truncated OpenPGP packet"),
-        (PUBLIC + b"\xcd\xe1", "it: .*OpenPGP key"),
-        (b"hello", "it: .*OpenPGP key"),
+        (PUBLIC + b"\xcd\xe1", "it: not an OpenPGP key"),
+        (b"hello", "it: not an OpenPGP key"),
         (armored(PUBLIC)[:-10], "it: .*ASCII-armored"),
-        (armored(PUBLIC).replace(b"m", b"?"), "it: .*base64"),
+        (armored(PUBLIC).replace(b"m", b"?"), "it: ASCII armor is not valid base64"),
     ],
 )
 def test_what_is_no_key(data: bytes, message: str) -> None:
@@ -72,7 +72,7 @@ def test_another_gpgv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "gpgv").write_text(f"#!/bin/sh\necho '{good}' >&2\n")
     (tmp_path / "gpgv").chmod(0o755)
     assert verify(b"x", b"y", []) == ("34", b"y")
-    with pytest.raises(ImageError, match="no signed content"):
+    with pytest.raises(ImageError, match=r"^verify the OpenPGP signature: "):
         verify(b"x", None, [])
 
 

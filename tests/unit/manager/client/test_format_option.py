@@ -78,10 +78,10 @@ def test_a_key_that_one_of_them_lacks_is_empty() -> None:
     ("form", "words"),
     [
         ("xml", 'unknown format "xml"'),
-        ("table Nmae", 'unknown field "Nmae" (exit_code, name,'),
+        ("table Nmae", 'unknown field "Nmae" (available: exit_code, name,'),
         ("{{.Name.First}}", 'unknown field "Name.First"'),
         ("{{Name}}", 'unknown function "Name"'),
-        ("{{.Name", "has no end"),
+        ("{{.Name", "character 1: the action "),
         ("table {{.Nmae}}", 'unknown field "Nmae"'),
     ],
 )

@@ -15,8 +15,8 @@ from ociruntime.manager.client.connection import (
     DaemonError,
     _hint,
     container,
-    own_words,
     resource,
+    with_ocictl_options,
 )
 from ociruntime.manager.client.containers import exit_status
 from ociruntime.manager.client.main import failure_status, main
@@ -89,10 +89,10 @@ def test_options_of_docker_are_never_abbreviations_of_others(capfd: Capture) -> 
         (["stop", "-t", "-1", "web"], "--time: "),
         (["kill", "-s", "0", "web"], '--signal: "0"'),
         (["kill", "-s", "TREM", "web"], 'unknown signal "TREM" (did you mean SIGTERM?)'),
-        (["start", "-a", "web", "db"], "--attach: "),
-        (["ps", "-n", "0"], '--last: "0"'),
-        (["ps", "-f", "name"], '--filter: the filter "name" has no value (KEY=VALUE)'),
-        (["ps", "-f", "nmae=x"], '--filter: unknown filter "nmae" (id, name,'),
+        (["start", "-a", "web", "db"], "--attach: only one container can be attached"),
+        (["ps", "-n", "0"], "--last: must be 1 or more"),
+        (["ps", "-f", "name"], '--filter: the filter "name" has no value'),
+        (["ps", "-f", "nmae=x"], '--filter: unknown filter "nmae" (supported: id, name,'),
         (["events", "-f", "name"], '--filter: invalid filter "name"'),
         (
             ["events", "--format", "table Kind"],
@@ -276,6 +276,6 @@ def test_hints_name_our_options() -> None:
         ('file "--exec (": not found', 'file "--exec (": not found'),
         ("--exec: nothing", "--exec: nothing"),
     ):
-        assert own_words(said) == shown
+        assert with_ocictl_options(said) == shown
     known = {option.name for command in PROGRAM.commands for option in command.options}
     assert {"insecure", "entrypoint", "workdir"} <= known

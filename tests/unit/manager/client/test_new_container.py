@@ -152,10 +152,10 @@ def test_the_environment(tmp_path: Path) -> None:
         "C": "ours",
         "E": "",
     }
-    with pytest.raises(HostError, match="read /nope: no such file"):
+    with pytest.raises(HostError, match='read "/nope": no such file'):
         environment(["/nope"], [], {})
     file.write_bytes(b"\xff=1")
-    with pytest.raises(UsageError, match="not UTF-8"):
+    with pytest.raises(UsageError, match="not valid UTF-8"):
         environment([str(file)], [], os.environ)
 
 
@@ -192,11 +192,11 @@ def test_volumes_of_others() -> None:
     ("words", "told"),
     [
         (("-e", "=1"), '"=1" has no name'),
-        (("-v", "srv"), 'mount target "srv"'),
+        (("-v", "srv"), 'mount target "srv" must be an absolute path'),
         (("-v", ""), '--volume: invalid volume ""'),
         (("-v", ":/a"), '--volume: invalid volume ":/a"'),
         (("-v", "a:"), '--volume: invalid volume "a:"'),
-        (("-v", "/data:ro"), 'mount target "ro"'),
+        (("-v", "/data:ro"), 'mount target "ro" must be an absolute path'),
         (("-v", "a:/b:ro,rw"), '--volume: invalid volume "a:/b:ro,rw"'),
         (("-v", "/a:/b:rslave,private"), "--volume: invalid volume"),
         (("-v", "/a:/b:nocopy"), "nocopy applies"),
@@ -204,15 +204,18 @@ def test_volumes_of_others() -> None:
         (("--mount", "src=/a,dst=/b,bind-propagation=shared"), "cannot propagate"),
         (("-v", "a:/b:rslave"), "propagation applies"),
         (("-v", "/a:/b:x"), '--volume: invalid volume "/a:/b:x"'),
-        (("-v", "/a:b"), 'mount target "b"'),
-        (("--mount", "source=/a"), "source or target"),
+        (("-v", "/a:b"), 'mount target "b" must be an absolute path'),
+        (("--mount", "source=/a"), "source or target is missing"),
         (("--mount", "from=/a"), '--mount: unknown key "from"'),
         (("--mount", "type=npipe,target=/b"), '--mount: unknown type "npipe"'),
-        (("--mount", "type=bind,target=/b"), "source or target"),
-        (("--mount", "type=volume,source=a"), "source or target"),
-        (("--mount", "type=bind,src=/a,dst=/b,volume-nocopy"), 'type "bind"'),
-        (("--mount", "src=a,dst=/b,bind-propagation=slave"), 'type "volume"'),
-        (("--mount", "src=/a,dst=/b,ro=maybe"), '"maybe"'),
+        (("--mount", "type=bind,target=/b"), "source or target is missing"),
+        (("--mount", "type=volume,source=a"), "source or target is missing"),
+        (("--mount", "type=bind,src=/a,dst=/b,volume-nocopy"), 'not apply to type "bind"'),
+        (("--mount", "src=a,dst=/b,bind-propagation=slave"), 'not apply to type "volume"'),
+        (
+            ("--mount", "src=/a,dst=/b,ro=maybe"),
+            'readonly must be true or false, not "maybe"',
+        ),
         (("--mount", 'src="/a'), "--mount"),
         (("--volumes-from", ":ro"), '--volumes-from: invalid value ":ro"'),
         (("--volumes-from", "web:nocopy"), '--volumes-from: invalid value "web:nocopy"'),
@@ -305,13 +308,13 @@ def test_namespaces() -> None:
 @pytest.mark.parametrize(
     ("word", "reason"),
     [
-        ("--pid=container:web", "own pod"),
-        ("--pid=no", "possible: private, host"),
-        ("--uts=container:web", "possible: private, host"),
-        ("--cgroupns=host", "own cgroups"),
-        ("--userns=keep-id", "possible: host"),
-        ("--log-driver=none", "always logged"),
-        ("--log-driver=fluentd", "possible: json-file"),
+        ("--pid=container:web", "a container's processes end with its own pod"),
+        ("--pid=no", "supported: private, host"),
+        ("--uts=container:web", "supported: private, host"),
+        ("--cgroupns=host", "a container sees its own cgroups only"),
+        ("--userns=keep-id", "supported: host"),
+        ("--log-driver=none", "the output is always logged"),
+        ("--log-driver=fluentd", "supported: json-file"),
     ],
 )
 def test_reasons(word: str, reason: str) -> None:

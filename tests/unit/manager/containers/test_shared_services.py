@@ -12,7 +12,7 @@ import pytest
 from ociruntime.base.errors import ManagerError
 from ociruntime.manager.containers.settings import Settings
 from ociruntime.manager.containers.shared_services import SharedServices
-from ociruntime.manager.containers.stored_image import ImageFacts
+from ociruntime.manager.containers.stored_image import StoredImage
 
 
 class Programs:
@@ -54,7 +54,7 @@ def test_only_images_that_are_not_stored_are_queued_behind_downloads(
     programs = Programs("stored")
     services.programs = cast("Any", programs)
     image = spec.get("image") or "dir:/r"
-    assert asyncio.run(services.fetch_image(spec)) == ImageFacts(f"id of {image}", ["/data"])
+    assert asyncio.run(services.fetch_image(spec)) == StoredImage(f"id of {image}", ["/data"])
     assert programs.calls == calls
 
 

@@ -11,7 +11,7 @@ import pytest
 from ociruntime.images.store.store import Store
 from ociruntime.images.unpack.tree_store import TreeStore
 from ociruntime.manager.containers.settings import Settings
-from ociruntime.manager.containers.stored_image import ImageFacts, find_ready
+from ociruntime.manager.containers.stored_image import StoredImage, find_ready
 from tests.support import images
 
 NAME = "docker.io/library/box:latest"
@@ -42,7 +42,7 @@ def put(settings: Settings, *, unpacked: bool = True) -> str:
 
 @pytest.mark.parametrize("name", ["box", NAME, "box:latest"])
 def test_a_stored_image(settings: Settings, name: str) -> None:
-    facts = ImageFacts(put(settings), ["/data"])
+    facts = StoredImage(put(settings), ["/data"])
     assert find_ready(settings, {"image": name}, frozenset()) == facts
 
 

@@ -21,12 +21,12 @@ def home(tmp_path: Path) -> str:
 
 
 def test_a_tree_whose_owners_cannot_be_mapped(home: str) -> None:
-    why = overlay.refusal("/proc", home, (100000, 65536))
+    why = overlay.mount_error("/proc", home, (100000, 65536))
     assert why.endswith(" /proc: invalid argument")
 
 
 def test_an_upper_directory_that_cannot_be_one(home: str, tmp_path: Path) -> None:
     os.rmdir(f"{home}/upper")
     os.symlink("/proc", f"{home}/upper")
-    why = overlay.refusal("/usr", home, None)
+    why = overlay.mount_error("/usr", home, None)
     assert why.startswith(f"mount overlay at {home}/bundle/rootfs: "), why

@@ -82,7 +82,8 @@ def test_number_of_arguments(capfd: Capture) -> None:
 
 def test_unknown_check_to_leave_out(capfd: Capture) -> None:
     line = failing(["--insecure-options=image,magic", "version"], capfd)
-    assert '--insecure-options: unknown word "magic"' in line
+    assert "--insecure-options: " in line
+    assert '"magic"' in line
     assert "all-fetch" in line
 
 

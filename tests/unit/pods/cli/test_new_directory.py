@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.base.deep_tree import Place
+from ociruntime.base.deep_tree import TreeCursor
 from ociruntime.base.errors import HostError, UsageError
 from ociruntime.pods.cli.new_directory import check_target, new_file, put_directory
 
@@ -85,7 +85,7 @@ def test_a_link_on_the_way_that_was_no_link_before(tmp_path: Path) -> None:
 
 def test_a_deep_directory_is_replaced(tmp_path: Path) -> None:
     """Deeper than functions call each other."""
-    with Place(str(tmp_path)) as deep:
+    with TreeCursor(str(tmp_path)) as deep:
         for _ in range(1200):
             os.mkdir("deep", dir_fd=deep.fd)
             deep.down("deep")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -19,6 +20,20 @@ def loop() -> Iterator[Loop]:
     one = Loop()
     yield one
     one.close()
+
+
+def test_overdue_timers_are_called_in_the_order_of_their_times(loop: Loop) -> None:
+    called: list[int] = []
+    loop.after(0.002, lambda: called.append(2))
+    loop.after(0.001, lambda: called.append(1))
+    time.sleep(0.01)
+
+    def stop() -> None:
+        loop.stopped = True
+
+    loop.after(0, stop)
+    loop.run()
+    assert called == [1, 2]
 
 
 def test_timers(loop: Loop) -> None:

@@ -95,14 +95,26 @@ def test_leading_arguments_are_no_images() -> None:
         ("one ----name=a", "unknown option ----name"),
         ("one --cap=a", "unknown option --cap"),
         ("one --name", "--name requires a value"),
-        ("one --readonly-rootfs=maybe", 'invalid value "maybe" (true or false)'),
-        ("one --stdin=log", 'invalid value "log" (null or stream or interactive or tty)'),
+        ("one --readonly-rootfs=maybe", '--readonly-rootfs: invalid value "maybe"'),
+        ("one --stdin=log", '--stdin: invalid value "log"'),
     ],
 )
 def test_what_cannot_be_understood(text: str, message: str) -> None:
     with pytest.raises(UsageError) as refused:
         read(text)
     assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["one --- two", "--- one", "-- x"])
+def test_hints_for_a_single_image_do_not_offer_another(text: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        parse_pod_arguments(["U", *text.split()], (), APP_OPTIONS, leading=1, single=True)
+    assert "--- IMAGE" not in refused.value.hint
+
+
+def test_a_separator_where_a_single_image_is_allowed() -> None:
+    with pytest.raises(UsageError, match=r'^"---": .*one image'):
+        parse_pod_arguments(["U", "one", "---"], (), APP_OPTIONS, leading=1, single=True)
 
 
 def test_a_word_that_is_empty() -> None:

@@ -15,7 +15,7 @@ FREE = {isolators.NO_NEW_PRIVILEGES, isolators.SYSCTL}
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "message"),
+    ("name", "value", "start"),
     [
         (
             isolators.SYSCTL,
@@ -31,14 +31,14 @@ FREE = {isolators.NO_NEW_PRIVILEGES, isolators.SYSCTL}
         (
             isolators.REMOVE_CAPS,
             {"set": ["fly"]},
-            'unknown capability "fly" (for example CAP_NET_RAW)',
+            'unknown capability "fly"',
         ),
     ],
 )
-def test_a_manifest_with_a_value_that_cannot_be(name: str, value: object, message: str) -> None:
+def test_a_manifest_with_a_value_that_cannot_be(name: str, value: object, start: str) -> None:
     with pytest.raises(PodError) as refused:
         isolators.check([{"name": name, "value": value}], "it")
-    assert str(refused.value).startswith(f"it: {message}")
+    assert str(refused.value).startswith(f"it: {start}")
 
 
 @pytest.mark.parametrize("value", [None, {}, [], "many", {"limit": []}, {"set": [1]}, 1e999])

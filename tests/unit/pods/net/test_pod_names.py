@@ -45,7 +45,7 @@ class Pods:
         self.hosts(name).parent.mkdir()
         self.hosts(name).write_text(BASE)
         path = "/proc/self/ns/net"
-        pod_records.note(self.state, uuid, path, pod_records.namespace_identity(path))
+        pod_records.write_record(self.state, uuid, path, pod_records.namespace_identity(path))
         networks = {network: [address]}
         pod_names.join(self.state, uuid, [name, *more], str(self.hosts(name)), networks)
 
@@ -234,14 +234,14 @@ def test_without_a_hosts_file(pods: Pods) -> None:
     """A pod with the host's /etc/hosts is found, but finds nobody."""
     pods.add("web", "10.9.0.2")
     path = "/proc/self/ns/net"
-    pod_records.note(pods.state, "11111111", path, pod_records.namespace_identity(path))
+    pod_records.write_record(pods.state, "11111111", path, pod_records.namespace_identity(path))
     pod_names.join(pods.state, "11111111", ["h"], "", {"lan": ["10.9.0.9"]})
     assert pods.lines("web") == ["10.9.0.2\tweb", "10.9.0.9\th"]
 
 
 def test_dead_pods_are_dropped(pods: Pods) -> None:
     pods.add("dead", "10.9.0.2")
-    pod_records.note(pods.state, pods.uuids["dead"], "/proc/0/ns/net", [1, 2])
+    pod_records.write_record(pods.state, pods.uuids["dead"], "/proc/0/ns/net", [1, 2])
     pods.add("web", "10.9.0.3")
     assert pods.lines("web") == ["10.9.0.3\tweb"]
     assert pod_names.pods_on(pods.state, "lan") == [pods.uuids["web"]]

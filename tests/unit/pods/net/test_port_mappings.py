@@ -67,8 +67,8 @@ def test_names_that_say_it_themselves() -> None:
             "define it differently",
         ),
         ([wish("a", 80), wish("b", 80)], [[port("a", 1), port("b", 2)]], "80/tcp.* twice"),
-        ([wish("a", 65535)], [[port("a", 1, count=2)]], "above 65535"),
-        ([wish("a", 0)], [[port("a", 1)]], "no host port"),
+        ([wish("a", 65535)], [[port("a", 1, count=2)]], 'forward port "a": '),
+        ([wish("a", 0)], [[port("a", 1)]], 'forward port "a": '),
     ],
 )
 def test_refused(ports: list[dict[str, Any]], apps: list[list[Any]], text: str) -> None:

@@ -215,6 +215,6 @@ def test_a_phase_that_is_no_directory(directory: str, pod: Pod) -> None:
     reason = "too many levels of symbolic links"
     with pytest.raises(HostError, match=f'list the directory "{place}": {reason}'):
         phases.names(directory, ["prepared"], [])
-    with pytest.raises(HostError, match=f"move pod {pod.uuid} from prepare to prepared: {reason}"):
+    with pytest.raises(HostError, match=f"{pod.uuid} .*: {reason}"):
         phases.to_prepared(pod)
     assert pod.refresh() == "preparing"

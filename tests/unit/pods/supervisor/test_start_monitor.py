@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import resource
-from collections.abc import Iterator
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.pods.store import phases
 from ociruntime.pods.store.phases import Pod
+from ociruntime.pods.supervisor import start_monitor as module
 from ociruntime.pods.supervisor.start_monitor import MONITOR_LOG, start_monitor
 
 
@@ -33,6 +36,23 @@ def test_without_its_log(pod: Pod) -> None:
     assert str(caught.value).endswith("monitor: is a directory")
     with phases.open_pod(pod.directory, pod.uuid) as left:
         assert left.state == "exited"
+
+
+@pytest.mark.parametrize(
+    ("die", "cause"),
+    [
+        (lambda: os.kill(os.getpid(), signal.SIGKILL), "signal 9"),
+        (lambda: os._exit(3), "status 3"),
+    ],
+)
+def test_a_monitor_that_dies_without_a_report(
+    pod: Pod, monkeypatch: pytest.MonkeyPatch, die: Callable[[], None], cause: str
+) -> None:
+    monkeypatch.setattr(module, "_monitor", lambda pod, warn: die())
+    with pytest.raises(PodError, match=cause) as caught:
+        start_monitor(pod, warn)
+    assert pod.uuid in str(caught.value)
+    assert str(Path(pod.path(), MONITOR_LOG)) in caught.value.hint
 
 
 def test_without_a_descriptor_left(pod: Pod) -> None:

@@ -58,7 +58,7 @@ def test_values(text: str, signature: str, value: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    "text",
     [
         ("", "nothing where a value"),
         ("yes", "strings are quoted"),
@@ -98,7 +98,6 @@ def test_values(text: str, signature: str, value: object) -> None:
         ("$", '"$" where a value'),
     ],
 )
-def test_malformed(text: str, words: str) -> None:
-    with pytest.raises(Malformed) as caught:
+def test_malformed(text: str) -> None:
+    with pytest.raises(Malformed):
         parse(text)
-    assert words in str(caught.value)

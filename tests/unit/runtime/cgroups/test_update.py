@@ -34,7 +34,7 @@ class Told(Cgroup):
     __slots__ = ("heard",)
     heard: list[list[str]]
 
-    def tell(self, settings: Sequence[Setting]) -> None:
+    def set_unit_properties(self, settings: Sequence[Setting]) -> None:
         self.heard.append([f"{each.files[0][0]}={each.files[0][1]}" for each in settings])
 
 

@@ -30,14 +30,14 @@ def group(path: Path, schemata: str = "") -> Path:
 
 def test_look(tmp_path: Path) -> None:
     found = group(tmp_path / "gold", "L3:0=f\n")
-    assert resctrl.look(str(tmp_path), str(found)) == (True, "L3:0=f\n", False)
+    assert resctrl.inspect(str(tmp_path), str(found)) == (True, "L3:0=f\n", False)
     (tmp_path / "mon_groups").mkdir()
-    assert resctrl.look(str(tmp_path), str(tmp_path / "none")) == (False, "", True)
+    assert resctrl.inspect(str(tmp_path), str(tmp_path / "none")) == (False, "", True)
 
 
 def test_monitoring_without_allocation(tmp_path: Path) -> None:
     (tmp_path / "tasks").touch()
-    assert resctrl.look(str(tmp_path), str(tmp_path)) == (True, "", False)
+    assert resctrl.inspect(str(tmp_path), str(tmp_path)) == (True, "", False)
 
 
 def test_failed_write_says_what_the_kernel_says(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_asking_does_not_wait(directory: str, monkeypatch: pytest.MonkeyPatch) -
 
 def test_no_socket(directory: str) -> None:
     """Anything else in its place is an error, not an answer."""
-    with pytest.raises(HostError, match="start gate"):
+    with pytest.raises(HostError, match="/start"):
         start_gate.make_gate(directory + "/missing")
 
 

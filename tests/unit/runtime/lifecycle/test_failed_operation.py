@@ -8,7 +8,7 @@ import pytest
 
 from ociruntime.runtime.executor.protocol import LONG, Message
 from ociruntime.runtime.lifecycle.context import CreateOptions
-from ociruntime.runtime.lifecycle.failed_operation import quoted, way_there
+from ociruntime.runtime.lifecycle.failed_operation import debug_lines, quoted
 from ociruntime.runtime.plan import operation_constructors as o
 from ociruntime.runtime.plan.operation_table import MESSAGE_FAILURE
 
@@ -19,9 +19,9 @@ def message(step: int) -> Message:
     return Message(LONG.pack(MESSAGE_FAILURE, step, 0, 22, b"sethostname", b"n4", b""))
 
 
-def test_way_there() -> None:
+def test_debug_lines() -> None:
     options = CreateOptions("one", "/a bundle", config="/c.json")
-    lines = way_there(OPERATIONS, message(4), "/run/x", options)
+    lines = debug_lines(OPERATIONS, message(4), "/run/x", options)
     assert lines[:4] == [
         "done: 2 hostname n1 # x[1]",
         "done: 3 hostname n2 # x[2]",
@@ -37,7 +37,7 @@ def test_way_there() -> None:
 
 
 def test_first_step() -> None:
-    lines = way_there(OPERATIONS, message(0), "/r", CreateOptions("one", "/b"))
+    lines = debug_lines(OPERATIONS, message(0), "/r", CreateOptions("one", "/b"))
     assert lines[0].startswith("failed: 1 hostname n0")
 
 

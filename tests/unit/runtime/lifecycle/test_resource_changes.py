@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ociruntime.runtime.lifecycle.update import asked, merged, to_write
+from ociruntime.runtime.lifecycle.update import merged, requested_changes, to_write
 
 FULL: dict[str, Any] = {
     "devices": [{"allow": True}],
@@ -17,12 +17,14 @@ FULL: dict[str, Any] = {
 
 
 def test_what_engines_leave_open_asks_for_nothing() -> None:
-    assert asked(FULL) == {}
-    assert asked({"pids": {"limit": 0}, "cpu": {"idle": 0, "burst": 0, "shares": 0}}) == {
+    assert requested_changes(FULL) == {}
+    assert requested_changes(
+        {"pids": {"limit": 0}, "cpu": {"idle": 0, "burst": 0, "shares": 0}}
+    ) == {
         "pids": {"limit": 0},
         "cpu": {"idle": 0, "burst": 0},
     }
-    assert asked({"hugepageLimits": []}) == {"hugepageLimits": []}
+    assert requested_changes({"hugepageLimits": []}) == {"hugepageLimits": []}
 
 
 @pytest.mark.parametrize(

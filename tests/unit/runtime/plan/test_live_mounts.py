@@ -9,7 +9,7 @@ import pytest
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER
 from ociruntime.runtime.plan.live_mounts import (
-    Place,
+    RunningContainer,
     compile_adding,
     compile_removing,
     compile_undoing,
@@ -20,12 +20,12 @@ from tests.unit.runtime.plan.compiling import config, facts, names, request, ste
 
 BIND = {"destination": "/a", "source": "/host/a", "options": ["rbind"]}
 TMPFS = {"destination": "/b", "type": "tmpfs", "source": "tmpfs", "options": ["ro"]}
-PLACE = Place(7, CLONE_NEWNS | CLONE_NEWPID)
+RUNNING = RunningContainer(7, CLONE_NEWNS | CLONE_NEWPID)
 
 
-def adding(*mounts: dict[str, Any], place: Place = PLACE, **host: Any) -> Plan:  # noqa: ANN401
+def adding(*mounts: dict[str, Any], container: RunningContainer = RUNNING, **host: Any) -> Plan:  # noqa: ANN401
     document: Any = config(mounts=list(mounts))
-    return compile_adding(document, facts(**host), request(), place)
+    return compile_adding(document, facts(**host), request(), container)
 
 
 def test_host_s_paths_are_opened_before_entering() -> None:
@@ -35,13 +35,13 @@ def test_host_s_paths_are_opened_before_entering() -> None:
 
 
 def test_root_of_the_user_namespace_mounts() -> None:
-    plan = adding(TMPFS, place=Place(7, CLONE_NEWNS | CLONE_NEWUSER))
+    plan = adding(TMPFS, container=RunningContainer(7, CLONE_NEWNS | CLONE_NEWUSER))
     assert names(plan) == ["join_process", "become_root", "mount", "sync"]
 
 
 def test_ids_of_the_container_s_user_namespace() -> None:
     mount = {**BIND, "options": ["rbind", "idmap"]}
-    plan = adding(mount, place=Place(7, CLONE_NEWNS | CLONE_NEWUSER))
+    plan = adding(mount, container=RunningContainer(7, CLONE_NEWNS | CLONE_NEWUSER))
     opened = steps(plan, "open_namespace")[0]
     assert opened["source"] == "/proc/7/ns/user"
     assert steps(plan, "open_tree")[0]["id_map"] == opened["slot"]
@@ -54,14 +54,14 @@ def test_the_host_sees_each_mount_before_it_is_attached() -> None:
 
 
 def test_undoing_follows_links() -> None:
-    undoing = compile_undoing("/a", "mounts[0]", facts(), request(), PLACE)
+    undoing = compile_undoing("/a", "mounts[0]", facts(), request(), RUNNING)
     assert names(undoing) == ["join_process", "unmount", "sync"]
     assert steps(undoing, "unmount") == [{"target": "/a", "follow": 1}]
 
 
 def test_removing_goes_backwards_and_follows_links_to_what_is_recorded() -> None:
     document: Any = config(mounts=[BIND, {"destination": "/a/../b/"}])
-    plan = compile_removing(document, facts(), request(), PLACE, {"/b"})
+    plan = compile_removing(document, facts(), request(), RUNNING, {"/b"})
     assert steps(plan, "unmount") == [{"target": "/b", "follow": 1}, {"target": "/a", "follow": 0}]
 
 
@@ -70,7 +70,7 @@ def test_what_confines_the_container_stays(destination: str) -> None:
     mount = {**TMPFS, "destination": destination}
     document: Any = config(mounts=[mount])
     with pytest.raises(ConfigError):
-        compile_removing(document, facts(), request(), PLACE, set())
+        compile_removing(document, facts(), request(), RUNNING, set())
     with pytest.raises(ConfigError):
         adding(mount)
 

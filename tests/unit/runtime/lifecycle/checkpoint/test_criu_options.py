@@ -153,7 +153,7 @@ def test_which_mounts_are_the_host_s() -> None:
 @pytest.mark.parametrize("target", ["/a]:m1", "/a\nb", "/a]"])
 def test_names_that_would_be_read_as_options(target: str) -> None:
     config: Any = {}
-    with pytest.raises(ContainerError, match="that name"):
+    with pytest.raises(ContainerError, match=r"cannot checkpoint the mount at .*CRIU"):
         name_mounts([target], 1, "/b", config)
 
 
@@ -176,7 +176,7 @@ def test_sources_come_from_the_new_configuration() -> None:
     }.items():
         assert find_source(name, "/b", config, cgroups) == source
     for name in ("/etc", "/proc", "/data/..", "/data/x"):
-        with pytest.raises(ContainerError, match=r"config\.json has none there"):
+        with pytest.raises(ContainerError, match=r"not in config\.json"):
             find_source(name, "/b", config, cgroups)
 
 
