@@ -34,6 +34,7 @@ FOLDERS = {
         "images",
         "properties",
         "runtime",
+        "soak",
     ),
 }
 PARTS = (*FOLDERS, "rest")

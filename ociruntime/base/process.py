@@ -29,6 +29,7 @@ DEAD_STATES = b"ZXx"
 _ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
 _NOTHING: dict[int, object] = {}
 TICKS = 100  # USER_HZ, clock ticks per second
+PF_EXITING = 4  # in field 9 of proc_pid_stat(5), the flags
 
 
 def start_time(pid: int) -> int:
@@ -46,18 +47,34 @@ def process_stat(pid: int) -> tuple[bool, int, int]:
     A zombie has exited, but still has a parent and a start time; both are 0 if there is no such
     process.  Raises HostError.
     """
+    fields = _stat_fields(pid)
+    if fields is None:
+        return True, 0, 0
+    # The zombie of a main thread stays as long as other threads of the process run.
+    ended = fields[0] in DEAD_STATES and int(fields[17]) < 2
+    return ended, int(fields[1]), int(fields[19]) - _boot_offset()
+
+
+def is_exiting(pid: int) -> bool:
+    """Return whether the process is about to become a zombie, or has exited.  Raises HostError.
+
+    It has closed its files already, but a pid namespace's init then waits for its other processes.
+    """
+    fields = _stat_fields(pid)
+    return fields is None or int(fields[6]) & PF_EXITING != 0
+
+
+def _stat_fields(pid: int) -> list[bytes] | None:
+    """Return the fields of /proc/PID/stat from the third, the state; None without a process."""
     path = f"/proc/{pid}/stat"
     try:
         stat = read_file(path)
     except (FileNotFoundError, ProcessLookupError):
-        return True, 0, 0
+        return None
     except OSError as error:
         raise HostError(f"read {path}", error) from None
     # The name may hold spaces and parentheses; behind its last ")" there are only numbers.
-    fields = stat[stat.rfind(b")") + 2 :].split()
-    # The zombie of a main thread stays as long as other threads of the process run.
-    ended = fields[0] in DEAD_STATES and int(fields[17]) < 2
-    return ended, int(fields[1]), int(fields[19]) - _boot_offset()
+    return stat[stat.rfind(b")") + 2 :].split()
 
 
 def _boot_offset() -> int:

@@ -12,7 +12,7 @@ import posix
 from ociruntime.base.errors import ContainerError, HostError, NoSuchContainer
 from ociruntime.base.files import exists, read_file, replace_file, write_new
 from ociruntime.base.json_text import dump, parse
-from ociruntime.base.process import is_alive
+from ociruntime.base.process import is_alive, is_exiting
 from ociruntime.runtime.host.start_gate import NAME as GATE_NAME
 from ociruntime.runtime.host.start_gate import is_waiting
 from ociruntime.runtime.host.state_directory import LOCK_SECONDS, Lock, find_directory
@@ -83,14 +83,20 @@ class Container:
         return is_alive(self.pid, self.started)
 
     def status(self) -> str:
-        """Return the current status: ``created``, ``running``, ``paused`` or ``stopped``."""
+        """Return the current status: ``created``, ``running``, ``paused`` or ``stopped``.
+
+        The gate comes first: `delete` removes it too, but only when the init has exited.
+        """
+        has_gate = exists(f"{self.directory}/{GATE_NAME}")
+        waits = has_gate and is_waiting(self.directory)
         if not self.alive():
             return STOPPED
         if self._frozen():
             return PAUSED
-        if exists(f"{self.directory}/{GATE_NAME}") and is_waiting(self.directory):
+        if waits:
             return CREATED
-        return RUNNING
+        # A dying init has closed the gate, but is not a zombie yet; it may never have been started.
+        return STOPPED if has_gate and is_exiting(self.pid) else RUNNING
 
     def _frozen(self) -> bool:
         """Return true if the cgroup is frozen, as the freezer file in ``facts`` says."""

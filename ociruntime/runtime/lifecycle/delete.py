@@ -130,7 +130,7 @@ def clear_interrupted(context: Context, container_id: str) -> None:
     """Remove the stale state that a killed ``create`` or ``delete`` of this id has left.
 
     A new container with the same id may exist already; it is not touched. Raises HostError, and
-    ContainerExists if that ``create`` or ``delete`` is still running.
+    ContainerError if that ``create`` or ``delete`` is still running.
     """
     for path in stale_directories(context.root, container_id):
         from ociruntime.runtime.lifecycle.create_steps import clear_recorded
