@@ -319,8 +319,9 @@ class Creation:
     def _commit(self) -> None:
         """Publish the container, then send GO: from then on its init outlives this process."""
         self._publish(self.executor.pidfd)
-        if not go(self.executor.channel):
-            raise self._vanished()
+        # False if the init has been killed.  That is no failure: once the container is published,
+        # another command may kill it, and then it is a stopped one.
+        go(self.executor.channel)
         self.executor.channel.close()
 
     def _publish(self, pidfd: int) -> None:
