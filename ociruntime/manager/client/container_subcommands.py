@@ -1,6 +1,6 @@
-"""The ``ocictl container`` commands for scripts.
+"""``ocictl container ...``: commands for scripts, strict about states, with fixed columns.
 
-These commands fail if the container is in the wrong state, and print tables with fixed columns.
+They fail if the container is in the wrong state.
 """
 
 from __future__ import annotations

@@ -230,7 +230,8 @@ def exec_request(arguments: Arguments) -> dict[str, Any]:
 def check_terminal(hint: str) -> None:
     """Raise UsageError unless standard input is a terminal.
 
-    Otherwise the program never reads an end of input: a shell would wait for ever.
+    A container's terminal never signals end of input: with input from a pipe, a shell in it would
+    wait for ever.
     """
     if not os.isatty(0):
         raise UsageError("attach a terminal: the input device is not a TTY", hint)

@@ -299,7 +299,8 @@ class Container:
                 own = names_on_networks({**record.spec, "name": name}, self.id)
                 await asyncio.to_thread(self.pod.set_names, own)
             except RuntimeFailure as failure:
-                log.warning('rename container "%s" on its networks: %s', name, failure)
+                message = 'container "%s" is "%s" now, but its networks have the old name: %s'
+                log.warning(message, before, name, failure)
             names.release(before, self.id)
             self._publish("rename", before=before)
 
@@ -420,7 +421,7 @@ class Container:
         return True
 
     async def _shorten_stop(self, seconds: float) -> None:
-        """Shorten the timeout of a stop in progress, which holds the lock, to ``seconds``."""
+        """Shorten the timeout of a stop in progress to ``seconds``; do nothing if there is none."""
         pod = self.pod.open() if self.lock.locked() else None
         if pod is not None and self.pod.status().app_state == "stopping":
             with suppress(RuntimeFailure):  # the stop in progress gets and reports the same error

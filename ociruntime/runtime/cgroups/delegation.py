@@ -81,7 +81,7 @@ def _refuse_limits(hierarchy: Hierarchy, needed: Mapping[str, str], obstacle: st
 
 
 def _nearby(placement: Placement, path: str, own_directory: str) -> tuple[Placement, str]:
-    """Return a v2 cgroup that the user may use, and its path; the arguments if there is none.
+    """Return a v2 cgroup that the user may use, and its path; if there is none, the two arguments.
 
     Tries a sibling of the caller's cgroup ``own_directory`` first, then a child: a cgroup that has
     processes, as the caller's has, cannot delegate controllers to its children.

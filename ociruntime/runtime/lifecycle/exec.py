@@ -391,7 +391,7 @@ def _number(text: str, option: str) -> int:
     """
     if not (text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= LARGEST_ID):
         raise UsageError(
-            f"{option} must be a number from 0 to {LARGEST_ID}", "use UID[:GID], not names"
+            f"{option} must be a number from 0 to {LARGEST_ID}", "use numbers, not names"
         )
     return int(text)
 
