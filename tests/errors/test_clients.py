@@ -32,10 +32,10 @@ OPTIONS = (
     ("argv", "message"),
     [
         (["--bundle"], "--bundle requires a value (--bundle DIR)"),
-        (["--force=maybe"], '--force: invalid value "maybe" (true or false)'),
-        (["--preserve-fds", "two"], '--preserve-fds: invalid value "two" (a decimal number)'),
+        (["--force=maybe"], '--force: invalid value "maybe" (use true or false)'),
+        (["--preserve-fds", "two"], '--preserve-fds: invalid value "two" (use a decimal number)'),
         (["--tail", "-1"], "--tail: must be 0 or more, not -1"),
-        (["--format=xml"], '--format: invalid value "xml" (table or json)'),
+        (["--format=xml"], '--format: invalid value "xml" (use table or json)'),
         (["--bogus"], "unknown option --bogus (--help lists the options)"),
         (["-tb"], "-b (--bundle) requires a value (--bundle DIR)"),
         (["-tx"], "unknown option -x in -tx (--help lists the options)"),

@@ -31,23 +31,23 @@ OF_THE_POD: dict[str, str] = {
 }
 OF_A_REQUEST: dict[str, str] = {
     "run": "create a pod: at least one image is required"
-    " (IMAGE [OPTION]... [-- ARGUMENT]..., or --pod-manifest FILE)",
-    "run --runtime=ocinone IMAGE": 'the runtime "ocinone" is not installed'
+    " (give IMAGE [OPTION]... [-- ARGUMENT]..., or --pod-manifest FILE)",
+    "run --runtime=ocinone IMAGE": 'the OCI runtime "ocinone" is not installed'
     " (choose another with --runtime)",
     "run --net=nowhere IMAGE": 'unknown network "nowhere"'
-    " (none, host, default, default-restricted)",
+    " (known networks: none, host, default, default-restricted)",
     "run --net=none IMAGE IMAGE": 'app "busybox": the pod has another app of that name'
     " (choose another name with --name)",
     "run --net=none --port=80-tcp:80 IMAGE": "--net=none: port forwarding is not possible"
     " (leave out --port)",
-    "run --flavor=big IMAGE": 'unknown flavour "big" (choose fly, kvm, oci)',
+    "run --flavor=big IMAGE": 'unknown flavour "big" (supported: fly, kvm, oci)',
     "run IMAGE --user=nobody-here": 'look up user "nobody-here": not found in the image'
     " (give a number or a name in the image's /etc/passwd)",
     "run --oom-score-adj=5 IMAGE IMAGE": "--oom-score-adj must follow an image"
     " (it applies to the image before it)",
     "run IMAGE --mount=volume=v,target=/v": '--mount: unknown volume "v"'
     " (define it with --volume v,kind=...)",
-    "login localhost:1": "login: cannot prompt, standard input is not a terminal"
+    "login localhost:1": "login: cannot prompt: standard input is not a terminal"
     " (use --username and --password-stdin)",
 }
 

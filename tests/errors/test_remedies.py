@@ -56,8 +56,8 @@ ISOLATORS: tuple[tuple[str, Refused, str], ...] = (
         isolators.SYSCTL,
         {"vm.swappiness": "1"},
         (
-            'os/linux/sysctl: "vm.swappiness" belongs to no namespace of a container: it would'
-            " change the host (possible: net.*, fs.mqueue.*, kernel.msg*, kernel.sem, kernel.shm*)"
+            'os/linux/sysctl: "vm.swappiness" would change the host: it does not belong to a'
+            " namespace (supported: net.*, fs.mqueue.*, kernel.msg*, kernel.sem, kernel.shm*)"
         ),
     ),
     (
@@ -65,7 +65,7 @@ ISOLATORS: tuple[tuple[str, Refused, str], ...] = (
         {"limit": "much"},
         'resource/memory: invalid size "much" (for example 512, 50M, 1.5GiB)',
     ),
-    (isolators.CPU, {"limit": "0m"}, 'resource/cpu: "0m" is out of range (10m to 4096)'),
+    (isolators.CPU, {"limit": "0m"}, 'resource/cpu: "0m" is out of range (use 10m to 4096)'),
     (
         isolators.REMOVE_CAPS,
         {"set": ["fly"]},

@@ -312,7 +312,7 @@ def test_documents_of_great_depth(confined: Confined, work: Path, name: str) -> 
     files = {"oci-layout": '{"imageLayoutVersion": "1.0.0"}', "index.json": "{}"}
     (work / "a.tar").write_bytes(images.pack({**files, name: "[" * 60_000}))
     kinds = {"manifest.json": "docker-archive", "manifest": "aci"}
-    assert "is not valid JSON" in confined(f"{kinds.get(name, 'oci-archive')}:{work}/a.tar")
+    assert "not valid JSON" in confined(f"{kinds.get(name, 'oci-archive')}:{work}/a.tar")
 
 
 def test_volumes_of_an_image_that_are_one_directory(ocipod: Ocipod, work: Path) -> None:

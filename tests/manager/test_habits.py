@@ -127,7 +127,7 @@ def test_filters_take_what_the_columns_show(up: Daemon) -> None:
     assert up.ctl("ps", "-aq", "--filter", f"ancestor={image}").ok().out.count("\n") == 1
     assert up.ctl("ps", "-q", "--filter", "status=up").ok().out == ""
     up.ctl("ps", "--filter", "status=foo").failed('unknown status "foo"', "exited")
-    up.ctl("ps", "--filter", "exited=one").failed('must be an exit code, not "one"')
+    up.ctl("ps", "--filter", "exited=one").failed('exit code, not "one"')
 
 
 def test_ports_are_those_of_a_container_that_is_up(daemon: Daemon, shell_root: str) -> None:

@@ -310,7 +310,7 @@ def test_ls_and_rm(daemon: Daemon, host: NetworkHost, shell_root: str) -> None:
     assert listed(daemon, "type=custom") == ["spare", "used"]
     assert listed(daemon, "driver=ptp") == ["default", "default-restricted", "lan"]
     for name, text in (
-        ("used", 'remove network "used": in use by container c (remove the containers first)'),
+        ("used", 'remove network "used": in use by'),
         ("lan", f"it is configured in {host.net_d}/10-lan.conf"),
         ("default", "built in"),
         ("none", "built in"),

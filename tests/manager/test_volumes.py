@@ -83,10 +83,8 @@ def test_used_volumes_stay(daemon: Daemon, shell_root: str) -> None:
     assert names(daemon, "name=at") == ["data"]
     result = daemon.ctl("volume", "rm", "data")
     assert (result.status, result.out) == (1, "")
-    assert (
-        result.err
-        == 'ocictl: remove volume "data": in use by container c1 (remove the containers first)\n'
-    )
+    assert result.err.startswith('ocictl: remove volume "data": in use by')
+    assert " c1 " in result.err
     assert daemon.ctl("volume", "prune", "--force").ok().out.startswith("Total"), "a named one"
     pruned = daemon.ctl("volume", "prune", "--force", "--all").ok().out
     assert pruned.startswith("spare\nTotal reclaimed space: ")

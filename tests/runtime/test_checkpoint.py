@@ -210,7 +210,7 @@ def test_a_mount_that_config_json_no_longer_has(
     made.config["mounts"].pop()
     result = written.read()
     assert result.status == 1
-    assert "restore the mount at '/data'" in result.err
+    assert "mount at '/data'" in result.err
 
 
 def test_a_source_that_was_exchanged_is_refused(

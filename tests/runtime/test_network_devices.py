@@ -314,7 +314,7 @@ def test_one_that_cannot_come_back(container: MakeContainer, bundle: MakeBundle)
     )
     end(stuck_create(one, "test1"))
     ip("link", "add", "test0", "type", "veth", "peer", "name", "peer-other")
-    one.delete("--force").failed("test0", "move it back", "exists")
+    one.delete("--force").failed("test0", "move the device", "exists")
     assert "UP" in links()["test1"]["flags"]
     ip("link", "del", "test0")
     one.delete("--force").silent()

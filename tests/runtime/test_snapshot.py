@@ -378,7 +378,7 @@ def test_a_damaged_one_is_made_anew(made: Path, runtime: Runtime, damage: str) -
 def test_another_installation_s_is_replaced_once_that_is_removed(
     made: Path, runtime: Runtime, main_file: str, outcome: str
 ) -> None:
-    """Or all commands would start cold until the next boot."""
+    """Otherwise all commands would start cold until the next boot."""
     own = snapshot.own_program().encode()
     content = made.read_bytes()
     place = content.index(own + b"\0")

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode, urlsplit
-
-from requests import Response
 
 from ociruntime.base.errors import ImageError, RegistryError
 from ociruntime.images.model import media_types
@@ -14,6 +13,9 @@ from ociruntime.images.model.reference import DOCKER_HUB
 from ociruntime.images.registry.auth import Challenge, Credential, challenges
 from ociruntime.images.registry.http_client import HttpClient, is_plain, read_body, refusal
 from ociruntime.images.store.resolve_index import Document
+
+if TYPE_CHECKING:  # requests is an extra: commands without a registry run without it
+    from requests import Response
 
 _ADDRESSES = {DOCKER_HUB: "registry-1.docker.io"}  # host in image names -> host of the API
 _ACCEPT = ", ".join(media_types.INDEXES + media_types.MANIFESTS)

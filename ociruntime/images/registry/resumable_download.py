@@ -16,13 +16,15 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import suppress
-
-from requests import Response
+from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import HostError, ImageError, RegistryError
 from ociruntime.images.model.digest import hasher
 from ociruntime.images.model.image import Descriptor
 from ociruntime.images.registry.sources import Sources
+
+if TYPE_CHECKING:  # requests is an extra: commands without a registry run without it
+    from requests import Response
 
 _MOST_DIGITS = 18  # of a size that a registry may announce
 _ATTEMPTS = 5  # successive connections that deliver no data

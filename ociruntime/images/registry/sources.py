@@ -5,9 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from functools import cache
-from typing import TypeVar
-
-from requests import Response
+from typing import TYPE_CHECKING, TypeVar
 
 from ociruntime.base.errors import ImageError, RegistryError
 from ociruntime.images.model.reference import Reference, prefix_name
@@ -16,6 +14,9 @@ from ociruntime.images.registry.auth import credential
 from ociruntime.images.registry.http_client import HttpClient
 from ociruntime.images.registry.registry import Registry
 from ociruntime.images.store.resolve_index import Document
+
+if TYPE_CHECKING:  # requests is an extra: commands without a registry run without it
+    from requests import Response
 
 Answer = TypeVar("Answer")
 

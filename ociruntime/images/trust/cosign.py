@@ -9,13 +9,15 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Iterator
-
-from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.model.image import Descriptor
 from ociruntime.images.model.manifest import descriptor, load_document
 from ociruntime.images.trust.permission import cosign_signer
+
+if TYPE_CHECKING:  # cryptography is an extra: commands that check no signature run without it
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 
 PAYLOAD = "application/vnd.dev.cosign.simplesigning.v1+json"
 ANNOTATION = "dev.cosignproject.cosign/signature"

@@ -33,7 +33,7 @@ def test_docker_and_oci_mean_the_same() -> None:
     [
         (b"", "^manifest is "),
         (b"[" * 100_000, "JSON"),
-        (b"[]", "not a JSON object"),
+        (b"[]", "a JSON object"),
         (b"{}", "manifest: unsupported schemaVersion None"),
         (manifest(schemaVersion=1), "schemaVersion 1"),
         (b" " * (5 << 20), "too large"),

@@ -43,10 +43,10 @@ def test_keys() -> None:
         (PUBLIC + b"\xcd\xff\x00", "it: truncated OpenPGP packet"),
         (PUBLIC + b"\xcd\xff\x00\x00\x00", "it: truncated OpenPGP packet"),
         (PUBLIC + b"\xcd\xc1", "it: truncated OpenPGP packet"),
-        (PUBLIC + b"\xcd\xe1", "it: not an OpenPGP key"),
-        (b"hello", "it: not an OpenPGP key"),
+        (PUBLIC + b"\xcd\xe1", "it: .*OpenPGP key"),
+        (b"hello", "it: .*OpenPGP key"),
         (armored(PUBLIC)[:-10], "it: .*ASCII-armored"),
-        (armored(PUBLIC).replace(b"m", b"?"), "it: ASCII armor is not valid base64"),
+        (armored(PUBLIC).replace(b"m", b"?"), "it: .*valid base64"),
     ],
 )
 def test_what_is_no_key(data: bytes, message: str) -> None:

@@ -117,7 +117,7 @@ def test_what_whiteouts_leave(tmp_path: Path) -> None:
         ({"h": hard("d")}, "its target is a directory"),
         ({"h": hard("")}, "is a directory|does not exist"),
         ({"file/x": "x"}, '"file", the parent .* not a directory'),
-        ({"s": link("s"), "s/x": "x"}, "too many symbolic links"),
+        ({"s": link("s"), "s/x": "x"}, "many symbolic links"),
         ({"a/": "", "s": link("a/../" * 700), "s/x": "x"}, "more than 1024 components"),
         ({"s": link("")}, "empty target"),
         ({".wh.": ""}, 'invalid whiteout ".wh."'),

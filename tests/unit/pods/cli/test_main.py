@@ -92,7 +92,7 @@ def test_unknown_check_to_leave_out(capfd: Capture) -> None:
     [
         ("image list --fields=id,colour", 'unknown field "colour"'),
         ("image list --sort=colour", 'unknown field "colour"'),
-        ("image cat-manifest --config --index box", "--config cannot"),
+        ("image cat-manifest --config --index box", "--config and --index"),
         ("trust key.asc", "--prefix or --root"),
     ],
 )

@@ -90,7 +90,7 @@ def test_leading_arguments_are_no_images() -> None:
         ("--name=a", "--name must"),
         ("--- one", '"---" must'),
         ("-- x", '"--" must'),
-        ("one -- a --- -- b", 'image "one": "--" given twice'),
+        ("one -- a --- -- b", 'image "one": "--" is given twice'),
         ("one --memry=1", "unknown option --memry (did you mean --memory?)"),
         ("one ----name=a", "unknown option ----name"),
         ("one --cap=a", "unknown option --cap"),

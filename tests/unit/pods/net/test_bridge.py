@@ -158,10 +158,10 @@ def test_a_bridge_of_somebody_else_stays(host: NetworkHost) -> None:
         ({"mtu": "big"}, '"mtu"'),
         ({"isolated": 1}, '"isolated"'),
         ({"hairpinMode": "yes"}, '"hairpinMode"'),
-        ({"ipam": {}}, '"ipam"'),
+        ({"ipam": {}}, '"ipam.type"'),
         ({"ipam": {"type": "dhcp"}}, '"dhcp" not found'),
         ({"ipam": {"type": "ptp"}}, '"ptp"'),
-        ({"ipam": {"type": "host-local", "subnet": "10.0.0.1/24"}}, "is too small"),
+        ({"ipam": {"type": "host-local", "subnet": "10.0.0.1/24"}}, "use 10.0.0.0/24"),
         ({"type": "host-local"}, '"ipam"'),
     ],
 )

@@ -356,7 +356,7 @@ def test_pods_whose_uuids_start_alike(tool: str, host: NetworkHost) -> None:
     before = host.links(), host.rules(), host.leases()
     with host.namespace.entered():
         info = networks.plan(host.request(other, ports=[mapping(8081, 80)]))
-        with pytest.raises(NetworkError, match=f"named like .*{pod.uuid}"):
+        with pytest.raises(NetworkError, match=f"same names .*{pod.uuid}"):
             networks.carry_out(info)
         assert networks.tear_down(info) == []
     assert (host.links(), host.rules(), host.leases()) == before

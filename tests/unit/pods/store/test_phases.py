@@ -96,7 +96,7 @@ def test_an_observer_of_a_prepared_pod_locks_nothing(directory: str, pod: Pod) -
 def test_a_rename_replaces_nothing(directory: str, pod: Pod) -> None:
     obstacle = Path(directory, "pods", "prepared", pod.uuid)
     obstacle.mkdir(parents=True)
-    with pytest.raises(PodError, match="exists already"):
+    with pytest.raises(PodError, match="exists there"):
         phases.to_prepared(pod)
     assert Path(directory, "pods", "prepare", pod.uuid, "pod.lck").exists()
 

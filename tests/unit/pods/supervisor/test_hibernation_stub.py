@@ -117,7 +117,7 @@ def test_the_interpreter_tries_again(tmp_path: Path) -> None:
     command = [sys.executable, "-I", "-S", "-B", str(main), "monitor", "uuid"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 254
-    assert "is incomplete" in done.stderr
+    assert "incomplete installation" in done.stderr
     process = subprocess.Popen([*command, "--resume-fd", "9"])
     with pytest.raises(subprocess.TimeoutExpired):
         process.wait(0.3)

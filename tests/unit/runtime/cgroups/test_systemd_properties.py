@@ -233,8 +233,8 @@ def test_annotations(name: str, text: str, expected: tuple[str, str, Any]) -> No
 @pytest.mark.parametrize(
     ("name", "text", "words"),
     [
-        ("Description", "a", "strings are quoted"),
-        ("Description", "", "nothing where a value"),
+        ("Description", "a", "must be quoted"),
+        ("Description", "", "got nothing"),
         ("", "true", "property name"),
         ("a.b", "true", "property name"),
         ("Ünit", "true", "property name"),

@@ -73,9 +73,9 @@ def test_an_id_that_no_unit_may_have() -> None:
         (":a b:c", "systemd unit name"),
         (":a:ä", "systemd unit name"),
         (":a:b\0", "systemd unit name"),
-        (":a:", "empty name"),
+        (":a:", "empty unit name"),
         ("::-.slice", "root slice"),
-        ("c.slice::a-b.slice", '"a-b.slice" belongs to "a.slice"'),
+        ("c.slice::a-b.slice", '"a-b.slice" is in "a.slice"'),
         (f":a:{'b' * 250}", "longer than 255 bytes"),
     ],
 )

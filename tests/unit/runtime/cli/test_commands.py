@@ -122,7 +122,7 @@ def test_plan_prints_what_the_runtime_has_compiled(
         {"operation": "umask", "mask": 0o22, "where": "process.user.umask"}
     ]
     assert main([*argv, "-b", "/b", "/c"]) == 1
-    assert "--bundle names" in capfd.readouterr().err
+    assert "conflicts with --bundle" in capfd.readouterr().err
     assert main([*argv, "--id", "a/b"]) == 1
     assert "invalid container ID" in capfd.readouterr().err
     assert not (tmp_path / "none").exists()

@@ -67,5 +67,5 @@ def test_full_queue_of_a_listener_that_another_process_holds(
         held.listen(0)
         first = start_gate.connect_gate(directory)
         assert first is not None
-        with closing(first), pytest.raises(HostError, match="start gate"):
+        with closing(first), pytest.raises(HostError, match="/start"):
             start_gate.connect_gate(directory)

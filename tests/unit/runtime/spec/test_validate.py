@@ -141,7 +141,7 @@ WARNED: dict[str, tuple[Change, str]] = {
         add("mounts", item={**BIND, "uidMappings": ONE, "gidMappings": ONE}),
         "mounts[7]: ",
     ),
-    "schema that is not the cache's": (
+    "schema of another resource than the cache": (
         put("linux", "intelRdt", to={"l3CacheSchema": "L2:0=f"}),
         "linux.intelRdt.l3CacheSchema: ",
     ),
@@ -228,7 +228,7 @@ MORE_REFUSED: dict[str, tuple[Callable[[dict[str, Any]], None], str]] = {
         put("linux", "memoryPolicy", to={"mode": "MPOL_LOCAL", "nodes": "0"}),
         "linux.memoryPolicy.nodes: the mode MPOL_LOCAL takes no nodes",
     ),
-    "schema that is not the bandwidth's": (
+    "schema of another resource than the bandwidth": (
         put("linux", "intelRdt", to={"memBwSchema": "L3:0=f"}),
         "linux.intelRdt.memBwSchema: ",
     ),
