@@ -10,7 +10,6 @@ import posix
 
 from ociruntime.base.errors import InternalError, RuntimeFailure, UsageError, reason
 from ociruntime.base.log import Log
-from ociruntime.base.process import end_at_once_on_signals
 from ociruntime.commandline.options import Command
 from ociruntime.commandline.parser import Arguments, parse, parse_command
 from ociruntime.runtime.cli.options import GLOBAL_OPTIONS, GROUPS
@@ -29,7 +28,6 @@ def main(argv: list[str]) -> int:
     Every exception is caught and reported as one line.
     """
     _open_standard_descriptors()
-    end_at_once_on_signals()
     arguments = Arguments()
     try:
         return _run(argv, arguments)

@@ -22,7 +22,7 @@ def changed(change: Change) -> Config:
 
 
 def test_mounts_on_the_host() -> None:
-    with pytest.raises(ContainerError, match="host's mount namespace"):
+    with pytest.raises(ContainerError, match="no mount namespace"):
         joined_namespaces(changed(without_namespace("mount")))
 
 
