@@ -196,7 +196,7 @@ def test_unmixed_reading_stops_at_the_first_argument() -> None:
         (("--bogus=1",), "not defined: -bogus"),
         (("--=x",), "not defined: -"),
         (("--no",), "not defined: -no"),
-        (("--force=maybe",), 'invalid boolean value "maybe" for -force (use true or false)'),
+        (("--force=maybe",), 'invalid boolean value "maybe" for -force'),
         (("--preserve-fds", "two"), 'invalid value "two" for flag -preserve-fds'),
         (("--preserve-fds", "1_0"), 'invalid value "1_0" for flag -preserve-fds'),
         (("--preserve-fds", "9" * 5000), "invalid value"),
