@@ -39,6 +39,10 @@ def run() -> int:
     except ImportError as error:
         posix.write(2, f"ociruntime: the installation is incomplete: {error}\n".encode())
         return 1
+    except (OSError, MemoryError) as error:
+        reason = str(error) or "out of memory"
+        posix.write(2, f"ociruntime: load the program's modules: {reason}\n".encode())
+        return 1
 
 
 if __name__ == "__main__":

@@ -25,7 +25,17 @@ LAST = "v2box"
 # all processes of the machine share, are in the part "rest".
 FOLDERS = {
     "quiet": ("unit", "meta"),
-    "runtime": ("attacks", "errors", "executor", "faults", "images", "properties", "runtime"),
+    "runtime": (
+        "attacks",
+        "errors",
+        "executor",
+        "faults",
+        "fuzz",
+        "images",
+        "properties",
+        "runtime",
+        "soak",
+    ),
 }
 PARTS = (*FOLDERS, "rest")
 LONG = "long: `./dev test --all` runs it, and so does its file's name among the arguments"
@@ -43,8 +53,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--fuzz-seconds",
         metavar="N",
         type=int,
-        default=1,
-        help="how long to look for plans that the executor's reader cannot take (default: 1)",
+        default=0,
+        help="how long each fuzz target gets fresh inputs (default: a fixed number of them)",
     )
     parser.addoption(
         "--property-factor",

@@ -58,6 +58,10 @@ static int open_component(int parent, const char **path, int flags)
 	}
 	memcpy(name, *path, length);
 	name[length] = '\0';
+	if (strcmp(name, "..") == 0) { /* at the root the kernel would leave it */
+		errno = EXDEV;
+		return -1;
+	}
 	*path += length;
 	*path += strspn(*path, "/");
 	if (**path) /* not the last one */

@@ -4,9 +4,24 @@
  */
 #include "fast_path.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+/* The container may have frozen a cgroup of its own below. */
+static bool has_children(const char *file, size_t directory)
+{
+	char path[PATH_MAX];
+	struct stat found;
+
+	if (directory >= sizeof(path))
+		return true;
+	memcpy(path, file, directory);
+	path[directory] = '\0';
+	return stat(path, &found) == 0 && found.st_nlink > 2;
+}
 
 /* On v1 a frozen process cannot die, so SIGKILL also thaws. */
 static bool is_held_by_v1(const char *freezer)
@@ -14,7 +29,8 @@ static bool is_held_by_v1(const char *freezer)
 	static const char name[] = "/freezer.state";
 	size_t length = strlen(freezer), tail = sizeof(name) - 1;
 
-	return length > tail && strcmp(freezer + length - tail, name) == 0 && is_frozen(freezer);
+	return length > tail && strcmp(freezer + length - tail, name) == 0 &&
+	       (is_frozen(freezer) || has_children(freezer, length - tail));
 }
 
 int answer_kill(struct container *container, int number)

@@ -10,6 +10,14 @@
 #include <unistd.h>
 
 enum { STATE_FIELD = 3, THREADS_FIELD = 20, START_FIELD = 22 };
+enum { TICKS = 100 }; /* USER_HZ */
+
+static const char *skip_blanks(const char *at)
+{
+	while (*at == ' ')
+		at++;
+	return at;
+}
 
 /* Return the number in a field of /proc/PID/stat; `at` is at its third one, the state. */
 static bool read_field(const char *at, int number, unsigned long long *value)
@@ -21,6 +29,42 @@ static bool read_field(const char *at, int number, unsigned long long *value)
 		at++;
 	}
 	return read_decimal(&at, value);
+}
+
+/* What our time namespace adds to start times, in clock ticks; it may be negative. */
+static bool read_boot_offset(long long *ticks)
+{
+	static const char name[] = "\nboottime ";
+	char offsets[256];
+	unsigned long long seconds, nanoseconds;
+	const char *at;
+	bool negative;
+
+	if (read_small_file(AT_FDCWD, "/proc/self/timens_offsets", offsets, sizeof(offsets)) < 0)
+		return false;
+	at = strchr(offsets, '\n'); /* the first line is that of the monotonic clock */
+	if (!at || strncmp(at, name, sizeof(name) - 1) != 0)
+		return false;
+	at = skip_blanks(at + sizeof(name) - 1);
+	negative = *at == '-';
+	at += negative;
+	if (!read_decimal(&at, &seconds))
+		return false;
+	at = skip_blanks(at);
+	if (!read_decimal(&at, &nanoseconds))
+		return false;
+	*ticks = (long long)seconds * TICKS;
+	*ticks = (negative ? -*ticks : *ticks) + (long long)nanoseconds / (1000000000 / TICKS);
+	return true;
+}
+
+/* Compare start times; the recorded one is that outside of all time namespaces. */
+static bool is_start(unsigned long long found, unsigned long long started)
+{
+	long long offset;
+
+	return found == started || (read_boot_offset(&offset) && offset != 0 &&
+				    (long long)found - offset == (long long)started);
 }
 
 enum life life_of(int pid, unsigned long long started)
@@ -41,7 +85,7 @@ enum life life_of(int pid, unsigned long long started)
 	    !read_field(at + 2, START_FIELD, &found))
 		return UNKNOWN;
 	/* The zombie of a main thread stays as long as other threads of the process run. */
-	if (found != started || (strchr("ZXx", at[2]) && threads < 2))
+	if (!is_start(found, started) || (strchr("ZXx", at[2]) && threads < 2))
 		return ENDED;
 	return ALIVE;
 }

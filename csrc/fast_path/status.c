@@ -35,12 +35,15 @@ static enum status ask_gate(const struct container *container)
 	}
 	if (errno == EAGAIN)
 		return STATUS_CREATED;
-	return errno == ENOENT || errno == ECONNREFUSED ? STATUS_RUNNING : STATUS_UNKNOWN;
+	/* Refused: the program runs, or the init is dying; the interpreter finds out which. */
+	return errno == ENOENT ? STATUS_RUNNING : STATUS_UNKNOWN;
 }
 
 enum status find_status(const struct container *container)
 {
 	const struct record *record = &container->record;
+	/* First: `delete` removes the gate too, but only when the init has exited. */
+	enum status by_gate = ask_gate(container);
 
 	switch (life_of(record->pid, record->started)) {
 	case ENDED:
@@ -52,5 +55,5 @@ enum status find_status(const struct container *container)
 	}
 	if (is_frozen(record->freezer))
 		return STATUS_PAUSED;
-	return ask_gate(container);
+	return by_gate;
 }

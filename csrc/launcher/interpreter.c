@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -107,6 +108,47 @@ bool may_run(const struct program *program)
 	if (reason)
 		fail(program, reason);
 	return !reason;
+}
+
+/*
+ * What the interpreter needs at least to get as far as its own messages: with less it shows a
+ * traceback, or the kernel kills it while it is loaded.
+ */
+enum { FREE_DESCRIPTORS = 2, FREE_ADDRESS_SPACE = 12 << 20 };
+
+static bool has_free_descriptors(void)
+{
+	int opened[FREE_DESCRIPTORS], count = 0;
+
+	while (count < FREE_DESCRIPTORS) {
+		opened[count] = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
+		if (opened[count] < 0)
+			break;
+		count++;
+	}
+	for (int i = 0; i < count; i++)
+		close(opened[i]);
+	return count == FREE_DESCRIPTORS;
+}
+
+static bool has_free_address_space(void)
+{
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+	void *memory = mmap(NULL, FREE_ADDRESS_SPACE, PROT_NONE, flags, -1, 0);
+
+	return memory != MAP_FAILED && munmap(memory, FREE_ADDRESS_SPACE) == 0;
+}
+
+/* Return what the interpreter lacks to start, NULL if it has enough. */
+static const char *find_shortage(void)
+{
+	if (!has_free_descriptors())
+		return "cannot start the interpreter: too many open files (raise the limit on open "
+		       "files, ulimit -n)";
+	if (!has_free_address_space())
+		return "cannot start the interpreter: out of memory (raise the limit on address "
+		       "space, ulimit -v)";
+	return NULL;
 }
 
 /* Locations of the interpreter and the package. */
@@ -249,7 +291,10 @@ int become_interpreter(const struct program *program, int argc, char *argv[], in
 	size_t used = sizeof(head) / sizeof(*head);
 	struct text number = text_in(failure, sizeof(failure));
 	const char *line[sizeof(head) / sizeof(*head) + (size_t)argc + 3];
+	const char *shortage = find_shortage();
 
+	if (shortage)
+		return fail(program, shortage);
 	if (!find_place(program->file, &place))
 		return fail(program, "cannot find its Python package: not beside this program, in "
 				     "/usr/local or in /usr (install it there, or make a symbolic "

@@ -3,6 +3,9 @@
 A pid alone may have been reused for another process.  Together with the start time, in clock ticks
 since boot (proc_pid_stat(5), field 22), it identifies one process: no pid is reused within a tick
 of a hundredth of a second, unless root requests that pid explicitly (ns_last_pid, clone3).
+
+In a time namespace (time_namespaces(7)) procfs adds the namespace's offset; here it is subtracted,
+so that commands in different time namespaces agree.
 """
 
 from __future__ import annotations
@@ -23,6 +26,10 @@ SIGKILL = 9
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 DEAD_STATES = b"ZXx"
+_ENDING = (_signal.SIGINT, _signal.SIGTERM, _signal.SIGHUP)
+_NOTHING: dict[int, object] = {}
+TICKS = 100  # USER_HZ, clock ticks per second
+PF_EXITING = 4  # in field 9 of proc_pid_stat(5), the flags
 
 
 def start_time(pid: int) -> int:
@@ -40,18 +47,47 @@ def process_stat(pid: int) -> tuple[bool, int, int]:
     A zombie has exited, but still has a parent and a start time; both are 0 if there is no such
     process.  Raises HostError.
     """
+    fields = _stat_fields(pid)
+    if fields is None:
+        return True, 0, 0
+    # The zombie of a main thread stays as long as other threads of the process run.
+    ended = fields[0] in DEAD_STATES and int(fields[17]) < 2
+    return ended, int(fields[1]), int(fields[19]) - _boot_offset()
+
+
+def is_exiting(pid: int) -> bool:
+    """Return whether the process is about to become a zombie, or has exited.  Raises HostError.
+
+    It has closed its files already, but a pid namespace's init then waits for its other processes.
+    """
+    fields = _stat_fields(pid)
+    return fields is None or int(fields[6]) & PF_EXITING != 0
+
+
+def _stat_fields(pid: int) -> list[bytes] | None:
+    """Return the fields of /proc/PID/stat from the third, the state; None without a process."""
     path = f"/proc/{pid}/stat"
     try:
         stat = read_file(path)
     except (FileNotFoundError, ProcessLookupError):
-        return True, 0, 0
+        return None
     except OSError as error:
         raise HostError(f"read {path}", error) from None
     # The name may hold spaces and parentheses; behind its last ")" there are only numbers.
-    fields = stat[stat.rfind(b")") + 2 :].split()
-    # The zombie of a main thread stays as long as other threads of the process run.
-    ended = fields[0] in DEAD_STATES and int(fields[17]) < 2
-    return ended, int(fields[1]), int(fields[19])
+    return stat[stat.rfind(b")") + 2 :].split()
+
+
+def _boot_offset() -> int:
+    """Return what our time namespace adds to start times, in clock ticks; 0 without one."""
+    try:
+        offsets = read_file("/proc/self/timens_offsets")
+    except OSError:
+        return 0  # a kernel without time namespaces
+    for line in offsets.splitlines():
+        name, seconds, nanoseconds = line.split()
+        if name == b"boottime":
+            return int(seconds) * TICKS + int(nanoseconds) * TICKS // 10**9
+    return 0
 
 
 def is_alive(pid: int, started: int) -> bool:
@@ -121,10 +157,32 @@ def send_signal(pidfd: int, number: int, pid: int) -> bool:
     return True
 
 
+def end_at_once_on_signals() -> None:
+    """Give SIGINT its default action, for a command that has nothing to undo yet.
+
+    A handler is not called while the kernel waits for a file system that no longer answers, such as
+    NFS or FUSE; the default action ends that wait.
+    """
+    if _signal.getsignal(_signal.SIGINT) == _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
+
 def end_on_signals() -> None:
-    """Make SIGTERM and SIGHUP raise KeyboardInterrupt, like SIGINT, so that changes are undone."""
-    _signal.signal(_signal.SIGTERM, _signal.default_int_handler)
-    _signal.signal(_signal.SIGHUP, _signal.default_int_handler)
+    """Make SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt, so that changes are undone.
+
+    Only the first signal does: a second one would interrupt the undoing.
+    """
+    for number in _ENDING:
+        if number != _signal.SIGINT or _signal.getsignal(number) != _signal.SIG_IGN:
+            _signal.signal(number, _interrupt)
+
+
+def _interrupt(number: int, _frame: object) -> None:
+    # Not SIG_IGN, which hooks and other programs would inherit.  The method is in C, so that a
+    # storm of signals cannot nest handlers.
+    for each in (number, *_ENDING):
+        _signal.signal(each, _NOTHING.get)
+    raise KeyboardInterrupt
 
 
 def heed_ignored_signals() -> None:

@@ -29,8 +29,22 @@ def group_help(program: Program, first: str) -> str:
         members = [command for command in commands if command.name.startswith(f"{first} ")]
         width = max((len(command.name) for command in members), default=0)
         lines += [f"  {command.name:{width}}  {command.summary}" for command in members]
+    if others := _aliases(program, first):
+        lines += ["", "the same as commands without this word:", *others]
     closing = f"{program.name} {first} COMMAND --help describes a command."
     return "\n".join([*lines, "", closing, ""])
+
+
+def _aliases(program: Program, first: str) -> list[str]:
+    """Return indented lines with the second words of the aliases that begin with ``first``."""
+    import textwrap
+
+    words = []
+    for alias, name in program.aliases.items():
+        group, _, word = alias.partition(" ")
+        if group == first:
+            words.append(word if word == name else f"{word} ({name})")
+    return textwrap.wrap(", ".join(sorted(words)), 78, initial_indent="  ", subsequent_indent="  ")
 
 
 def command_help(program: str, command: Command, argument: str = "") -> str:

@@ -161,7 +161,7 @@ class Layers:
         self._drawn, self._lines = now, len(lines)
 
     def picture(self, most: int) -> list[str]:
-        """Return a line for each layer; if more than ``most``, only active layers and a count."""
+        """Return a line per layer; of more than ``most``, the active ones and a count of others."""
         if len(self._layers) <= most:
             return [layer.line(label) for label, layer in self._layers.items()]
         active = [

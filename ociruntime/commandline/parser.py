@@ -61,10 +61,13 @@ class Arguments:
         tables: tuple[dict[str, Any], ...] = (self.texts, self.lists, self.flags, self.numbers)
         return next((table[name] for table in tables if name in table), None)
 
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the options that were used."""
+        return (*self.texts, *self.lists, *self.flags, *self.numbers)
+
     def first_name(self) -> str:
         """Return the name of one of the options that were used, "" if none was used."""
-        names = (*self.texts, *self.lists, *self.flags, *self.numbers)
-        return names[0] if names else ""
+        return next(iter(self.names()), "")
 
 
 def parse(

@@ -21,10 +21,15 @@ class Program:
 
     Each module of ``groups`` has a tuple ``COMMANDS``, and is loaded when one of these is needed.
     ``foreign`` lists commands of similar programs, which must not be taken for abbreviations of our
-    commands.
+    commands.  ``aliases`` are {other name: name} of commands that have a second one; it is found,
+    but neither abbreviated nor listed among the commands.  ``absent`` are {name: reason} of
+    commands of similar programs that this one refuses.
     """
 
-    __slots__ = ("_modules", "description", "foreign", "groups", "name", "options", "package")
+    __slots__ = (
+        *("_modules", "absent", "aliases", "description", "foreign", "groups", "name", "options"),
+        "package",
+    )
 
     def __init__(
         self,
@@ -34,6 +39,8 @@ class Program:
         options: tuple[Option, ...],
         groups: Groups,
         foreign: tuple[str, ...] = (),
+        aliases: dict[str, str] | None = None,
+        absent: dict[str, str] | None = None,
     ) -> None:
         self.name = name
         self.package = package
@@ -41,6 +48,8 @@ class Program:
         self.options = options
         self.groups = groups
         self.foreign = foreign
+        self.aliases = aliases or {}
+        self.absent = absent or {}
         self._modules = {
             command: module
             for families in groups.values()
@@ -77,6 +86,12 @@ class Program:
 
         Each word of a command's name may be a unique prefix.  Raises UsageError.
         """
+        alias = self.aliases.get(" ".join(words[:2]))
+        if alias:
+            return self.command(alias), 2
+        for name in (words[0], " ".join(words[:2])):
+            if name in self.absent:
+                raise UsageError(f'"{name}" is not available', self.absent[name])
         groups = self.first_words()
         single = [name for name in self._modules if " " not in name]
         name, used = self._complete(words[0], [*groups, *single]), 1
@@ -89,14 +104,18 @@ class Program:
             if len(words) < 2:
                 hint = f"use one of {' '.join(sorted(members))}"
                 raise UsageError(f'"{name}" needs a command', hint)
-            name, used = f"{name} {self._complete(words[1], members)}", 2
+            name, used = f"{name} {self._complete(words[1], members, name)}", 2
         return self.command(name), used
 
     def first_words(self) -> set[str]:
         """Return the first words of all commands with two words (``app`` of ``app add``)."""
         return {name.partition(" ")[0] for name in self._modules if " " in name}
 
-    def _complete(self, word: str, names: list[str]) -> str:
+    def _complete(self, word: str, names: list[str], group: str = "") -> str:
+        """Return the name that ``word`` is or abbreviates.  Raises UsageError.
+
+        ``group`` is the command's first word if ``word`` is its second.
+        """
         if word in names:
             return word
         internal = [name for members in self.groups.get("", {}).values() for name in members]
@@ -111,9 +130,11 @@ class Program:
             raise UsageError(f'command "{word}" is ambiguous', hint)
         from ociruntime.commandline.suggestions import closest
 
+        whole = f"{group} {word}".lstrip()
         close = closest(word, shown)
-        hint = f"did you mean {close}?" if close else f"{self.name} --help lists the commands"
-        raise UsageError(f'unknown command "{word}"', hint)
+        listing = f"{self.name} {group}".rstrip()
+        hint = f"did you mean {close}?" if close else f"{listing} --help lists the commands"
+        raise UsageError(f'unknown command "{whole}"', hint)
 
     def main(
         self,
@@ -157,6 +178,8 @@ class Program:
         its arguments are wrong.  Raises UsageError.
         """
         at = parse(argv, (self.options,), arguments, mixed=False)
+        if arguments.flag("version"):
+            return self._version()
         if at == len(argv):
             return self.help_of([]) if arguments.flag("help") else None
         if argv[at] == "help":
@@ -173,10 +196,17 @@ class Program:
             parse_command(command_argv, command, self.options, arguments)
         if arguments.flag("help"):
             return self.help_of(command.name.split())
+        if arguments.flag("version"):
+            return self._version()
         if not command.parse and not command.fewest <= len(arguments.positional) <= command.most:
             hint = f"usage: {self.name} {command.name} {command.synopsis}".rstrip()
             raise UsageError(f'"{command.name}": wrong number of arguments', hint)
         return command, parsed
+
+    def _version(self) -> str:
+        from ociruntime import __version__
+
+        return f"{self.name} {__version__}\n"
 
     def _is_group_help(self, words: Sequence[str]) -> bool:
         """Return whether ``words`` are a group and ``-h``.

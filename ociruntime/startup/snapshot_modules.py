@@ -80,7 +80,8 @@ PROGRAMS = {
         """
         manager.client.main manager.client.run_and_attach manager.client.containers
         manager.client.ps
-        manager.client.inspection manager.client.logs manager.client.images manager.client.system
+        manager.client.inspection manager.client.logs manager.client.events manager.client.images
+        manager.client.history manager.client.prune manager.client.system
         manager.client.container_subcommands commandline.help
         commandline.progress commandline.signal_names
         commandline.formats base.terminal base.foreground

@@ -13,7 +13,7 @@ import pytest
 
 from ociruntime.base.linux import S_IFCHR
 from ociruntime.runtime.plan import operation_constructors as o
-from ociruntime.runtime.plan.operation_table import NO_SLOT
+from ociruntime.runtime.plan.operation_table import MOUNT_REAL_DIRECTORY, NO_SLOT
 from ociruntime.runtime.plan.plan import Operation
 from tests.support import executor, rootfs
 from tests.support.executor import before, plan_of, run
@@ -187,6 +187,16 @@ def test_magic_link(root: Path, canary: Canary) -> None:
         # Without openat2(2) its text is followed, in the container's root, to the plan's end.
         end = (5, "read", errno.EBADMSG)
         assert fact[:3] == (end if executor.refused else (4, "mkdir", errno.ELOOP))
+
+
+def test_dots_where_no_link_may_be(root: Path, canary: Canary) -> None:
+    """The kernel stays in the root; without openat2(2) such a path is refused."""
+    step = o.mount(
+        fstype="tmpfs", source="t", target="/../canary/directory", options=[], attributes=0,
+        propagation=0, flags=MOUNT_REAL_DIRECTORY, id_map=NO_SLOT, label="",
+    )  # fmt: skip
+    assert error_of(root, step) == (errno.EXDEV if executor.refused else 0)
+    assert (root / "canary/directory").is_dir() != bool(executor.refused)
 
 
 SWAP = """

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import struct
 import subprocess
 from collections.abc import Iterator
@@ -255,34 +253,3 @@ def executor_program() -> str:
     from tests.support import executor
 
     return executor.program
-
-
-def has_fuzzer(clang: str) -> bool:
-    told = subprocess.run([clang, "-print-runtime-dir"], capture_output=True, text=True, check=True)
-    return any(Path(told.stdout.strip()).glob("libclang_rt.fuzzer*"))
-
-
-def test_fuzzing(tmp_path: Path, request: pytest.FixtureRequest) -> None:
-    """Fuzz for --fuzz-seconds, beginning with the plans of tests/golden."""
-    clang = shutil.which("clang")
-    if clang is None:
-        pytest.skip("clang is not installed")
-    if not has_fuzzer(clang):
-        pytest.skip("clang's library for fuzzing (libclang-rt-dev) is not installed")
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
-    for case in golden.CASES:
-        if (case / "plan.txt").exists():
-            (corpus / case.name).write_bytes(encode(golden.plan_of(case)))
-    program = tmp_path / "fuzz_plan"
-    checks = ["-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all"]
-    subprocess.run(
-        [clang, *FLAGS, *checks, "-o", program, HERE / "fuzz_plan.c", *READER],
-        cwd=project.ROOT, check=True,
-    )  # fmt: skip
-    seconds = request.config.getoption("--fuzz-seconds")
-    done = subprocess.run(
-        [program, f"-max_total_time={seconds}", "-max_len=8192", "-verbosity=0", corpus],
-        cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "ASAN_OPTIONS": ""},
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr

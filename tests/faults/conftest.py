@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.faults import running, stepping
+from tests.faults.scenarios import Stage
 from tests.support.runtime import Runtime
 
 
@@ -17,15 +18,20 @@ def _watch(nothing_left: None) -> None:
 
 
 @pytest.fixture(scope="session")
-def runner(runtime: Runtime, base: Path, pytestconfig: pytest.Config) -> running.Runner:
-    """A runner of scenarios, with a state root of its own; programs start from a snapshot."""
-    if reason := stepping.missing():
-        pytest.skip(reason)
+def stage(runtime: Runtime, base: Path, pytestconfig: pytest.Config) -> Stage:
+    """A bundle and a state root of its own; programs start from a snapshot."""
     if pytestconfig.getoption("--snapshot") == "own":
         subprocess.run([runtime.path, "snapshot", "make"], check=True, stdout=subprocess.DEVNULL)
     from tests.support.plugin import TAG  # pytest imports the plugin after this file
 
     place = base / "faults"
     place.mkdir()
-    stage = running.make_stage(runtime.path, place, f"{TAG}step")
-    return running.Runner(stage, stepping.build(place / "stepper"))
+    return running.make_stage(runtime.path, place, f"{TAG}step")
+
+
+@pytest.fixture(scope="session")
+def runner(stage: Stage, base: Path) -> running.Runner:
+    """A runner of scenarios."""
+    if reason := stepping.missing():
+        pytest.skip(reason)
+    return running.Runner(stage, stepping.build(base / "stepper"))

@@ -124,8 +124,6 @@ def _actual_status(pid: int) -> str:
         program = os.readlink(f"/proc/{pid}/exe")
     except OSError:
         return "stopped"
-    if program.startswith("/memfd:"):
-        return "created"
     for name in ("freezer", ""):
         place = cgroupfs.of_process(pid).get(name)
         if place is None:
@@ -133,7 +131,7 @@ def _actual_status(pid: int) -> str:
         for file in ("freezer.state", "cgroup.freeze"):
             if (place / file).exists() and (place / file).read_text().strip() in {"FROZEN", "1"}:
                 return "paused"
-    return "running"
+    return "created" if program.startswith("/memfd:") else "running"
 
 
 def after_kill(
@@ -177,7 +175,7 @@ def after_failure(
     if outcome.hung:
         problems.append("the command hangs")
     elif outcome.status != 0:
-        problems += _unclear(outcome)
+        problems += unclear(outcome)
         if scenario.makes and NOT_DELETED not in outcome.err:
             problems += [f"not undone: {line}" for line in left(stage, before)]
     elif scenario.status:
@@ -214,7 +212,7 @@ def _incomplete(stage: Stage, scenario: Scenario) -> list[str]:
     return problems
 
 
-def _unclear(outcome: Outcome) -> list[str]:
+def unclear(outcome: Outcome) -> list[str]:
     """Return what is wrong with the error message."""
     text = outcome.err.strip()
     if outcome.status is not None and outcome.status < 0:

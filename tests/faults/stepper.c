@@ -3,12 +3,14 @@
  *
  *   stepper LOG list                             -- COMMAND...   write down every call
  *   stepper LOG kill command|caller|all NAME N   -- COMMAND...   SIGKILL before the N-th call
+ *   stepper LOG hold x NAME N                    -- COMMAND...   stop (SIGSTOP) before the N-th call
  *   stepper LOG fail ERRNO NAME NUMBER N         -- COMMAND...   skip the N-th call of that number
  *
  * A process has a NAME that is the same in each run: "0" is the command, "0.1" its first child.
  * Calls are counted from 1 in each process, from the exec of the command.  LOG gets a line per
  * call, "call NAME N NUMBER PATH" (list) or "acted NAME N NUMBER PATH" (else), and "end STATUS" with
- * the command's wait status.
+ * the command's wait status.  With `hold` this program stops itself, and the command with it, until
+ * it gets SIGCONT.
  *
  * After the interference nothing is traced any more: the rest runs at full speed, and the kernel
  * reports a death to the real parent alone.  Only processes that this program has started are
@@ -31,7 +33,7 @@
 
 enum { MOST_PROCESSES = 256, NAME_SIZE = 64, PATH_SIZE = 256, MOST_NUMBERS = 512 };
 
-enum action { LIST, KILL_COMMAND, KILL_CALLER, KILL_ALL, FAIL };
+enum action { LIST, KILL_COMMAND, KILL_CALLER, KILL_ALL, FAIL, HOLD };
 
 struct tracee {
 	pid_t pid; /* 0: gone */
@@ -192,6 +194,9 @@ static void act(struct tracee *one)
 	case KILL_ALL:
 		for (size_t i = 0; i < MOST_PROCESSES; i++)
 			kill_one(&tracees[i]);
+		break;
+	case HOLD:
+		raise(SIGSTOP);
 		break;
 	case FAIL:
 		set_number(one->pid, offsetof(struct user_regs_struct, orig_rax), -1);
@@ -364,6 +369,8 @@ static void read_arguments(char **at)
 		action = FAIL;
 		wanted_errno = atoi(at[1]);
 	}
+	if (strcmp(at[0], "hold") == 0)
+		action = HOLD;
 	for (int i = 0; i < 3; i++)
 		if (strcmp(at[0], "kill") == 0 && strcmp(at[1], targets[i]) == 0)
 			action = (enum action)(KILL_COMMAND + i);

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -192,10 +192,16 @@ def _below(pid: int) -> set[int]:
     return known
 
 
-def finish(command: Sequence[str]) -> Outcome:
-    """Run a command without the stepper."""
+def finish(command: Sequence[str], enter: Callable[[], None] | None = None) -> Outcome:
+    """Run a command without the stepper; its process calls ``enter`` before it."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            preexec_fn=enter,  # noqa: PLW1509 - the tests have no threads
+        )
         status = process.returncode if watch(process) else None
         return Outcome([], status, content(out), content(err))
 

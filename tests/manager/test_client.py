@@ -234,12 +234,15 @@ def test_seeing_and_freezing(daemon: Daemon, shell_root: str) -> None:
     assert [(one["container"], one["state"]) for one in pods] == [("c1", "running")]
     daemon.ctl("pod", "stop", pods[0]["id"]).failed('belongs to container "c1"')
     assert daemon.ctl("info", "--format={{.Running}}").ok().out == "1\n"
+    assert daemon.ctl("system", "info", "-f", "{{.ContainersRunning}}").ok().out == "1\n"
+    own = daemon.ctl("version", "-f", "{{.ocid}} {{.Server.Version}}").ok().out.split()
+    assert own[0] == own[1] == daemon.ctl("--version").ok().out.split()[1]
     daemon.ctl("kill", "--signal=USR1", "c1").ok()
     ended(daemon, "c1")
     assert daemon.ctl("ps").ok().out.count("\n") == 1
     assert daemon.ctl("ps", "-f", "exited=138", "--format={{.Name}}").ok().out == "c1\n"
     result = daemon.ctl("wait", "c1")
-    assert (result.status, result.out) == (138, "138\n")
+    assert (result.status, result.out) == (0, "138\n")
     daemon.ctl("kill", "c1").failed("c1", "not running")
     result = daemon.ctl("prune").ok()
     assert result.out == f"{identifier}\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -148,6 +149,67 @@ def test_ports_are_those_of_a_container_that_is_up(daemon: Daemon, shell_root: s
     assert daemon.get("c1")["exit_code"] == 137
 
 
+def test_streams_of_a_run(daemon: Daemon, shell_root: str) -> None:
+    options = ("--rm", "--network=none", f"--rootfs={shell_root}")
+    script = ("/bin/sh", "-c", "echo out; echo err >&2")
+    for words, out, err in (
+        (("-a", "stdout"), "out\n", ""),
+        (("--attach=STDERR",), "", "err\n"),
+        (("-a", "stderr", "-a", "stdout"), "out\n", "err\n"),
+    ):
+        result = daemon.ctl("run", *words, *options, *script)
+        assert (result.status, result.out, result.err) == (0, out, err), words
+    for wrong, message in (
+        (("-a", "other"), 'unknown stream "other"'),
+        (("-d", "-a", "stdout"), "--attach and --detach exclude each other"),
+        (("-a", "stdin", "-a", "stdout"), "needs --interactive"),
+    ):
+        assert message in daemon.ctl("run", *wrong, *options, *script).err
+    assert daemon.list() == []
+
+
+def test_signals_are_passed_on_unless_told_otherwise(up: Daemon) -> None:
+    script = "trap 'exit 4' TERM; while :; do echo tick; sleep 0.1; done"
+    up.run("job", rootfs=up.get("up")["rootfs"], command=["/bin/sh", "-c", script])
+    for option, status in (("--sig-proxy=false", -signal.SIGTERM), ("--sig-proxy", 4)):
+        words = [str(OCICTL), f"--socket={up.socket}", "attach", option, "job"]
+        with subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"tick\n"
+            assert up.status("job") == "running"
+            process.terminate()
+        assert process.returncode == status
+    up.wait_for("job", "stopped")
+
+
+def test_an_output_that_is_closed(up: Daemon) -> None:
+    """The client ends, as with ``| head -1``, and what it has started gets SIGPIPE."""
+    root = up.get("up")["rootfs"]
+    yes = ("/bin/sh", "-c", "while :; do echo y; done")
+    for words in (
+        ("run", "--rm", "--network=none", f"--rootfs={root}", *yes),
+        ("exec", "up", *yes),
+    ):
+        command = [str(OCICTL), f"--socket={up.socket}", *words]
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"y\n"
+            process.stdout.close()
+            assert process.wait(30) == 128 + signal.SIGPIPE
+    assert processes.until(lambda: [one["name"] for one in up.list()] == ["up"], 30)
+    top = "/v1/containers/up/top"
+    assert processes.until(lambda: len(up("GET", top).ok()["processes"]) == 1, 30)
+    # What runs already goes on without its reader.
+    up.run("job", rootfs=root, command=list(yes))
+    command = [str(OCICTL), f"--socket={up.socket}", "attach", "job"]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"y\n"
+        process.stdout.close()
+        assert process.wait(30) == 128 + signal.SIGPIPE
+    assert up.status("job") == "running"
+
+
 def test_short_ids_of_images(daemon: Daemon, shell_root: str) -> None:
     identifier = daemon.ctl("pull", f"dir:{shell_root}").ok().out.strip()
     digits = identifier.removeprefix("sha256:")
@@ -172,10 +234,41 @@ def test_events_for_people_have_readable_times(up: Daemon) -> None:
     kinds = [line.split()[2] for line in lines]
     assert kinds[0] == "create"
     assert "start" in kinds
+    recorded = up.ctl("events", "--since=1h", "--until=0s", "--format=json").ok().out.splitlines()
+    for event in map(json.loads, recorded):
+        assert "T" in event["attributes"].get("at", "T"), event
+        assert event["attributes"]["image"].startswith("dir:")
     for line in lines:
         assert re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} ", line), line
         assert f"at={identifier}" not in line
         assert not re.search(r"=\S*T\S*Z", line), line
+
+
+def test_events_in_docker_s_words(daemon: Daemon, shell_root: str) -> None:
+    labels = {"tier": "web"}
+    daemon.run("c1", rootfs=shell_root, command=["/bin/sh", "-c", "exit 3"], labels=labels)
+    daemon.wait_for("c1", "stopped")
+    daemon.create("c2", rootfs=shell_root, command=["/bin/true"])
+
+    def lines(*words: str) -> list[str]:
+        form = "--format={{.Action}} {{.Actor.Attributes.name}}"
+        return daemon.ctl("events", "--since=1h", "--until=0s", form, *words).ok().out.splitlines()
+
+    own = ["create c1", "start c1", "die c1"]
+    assert lines() == [*own, "create c2"]
+    assert lines("-f", "type=container", "-f", "event=create") == ["create c1", "create c2"]
+    assert lines("-f", "label=tier") == lines("-f", "label=tier=web") == own
+    assert lines("-f", "label=tier=db") == lines("-f", "image=busybox") == []
+    assert lines("-f", f"image=dir:{shell_root}", "-f", "container=c2") == ["create c2"]
+    daemon.ctl("events", "-f", "type=image").failed('of type "image"')
+    form = "{{.Type}} {{.Actor.Attributes.exitCode}} {{.Actor.Attributes.tier}} {{.From}}"
+    words = ("events", "--since=1h", "--until=0s", "-f", "event=die", "--format")
+    assert daemon.ctl(*words, form).ok().out == f"container 3 web dir:{shell_root}\n"
+    document = json.loads(daemon.ctl(*words, "{{json .}}").ok().out)
+    assert document["Actor"]["ID"] == document["id"] == daemon.get("c1")["id"]
+    assert document["timeNano"] // 1_000_000_000 == document["time"]
+    daemon.ctl("update", "--restart=no", "c1").ok()
+    assert lines("-f", "event=update") == ["update c1"]
 
 
 def test_detaching_leaves_a_line_of_its_own(up: Daemon) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import tarfile
@@ -45,7 +46,14 @@ def test_inspect_and_history(daemon: Daemon, built: images.BuiltImage) -> None:
     form = "{{.Config.Env}} {{.Os}} {{.Config.User}}|"
     assert daemon.ctl("image", "inspect", "--format", form, "web:1").ok().out == "[X=1] linux |\n"
     lines = daemon.ctl("history", "web:1").ok().out.splitlines()
+    assert lines[0].split() == ["IMAGE", "CREATED", "CREATED", "BY", "SIZE", "COMMENT"]
     assert len(lines) == 2
+    short = built.id.partition(":")[2][:12]
+    assert daemon.ctl("history", "--quiet", "web:1").ok().out == f"{short}\n"
+    assert daemon.ctl("history", "-q", "--no-trunc", "web:1").ok().out == f"{built.id}\n"
+    form = "{{.ID}} {{.Size}}|{{.CreatedBy}}"
+    fields = daemon.ctl("history", "--human=false", "--format", form, "web:1").ok().out
+    assert re.match(rf"{short} [1-9]\d*\|", fields)
     for words in (("image", "inspect"), ("history",), ("save",)):
         result = daemon.ctl(*words, "nope")
         assert result.status == 1
@@ -70,6 +78,77 @@ def test_what_a_pull_prints(daemon: Daemon) -> None:
         assert daemon.ctl("pull", "--quiet", name).ok().err == ""
         result = daemon.ctl("pull", f"{registry.host}/nope")
         assert (result.status, result.out, result.err.count("\n")) == (1, "", 1)
+
+
+def test_a_new_container_shows_the_pull_of_its_image(daemon: Daemon) -> None:
+    with Registry() as registry:
+        image = images.build([images.busybox_layer()])
+        registry.push("web", "v1", image)
+        name = f"{registry.host}/web:v1"
+        words = ("run", "--rm", "--network=none")
+        result = daemon.ctl(*words, name, "/bin/echo", "hi").ok()
+        assert result.out == "hi\n"
+        assert result.err.splitlines()[-1].startswith(f"{name}: 1 layer, ")
+        assert daemon.ctl(*words, name, "/bin/echo", "hi").ok().err == ""
+        assert registry.log != []
+        registry.forget()
+        assert daemon.ctl(*words, "--pull=never", name, "/bin/echo", "hi").ok().err == ""
+        assert registry.log == []
+        result = daemon.ctl(*words, "--pull=always", name, "/bin/echo", "hi").ok()
+        assert result.err == f"{name}: up to date\n"
+        daemon.ctl("rmi", name).ok()
+        assert daemon.ctl(*words, "--quiet", name, "/bin/echo", "hi").ok().err == ""
+        result = daemon.ctl(*words, f"{registry.host}/nope", "/bin/echo", "hi")
+        assert (result.status, result.out, result.err.count("\n")) == (125, "", 1)
+
+
+def test_lists_of_some_images(daemon: Daemon, built: images.BuiltImage) -> None:
+    daemon.ctl("tag", built.id, "localhost/a/db:2").ok()
+    form = "--format={{.Repository}}:{{.Tag}}"
+    for words, expected in (
+        (("web",), [NAME]),
+        (("web:1",), [NAME]),
+        (("docker.io/library/web",), [NAME]),
+        (("web:2",), []),
+        (("w*",), [NAME]),
+        (("localhost/*/*",), ["localhost/a/db:2"]),
+        (("localhost/*",), []),
+        (("--filter=reference=*:1",), [NAME]),
+        (("--filter=dangling=true",), []),
+        (("--all", "--filter=dangling=false"), [NAME, "localhost/a/db:2"]),
+    ):
+        assert sorted(daemon.ctl("images", form, *words).ok().out.split()) == expected, words
+    daemon.ctl("images", "--filter=since=web").failed('unknown filter "since"', "reference")
+    daemon.ctl("images", "--filter=dangling=x").failed("dangling", '"x"')
+    table = daemon.ctl("images", "--digests", "web").ok().out.splitlines()
+    assert [line.split()[2] for line in table] == ["DIGEST", "<none>"]
+
+
+def test_prune(daemon: Daemon, built: images.BuiltImage, work: Path) -> None:
+    other = images.make_layout(work / "other", layers=[images.busybox_layer()])
+    daemon.ctl("pull", f"oci:{work}/other").ok()
+    daemon.ctl("tag", f"oci:{work}/other", "box:1").ok()
+    daemon.ctl("rmi", f"oci:{work}/other").ok()
+    daemon.ctl("create", "--name=c1", "--network=none", "box:1", "/bin/true").ok()
+    none = "Total reclaimed space: 0 B\n"
+    assert daemon.ctl("image", "prune", "--force").ok().out == none
+    assert daemon.ctl("image", "prune", "--all").ok().out == ""  # standard input says no
+    assert len(names(daemon)) == 2
+    lines = daemon.ctl("image", "prune", "-a", "-f").ok().out.splitlines()
+    assert lines[0] == built.id
+    assert re.fullmatch(r"Total reclaimed space: [1-9].*B", lines[1])
+    assert names(daemon) == ["docker.io/library/box:1"]
+    daemon.ctl("network", "create", "n1").ok()
+    container_id = daemon.get("c1")["id"]
+    text = daemon.ctl("system", "prune", "--force").ok().out
+    assert text.startswith(
+        f"Deleted Containers:\n{container_id}\n\nDeleted Networks:\nn1\n\nTotal reclaimed"
+    )
+    assert names(daemon) == ["docker.io/library/box:1"]
+    volume = daemon.ctl("volume", "create").ok().out
+    text = daemon.ctl("system", "prune", "--force", "--all", "--volumes").ok().out
+    assert f"Deleted Volumes:\n{volume}\nDeleted Images:\n{other.id}\n\nTotal" in text
+    assert names(daemon) == []
 
 
 def test_rmi_removes_one_name_of_several(daemon: Daemon, built: images.BuiltImage) -> None:

@@ -119,7 +119,7 @@ def test_no_restart_after_the_policy_was_changed(daemon: Daemon, shell_root: str
     daemon.ctl("update", "--restart", "no", "c1").ok()
     daemon.wait_for("c1", "stopped")
     count = daemon.get("c1")["restart_count"]
-    assert daemon.ctl("wait", "c1").status == 1
+    assert daemon.ctl("wait", "c1").ok().out == "1\n"
     assert (daemon.status("c1"), daemon.get("c1")["restart_count"]) == ("stopped", count)
 
 
@@ -129,7 +129,9 @@ def test_which_container(daemon: Daemon, shell_root: str) -> None:
     assert (result.status, result.out) == (1, "c1\n")
     assert "nope" in result.err
     daemon.ctl("update", "c1").failed("no change given")
-    daemon.ctl("update", "--restart", "always", "c1").failed("restart_policy: cannot be combined")
+    daemon.ctl("update", "--restart", "always", "c1").failed(
+        "--restart: cannot be combined", "--rm"
+    )
     daemon.ctl("update", "--memory", "x", "c1").failed("memory")
     record = Path(daemon.root / "containers" / daemon.get("c1")["id"] / "container.state")
     record.write_text("{")

@@ -15,7 +15,7 @@ FORBIDDEN = {
     r"<{7} |>{7} ": "a merge that was not finished",
     r"(?i)\b(issue|ticket|story) #?\d+": "the reason belongs here, not a number",
 }
-BINARY = {".png", ".gz", ".tar"}
+BINARY = {".png", ".gz", ".tar", ".zip"}
 TEXTS = [path for path in project.files() if path.suffix not in BINARY]
 
 

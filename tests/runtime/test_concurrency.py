@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 from collections.abc import Sequence
 
@@ -9,7 +11,8 @@ import pytest
 
 from tests.support import processes
 from tests.support.container import Container
-from tests.support.peers import deviates
+from tests.support.fast_path import by_python
+from tests.support.peers import deviates, judge_by
 from tests.support.plugin import MakeBundle, MakeContainer
 
 
@@ -35,7 +38,8 @@ def test_one_create_wins(container: MakeContainer, bundle: MakeBundle, attempt: 
     assert one.status == "created"
     one.start().silent()
     assert one.status == "running"
-    assert len(processes.descendants()) == 1
+    # The first command of all makes the interpreter's snapshot in the background.
+    assert processes.until(lambda: len(processes.descendants()) == 1)
 
 
 @pytest.mark.parametrize("attempt", range(3))
@@ -120,3 +124,25 @@ def test_many_containers_at_once(container: MakeContainer, bundle: MakeBundle) -
     assert [command.wait(60) for command in commands] == [0] * 6
     for one in made:
         one.exists = False
+
+
+@judge_by("ociruntime")
+def test_state_of_a_dying_container(container: MakeContainer) -> None:
+    """A never started init that has closed its gate, but is no zombie yet, is not running."""
+    one = container().created()
+    inside = subprocess.Popen(["nsenter", "--target", str(one.pid), "--pid", "sleep", "100"])
+    try:
+        assert processes.until(lambda: bool(processes.descendants(inside.pid)))
+        # While nobody reaps its sleep, the namespace's init cannot become a zombie.
+        inside.send_signal(signal.SIGSTOP)
+        assert processes.until(lambda: processes.state(inside.pid) == "T")
+        one.kill("KILL").silent()
+        assert processes.until(lambda: not os.path.exists(f"/proc/{one.pid}/exe"))
+        assert processes.alive(one.pid)
+        assert by_python(one.runtime)("state", one.id).ok().out == one.runtime("state", one.id).out
+        assert one.status == "stopped"
+    finally:
+        inside.kill()
+        inside.wait()
+        processes.reap_orphans()  # the sleep, and with it the init
+    one.delete().silent()

@@ -128,7 +128,6 @@ NOTES: dict[str, str] = {
     "run": "as `create`; `-t` fails unless standard input is a terminal, as in `docker run -it`",
     "create": "an image's HEALTHCHECK is not run (a warning says so)",
     "start": "starting a running container succeeds, as in docker",
-    "wait": "exits with the container's exit code, docker with 0",
     "update": "a limit can be replaced, but not removed",
     "ps": (
         "`--format json` prints one JSON list of the API's records; `{{json .}}` prints one object "
@@ -136,7 +135,8 @@ NOTES: dict[str, str] = {
     ),
     "inspect": "templates may also use the API's field names; an unknown field is an error",
     "events": (
-        "container events only, in a different format; the only filters are `event` and `container`"
+        "container events only; lines have a different format; the filters are `event`, "
+        "`container`, `image`, `label` and `type`"
     ),
     "stats": "prints once if standard output is not a terminal",
     "top": "fixed columns; `ps` options are refused",
@@ -145,14 +145,19 @@ NOTES: dict[str, str] = {
         "program, and 126 if the user or the directory does not exist"
     ),
     "cp": "files from a container belong to the caller, unless `--archive` is given",
-    "images": "names are shown in full (docker.io/library/busybox); SIZE is the size in the store",
+    "images": (
+        "the filters are `reference` and `dangling`; names are shown in full "
+        "(docker.io/library/busybox); SIZE is the size in the store"
+    ),
     "pull": "progress is on standard error; the ID on standard output is that of the manifest",
     "rmi": "prints the given name, not each layer",
     "save": "one image at a time, as an OCI layout (which `docker load` reads)",
-    "history": "sizes are those of the stored layers",
+    "history": "sizes are those of the stored layers; only the newest step has an ID",
     "login": "`ocid` keeps the credentials for all clients",
     "info": "shows different fields",
     "version": "prints a different format",
+    "logout": "fails if there are no credentials to remove",
+    "diff": "also shows mount points that the image lacks, such as /etc/hosts",
     "network create": "prints the name: networks have no IDs",
     "network ls": "shows subnets and containers, not IDs: networks have none",
     "network inspect": "lists containers by name, not by ID",
@@ -160,30 +165,18 @@ NOTES: dict[str, str] = {
     "network disconnect": "refused: a container leaves its networks when it stops",
     "system df": "sizes on disk; there is no build cache",
     "volume ls": "shows the containers of each volume, not a driver",
-    "container prune": (
-        "does not ask for confirmation; also removes containers that were never started"
-    ),
+    "container prune": "does not ask for confirmation; prints the freed space on standard error",
     "container ls": "`ocictl container list` has fixed columns for scripts",
 }
 
-# Why ocictl has no such command.
-ABSENT: dict[str, str] = {
-    "import": "`ocictl run --rootfs DIR`, or `ocictl pull tar:FILE`",
-    "commit": "build images with buildah or docker",
-    "build": "build images with buildah or docker, then `ocictl load` or push to a registry",
-    "push": "push with skopeo or buildah; the daemon stores no push credentials",
-    "search": "only Docker Hub supports it",
-    "image prune": "`ocipod image gc`",
-    "system prune": "`ocictl prune`, `ocictl volume prune` and `ocipod image gc`",
-}
-
-# Command -> lines that both programs must answer with the same status and the same output.  IMAGE
-# is an image with a shell, MAIN a program that ends at SIGTERM.  ``?`` begins a line that fails,
-# ``~`` one whose status may differ, ``-`` one whose output may.
+# Command -> lines that both programs must answer with the same status and the same output, each
+# command's row of the table.  IMAGE is an image with a shell, MAIN a program that ends at SIGTERM,
+# HOST a registry with an image.  Before the line: ``?`` if it fails, ``~`` if its status may
+# differ, ``-`` if its output may.
 SAME: dict[str, tuple[str, ...]] = {
-    "create": ("create --name one IMAGE sh -c 'exit 3'",),
-    "start": ("start one", "? start nope"),
-    "wait": ("~ wait one",),
+    "create": ("create --name one IMAGE sh -c 'echo said; exit 3'", "? create --name one IMAGE"),
+    "start": ("? start --attach one", "? start nope"),
+    "wait": ("wait one", "? wait nope"),
     "ps": (
         "ps --all --format {{.Names}}",
         "ps --quiet",
@@ -193,6 +186,7 @@ SAME: dict[str, tuple[str, ...]] = {
         "ps -a --format 'table {{.Names}}\\t{{.State}}'",
         "ps -l --format {{.Names}}",
     ),
+    "container ls": ("container ls --all --format {{.Names}}", "container ls -q"),
     "inspect": (
         "inspect -f '{{.State.Status}} {{.State.ExitCode}} {{.State.Running}}' one",
         "inspect -f '{{.Name}} {{.Path}} {{json .Args}}' one",
@@ -210,35 +204,61 @@ SAME: dict[str, tuple[str, ...]] = {
         "run --rm -u 7:8 IMAGE id -u",
         "run --rm --hostname h1 IMAGE hostname",
         "? run --rm IMAGE /no/such/program",
+        "? run --rm IMAGE /etc/plain",
+        "? run --rm --pull never localhost/none:1 true",
         "run --rm --entrypoint echo IMAGE a b",
+        "run --rm --entrypoint= IMAGE echo a",
+        "run --rm -a stdout IMAGE sh -c 'echo out; echo error >&2'",
         "run --rm -v data:/data IMAGE sh -c 'echo kept >/data/file'",
         "run --rm -v data:/data:ro IMAGE cat /data/file",
         "run -d --name up -m 64m --label tier=web IMAGE MAIN",
         "ps --filter label=tier=web --format '{{.Names}} {{.Label \"tier\"}}'",
         "inspect -f '{{index .Config.Labels \"tier\"}} {{.HostConfig.Memory}}' up",
     ),
+    "attach": (
+        "run -d --name job IMAGE sh -c 'sleep 4; exit 6'",
+        "? attach job",
+        "? attach job",
+        "? attach nope",
+        "rm job",
+    ),
     "exec": (
         "exec up echo inside",
         "? exec up sh -c 'exit 5'",
         "exec -e B=2 -w / up sh -c 'echo $B; pwd'",
-        "~ exec nope true",
+        "exec -u 7:8 up id -u",
+        "~? exec nope true",
+        "~?- exec up /no/such/program",
     ),
     "pause": ("pause up", "ps --format {{.State}}", "? pause up"),
     "unpause": ("unpause up", "? unpause up"),
-    "update": ("update --memory 80m --restart no up", "inspect -f {{.HostConfig.Memory}} up"),
+    "update": (
+        "update --memory 80m --memory-swap 90m --restart no up",
+        "inspect -f {{.HostConfig.Memory}} up",
+    ),
     "cp": ("exec up sh -c 'echo text >/file'", "cp up:/file WORK/file", "? cp up:/nope WORK/nope"),
-    "logs": ("logs up", "logs --tail 1 up", "? logs nope"),
-    "port": ("port up",),
-    "restart": ("restart -t 5 up",),
-    "stop": ("stop up", "inspect -f {{.State.Status}} up", "stop up"),
-    "kill": ("? kill up", "start up", "kill -s KILL up", "~ wait up"),
+    "diff": ("- diff up", "? diff nope"),
+    "export": ("export --output WORK/up.tar up", "? export nope"),
+    "logs": ("logs up", "logs --tail 1 up", "logs --since 1h --until 0s up", "? logs nope"),
+    "port": ("port up", "? port up 80"),
+    "stats": ("stats --no-stream --format {{.Name}} up", "? stats --no-stream nope"),
+    "top": ("- top up", "? top nope"),
+    "events": (
+        "events --since 1h --until 0s -f label=tier=web -f event=start --format {{.Type}}",
+        "events --since 1h --until 0s -f event=start -f container=job --format {{.Action}}",
+        "events --since 1h --until 0s -f label=tier=web -f event=pause --format {{.Action}}",
+    ),
+    "restart": ("restart -t 5 up", "? restart nope"),
+    "stop": ("stop up", "inspect -f {{.State.Status}} up", "stop up", "? stop nope"),
+    "kill": ("? kill up", "start up", "kill -s KILL up", "wait up", "? kill -s NONE up"),
     "volume ls": ("volume ls --quiet", "volume ls --format '{{.Name}} {{.Driver}}'"),
-    "volume create": ("volume create v1", "volume create v1"),
+    "volume create": ("volume create v1", "volume create --driver local v1"),
     "volume inspect": (
         "volume inspect -f '{{.Name}} {{.Driver}} {{.Scope}}' v1",
         "? volume inspect nope",
     ),
     "volume rm": ("volume rm v1", "? volume rm v1"),
+    "volume prune": ("- volume prune --force",),
     "network create": ("- network create --subnet 10.89.77.0/24 n1", "? network create n1"),
     "network ls": ("network ls --filter name=n1 --format '{{.Name}} {{.Driver}}'",),
     "network inspect": (
@@ -247,9 +267,36 @@ SAME: dict[str, tuple[str, ...]] = {
         "network inspect -f '{{len .Containers}} {{json .Labels}}' n1",
         "? network inspect nope",
     ),
+    "network connect": ("? network connect n1 nope",),
+    "network disconnect": ("? network disconnect n1 nope",),
     "network rm": ("network rm n1", "? network rm n1"),
-    "tag": ("tag IMAGE localhost/other:1",),
-    "rmi": ("? rmi localhost/none",),
+    "network prune": ("- network create n2", "- network prune --force", "? network inspect n2"),
+    "pull": ("- pull HOST/web:v1", "run --rm HOST/web:v1 /bin/echo pulled", "?- pull HOST/nope"),
+    "images": (
+        "images --format '{{.Repository}}:{{.Tag}}' localhost/box",
+        "images --format {{.Tag}} HOST/w*",
+        "images --quiet --filter dangling=true",
+        "images --quiet --filter reference=localhost/none",
+    ),
+    "image ls": ("image ls --format {{.Repository}} IMAGE", "image ls --quiet localhost/none"),
+    "image inspect": (
+        "image inspect -f '{{json .RepoTags}} {{json .Config.Cmd}} {{.Architecture}}' IMAGE",
+        "? image inspect localhost/none",
+    ),
+    "history": ("history --format {{.Comment}} HOST/web:v1", "? history localhost/none"),
+    "tag": ("tag IMAGE localhost/other:1", "? tag localhost/none localhost/other:1"),
+    "rmi": ("- rmi localhost/other:1", "? rmi localhost/other:1"),
+    "image rm": ("tag IMAGE localhost/other:2", "- image rm localhost/other:2"),
+    "save": ("save --output WORK/saved.tar IMAGE", "? save localhost/none"),
+    "load": ("load --input WORK/saved.tar", "? load --input WORK/nope.tar"),
+    "login": ("? login --username me --password secret localhost:1",),
+    "logout": ("~- logout localhost:1",),
+    "info": ("info --format {{.NCPU}}", "info --format {{.Containers}}"),
+    "version": ("- version --format {{.Server.Version}}",),
+    "system df": ("- system df", "- system df --format {{.Type}}"),
+    "container prune": ("- container prune --force", "ps --all --quiet"),
+    "image prune": ("- image prune --force", "images --format {{.Tag}} IMAGE"),
+    "system prune": ("- system prune --force",),
 }
 
 
@@ -274,7 +321,7 @@ def table() -> str:
     for command in OPTIONS:
         here, lacking = known(command)
         if not ours(command):
-            lines.append(f"| `{command}` | | all | not available: {ABSENT[command]} |")
+            lines.append(f"| `{command}` | | all | not available: {PROGRAM.absent[command]} |")
             continue
         name = "" if ours(command) == command else f" (`ocictl {ours(command)}`)"
         note = NOTES.get(command, "")

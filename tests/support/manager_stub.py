@@ -99,8 +99,10 @@ class ManagerStub:
         if self.error is not None:
             raise self.error
 
-    async def create(self, spec: dict[str, Any]) -> dict[str, Any]:
+    async def create(self, spec: dict[str, Any], *, download: bool) -> dict[str, Any]:
         self.call("create", spec)
+        if not download:
+            raise NotFound('image "x" is not in the store')
         await self.slow.wait()
         self.calls.append(("created",))
         return record(name=spec.get("name"), status="created")

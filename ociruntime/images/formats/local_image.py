@@ -35,7 +35,7 @@ _MOST_INSPECTED = 1000  # members of a compressed archive, in which reading cann
 
 
 def recognized(reference: Reference, budget: Budget) -> Reference:
-    """Return ``reference``, its kind ``path`` replaced by the format detected from the file.
+    """Return ``reference``, of kind ``path``, with the kind of its file, such as ``oci-archive``.
 
     Raises HostError, ImageError.
     """

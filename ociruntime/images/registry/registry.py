@@ -132,6 +132,8 @@ class Registry:
             raise RegistryError(f"{what}: invalid URL") from None
         if not plain:
             raise RegistryError(f"{what}: ambiguous URL")
+        if not server.hostname:
+            raise RegistryError(f"{what}: the URL names no host")
         if server.scheme != "https" and not (
             server.scheme == "http"
             and url.startswith("http:")

@@ -26,6 +26,7 @@ from ociruntime.images.registry.sources import Sources
 if TYPE_CHECKING:  # requests is an extra: commands without a registry run without it
     from requests import Response
 
+_MOST_DIGITS = 18  # of a size that a registry may announce
 _ATTEMPTS = 5  # successive connections that deliver no data
 _CHUNK = 1 << 18
 _WAIT = 3.0  # seconds to wait for another download of the blob
@@ -151,7 +152,9 @@ class Download:
         response, begin = self._sources.open_blob(self.blob.digest, self._at)
         self._response = response
         length = response.headers.get("Content-Length", "")
-        if length.isdigit() and begin + int(length) != self.blob.size:
+        # The header is the registry's own choice: also digits that int() refuses.
+        known = length.isascii() and length.isdigit() and len(length) <= _MOST_DIGITS
+        if known and begin + int(length) != self.blob.size:
             self._disconnect()
             total = begin + int(length)
             message = f"size mismatch: expected {self.blob.size} bytes, got {total}"

@@ -174,7 +174,7 @@ def _back_up(path: str, version: int) -> None:
         if os.path.exists(copy):
             os.unlink(copy)
     except OSError as error:
-        raise HostError(f'remove "{copy}"', error) from None
+        raise HostError(f'remove the old backup "{copy}" of the image index', error) from None
     source = sqlite3.connect(path)
     target = sqlite3.connect(copy)
     try:

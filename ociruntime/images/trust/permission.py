@@ -1,4 +1,4 @@
-"""The check whether the current signature policy allows an image that is already in the store.
+"""Check whether the current signature policy allows an image that is already in the store.
 
 The store records the names under which an image was imported, with the signer verified then.  That
 signer's key must still be allowed to sign images of that name.

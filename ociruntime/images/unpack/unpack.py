@@ -221,6 +221,7 @@ class LayerUnpacker:
 
     def _directory(self, header: Header, fd: int, name: bytes, path: bytes) -> None:
         """Create a directory; an existing one keeps its content but gets the new attributes."""
+        self.budget.check_depth(path.count(b"/") + 1)
         try:
             mode = os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode
             if not stat.S_ISDIR(mode):

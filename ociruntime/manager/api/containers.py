@@ -38,11 +38,15 @@ async def list_containers(manager: Manager, request: web.Request) -> web.Respons
 
 
 async def create(manager: Manager, request: web.Request) -> web.Response:
-    """Create a container from the request's body (``manager/containers/spec.py``)."""
+    """Create a container from the request's body (``manager/containers/spec.py``).
+
+    ``fetch=0``: 404 if the image is not in the store, which the client then pulls.
+    """
     spec = await read_document(request)
     if not isinstance(spec, dict):
         raise BadRequest("", "create a container: the request's body must be a JSON object")
-    return web.json_response(await manager.create(spec), status=201)
+    download = flag(request.query, "fetch", default=True)
+    return web.json_response(await manager.create(spec, download=download), status=201)
 
 
 async def inspect(manager: Manager, request: web.Request) -> web.Response:

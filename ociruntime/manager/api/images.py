@@ -9,7 +9,7 @@ from typing import Any
 from aiohttp import web
 
 from ociruntime.base import checks
-from ociruntime.base.errors import BadRequest, RuntimeFailure
+from ociruntime.base.errors import BadRequest, Conflict, NotFound, RuntimeFailure
 from ociruntime.manager.api.errors import error_document
 from ociruntime.manager.api.output import send_output
 from ociruntime.manager.api.requests import flag, read_body, required
@@ -126,10 +126,32 @@ async def remove(manager: Manager, request: web.Request) -> web.Response:
     return web.Response(status=204)
 
 
+async def prune(manager: Manager, request: web.Request) -> web.Response:
+    """Remove the images that no container and no pod uses; return their ids and the freed bytes.
+
+    Without ``all``, only those without a name.
+    """
+    body = await read_body(request, {"all": checks.flag})
+    rows = json.loads(await manager.programs.call("image", "list", "--format=json"))
+    named = {row["id"] for row in rows if row["name"]}
+    # An image with several names counts once.
+    sizes = {row["id"]: row["size"] for row in rows if body.get("all") or row["id"] not in named}
+    removed = []
+    for image_id in sizes:
+        try:
+            await manager.programs.call("image", "rm", "--", image_id)
+        except (Conflict, NotFound):
+            continue  # in use, or another request has removed it
+        removed.append(image_id)
+    freed = sum(sizes[image_id] for image_id in removed)
+    return web.json_response({"removed": removed, "freed": freed})
+
+
 ROUTES = (
     ("GET", "/v1/images", list_images),
     ("POST", "/v1/images/pull", pull),
     ("POST", "/v1/images/load", load),
+    ("POST", "/v1/images/prune", prune),
     # An image's name may contain slashes.
     ("GET", "/v1/images/{ref:.+}/json", inspect),
     ("GET", "/v1/images/{ref:.+}/archive", archive),

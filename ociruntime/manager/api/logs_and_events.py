@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from aiohttp import web
 from ociruntime.base.errors import BadRequest
 from ociruntime.base.json_files import time_text
 from ociruntime.manager.api.requests import flag, has_gone, moment
-from ociruntime.manager.containers.events import KINDS
+from ociruntime.manager.containers.events import KINDS, shown
 from ociruntime.manager.containers.manager import Manager
 from ociruntime.pods.store.description import app_record
 from ociruntime.pods.store.logs import Line, LogReader, form
@@ -171,7 +171,8 @@ class _Log:
 async def events(manager: Manager, request: web.Request) -> web.StreamResponse:
     """Send events until the client disconnects or ``until`` is reached.
 
-    Query: ``since``, ``until`` (RFC 3339), ``kind`` and ``container`` (any number of each).
+    Query: ``since``, ``until`` (RFC 3339), ``kind``, ``container``, ``image`` and ``label`` (KEY
+    or KEY=VALUE), any number of each.
     Raises BadRequest.
     """
     since, until = moment(request.query, "since"), moment(request.query, "until")
@@ -180,7 +181,8 @@ async def events(manager: Manager, request: web.Request) -> web.StreamResponse:
         if kind not in KINDS:
             hint = f"supported: {', '.join(KINDS)}"
             raise BadRequest("kind", f'unknown kind of event "{kind}"', hint)
-    containers = request.query.getall("container", [])
+    queries = ("kind", "container", "image", "label")
+    filters = {name: request.query.getall(name, []) for name in queries}
     answer = web.StreamResponse()
     answer.content_type = "application/x-ndjson"
     subscription = manager.events.subscribe(since.isoformat() if since else "")
@@ -203,8 +205,8 @@ async def events(manager: Manager, request: web.Request) -> web.StreamResponse:
             event, pending = pending.result(), None
             if not event or (until and datetime.fromisoformat(event["time"]) > until):
                 break
-            if _matches(event, kinds, containers):
-                await answer.write(json.dumps(event).encode() + b"\n")
+            if _matches(event, filters):
+                await answer.write(json.dumps(shown(event)).encode() + b"\n")
         if pending is not None:
             pending.cancel()
             await asyncio.gather(pending, return_exceptions=True)
@@ -221,12 +223,21 @@ async def _next(subscription: Any) -> dict[str, Any]:  # noqa: ANN401 - an async
     return {}
 
 
-def _matches(event: dict[str, Any], kinds: list[str], containers: list[str]) -> bool:
-    if kinds and event["kind"] not in kinds:
-        return False
-    return not containers or any(
-        event["name"] == word or event["id"].startswith(word) for word in containers
-    )
+def _matches(event: dict[str, Any], filters: dict[str, list[str]]) -> bool:
+    """Return whether an event has one of the values of each filter that has any."""
+    attributes = event["attributes"]
+    labels = attributes.get("labels") or {}
+    tests: dict[str, Callable[[str], bool]] = {
+        "kind": lambda word: event["kind"] == word,
+        "container": lambda word: event["name"] == word or event["id"].startswith(word),
+        "image": lambda word: attributes.get("image") in (word, f"{word}:latest"),
+        "label": lambda word: _has_label(labels, *word.partition("=")),
+    }
+    return all(not words or any(map(tests[name], words)) for name, words in filters.items())
+
+
+def _has_label(labels: dict[str, str], key: str, equals: str, value: str) -> bool:
+    return key in labels and (not equals or labels[key] == value)
 
 
 ROUTES = (

@@ -53,9 +53,9 @@ def required(body: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - JSON
     return body[name]
 
 
-def flag(query: Mapping[str, str], name: str) -> bool:
-    """Return a boolean of a query such as ``?force=1``; absent is False.  Raises BadRequest."""
-    value = query.get(name, "0")
+def flag(query: Mapping[str, str], name: str, *, default: bool = False) -> bool:
+    """Return a boolean of a query such as ``?force=1``; raises BadRequest."""
+    value = query.get(name, str(int(default)))
     if value not in _FLAGS:
         raise BadRequest(name, f'must be 0 or 1, not "{value}"')
     return _FLAGS[value]

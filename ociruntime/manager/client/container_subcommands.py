@@ -1,6 +1,6 @@
-"""The ``ocictl container`` commands for scripts.
+"""``ocictl container ...``: commands for scripts, strict about states, with fixed columns.
 
-These commands fail if the container is in the wrong state, and print tables with fixed columns.
+They fail if the container is in the wrong state.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ociruntime.manager.client.connection import Connection, container, resource
 from ociruntime.manager.client.containers import stop_timeout
 from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.new_container import (
-    REFUSED_OPTIONS,
     SPEC_OPTIONS,
     post_spec,
     spec_of,
 )
 from ociruntime.manager.client.options import FORMAT, START_STATUS, TIME
+from ociruntime.manager.client.refused_options import refused
 
 Record: TypeAlias = dict[str, Any]
 
@@ -76,7 +76,7 @@ def run_container_create(connection: Connection, arguments: Arguments) -> int:
     if bool(image) == bool(arguments.text("rootfs")):
         raise UsageError("container create: either --rootfs or --image is required")
     arguments.texts["name"] = name
-    answer = post_spec(connection, spec_of(arguments, image, command))
+    answer = post_spec(connection, spec_of(arguments, image, command), arguments)
     return write(f"created: {answer['id']}\n")
 
 
@@ -123,7 +123,7 @@ COMMANDS = (
         options=(
             Option("image", "image to use, unless --rootfs is given", "IMAGE"),
             *SPEC_OPTIONS[1:],
-            *REFUSED_OPTIONS,
+            *refused("create"),
         ),
         options_end=2,
         examples=(

@@ -12,15 +12,16 @@ from ociruntime.commandline.output import tell, write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
 from ociruntime.commandline.signal_names import signal_number
-from ociruntime.manager.client.connection import Connection, container, resource
+from ociruntime.manager.client.connection import Connection, DaemonError, container, resource
+from ociruntime.manager.client.member_options import with_option
 from ociruntime.manager.client.new_container import SPEC_OPTIONS, spec_of
 from ociruntime.manager.client.options import (
-    CONTAINER_STATUS,
     DETACH_KEYS_OPTION,
     START_STATUS,
     TIME,
     TIMEOUT,
 )
+from ociruntime.manager.client.refused_options import refused
 
 FAILED = 1
 
@@ -141,15 +142,13 @@ def run_unpause(connection: Connection, arguments: Arguments) -> int:
 
 
 def run_wait(connection: Connection, arguments: Arguments) -> int:
-    """Wait for containers to exit, print their exit codes, and return the last exit code.
+    """Wait for containers to exit and print their exit codes.
 
     Raises RuntimeFailure if an exit code is unknown.
     """
-    status = 0
     for ref in arguments.positional:
-        status = exit_status(ref, connection.post(container(ref, "wait")))
-        write(f"{status}\n")
-    return status
+        write(f"{exit_status(ref, connection.post(container(ref, 'wait')))}\n")
+    return 0
 
 
 def run_rename(connection: Connection, arguments: Arguments) -> int:
@@ -165,7 +164,14 @@ def run_update(connection: Connection, arguments: Arguments) -> int:
     body = {name: value for name, value in spec.items() if name != "image"}
     if not body:
         raise UsageError("update: no change given", "use --memory, --cpus, --restart ...")
-    return each(arguments.positional, lambda ref: connection.post(container(ref, "update"), body))
+
+    def change(ref: str) -> None:
+        try:
+            connection.post(container(ref, "update"), body)
+        except DaemonError as error:
+            raise with_option(error, arguments.names()) from None
+
+    return each(arguments.positional, change)
 
 
 def run_rm(connection: Connection, arguments: Arguments) -> int:
@@ -199,6 +205,7 @@ COMMANDS = (
             Option("attach", "attach to its output; exit with its status", short="a"),
             Option("interactive", "attach stdin, too", short="i"),
             DETACH_KEYS_OPTION,
+            *refused("start"),
         ),
         details="Starting a running container is not an error.",
         examples=(("Start it and attach to its output", "ocictl start --attach job"),),
@@ -208,7 +215,7 @@ COMMANDS = (
         "stop CONTAINER...",
         "stop running containers",
         run_stop,
-        options=(TIME, TIMEOUT),
+        options=(TIME, TIMEOUT, *refused("stop")),
         details=(
             "Sends the container's stop signal and, after its stop timeout, SIGKILL. Stopping\n"
             "a stopped container is not an error."
@@ -226,7 +233,7 @@ COMMANDS = (
         "restart CONTAINER...",
         "restart containers",
         run_restart,
-        options=(TIME, TIMEOUT),
+        options=(TIME, TIMEOUT, *refused("restart")),
         exit_status=START_STATUS,
     ),
     Command("pause CONTAINER...", "suspend all processes of containers", run_pause),
@@ -235,16 +242,18 @@ COMMANDS = (
         "wait CONTAINER...",
         "wait until containers stop, print their exit codes",
         run_wait,
-        details="Exits with the code of the last container.",
+        details="Fails if a container was removed, or its exit code is unknown.",
         examples=(("Wait for it and print its exit code", "ocictl wait job"),),
-        exit_status=CONTAINER_STATUS,
     ),
     Command("rename CONTAINER NAME", "rename a container", run_rename),
     Command(
         "update CONTAINER...",
         "change resource limits and the restart policy",
         run_update,
-        options=tuple(option for option in SPEC_OPTIONS if option.name in _CHANGEABLE),
+        options=(
+            *(option for option in SPEC_OPTIONS if option.name in _CHANGEABLE),
+            *refused("update"),
+        ),
         details=(
             "Changes a running container at once. Limits that are not given stay as they are.\n"
             "If a limit is refused, nothing is changed."
@@ -258,6 +267,7 @@ COMMANDS = (
         options=(
             Option("force", "kill running containers first", short="f"),
             Option("volumes", "remove its anonymous volumes, too", short="v"),
+            *refused("rm"),
         ),
         details="Anonymous volumes are kept without --volumes, except those of `run --rm`.",
         examples=(("Remove it, running or not", "ocictl rm --force web"),),
@@ -266,7 +276,7 @@ COMMANDS = (
         "prune",
         "remove all stopped containers",
         run_prune,
-        options=(Option("force", short="f"),),
+        options=(Option("force", short="f"), *refused("prune")),
         details="Includes containers that were never started, but no paused ones.",
     ),
 )

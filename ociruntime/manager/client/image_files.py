@@ -1,5 +1,4 @@
-"""Commands on single images and archives: ``image inspect``, ``history``, ``tag``, ``save``,
-``load``."""
+"""Commands on single images and archives: ``image inspect``, ``tag``, ``save``, ``load``."""
 
 from __future__ import annotations
 
@@ -9,9 +8,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ociruntime.base.errors import HostError, UsageError
-from ociruntime.commandline.image_history import history_table
 from ociruntime.commandline.options import Command, Option
-from ociruntime.commandline.output import write, write_lines
+from ociruntime.commandline.output import write_lines
 from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import FAILED
@@ -19,6 +17,7 @@ from ociruntime.manager.client.docker_inspect import image
 from ociruntime.manager.client.inspection import show_each
 from ociruntime.manager.client.new_container import absolute_image
 from ociruntime.manager.client.options import INSPECT_FORMAT
+from ociruntime.manager.client.refused_options import refused
 
 _PIECE = 1 << 16
 
@@ -34,12 +33,6 @@ def image_details(connection: Connection, text: str) -> dict[str, Any]:
 def run_image_inspect(connection: Connection, arguments: Arguments) -> int:
     """Print details of images as JSON; return 1 if an image was not found.  Raises UsageError."""
     return show_each(arguments, lambda text: image(image_details(connection, text)))
-
-
-def run_history(connection: Connection, arguments: Arguments) -> int:
-    """Print the steps of an image's build, newest first."""
-    steps = image_details(connection, arguments.positional[0])["history"]
-    return write(history_table(steps, full=arguments.flag("no-trunc")))
 
 
 def run_tag(connection: Connection, arguments: Arguments) -> int:
@@ -128,20 +121,13 @@ COMMANDS = (
         "image inspect IMAGE...",
         "show details of images as JSON",
         run_image_inspect,
-        options=(INSPECT_FORMAT,),
+        options=(INSPECT_FORMAT, *refused("image inspect")),
         examples=(
             (
                 "Print the environment",
                 "ocictl image inspect --format '{{json .Config.Env}}' busybox",
             ),
         ),
-    ),
-    Command(
-        "history IMAGE",
-        "show how an image was built",
-        run_history,
-        options=(Option("no-trunc", "do not truncate commands"),),
-        details="Prints the newest step first, with the size of its layer as stored.",
     ),
     Command(
         "tag IMAGE NAME",
@@ -154,7 +140,10 @@ COMMANDS = (
         "save IMAGE",
         "write an image to an archive",
         run_save,
-        options=(Option("output", "write to FILE, not to standard output", "FILE", short="o"),),
+        options=(
+            Option("output", "write to FILE, not to standard output", "FILE", short="o"),
+            *refused("save"),
+        ),
         details=(
             "Writes a tar archive with an OCI image layout, which `docker load`,\n"
             "`podman load` and `ocictl load` read."
@@ -168,6 +157,8 @@ COMMANDS = (
         options=(
             Option("input", "read from FILE, not from standard input", "FILE", short="i"),
             Option("insecure", "skip a check: image, tls, http", "CHECK", kind="list"),
+            Option("quiet", short="q"),  # nothing else is printed
+            *refused("load"),
         ),
         details=(
             "Reads archives of `docker save`, `podman save` and `ocictl save`. A name that\n"

@@ -6,29 +6,35 @@ import os
 import time
 from typing import Any
 
+from ociruntime.base.errors import UsageError
 from ociruntime.base.log import plain
-from ociruntime.commandline.formats import ago, date, tabbed
-from ociruntime.commandline.layer_progress import Layers
+from ociruntime.commandline.formats import ago, aligned, date
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
-from ociruntime.manager.client.connection import Connection, DaemonError, resource
+from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import each
 from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.new_container import absolute_image
-from ociruntime.manager.client.options import FORMAT, NO_LEGEND, QUIET
+from ociruntime.manager.client.options import FILTER, FORMAT, NO_LEGEND, QUIET
+from ociruntime.manager.client.ps import as_lists
+from ociruntime.manager.client.pull_progress import pulled
+from ociruntime.manager.client.refused_options import refused
 from ociruntime.manager.client.template_functions import Shape
 
 _TITLES = ["REPOSITORY", "TAG", "IMAGE ID", "CREATED", "SIZE"]
 _NONE = "<none>"
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
 _WITHOUT_TAG = ("dir", "tar", "aci", "file")  # transports whose path may contain a colon
 _SHORT_ID = 12  # digits
 
 
 def run_images(connection: Connection, arguments: Arguments) -> int:
     """Print a table of the images, one row per name.  Raises UsageError."""
-    images = connection.get(resource("images"))
+    patterns = arguments.positional
+    filters = as_lists(arguments.list("filter"), ("reference", "dangling"))
+    images = matching(connection.get(resource("images")), patterns, filters)
     form = chosen(arguments)
     if form == "json":
         return write(formatted(images, form))
@@ -43,11 +49,54 @@ def run_images(connection: Connection, arguments: Arguments) -> int:
     if arguments.flag("quiet"):
         ids = dict.fromkeys(image["id"] for image in images)
         return write("".join(f"{image_id}\n" for image_id in ids))
+    digests = arguments.flag("digests")
     rows = [] if arguments.flag("no-legend") else [_TITLES]
     for image in images:
         names = [plain(image["repository"]), plain(image["tag"])]
         rows.append([*names, image["id"], image["created"], amount(image["size"])])
-    return write(tabbed(rows))
+    if digests:
+        column = [] if arguments.flag("no-legend") else ["DIGEST"]
+        column += [plain(digest_of(image["name"])) for image in images]
+        rows = [[*row[:2], cell, *row[2:]] for row, cell in zip(rows, column, strict=True)]
+    return write(aligned(rows, gap=3))
+
+
+def matching(
+    images: list[dict[str, Any]], patterns: list[str], filters: dict[str, list[str]]
+) -> list[dict[str, Any]]:
+    """Return the images that one of ``patterns`` and each kind of filter match.
+
+    No patterns match all.  Raises UsageError.
+    """
+    for value in filters.get("dangling", ()):
+        if value not in _BOOLEANS:
+            raise UsageError(f'--filter: dangling: "{value}" is neither true nor false')
+        images = [image for image in images if (image["name"] == "") == _BOOLEANS[value]]
+    for words in (patterns, filters.get("reference", ())):
+        if words:
+            images = [one for one in images if any(is_named(one["name"], word) for word in words)]
+    return images
+
+
+def is_named(name: str, pattern: str) -> bool:
+    """Return whether an image's name, or its short form, matches ``pattern``, as in docker.
+
+    A pattern without a tag matches all tags.  ``*`` does not match a slash.
+    """
+    from fnmatch import fnmatchcase
+
+    repository, tag = split_name(name)
+    short = repository.removeprefix("docker.io/").removeprefix("library/")
+    for form in (repository, short, f"{repository}:{tag}", f"{short}:{tag}"):
+        parts, wanted = form.split("/"), pattern.split("/")
+        if len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted)):
+            return True
+    return False
+
+
+def digest_of(name: str) -> str:
+    """Return the digest in an image's name, ``<none>`` without one."""
+    return name.partition("@")[2] or _NONE
 
 
 # docker's titles of the fields that templates use.
@@ -60,7 +109,7 @@ def shape(shown: dict[str, Any]) -> Shape:
     members = {
         "CreatedAt": date(shown["import_time"]),
         "CreatedSince": shown["created"],
-        "Digest": name.partition("@")[2] or _NONE,
+        "Digest": digest_of(name),
         "ID": shown["id"],
         "Repository": shown["repository"],
         "Size": amount(shown["size"]),
@@ -93,26 +142,9 @@ def run_pull(connection: Connection, arguments: Arguments) -> int:
             "insecure": arguments.list("insecure"),
             "platform": arguments.text("platform") or None,
         }
-        image_id = _pulled(connection, body, text, quiet=arguments.flag("quiet"))
+        image_id = pulled(connection, body, text, quiet=arguments.flag("quiet"))
         status = write(f"{image_id}\n")
     return status
-
-
-def _pulled(connection: Connection, body: dict[str, object], name: str, *, quiet: bool) -> str:
-    """Pull an image, print the progress to standard error, and return the image's id.
-
-    Raises RuntimeFailure.
-    """
-    with Layers(name, quiet=quiet) as layers:
-        for line in connection.lines("POST", resource("images", "pull"), body):
-            if "error" in line:
-                raise DaemonError(line["error"]["message"], line["error"]["code"], 200)
-            if "id" in line:
-                layers.finish()
-                return str(line["id"])
-            layers(line["progress"], line["done"], line["total"])
-    message = f'pull image "{body["image"]}": ocid closed the connection before the end'
-    raise DaemonError(message, "failed", 200)
 
 
 def run_rmi(connection: Connection, arguments: Arguments) -> int:
@@ -125,14 +157,31 @@ def run_rmi(connection: Connection, arguments: Arguments) -> int:
     return each(arguments.positional, remove)
 
 
-_LIST_OPTIONS = (QUIET, Option("no-trunc", "do not truncate IDs"), NO_LEGEND, FORMAT)
+_LIST_OPTIONS = (
+    QUIET,
+    Option("no-trunc", "do not truncate IDs"),
+    Option("digests", "show digests"),
+    NO_LEGEND,
+    FILTER,
+    FORMAT,
+    Option("all", short="a"),  # the store has no unnamed steps of a build
+    *refused("images"),
+)
 _PULL_OPTIONS = (
     QUIET,
     Option("pull", "pull policy (default: always)", "missing|always|never", kind="choice"),
     Option("platform", "platform of the image (default: the host's)", "linux/ARCH"),
     Option("insecure", "skip a check: image, tls, http", "CHECK", kind="list"),
+    *refused("pull"),
 )
-_REMOVE_OPTIONS = (Option("force", "remove images that containers use, too", short="f"),)
+_REMOVE_OPTIONS = (
+    Option("force", "remove images that containers use, too", short="f"),
+    *refused("rmi"),
+)
+_LIST_DETAILS = (
+    "NAME is a name or a pattern such as 'web*' or 'localhost/*/*'; without a tag,\n"
+    "all tags are listed. Filters: reference (a pattern), dangling (true: no name)."
+)
 _PULL_DETAILS = (
     "Prints the ID of each image, and the progress of each layer on standard error;\n"
     "if that is not a terminal, one line per complete layer. --quiet prints only the\n"
@@ -140,7 +189,9 @@ _PULL_DETAILS = (
 )
 _REMOVE_DETAILS = "If an image has several names, only the given one is removed."
 COMMANDS = (
-    Command("images", "list images", run_images, options=_LIST_OPTIONS),
+    Command(
+        "images [NAME]", "list images", run_images, options=_LIST_OPTIONS, details=_LIST_DETAILS
+    ),
     Command(
         "pull IMAGE...",
         "download images",
@@ -157,7 +208,9 @@ COMMANDS = (
         details=_REMOVE_DETAILS,
     ),
     # docker's newer names for the same.
-    Command("image ls", "list images", run_images, options=_LIST_OPTIONS),
+    Command(
+        "image ls [NAME]", "list images", run_images, options=_LIST_OPTIONS, details=_LIST_DETAILS
+    ),
     Command(
         "image pull IMAGE...",
         "download images",

@@ -24,6 +24,7 @@ from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.new_container import absolute_image
 from ociruntime.manager.client.options import FORMAT, INSPECT_FORMAT
 from ociruntime.manager.client.ps import open_ports, outside
+from ociruntime.manager.client.refused_options import refused
 from ociruntime.manager.client.template_functions import Shape
 
 Record: TypeAlias = dict[str, Any]
@@ -163,6 +164,7 @@ COMMANDS = (
                 "container|image|network|volume",
                 kind="choice",
             ),
+            *refused("inspect"),
         ),
         details=(
             "Prints a list in the shape of docker's. Templates also find the names of the\n"

@@ -1,21 +1,18 @@
-"""``ocictl logs`` and ``ocictl events``: the output and the events of containers."""
+"""``ocictl logs``: the output of containers, and the times of ``--since`` and ``--until``."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from ociruntime.base.errors import RuntimeFailure, UsageError
-from ociruntime.base.log import plain
 from ociruntime.commandline.durations import interval
 from ociruntime.commandline.options import Command, Option
-from ociruntime.commandline.output import write, write_all
+from ociruntime.commandline.output import write_all
 from ociruntime.commandline.parser import Arguments
-from ociruntime.manager.client.connection import Connection, container, resource
-from ociruntime.manager.client.format_option import formatted
-from ociruntime.manager.client.http import quoted
-from ociruntime.manager.client.options import FILTER, FORMAT, SINCE, UNTIL
+from ociruntime.manager.client.connection import Connection, container
+from ociruntime.manager.client.options import SINCE, UNTIL
+from ociruntime.manager.client.refused_options import refused
 
 
 def moment(text: str, option: str, now: float | None = None) -> str | None:
@@ -112,92 +109,6 @@ def frames(pieces: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
         raise RuntimeFailure("read the logs: ocid closed the connection in the middle of a line")
 
 
-FILTERS = {"event": "kind", "kind": "kind", "container": "container"}
-
-
-def run_events(connection: Connection, arguments: Arguments) -> int:
-    """Print the events of containers, for ever without ``--until``.
-
-    Returns 1 if standard output is closed.  Raises RuntimeFailure.
-    """
-    form = arguments.text("format")
-    if form.startswith("table "):
-        raise UsageError("--format: events cannot be printed as a table", "json or {{.Field}}")
-    query = [
-        *_filters(arguments.list("filter")),
-        *(
-            f"{name}={quoted(time)}"
-            for name in ("since", "until")
-            if (time := _time(arguments, name))
-        ),
-    ]
-    path = resource("events") + (f"?{'&'.join(query)}" if query else "")
-    for event in connection.lines("GET", path):
-        if write(formatted_event(event, form) if form else event_line(event)):
-            return 1
-    return 0
-
-
-def _time(arguments: Arguments, name: str) -> str | None:
-    return moment(arguments.text(name), name)
-
-
-def _filters(words: list[str]) -> list[str]:
-    pairs = []
-    for word in words:
-        key, _, value = word.partition("=")
-        if key not in FILTERS or not value:
-            known = ", ".join(f"{name}=..." for name in FILTERS)
-            raise UsageError(f'--filter: invalid filter "{word}"', f"supported: {known}")
-        pairs.append(f"{FILTERS[key]}={quoted(value)}")
-    return pairs
-
-
-def event_line(event: dict[str, Any]) -> str:
-    """Format an event as a line: time, kind, container id, and attributes in parentheses."""
-    known = {"name": event["name"], **event["attributes"]}
-    if not _is_time(known.get("at")):
-        known.pop("at", None)  # a key by which the daemon recognises the event
-    facts = ", ".join(
-        f"{key}={local_time(value) if _is_time(value) else value}"
-        for key, value in known.items()
-        if value not in (None, "")
-    )
-    return plain(f"{local_time(event['time'])} {event['kind']} {event['id']} ({facts})") + "\n"
-
-
-def _is_time(value: object) -> bool:
-    from datetime import datetime
-
-    try:
-        return "T" in str(value) and datetime.fromisoformat(str(value)) is not None
-    except ValueError:
-        return False
-
-
-def local_time(text: str) -> str:
-    """Convert an RFC 3339 time to local time, such as ``2026-11-24 20:18:55.208``."""
-    from datetime import datetime
-
-    try:
-        moment = datetime.fromisoformat(text).astimezone()
-    except (ValueError, OverflowError, OSError):
-        return text
-    return moment.isoformat(" ", "milliseconds").partition("+")[0]
-
-
-def formatted_event(event: dict[str, Any], form: str) -> str:
-    """Format an event by the value of ``--format``; JSON is one document per line.
-
-    Raises UsageError.
-    """
-    if form == "json":
-        import json
-
-        return json.dumps(event, separators=(",", ":")) + "\n"
-    return formatted([event], form)
-
-
 COMMANDS = (
     Command(
         "logs CONTAINER",
@@ -209,15 +120,9 @@ COMMANDS = (
             Option("timestamps", "show timestamps", short="t"),
             SINCE,
             UNTIL,
+            *refused("logs"),
         ),
         details="Output to standard error is printed to standard error.",
         examples=(("Show the last 20 lines and follow", "ocictl logs --tail 20 --follow web"),),
-    ),
-    Command(
-        "events",
-        "stream events of containers",
-        run_events,
-        options=(SINCE, UNTIL, FILTER, FORMAT),
-        examples=(("Show the events of the last hour, then follow", "ocictl events --since 1h"),),
     ),
 )

@@ -1,7 +1,7 @@
 """The command line of ``ocictl``: find the command, run it, and turn errors into an exit status.
 
-Exit status: 0 for success; 1 for any failure; 2 without a command; 130 when interrupted.  ``run``,
-``exec`` and ``wait`` exit with the container's status, and with 125 on failure.  A command that
+Exit status: 0 for success; 1 for any failure; 2 without a command; 130 when interrupted.  ``run``
+and ``exec`` exit with the program's status, and with 125 on failure.  A command that
 starts a program exits with 127 if the program is not found, and 126 if it cannot be executed.
 """
 
@@ -17,7 +17,7 @@ from ociruntime.startup.snapshot import how_started, make_in_background
 
 FAILED = 1
 NO_CONTAINER = 125  # for commands whose exit status is the container's
-_CONTAINER_STATUS = ("run", "exec", "wait")
+_CONTAINER_STATUS = ("run", "exec")
 
 
 def main(argv: list[str]) -> int:

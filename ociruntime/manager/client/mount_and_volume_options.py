@@ -125,7 +125,7 @@ def mount(text: str, directory: str) -> Mount:
     kind = "volume" if _is_name(source) else "bind"
     requested_kind = keys.get("type") or kind
     if requested_kind not in _KEYS["type"]:
-        hint = f"supported: {', '.join(_KEYS['type'])}"
+        hint = "supported: " + ", ".join((*_KEYS["type"], "tmpfs"))
         raise UsageError(f'--mount: unknown type "{requested_kind}"', hint)
     if not keys.get("target") or (requested_kind == "bind" and not source):
         raise UsageError(f'--mount: source or target is missing in "{text}"')

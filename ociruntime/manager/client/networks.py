@@ -15,6 +15,7 @@ from ociruntime.manager.client.inspection import show_each
 from ociruntime.manager.client.new_container import labels_of
 from ociruntime.manager.client.options import FILTER, FORMAT, INSPECT_FORMAT, NO_LEGEND
 from ociruntime.manager.client.ps import as_query
+from ociruntime.manager.client.refused_options import refused
 
 _TITLES = ["NAME", "DRIVER", "SUBNET", "CONTAINERS"]
 _FILTERS = ("name", "driver", "label", "dangling", "type")
@@ -97,6 +98,7 @@ COMMANDS = (
             Option("ipv6", "add an IPv6 subnet"),
             Option("label", "set metadata", "KEY[=VALUE]", kind="list"),
             Option("driver", "driver: bridge", "DRIVER", short="d"),
+            *refused("network create"),
         ),
         details=(
             "Containers on the network reach each other by name, short ID and alias. Those of\n"
@@ -113,7 +115,13 @@ COMMANDS = (
         "network ls",
         "list networks",
         run_ls,
-        options=(Option("quiet", "print only names", short="q"), NO_LEGEND, FILTER, FORMAT),
+        options=(
+            Option("quiet", "print only names", short="q"),
+            NO_LEGEND,
+            FILTER,
+            FORMAT,
+            Option("no-trunc"),
+        ),
         details=(
             "Filters: name, driver, label, dangling (true: no container uses it),\n"
             "type (custom or builtin)."
@@ -124,7 +132,7 @@ COMMANDS = (
         "network inspect NETWORK...",
         "show details of networks as JSON",
         run_inspect,
-        options=(INSPECT_FORMAT,),
+        options=(INSPECT_FORMAT, *refused("network inspect")),
         examples=(
             (
                 "Print the addresses of its containers",
@@ -143,9 +151,22 @@ COMMANDS = (
         "network prune",
         "remove all networks that no container uses",
         run_prune,
-        options=(Option("force", "do not ask for confirmation", short="f"),),
+        options=(
+            Option("force", "do not ask for confirmation", short="f"),
+            *refused("network prune"),
+        ),
         details="Removes only networks made by `network create`.",
     ),
-    Command("network connect NETWORK CONTAINER", "", run_change),
-    Command("network disconnect NETWORK CONTAINER", "", run_change),
+    Command(
+        "network connect NETWORK CONTAINER",
+        "",
+        run_change,
+        options=refused("network connect"),
+    ),
+    Command(
+        "network disconnect NETWORK CONTAINER",
+        "",
+        run_change,
+        options=refused("network disconnect"),
+    ),
 )

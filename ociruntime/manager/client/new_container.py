@@ -12,8 +12,9 @@ from ociruntime.commandline.output import tell
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.signal_names import signal_number
 from ociruntime.commandline.sizes import byte_count, milli_cpus
-from ociruntime.manager.client.connection import Connection, resource
+from ociruntime.manager.client.connection import Connection, DaemonError, resource
 from ociruntime.manager.client.isolation_options import ISOLATION_OPTIONS, isolation_of
+from ociruntime.manager.client.member_options import with_option
 from ociruntime.manager.client.mount_and_volume_options import MOUNT_OPTIONS, mounts
 
 Spec: TypeAlias = dict[str, Any]
@@ -100,6 +101,7 @@ SPEC_OPTIONS = (
     Option("interactive", "keep stdin open", short="i"),
     Option("tty", "allocate a pseudo-terminal", short="t"),
     Option("label", "set metadata", "KEY[=VALUE]", kind="list", short="l"),
+    Option("label-file", "read labels from a file", "FILE", kind="list"),
     Option(
         "restart",
         "no, on-failure[:N], always or unless-stopped",
@@ -113,6 +115,7 @@ SPEC_OPTIONS = (
     Option("stop-signal", "signal sent by stop", "SIGNAL"),
     Option("stop-timeout", "timeout before SIGKILL (default: 10)", "SECONDS", kind="number"),
     Option("pull", "pull policy (default: missing)", "missing|always|never", kind="choice"),
+    Option("quiet", "do not show the progress of a pull", short="q"),
     Option("insecure", "skip an image check: image, tls, http", "CHECK", kind="list"),
     Option("cidfile", "write the ID to a new file", "FILE"),
     *ISOLATION_OPTIONS,
@@ -122,27 +125,8 @@ SPEC_OPTIONS = (
     Option("no-healthcheck"),
 )
 
-# Options of docker and podman that are refused by name, and why.
-_ELSEWHERE = {
-    "blkio-weight": "block I/O is not limited",
-    "cgroup-parent": "a container's cgroup is that of its pod, /ocipod-UUID",
-    "gpus": "use --device for the device files, and -v for the driver's libraries",
-    "link": "containers on a network of `network create` find each other by name",
-    "log-opt": "logs are up to three files of 10 MiB",
-    "mac-address": "the network chooses the address",
-    "oom-kill-disable": "a container out of memory would hang; see --oom-score-adj",
-    "pod": "each container has a pod of its own; `ocipod app add` adds apps to a pod",
-    "storage-opt": "the size of a container's files is not limited",
-    **dict.fromkeys(
-        ("health-cmd", "health-interval", "health-retries", "health-start-period"),
-        "health checks are not run; see --restart",
-    ),
-    "health-timeout": "health checks are not run; see --restart",
-}
-REFUSED_OPTIONS = tuple(
-    Option(name, value=reason, kind="refused") for name, reason in _ELSEWHERE.items()
-)
-
+_NOT_FOUND = 404
+_NOT_STORED = "is not in the store"  # in the message for an image
 _HIGHEST_PORT = 65535
 _PROTOCOLS = ("tcp", "udp")
 _POLICIES = ("no", "on-failure", "always", "unless-stopped")
@@ -224,6 +208,9 @@ def extra_host(text: str) -> dict[str, str]:
     name, colon, address = text.partition(":")
     if not (name and colon and address):
         raise UsageError(f'--add-host: invalid host "{text}"', "use NAME:IP")
+    if address == "host-gateway":
+        hint = "give an address of the host, such as the gateway that network inspect shows"
+        raise UsageError(f"--add-host={text} is not supported", hint)
     return {"name": name, "address": address.removeprefix("[").removesuffix("]")}
 
 
@@ -326,14 +313,14 @@ def created(connection: Connection, arguments: Arguments) -> dict[str, Any]:
         hint = "name an image such as busybox"
         raise UsageError("create a container: an image or --rootfs is required", hint)
     image = "" if rootfs else command.pop(0)
+    spec = spec_of(arguments, image, command)
     path = arguments.text("cidfile")
     if not path:
-        return post_spec(connection, spec_of(arguments, image, command))
-    spec = spec_of(arguments, image, command)
+        return post_spec(connection, spec, arguments)
     try:
         # Create the file before the container, so that no container exists without its ID file.
         with open(path, "x", encoding="ascii") as file:
-            record = post_spec(connection, spec)
+            record = post_spec(connection, spec, arguments)
             file.write(record["id"])
     except OSError as error:
         raise HostError(f'write the ID to "{path}"', error) from None
@@ -343,12 +330,41 @@ def created(connection: Connection, arguments: Arguments) -> dict[str, Any]:
     return record
 
 
-def post_spec(connection: Connection, spec: Spec) -> dict[str, Any]:
-    """Send ocid a create request, print the answer's warnings, and return the answer."""
-    record: dict[str, Any] = connection.post(resource("containers"), spec)
-    for warning in record.get("warnings", ()):
+def post_spec(connection: Connection, spec: Spec, arguments: Arguments) -> dict[str, Any]:
+    """Send ocid a create request, print the answer's warnings, and return the answer.
+
+    An image that is not in the store is pulled first, with its progress on standard error unless
+    ``--quiet`` is among ``arguments``, whose options errors name.
+    """
+    try:
+        record = _posted(connection, spec, quiet=arguments.flag("quiet"))
+    except DaemonError as error:
+        raise with_option(error, arguments.names()) from None
+    warnings = record.get("warnings", ())
+    if arguments.flag("no-healthcheck"):
+        warnings = [warning for warning in warnings if "HEALTHCHECK" not in warning]
+    for warning in warnings:
         tell("ocictl", f'warning: container "{record["name"]}": {warning}')
     return record
+
+
+def _posted(connection: Connection, spec: Spec, *, quiet: bool) -> dict[str, Any]:
+    policy = spec.get("pull_policy", "missing")
+    stored = resource("containers", fetch=0)
+    if policy != "always":
+        try:
+            record: dict[str, Any] = connection.post(stored, spec)
+        except DaemonError as error:
+            missing = error.status == _NOT_FOUND and _NOT_STORED in str(error)
+            if not missing or policy == "never":
+                raise
+        else:
+            return record
+    from ociruntime.manager.client.pull_progress import pulled
+
+    body = {"image": spec["image"], "pull_policy": policy, "insecure": spec.get("insecure") or []}
+    pulled(connection, body | {"platform": spec.get("platform")}, spec["image"], quiet=quiet)
+    return dict(connection.post(stored, spec))
 
 
 def spec_of(arguments: Arguments, image: str, command: list[str]) -> Spec:
@@ -366,7 +382,8 @@ def spec_of(arguments: Arguments, image: str, command: list[str]) -> Spec:
     if command:
         spec["command"] = command
     if "entrypoint" in arguments.texts:
-        spec["entrypoint"] = [arguments.text("entrypoint")]
+        # An empty one removes that of the image.
+        spec["entrypoint"] = [word for word in [arguments.text("entrypoint")] if word]
     spec.update({_TEXTS[name]: text for name, text in arguments.texts.items() if name in _TEXTS})
     spec.update({_LISTS[name]: words for name, words in arguments.lists.items() if name in _LISTS})
     spec.update({_NUMBERS[name]: n for name, n in arguments.numbers.items() if name in _NUMBERS})
@@ -391,7 +408,7 @@ def _parsed(arguments: Arguments) -> Spec:
         spec["group_add"] = groups
     for option in arguments.list("security-opt"):
         spec.update(security(option))
-    if labels := labels_of(arguments.list("label")):
+    if labels := _labels(arguments):
         spec["labels"] = labels
     user, _, primary = arguments.text("user").partition(":")
     spec.update({key: text for key, text in (("user", user), ("group", primary)) if text})
@@ -409,6 +426,13 @@ def _parsed(arguments: Arguments) -> Spec:
     return spec
 
 
+def _labels(arguments: Arguments) -> dict[str, str]:
+    lines: list[str] = []
+    for path in arguments.list("label-file"):
+        lines += [line for line in lines_of(path, "--label-file") if line and line[0] != "#"]
+    return labels_of(lines + arguments.list("label"))
+
+
 def labels_of(words: list[str]) -> dict[str, str]:
     """Parse values of ``--label`` (KEY[=VALUE]) to ``{KEY: VALUE}``."""
     return {name: value for name, _, value in (word.partition("=") for word in words)}
@@ -418,6 +442,9 @@ def _network(arguments: Arguments) -> Spec:
     """Return the create request's members for networks and ports.  Raises UsageError."""
     spec: Spec = {}
     if network := arguments.text("network") or arguments.text("net"):
+        if network.startswith("container:"):
+            hint = "containers on a network of `network create` find each other by name"
+            raise UsageError(f"--network={network} is not supported", hint)
         # The default network has this name in docker.
         spec["network"] = "default" if network == "bridge" else network
     if address := arguments.text("ip"):
@@ -455,18 +482,23 @@ def environment(files: list[str], words: list[str], inherited: Mapping[str, str]
     """
     variables: dict[str, str] = {}
     for path in files:
-        try:
-            with open(path, encoding="utf-8") as file:
-                lines = file.read().splitlines()
-        except (OSError, UnicodeDecodeError) as error:
-            if isinstance(error, OSError):
-                raise HostError(f'--env-file: read "{path}"', error) from None
-            raise UsageError(f'--env-file: "{path}" is not valid UTF-8') from None
+        lines = lines_of(path, "--env-file")
         variables.update(
             _variables([line for line in lines if line and line[0] != "#"], path, inherited)
         )
     variables.update(_variables(words, "--env", inherited))
     return variables
+
+
+def lines_of(path: str, option: str) -> list[str]:
+    """Return the lines of a file that an option names.  Raises UsageError, HostError."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read().splitlines()
+    except OSError as error:
+        raise HostError(f'{option}: read "{path}"', error) from None
+    except UnicodeDecodeError:
+        raise UsageError(f'{option}: "{path}" is not valid UTF-8') from None
 
 
 def _variables(words: list[str], where: str, inherited: Mapping[str, str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ GLOBAL_OPTIONS = (
     ),
     Option("debug", "enable debug output and tracebacks"),
     Option("help", "print help; also after a command", short="h"),
+    Option("version", "print the version", short="v"),
 )
 FORMAT = Option("format", "format: json, `table COLUMN,...` or {{.Field}}", "FORM")
 INSPECT_FORMAT = Option("format", "format: json or a template with {{.Field}}", "FORM", short="f")
@@ -65,7 +66,8 @@ GROUPS: Groups = {
         "ps": ("ps",),
         "inspection": ("inspect", "top", "port"),
         "stats": ("stats",),
-        "logs": ("logs", "events"),
+        "logs": ("logs",),
+        "events": ("events",),
     },
     "processes in containers": {"run_and_attach": ("exec", "attach")},
     "files of containers": {"copy": ("cp", "export", "diff")},
@@ -90,7 +92,9 @@ GROUPS: Groups = {
     "images, pods and the daemon": {
         "images": ("images", "pull", "rmi", "image ls", "image pull", "image rm"),
         "login": ("login", "logout"),
-        "image_files": ("image inspect", "history", "tag", "save", "load"),
+        "image_files": ("image inspect", "tag", "save", "load"),
+        "history": ("history",),
+        "prune": ("image prune", "system prune"),
         "system": ("pod ls", "pod stop", "pod rm", "info", "version", "system df"),
     },
     "strict commands for scripts, with fixed columns": {
@@ -106,6 +110,51 @@ GROUPS: Groups = {
     "": {"networks": ("network connect", "network disconnect")},
 }
 
+# docker's longer names of commands that have a name without the first word, or another one.
+# `container create`, `start`, `stop` and `list` are the strict commands above.
+ALIASES = {
+    **{
+        f"container {name}": name
+        for name in (
+            *("attach", "cp", "diff", "exec", "export", "inspect", "kill", "logs", "pause"),
+            *("port", "prune", "rename", "restart", "rm", "run", "stats", "top", "unpause"),
+            *("update", "wait"),
+        )
+    },
+    "container ls": "ps",
+    "container ps": "ps",
+    **{f"image {name}": name for name in ("history", "load", "save", "tag")},
+    "image list": "image ls",
+    "image remove": "image rm",
+    "network list": "network ls",
+    "network remove": "network rm",
+    "system events": "events",
+    "system info": "info",
+    "volume list": "volume ls",
+    "volume remove": "volume rm",
+}
+
+_BUILD = "build images with buildah or docker, then ocictl load, or push to a registry"
+_PUSH = "push with skopeo or buildah; the daemon stores no push credentials"
+_IMPORT = "ocictl run --rootfs DIR, or ocictl pull tar:FILE"
+# Commands of docker's that are refused, and why.
+ABSENT = {
+    "build": _BUILD,
+    "builder": _BUILD,
+    "buildx": _BUILD,
+    "commit": _BUILD,
+    "compose": "containers on a network of `network create` find each other by name",
+    "container commit": _BUILD,
+    "context": "ocictl --socket=PATH selects the daemon",
+    "image build": _BUILD,
+    "image import": _IMPORT,
+    "image push": _PUSH,
+    "import": _IMPORT,
+    "push": _PUSH,
+    "search": "only Docker Hub supports it",
+    **dict.fromkeys(("config", "node", "secret", "service", "stack", "swarm"), "no cluster here"),
+}
+
 PROGRAM = Program(
     "ocictl",
     "ociruntime.manager.client",
@@ -113,4 +162,6 @@ PROGRAM = Program(
     GLOBAL_OPTIONS,
     GROUPS,
     foreign=("image",),
+    aliases=ALIASES,
+    absent=ABSENT,
 )

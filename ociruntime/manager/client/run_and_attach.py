@@ -13,10 +13,13 @@ from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.client.connection import Connection, DaemonError, container
-from ociruntime.manager.client.new_container import REFUSED_OPTIONS, SPEC_OPTIONS, created
+from ociruntime.manager.client.new_container import SPEC_OPTIONS, created, lines_of
 from ociruntime.manager.client.options import CONTAINER_STATUS, DETACH_KEYS_OPTION
-from ociruntime.manager.client.stream_relay import DETACHED, Session, parse
+from ociruntime.manager.client.refused_options import refused
+from ociruntime.manager.client.stream_relay import DETACHED, SIGPIPE_STATUS, Session, parse
 from ociruntime.manager.client.websocket import TEXT, WebSocket, open_websocket
+
+_STREAMS: tuple[str, ...] = ("stdin", "stdout", "stderr")
 
 
 class Attachment:
@@ -33,6 +36,7 @@ class Attachment:
         streams: tuple[str, ...] = (),
         wait: bool = False,
         keys: bytes = b"",
+        forward_signals: bool = True,
     ) -> None:
         self._connection = connection
         self._ref = ref
@@ -56,7 +60,9 @@ class Attachment:
             sized=sized,
             early=messages[1:],
         )
-        self._session.on_signal = self._signal
+        self._session.on_signal = self._signal if forward_signals else None
+        # What was running before need not end because nobody reads its output any more.
+        self._session.passes_sigpipe = wait
 
     def run(self) -> int:
         """Relay the streams until the container exits; return its exit code, or DETACHED.
@@ -92,9 +98,18 @@ def started(connection: Connection, ref: str, arguments: Arguments, *, stdin: bo
     Raises UsageError, RuntimeFailure.
     """
     keys = parse_keys(arguments.text("detach-keys", DETACH_KEYS))
-    streams = ("stdin", "stdout", "stderr") if stdin else ("stdout", "stderr")
+    streams = _STREAMS if stdin else _STREAMS[1:]
+    if chosen := [word.lower() for word in arguments.list("attach")]:
+        streams = tuple(name for name in streams if name in chosen)
     # Attach before the start, so that no output is missed.
-    attachment = Attachment(connection, ref, streams=streams, wait=True, keys=keys)
+    attachment = Attachment(
+        connection,
+        ref,
+        streams=streams,
+        wait=True,
+        keys=keys,
+        forward_signals=arguments.flags.get("sig-proxy", True),
+    )
     try:
         connection.post(container(ref, "start"))
     except BaseException:
@@ -118,6 +133,7 @@ def stay(attachment: Attachment) -> int | None:
 def run_run(connection: Connection, arguments: Arguments) -> int:
     """Run a container; return its exit status, or 0 with ``--detach``.  Raises UsageError."""
     detach = arguments.flag("detach")
+    _check_attach(arguments, detach=detach)
     if arguments.flag("tty") and arguments.flag("interactive") and not detach:
         check_terminal("leave out --tty")
     container_id = created(connection, arguments)["id"]
@@ -133,10 +149,22 @@ def run_run(connection: Connection, arguments: Arguments) -> int:
     status = stay(attachment)
     if status is None:
         return 0
-    if arguments.flag("rm"):
+    if arguments.flag("rm") and status != SIGPIPE_STATUS:
         # Wait until the daemon has removed the container: the next command must not find it.
         _try(connection.post, container(container_id, "wait"), {"condition": "removed"})
     return status
+
+
+def _check_attach(arguments: Arguments, *, detach: bool) -> None:
+    """Check the values of ``--attach``.  Raises UsageError."""
+    words = arguments.list("attach")
+    for word in words:
+        if word.lower() not in _STREAMS:
+            raise UsageError(f'--attach: unknown stream "{word}"', ", ".join(_STREAMS))
+    if words and detach:
+        raise UsageError("--attach and --detach exclude each other", "leave out one of them")
+    if words == ["stdin"] or ("stdin" in words and not arguments.flag("interactive")):
+        raise UsageError("--attach=stdin needs --interactive, and an output stream", "-i -a stdout")
 
 
 def _start(connection: Connection, container_id: str, arguments: Arguments) -> Attachment | None:
@@ -185,12 +213,14 @@ def exec_request(arguments: Arguments) -> dict[str, Any]:
     if tty and stdin and not arguments.flag("detach"):
         check_terminal("leave out --tty")
     size = _window_size() if tty else None
+    lines = [line for path in arguments.list("env-file") for line in lines_of(path, "--env-file")]
+    words = [line for line in lines if line and line[0] != "#"] + arguments.list("env")
     return {
         "command": arguments.positional[1:],
         "tty": tty,
         "stdin": stdin,
         "user": arguments.text("user"),
-        "env": [text for word in arguments.list("env") if (text := variable(word))],
+        "env": [text for word in words if (text := variable(word))],
         "working_dir": arguments.text("workdir"),
         "detach": arguments.flag("detach"),
         **({"size": size} if size else {}),
@@ -200,7 +230,8 @@ def exec_request(arguments: Arguments) -> dict[str, Any]:
 def check_terminal(hint: str) -> None:
     """Raise UsageError unless standard input is a terminal.
 
-    Otherwise the program never reads an end of input: a shell would wait for ever.
+    A container's terminal never signals end of input: with input from a pipe, a shell in it would
+    wait for ever.
     """
     if not os.isatty(0):
         raise UsageError("attach a terminal: the input device is not a TTY", hint)
@@ -235,7 +266,10 @@ def run_attach(connection: Connection, arguments: Arguments) -> int:
         spec = connection.get(container(ref))["spec"]
         if spec.get("tty") and spec.get("stdin"):
             check_terminal("use --no-stdin")
-    attachment = Attachment(connection, ref, streams=streams, keys=keys)
+    forward_signals = arguments.flags.get("sig-proxy", True)
+    attachment = Attachment(
+        connection, ref, streams=streams, keys=keys, forward_signals=forward_signals
+    )
     try:
         code = attachment.run()
     finally:
@@ -243,8 +277,9 @@ def run_attach(connection: Connection, arguments: Arguments) -> int:
     return 0 if code == DETACHED else code
 
 
+SIGNALS_OPTION = Option("sig-proxy", "pass signals on to the container (default: true)")
 # ``--net`` is an alias that docker and podman know.
-NEW_OPTIONS = (*SPEC_OPTIONS, Option("net", value="NAME"), *REFUSED_OPTIONS)
+NEW_OPTIONS = (*SPEC_OPTIONS, Option("net", value="NAME"))
 _GROUPS = (
     (
         "files and devices",
@@ -282,7 +317,10 @@ COMMANDS = (
         options=(
             Option("detach", "run in the background and print the ID", short="d"),
             DETACH_KEYS_OPTION,
+            Option("attach", "attach to this stream only", "STREAM", kind="list", short="a"),
+            SIGNALS_OPTION,
             *NEW_OPTIONS,
+            *refused("run"),
         ),
         option_groups=_GROUPS,
         options_end=1,
@@ -310,7 +348,7 @@ COMMANDS = (
         "create a container without starting it",
         run_create,
         fewest=0,
-        options=NEW_OPTIONS,
+        options=(*NEW_OPTIONS, *refused("create")),
         option_groups=_GROUPS,
         options_end=1,
         details="With --rootfs there is no IMAGE: all arguments are the command.",
@@ -331,7 +369,9 @@ COMMANDS = (
                 "workdir", "working directory in the container", "DIR", short="w", completed=False
             ),
             Option("env", "set an environment variable", "NAME[=VALUE]", kind="list", short="e"),
+            Option("env-file", "read environment variables from a file", "FILE", kind="list"),
             DETACH_KEYS_OPTION,
+            *refused("exec"),
         ),
         options_end=2,
         details="Exits with the status of the command.",
@@ -342,7 +382,7 @@ COMMANDS = (
         "attach CONTAINER",
         "attach to the streams of a running container",
         run_attach,
-        options=(Option("no-stdin", "do not attach stdin"), DETACH_KEYS_OPTION),
+        options=(Option("no-stdin", "do not attach stdin"), DETACH_KEYS_OPTION, SIGNALS_OPTION),
         details="Exits with the status of the container.",
         exit_status=CONTAINER_STATUS,
     ),

@@ -15,6 +15,7 @@ from ociruntime.manager.client.connection import Connection, DaemonError, contai
 from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.options import FORMAT
 from ociruntime.manager.client.ps import SHORT_ID
+from ociruntime.manager.client.refused_options import refused
 from ociruntime.manager.client.template_functions import Shape
 
 Record: TypeAlias = dict[str, Any]
@@ -143,7 +144,12 @@ COMMANDS = (
         "stats [CONTAINER]...",
         "show resource usage of containers",
         run_stats,
-        options=(Option("no-stream", "print once, also at a terminal"), FORMAT),
+        options=(
+            Option("no-stream", "print once, also at a terminal"),
+            Option("no-trunc", "do not truncate IDs"),
+            FORMAT,
+            *refused("stats"),
+        ),
         details=(
             "Default: all running containers. Refreshed every second at a terminal, otherwise\n"
             "printed once. CPU % is of one CPU: 200% are two."

@@ -18,7 +18,7 @@ from ociruntime.manager.client.websocket import BINARY, TEXT, WebSocket
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from typing import Any
 
     from ociruntime.base.terminal import Terminal
@@ -28,6 +28,8 @@ else:
 CHUNK = 32768
 WAITING = 65536  # unsent bytes above which the relay reads no more input
 DETACHED = -1
+_OUTPUT_CLOSED = -2
+SIGPIPE_STATUS = 128 + _signal.SIGPIPE
 PASSED_ON = (_signal.SIGTERM, _signal.SIGHUP, _signal.SIGINT, _signal.SIGQUIT)
 
 
@@ -35,7 +37,8 @@ class Session:
     """Relays the streams of one program over the WebSocket ``socket``.
 
     ``keys`` is the detach key sequence at a terminal.  ``on_signal`` is called with each signal
-    that would otherwise kill the client.
+    that would otherwise kill the client; with None, signals are not handled.  If our output is
+    closed, as by ``| head``, the session ends; with ``passes_sigpipe`` the program gets SIGPIPE.
     """
 
     def __init__(
@@ -63,7 +66,8 @@ class Session:
         self._room = 0
         self._watch = KeyWatch(keys if tty else b"")
         self._terminal: Terminal | None = None
-        self.on_signal = self._send_signal
+        self.passes_sigpipe = True
+        self.on_signal: Callable[[int], None] | None = self._send_signal
 
     @property
     def _shares_terminal(self) -> bool:
@@ -72,7 +76,7 @@ class Session:
     def run(self) -> int:
         """Relay the streams until the program exits; return its exit code, or DETACHED.
 
-        Raises RuntimeFailure.
+        Returns SIGPIPE_STATUS if our output is closed before.  Raises RuntimeFailure.
         """
         if self._shares_terminal:
             from ociruntime.base.terminal import Terminal
@@ -84,8 +88,9 @@ class Session:
             self._send_size()
         awake, waker = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         before = _signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
-        for number in PASSED_ON:
-            _signal.signal(number, lambda number, _: self.on_signal(number))
+        passed_on = PASSED_ON if self.on_signal is not None else ()
+        for number in passed_on:
+            _signal.signal(number, self._handle_signal)
         try:
             code = self._relay(awake)
         except OSError as error:
@@ -93,14 +98,14 @@ class Session:
         finally:
             if self._terminal is not None:
                 self._terminal.restore()
-            for number in PASSED_ON:
+            for number in passed_on:
                 _signal.signal(number, _signal.SIG_DFL)
             _signal.set_wakeup_fd(before)
             os.close(awake)
             os.close(waker)
         if code == DETACHED and os.isatty(1):
             write_all(1, b"\n")  # the cursor is behind the program's prompt
-        return code
+        return SIGPIPE_STATUS if code == _OUTPUT_CLOSED else code
 
     def _relay(self, awake: int) -> int:
         """Relay in a poll(2) loop; ``awake`` becomes readable after a signal was handled."""
@@ -147,6 +152,11 @@ class Session:
 
         self._socket.send(TEXT, json.dumps(message).encode())
 
+    def _handle_signal(self, number: int, frame: object) -> None:
+        del frame
+        if self.on_signal is not None:
+            self.on_signal(number)
+
     def _send_signal(self, number: int) -> None:
         self._send({"signal": number})
 
@@ -161,7 +171,10 @@ class Session:
         """Handle messages of the daemon; return the exit code if one contains it, else None."""
         for kind, data in messages:
             if kind != TEXT:
-                write_all(2 if data[:1] == b"\2" else 1, data[1:])
+                if not write_all(2 if data[:1] == b"\2" else 1, data[1:]):
+                    if self.passes_sigpipe and self.on_signal is not None:
+                        self.on_signal(_signal.SIGPIPE)
+                    return _OUTPUT_CLOSED
                 continue
             message = parse(data)
             if "error" in message:

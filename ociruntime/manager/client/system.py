@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ociruntime import __version__
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.base.log import plain
@@ -13,7 +15,8 @@ from ociruntime.commandline.progress import amount
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import FAILED, each, print_failure, stop_timeout
 from ociruntime.manager.client.format_option import chosen, formatted
-from ociruntime.manager.client.options import FORMAT, NO_LEGEND, QUIET
+from ociruntime.manager.client.options import FORMAT, INSPECT_FORMAT, NO_LEGEND, QUIET
+from ociruntime.manager.client.refused_options import refused
 from ociruntime.manager.client.template_functions import Shape, displayed
 
 _TITLES = ["UUID", "STATE", "CREATED", "APPS", "CONTAINER"]
@@ -51,8 +54,40 @@ def run_info(connection: Connection, arguments: Arguments) -> int:
     """Print the daemon's and the host's properties, one per line.  Raises UsageError."""
     facts = connection.get(resource("info"))
     if form := chosen(arguments):
-        return write(formatted([facts], form))
+        return write(formatted([facts if form == "json" else _info_shape(facts)], form))
     return write("".join(f"{name}: {displayed(value)}\n" for name, value in facts.items()))
+
+
+def _info_shape(facts: dict[str, Any]) -> Shape:
+    """Return what ``info`` knows for templates, with docker's names and the daemon's."""
+    members = {
+        "ServerVersion": facts["version"],
+        "Containers": facts["containers"],
+        "ContainersRunning": facts["running"],
+        "ContainersPaused": facts["paused"],
+        "ContainersStopped": facts["stopped"],
+        "Name": facts["host"],
+        "NCPU": facts["processors"],
+        "MemTotal": facts["memory"],
+        "DockerRootDir": facts["root"],
+        "DefaultRuntime": facts["runtime"],
+        "OSType": "linux",
+    }
+    return Shape(members, facts)
+
+
+def _version_shape(facts: dict[str, str]) -> Shape:
+    """Return the versions for templates; ``Server`` is None if ocid is not running."""
+    members: dict[str, Any] = {"Client": {"Version": facts["ocictl"], "Os": "linux"}}
+    members["Server"] = None
+    if "ocid" in facts:
+        members["Server"] = {
+            "Version": facts["ocid"],
+            "ApiVersion": facts["api"],
+            "KernelVersion": facts["Linux"],
+            "Os": "linux",
+        }
+    return Shape(members, dict(facts))
 
 
 _SPACE_TITLES = ["TYPE", "TOTAL", "ACTIVE", "SIZE", "RECLAIMABLE"]
@@ -92,16 +127,19 @@ def run_version(connection: Connection, arguments: Arguments) -> int:
         print_failure(failure)
         status = FAILED
     if form := chosen(arguments):
-        return write(formatted([facts], form)) or status
+        return (
+            write(formatted([facts if form == "json" else _version_shape(facts)], form)) or status
+        )
     return write("".join(f"{name}: {value}\n" for name, value in facts.items())) or status
 
 
+_FORMAT = (INSPECT_FORMAT,)
 COMMANDS = (
     Command(
         "system df",
         "show the disk space that images, containers and volumes use",
         run_system_df,
-        options=(FORMAT,),
+        options=(FORMAT, *refused("system df")),
         details="RECLAIMABLE is the space of unused images and volumes and of ended containers.",
     ),
     Command(
@@ -121,6 +159,13 @@ COMMANDS = (
         ),
     ),
     Command("pod rm UUID...", "remove stopped pods", run_pod_rm),
-    Command("info", "show information about the daemon and its host", run_info, options=(FORMAT,)),
-    Command("version", "print the versions of ocictl and ocid", run_version, options=(FORMAT,)),
+    Command(
+        "info",
+        "show information about the daemon and its host",
+        run_info,
+        options=(INSPECT_FORMAT,),
+    ),
+    Command(
+        "version", "print the versions of ocictl and ocid", run_version, options=(INSPECT_FORMAT,)
+    ),
 )

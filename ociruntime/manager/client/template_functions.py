@@ -1,4 +1,4 @@
-"""The values and functions of templates (``templates.py``); pure.
+"""The functions that templates (``templates.py``) call, and the objects they apply to; pure.
 
 The functions are those of Go's text/template and of docker's ``--format``.  They print values as Go
 does: a list as ``[a b]``, an object with keys of the user's as ``map[key:value]``.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ociruntime.base.errors import UsageError
 from ociruntime.commandline.formats import tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
@@ -17,16 +18,20 @@ from ociruntime.manager.client.inspection import show_each
 from ociruntime.manager.client.new_container import labels_of
 from ociruntime.manager.client.options import FILTER, FORMAT, INSPECT_FORMAT, NO_LEGEND
 from ociruntime.manager.client.ps import as_lists, as_query
+from ociruntime.manager.client.refused_options import refused
 from ociruntime.manager.client.template_functions import Pairs, Shape
 
 _TITLES = ["VOLUME NAME", "TYPE", "CONTAINERS"]
+_DRIVER = "local"
 _FILTERS = ("name", "dangling", "label")
 _PRUNE_FILTER = Option("filter", "only volumes with label=KEY[=VALUE]", "FILTER", kind="list")
 _QUESTION = "Remove all {kind}volumes that no container uses, with their files?"
 
 
 def run_create(connection: Connection, arguments: Arguments) -> int:
-    """Create a volume, unless it exists, and print its name."""
+    """Create a volume, unless it exists, and print its name.  Raises UsageError."""
+    if (driver := arguments.text("driver", _DRIVER)) != _DRIVER:
+        raise UsageError(f"--driver={driver} is not supported", "possible: local")
     names = arguments.positional
     body: dict[str, Any] = {"name": names[0]} if names else {}
     if labels := labels_of(arguments.list("label")):
@@ -86,7 +91,11 @@ COMMANDS = (
         "volume create [NAME]",
         "create a volume",
         run_create,
-        options=(Option("label", "set metadata", "KEY[=VALUE]", kind="list"),),
+        options=(
+            Option("label", "set metadata", "KEY[=VALUE]", kind="list"),
+            Option("driver", value=_DRIVER, short="d", completed=False),
+            *refused("volume create"),
+        ),
         details=(
             "Prints the name. If the volume exists already, it keeps its labels. Without\n"
             "NAME the volume is anonymous: its name is generated, and `volume prune`\n"
@@ -97,7 +106,13 @@ COMMANDS = (
         "volume ls",
         "list volumes",
         run_ls,
-        options=(Option("quiet", "print only names", short="q"), NO_LEGEND, FILTER, FORMAT),
+        options=(
+            Option("quiet", "print only names", short="q"),
+            NO_LEGEND,
+            FILTER,
+            FORMAT,
+            *refused("volume ls"),
+        ),
         details=(
             "Filters: name, label (KEY or KEY=VALUE), dangling (true: no container uses it).\n"
             "The volumes of `-v /DIR` and of an image's VOLUME are anonymous."

@@ -27,6 +27,7 @@ from ociruntime.commandline.signal_names import signal_name
 from ociruntime.manager.containers import limits, records
 from ociruntime.manager.containers.clients import CONDITIONS, Clients
 from ociruntime.manager.containers.container_pod import ContainerPod
+from ociruntime.manager.containers.events import described
 from ociruntime.manager.containers.names import check_name
 from ociruntime.manager.containers.pod_calls import ask
 from ociruntime.manager.containers.pod_status import (
@@ -285,8 +286,7 @@ class Container:
         """Rename the container, also on its networks.  Raises BadRequest for an invalid name."""
         check_name("name", name)
         async with self._held():
-            record, names = self.record, self._services.names
-            before = record.name
+            record, names, before = self.record, self._services.names, self.name
             names.reserve(name, self.id)
             try:
                 record.name = name
@@ -299,7 +299,8 @@ class Container:
                 own = names_on_networks({**record.spec, "name": name}, self.id)
                 await asyncio.to_thread(self.pod.set_names, own)
             except RuntimeFailure as failure:
-                log.warning('rename container "%s" on its networks: %s', name, failure)
+                message = 'container "%s" is "%s" now, but its networks have the old name: %s'
+                log.warning(message, before, name, failure)
             names.release(before, self.id)
             self._publish("rename", before=before)
 
@@ -420,7 +421,7 @@ class Container:
         return True
 
     async def _shorten_stop(self, seconds: float) -> None:
-        """Shorten the timeout of a stop in progress, which holds the lock, to ``seconds``."""
+        """Shorten the timeout of a stop in progress to ``seconds``; do nothing if there is none."""
         pod = self.pod.open() if self.lock.locked() else None
         if pod is not None and self.pod.status().app_state == "stopping":
             with suppress(RuntimeFailure):  # the stop in progress gets and reports the same error
@@ -585,7 +586,7 @@ class Container:
         return self._services.begin(work, f'{action} container "{self.name}"')
 
     def _publish(self, kind: str, **attributes: object) -> None:
-        self._services.events.publish(kind, self.id, self.name, attributes)
+        self._services.events.publish(kind, self.id, self.name, described(self._record, attributes))
 
     def _notify(self, *conditions: str) -> None:
         self.clients.notify(conditions, self._outcome())

@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from ociruntime.base.json_files import now
+from ociruntime.manager.containers.records import Record
 
 Event = dict[str, Any]
 
@@ -23,11 +24,34 @@ log = logging.getLogger("ocid")
 
 KINDS = (
     *("create", "start", "die", "stop", "kill", "restart", "pause", "unpause", "rename"),
-    *("destroy", "oom"),
+    *("update", "destroy", "oom"),
 )
 HELD = 4096  # events in memory
 ROTATED_AT = 4 << 20  # bytes of the file
 QUEUED = 4096  # events queued for a slow subscriber, whose subscription then ends
+
+
+def described(record: Record | None, attributes: Event) -> Event:
+    """Return an event's attributes with the container's image, and its labels if it has any.
+
+    ``record`` is None for a container whose record cannot be read.
+    """
+    if record is None:
+        return attributes
+    labels = record.spec.get("labels")
+    image = record.image or f"dir:{record.spec.get('rootfs')}"
+    return {**attributes, "image": image, **({"labels": labels} if labels else {})}
+
+
+def shown(event: Event) -> Event:
+    """Return an event as the API shows it: ``at`` is a time, or missing.
+
+    Events without a time of their own have the container's id there, as a key.
+    """
+    attributes = event["attributes"]
+    if attributes.get("at") != event["id"]:
+        return event
+    return {**event, "attributes": {key: attributes[key] for key in attributes if key != "at"}}
 
 
 class EventBus:

@@ -19,7 +19,7 @@ from ociruntime.base.fault_injection import fault
 from ociruntime.base.json_files import now
 from ociruntime.manager.containers import names, records
 from ociruntime.manager.containers.container import Container
-from ociruntime.manager.containers.events import EventBus
+from ociruntime.manager.containers.events import EventBus, described
 from ociruntime.manager.containers.filters import LABEL, NAME, Filter, check_filters, passes
 from ociruntime.manager.containers.networks import Networks, User, publish
 from ociruntime.manager.containers.pod_calls import Programs
@@ -183,8 +183,10 @@ class Manager:
         """
         return self._containers[self._services.names.resolve(ref, self._containers)]
 
-    async def create(self, request: object) -> Answer:
+    async def create(self, request: object, *, download: bool = True) -> Answer:
         """Create a container and return its status; after an error, nothing of it remains.
+
+        Without ``download``, raises NotFound if the image is not in the store.
 
         The member ``warnings``, if present, lists settings of the image that have no effect.
 
@@ -204,7 +206,7 @@ class Manager:
             mounts = of_request(spec, lambda ref: self.find(ref).volumes())
             # From here on, none of these volumes is removed.
             self._incomplete[container_id] = {**spec, "name": name, "volumes": mounts.volumes}
-            image = await services.fetch_image(spec)
+            image = await services.fetch_image(spec, download=download)
             add_image(mounts, image.volumes)
             if spec.get("publish_all"):
                 spec = await self._with_published_ports(spec, image.id)
@@ -250,7 +252,7 @@ class Manager:
         await services.save(record)
         container = self._add(container_id, record)
         container.pod.watch()
-        attributes = {"at": container_id, "image": record.image or f"dir:{spec.get('rootfs')}"}
+        attributes = described(record, {"at": container_id})
         services.events.publish("create", container_id, name, attributes)
         # The commit point: a daemon that is killed from here on leaves a complete container.
         services.store.forget(container_id, records.CREATING, records.POD)

@@ -38,9 +38,10 @@ from ociruntime.pods.store.pod import Pod
 
 AT_ONCE = 8  # ocipod commands that run at a time
 FETCHES_AT_ONCE = 8  # counted apart, so that a slow registry does not block other requests
+NOT_STORED = "is not in the store"
 # ocipod exits with one status for all failures, so its message tells them apart.
 _MEANING: tuple[tuple[str, type[ManagerError]], ...] = (
-    ("is not in the store", NotFound),
+    (NOT_STORED, NotFound),
     ("is used by a pod", Conflict),
 )
 

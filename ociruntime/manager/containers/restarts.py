@@ -1,4 +1,4 @@
-"""Schedule and cancel the restart of a container, with a backoff between restarts."""
+"""Schedule a container's restart with a backoff; ``Record.should_restart`` has the policy."""
 
 from __future__ import annotations
 

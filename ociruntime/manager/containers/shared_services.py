@@ -13,7 +13,7 @@ from ociruntime.images.store.store import Store
 from ociruntime.manager.containers import spec as specs
 from ociruntime.manager.containers.events import EventBus
 from ociruntime.manager.containers.names import Names
-from ociruntime.manager.containers.pod_calls import Programs, halt
+from ociruntime.manager.containers.pod_calls import Programs, classified, halt
 from ociruntime.manager.containers.pod_status import PodHandle
 from ociruntime.manager.containers.pod_watch import Watcher
 from ociruntime.manager.containers.records import POD, Record, RecordStore
@@ -125,8 +125,14 @@ class SharedServices:
                     uuids.append(pod.uuid)
         return uuids
 
-    async def fetch_image(self, spec: dict[str, Any]) -> StoredImage:
-        """Return the image that ``spec`` names; fetch it if needed.  Raises ManagerError."""
+    async def fetch_image(self, spec: dict[str, Any], *, download: bool = True) -> StoredImage:
+        """Fetch a spec's image, if necessary; return its id and volumes.
+
+        Without ``download``, raises NotFound if the image would come from a registry and is not in
+        the store.  Raises ManagerError.
+        """
+        if not download and spec.get("pull_policy") == "always":
+            spec = {**spec, "pull_policy": "missing"}
         settings, options, args = self.settings, self._global_args(spec), specs.fetch_args(spec)
         if stored := specs.stored_args(spec):
             checks = specs.disabled_checks(spec, settings.insecure, settings.client_insecure)
@@ -135,9 +141,9 @@ class SharedServices:
             # Usually the store has the image: do not queue behind slow downloads to find it.
             try:
                 return StoredImage.parse(await self.programs.ocipod(*options, *stored))
-            except ManagerError:
-                if stored == args:
-                    raise
+            except ManagerError as failure:
+                if stored == args or not download:
+                    raise classified(str(failure)) from None
         # A local directory needs no network, so it does not compete with slow downloads.
         run = self.programs.ocipod if "rootfs" in spec else self.programs.fetch
         return StoredImage.parse(await run(*options, *args))

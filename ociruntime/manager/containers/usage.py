@@ -13,6 +13,7 @@ _MICROSECONDS = 1_000_000
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGESIZE")
 _LONGEST_COMMAND = 4096  # bytes; the process may set its argument area to gigabytes
+_MOST_DIGITS = 20  # of a number of 64 bits
 _NO_LIMIT = 1 << 60  # v1 writes a number near 2^63
 
 
@@ -54,10 +55,12 @@ def _network(pid: int) -> tuple[int | None, int | None]:
     except OSError:
         return None, None
     received = sent = 0
-    for line in table.splitlines()[2:]:
+    # Not splitlines() and strip(): a container chooses the names of its interfaces, which may
+    # contain the other characters at which these split.
+    for line in table.split("\n")[2:]:
         name, _, counters = line.partition(":")
         fields = counters.split()
-        if name.strip() != "lo" and len(fields) > 8:
+        if name.strip(" ") != "lo" and len(fields) > 8:
             received, sent = received + int(fields[0]), sent + int(fields[8])
     return received, sent
 
@@ -78,12 +81,12 @@ def _blocks(files: dict[str, str]) -> tuple[int | None, int | None]:
     counts = {"read": 0, "write": 0, "rbytes": 0, "wbytes": 0}
     for line in table.splitlines():
         words = line.split()
-        if len(words) == 3 and words[2].isdigit():  # v1: 8:0 Read 4096
+        if len(words) == 3 and _number(words[2]) is not None:  # v1: 8:0 Read 4096
             words = [words[0], f"{words[1].lower()}={words[2]}"]
         for word in words[1:]:  # v2: 8:0 rbytes=4096 wbytes=0 ...
             name, _, number = word.partition("=")
-            if name in counts and number.isdigit():
-                counts[name] += int(number)
+            if name in counts:
+                counts[name] += _number(number) or 0
     return counts["read"] + counts["rbytes"], counts["write"] + counts["wbytes"]
 
 
@@ -100,7 +103,7 @@ def _files(uuid: str, app: str) -> dict[str, str]:
     for directory in _directories(uuid, app):
         for name in _READ:
             try:
-                files[name] = read_file(f"{directory}/{name}").decode().strip()
+                files[name] = read_file(f"{directory}/{name}").decode(errors="replace").strip()
             except OSError:
                 continue
     return files
@@ -112,7 +115,8 @@ def _directories(uuid: str, app: str) -> list[str]:
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isdigit() else None
+    known = text and text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+    return int(text) if text and known else None
 
 
 def _scaled(text: str | None, unit: int) -> float | None:

@@ -50,13 +50,14 @@ def account(root: str, user: str, group: str, supplementary: list[int]) -> Accou
             gid = int(row[3])
         else:
             gid = _owner(fd, user).st_gid if user.startswith("/") else 0
-        result = Account(uid, gid, list(supplementary))
+        own: list[int] = []
+        if row and not group:
+            own = [int(line[2]) for line in groups if row[0] in line[3].split(",")]
+        # With the primary group, which a set-GID program gives up: a process must not get round
+        # permissions that a file denies to that group (CVE-2022-36109, CVE-2023-25173).
+        result = Account(uid, gid, sorted({gid, *own, *supplementary}))
         if row:
             result.name, result.home, result.shell = row[0], row[5], row[6]
-        if row and not group:
-            members = (line for line in groups if row[0] in line[3].split(","))
-            own = [int(line[2]) for line in members if int(line[2]) != gid]
-            result.additional = sorted({*own, *supplementary})
         return result
     finally:
         os.close(fd)

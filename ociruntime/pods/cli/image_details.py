@@ -11,9 +11,11 @@ from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.images.fetch import look_up
 from ociruntime.images.model.details import details
-from ociruntime.images.model.reference import FORMS, parse
+from ociruntime.images.model.reference import parse
 from ociruntime.images.store.store import Store
 from ociruntime.pods.cli.context import Context
+
+USE_NAME = "use a name such as localhost:5000/team/web:1.2"
 
 
 def run_image_inspect(context: Context, arguments: Arguments) -> int:
@@ -38,7 +40,7 @@ def run_image_tag(context: Context, arguments: Arguments) -> int:
     text, name = arguments.positional
     reference = parse(name)
     if reference.kind != "registry" or reference.digest:
-        raise ImageError(f'tag image "{text}": "{name}" is not a name with a tag', FORMS)
+        raise ImageError(f'tag image "{text}": "{name}" is not a name with a tag', USE_NAME)
     with Store(context.directory) as store:
         store.set_name(look_up(store, text).id, reference.name)
     return 0

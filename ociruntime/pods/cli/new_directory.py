@@ -167,7 +167,9 @@ def _check_same(parent: int, name: str, fd: int) -> None:
     Raises OSError (ESTALE) if not.
     """
     if not os.path.samestat(os.stat(name, dir_fd=parent, follow_symlinks=False), os.fstat(fd)):
-        raise OSError(errno.ESTALE, "it was replaced while it was being written", name)
+        raise OSError(
+            errno.ESTALE, "its temporary file was replaced while it was being written", name
+        )
 
 
 def _is_empty_directory(path: str) -> bool:

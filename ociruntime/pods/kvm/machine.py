@@ -124,8 +124,9 @@ class Machine(PodContext):
         json_files.replace_text(f"apps/{app}/pid", str(pid).encode(), lasting=False)
 
     def call_runtime(self, app: str, argv: tuple[str, ...]) -> None:
-        """Kill the app's processes if ``argv`` is a runtime's "delete"; do nothing for "start".
+        """Stand in for the OCI runtime, which a machine lacks: "delete" kills the app's processes.
 
+        The command "start" does nothing.
         Raises PodError if the guest agent does not confirm in time that they have exited.
         """
         if argv[0] == "delete":

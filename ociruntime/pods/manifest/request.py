@@ -264,7 +264,7 @@ class BaseRequest:
         return name if self.is_document else f"--{name.replace('_', '-')}"
 
     def given(self, option: str) -> bool:
-        """Return whether ``option``, such as ``cpu-shares``, has another value than its default."""
+        """Return whether ``option``, such as ``cpu-shares``, differs from its default."""
         name = option.replace("-", "_")
         return any(each.name == name and _is_set(self, each) for each in fields(self))
 

@@ -1,4 +1,4 @@
-"""Convert the ports that a pod's manifest forwards to CNI port mappings."""
+"""Make CNI port mappings from the forwarded ports in a pod's manifest."""
 
 from __future__ import annotations
 

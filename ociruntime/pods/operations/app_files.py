@@ -161,7 +161,7 @@ def _stopped_root(pod: Pod, app: str, settings: dict[str, Any], limits: Limits) 
                 overlay.mount_overlay(tree, home, target)
         fd = os.open(f"{home}/bundle/rootfs", _PATH_ONLY)
     except OSError as error:
-        raise HostError(f'open the files of app "{app}"', error) from None
+        raise HostError(f'mount the root of the stopped app "{app}"', error) from None
     try:
         mount_volumes(pod, app, settings, fd, limits)
     except BaseException:

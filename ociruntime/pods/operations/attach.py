@@ -34,7 +34,7 @@ def parse_mode(text: str) -> list[str]:
         return [name for name in STREAMS if name in words]
     raise UsageError(
         f'--mode: invalid value "{text}"',
-        "supported: auto, list, stdin,stdout,stderr in any combination, tty, or tty-in,tty-out",
+        "use auto, list, tty, or names with commas, such as stdin,stdout or tty-in,tty-out",
     )
 
 

@@ -50,7 +50,9 @@ class Assembler:
             parts = entry.split(b" ", 3)
             if len(parts) != 4 or parts[2] not in (b"F", b"P"):
                 continue
-            time, stream, tag = parts[0].decode(), parts[1].decode(), parts[2]
+            # A power failure may leave any bytes in a log.
+            time, stream = (part.decode(errors="replace") for part in parts[:2])
+            tag = parts[2]
             new = Line(self._app, time, stream, b"", False), bytearray()
             line, text = self._open.pop(stream, new)
             text += parts[3]

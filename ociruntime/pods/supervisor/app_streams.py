@@ -29,8 +29,8 @@ class AppStreams:
     """The standard streams of an app, from its start to its exit.
 
     ``app_ends`` are the descriptors that become the app's stdin, stdout and stderr, -1 for
-    /dev/null.  Each function in ``sinks`` is called with the stream's name and the output, each in
-    ``on_room`` when there is room for more input again.
+    /dev/null.  Each function in ``sinks`` is called with the stream's name and its output.  Each
+    function in ``on_room`` is called when more input can be buffered again.
     """
 
     __slots__ = (

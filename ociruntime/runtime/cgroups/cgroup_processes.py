@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ociruntime.base.files import cgroup_tree
 from ociruntime.base.linux import SIGKILL
-from ociruntime.runtime.cgroups.control_files import GONE, failure, is_directory, read, write
+from ociruntime.runtime.cgroups.control_files import (
+    GONE,
+    failure,
+    is_directory,
+    read,
+    whole,
+    write,
+)
 
 _ROUNDS = 100
 
@@ -41,7 +48,7 @@ def pids(directory: str) -> list[int]:
             if error.errno == errno.EOPNOTSUPP:
                 continue
             raise failure(f"read {directory}/{file}", error) from None
-        return [int(number) for number in numbers if number != "0"]
+        return [pid for number in numbers if (pid := whole(number))]
     return []
 
 

@@ -114,10 +114,11 @@ def check_floor(setting: Setting, directory: str) -> None:
     """
     value = setting.files[0][1]
     try:
-        usage = int(read(f"{directory}/{setting.floor}"))
+        usage = whole(read(f"{directory}/{setting.floor}").strip()) or 0
     except OSError as error:
         raise failure(f"{setting.where}: read {directory}/{setting.floor}", error) from None
-    if value.isdigit() and int(value) < usage:
+    limit = whole(value)
+    if limit is not None and limit < usage:
         raise ConfigError(
             setting.where,
             f"the limit of {value} bytes is below the current memory usage of {usage} bytes",
@@ -233,6 +234,7 @@ def failure(action: str, error: OSError, hint: str = "") -> HostError:
     return HostError(action, error, hint)
 
 
+_LONGEST = 20  # digits of a number in a control file
 UNLIMITED = 0xFFFFFFFFFFFFFFFF  # runc's value for "max"
 
 
@@ -244,12 +246,21 @@ def text(directory: str, file: str) -> str:
         return ""
 
 
+def whole(word: str) -> int | None:
+    """Return a decimal number of up to 64 bits; None for any other text.
+
+    ``str.isdigit`` alone accepts digits that ``int`` refuses, such as a superscript.
+    """
+    return int(word) if word.isascii() and word.isdigit() and len(word) <= _LONGEST else None
+
+
 def number(directory: str, file: str) -> int:
-    """Return the number in a control file: UNLIMITED for ``max``, 0 if the file cannot be read."""
+    """Return the number in a control file: UNLIMITED for ``max``, 0 if it has none."""
     word = text(directory, file).strip()
     if word == "max":
         return UNLIMITED
-    return int(word) if word.lstrip("-").isdigit() else 0
+    sign = -1 if word.startswith("-") else 1
+    return sign * (whole(word.removeprefix("-")) or 0)
 
 
 def keyed(directory: str, file: str) -> dict[str, int]:
@@ -257,8 +268,9 @@ def keyed(directory: str, file: str) -> dict[str, int]:
     values = {}
     for line in text(directory, file).splitlines():
         name, _, value = line.partition(" ")
-        if value.isdigit():
-            values[name] = int(value)
+        count = whole(value)
+        if count is not None:
+            values[name] = count
     return values
 
 

@@ -81,7 +81,7 @@ def _refuse_limits(hierarchy: Hierarchy, needed: Mapping[str, str], obstacle: st
 
 
 def _nearby(placement: Placement, path: str, own_directory: str) -> tuple[Placement, str]:
-    """Return a v2 cgroup that the user may use, and its path; the arguments if there is none.
+    """Return a v2 cgroup that the user may use, and its path; if there is none, the two arguments.
 
     Tries a sibling of the caller's cgroup ``own_directory`` first, then a child: a cgroup that has
     processes, as the caller's has, cannot delegate controllers to its children.
@@ -211,10 +211,11 @@ def visible_directories(layout: Layout, membership: str) -> tuple[tuple[str, str
     ``membership`` is the text of the caller's /proc/PID/cgroup.
     """
     paths = {}
-    for line in membership.splitlines():
+    for line in membership.split("\n"):  # as in layout.parse_existing
         _, _, names_and_path = line.partition(":")
-        names, _, path = names_and_path.partition(":")
-        paths[names] = path.rstrip("/")
+        names, separator, path = names_and_path.partition(":")
+        if separator:
+            paths[names] = path.rstrip("/")
     return tuple(
         (each.option, each.mountpoint.rstrip("/") + paths[each.option])
         for each in layout.hierarchies

@@ -5,8 +5,8 @@ from __future__ import annotations
 import errno
 
 from ociruntime.base.errors import HostError
-from ociruntime.runtime.cgroups.cgroup_processes import wait_for
-from ociruntime.runtime.cgroups.control_files import failure, gone, read, write
+from ociruntime.runtime.cgroups.cgroup_processes import tree, wait_for
+from ociruntime.runtime.cgroups.control_files import failure, gone, read, whole, write
 
 _FREEZE_TIMEOUT = 10.0  # seconds
 
@@ -51,6 +51,30 @@ def thaw(directory: str, version: int) -> None:
             raise failure(f"thaw {directory}", error) from None
 
 
+def thaw_tree(directory: str) -> None:
+    """Thaw a v1 cgroup and all below it, so that their processes can die.  Raises HostError.
+
+    The container may have frozen a cgroup of its own.
+    """
+    for each in tree(directory):
+        thaw(each, 1)
+
+
+def frozen_above(directory: str, version: int) -> str:
+    """Return the nearest frozen cgroup above ``directory``; "" if there is none.
+
+    While it is frozen, the processes below stay frozen, whatever their own cgroup says.
+    """
+    file, on = ("freezer.self_freezing", "1") if version == 1 else ("cgroup.freeze", "1")
+    while directory := directory.rpartition("/")[0]:
+        try:
+            if read(f"{directory}/{file}").strip() == on:
+                return directory
+        except OSError:
+            return ""  # the root of the hierarchy has no such file, nor what is above it
+    return ""
+
+
 def event(directory: str, name: str, file: str = "cgroup.events") -> int:
     """Return the number that a flat-keyed ``file`` has for the key ``name``; 0 without the key.
 
@@ -59,7 +83,7 @@ def event(directory: str, name: str, file: str = "cgroup.events") -> int:
     for line in read(f"{directory}/{file}").splitlines():
         key, _, value = line.partition(" ")
         if key == name:
-            return int(value)
+            return whole(value) or 0
     return 0
 
 

@@ -301,7 +301,7 @@ class Cgroup:
             cgroup_processes.kill_each(directories)
         finally:
             if freezing is not None:
-                freezer.thaw(freezing.directory, 1)  # on v1 a frozen process cannot die
+                freezer.thaw_tree(freezing.directory)  # on v1 a frozen process cannot die
 
     def _hold(self, directory: str) -> None:
         try:
@@ -344,6 +344,29 @@ class Cgroup:
         placement = self._freezer()
         if placement is not None:
             freezer.thaw(placement.directory, placement.hierarchy.version)
+
+    def let_die(self) -> None:
+        """Thaw all processes of the container, so that a SIGKILL takes effect.  Raises HostError.
+
+        On v2 SIGKILL also ends frozen processes.
+        """
+        from ociruntime.runtime.cgroups import freezer
+
+        placement = self._freezer()
+        if placement is not None and placement.hierarchy.version == 1:
+            freezer.thaw_tree(placement.directory)
+
+    def frozen_above(self, *, undying: bool = False) -> str:
+        """Return the directory of a frozen cgroup above the container's; "" if there is none.
+
+        ``undying``: only one that keeps killed processes alive, as on v1.
+        """
+        from ociruntime.runtime.cgroups import freezer
+
+        placement = self._freezer()
+        if placement is None or (undying and placement.hierarchy.version != 1):
+            return ""
+        return freezer.frozen_above(placement.directory, placement.hierarchy.version)
 
     def remove(self, kill: bool = False) -> None:
         """Remove the directories that :meth:`create` has created, and all cgroups below them.

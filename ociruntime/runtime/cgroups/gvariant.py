@@ -37,6 +37,8 @@ _BASIC = "ybnqiuxtdsog"
 _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _CODES = {"u": 4, "U": 8}  # digits of an escape by number
 _DEEPEST = 32
+_LONGEST_SIGNATURE = 255
+_REQUIRED = {"o": "an object path", "g": "a signature"}
 
 
 class Malformed(ValueError):
@@ -80,6 +82,24 @@ def _type_end(signature: str, start: int, depth: int) -> int:
     return position + 1
 
 
+def _is_object_path(text: str) -> bool:
+    """Return whether D-Bus accepts ``text`` as an object path: ``/a/b_1``."""
+    parts = text.removeprefix("/").split("/")
+    are_names = all(part and part.isascii() and part.replace("_", "a").isalnum() for part in parts)
+    return text.startswith("/") and (text == "/" or are_names)
+
+
+def _is_signature(text: str) -> bool:
+    """Return whether D-Bus accepts ``text`` as a signature, a list of types: ``sa{sv}``."""
+    at = 0
+    try:
+        while at < len(text):
+            at += len(element_type(text, at))
+    except Malformed:
+        return False
+    return len(text) <= _LONGEST_SIGNATURE
+
+
 class _Reader:
     """A recursive-descent parser of GVariant text.
 
@@ -109,7 +129,12 @@ class _Reader:
     def _value(self, expected: str) -> tuple[str, Any]:
         letter = self._next()
         if letter in ("'", '"'):
-            return self._as(expected, _TEXTS, "s"), self._string(letter)
+            kind, text = self._as(expected, _TEXTS, "s"), self._string(letter)
+            if (kind == "o" and not _is_object_path(text)) or (
+                kind == "g" and not _is_signature(text)
+            ):
+                raise Malformed(f'"{text}" is not {_REQUIRED[kind]}')
+            return kind, text
         if letter == "[":
             return self._array(expected)
         if letter == "(":

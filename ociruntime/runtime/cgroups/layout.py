@@ -121,10 +121,12 @@ def parse_existing(text: str) -> list[tuple[str, ...]]:
     Each hierarchy is a tuple of names: ``("cpu", "cpuacct")`` or ``("name=systemd",)``.
     """
     lines = []
-    for line in text.splitlines():
+    # Not splitlines(): whoever may make cgroups chooses their names, which may contain the other
+    # characters at which it splits, and so further lines.
+    for line in text.split("\n"):
         number, _, names_and_path = line.partition(":")
         names, separator, _ = names_and_path.partition(":")
-        if names and separator and number.isdigit():
+        if names and separator and number.isascii() and number.isdigit():
             lines.append((int(number), tuple(name for name in names.split(",") if name)))
     lines.sort()
     return [names for _, names in lines]

@@ -130,9 +130,8 @@ class Placement:
             if members:
                 raise ConfigError(
                     where,
-                    f"cgroup {directory} is not empty: {len(members)} process(es) found: "
-                    + listed(members),
-                    "two containers cannot share a cgroup",
+                    f"cgroup {directory} is not empty: it contains the processes {listed(members)}",
+                    "name another cgroup: two containers cannot share one",
                 )
             freezable = self.hierarchy.version == 2 or "freezer" in self.hierarchy.controllers
             if freezable and frozen(directory, self.hierarchy.version):

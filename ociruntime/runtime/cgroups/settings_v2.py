@@ -116,7 +116,8 @@ def _swap(limit: int, swap: int, where: str) -> str:
 def block_io(section: dict[str, Any], where: str) -> list[Setting]:
     """Convert ``blockIO`` of linux.resources: weights and, in io.max, limits.  Raises ConfigError.
 
-    A weight goes to io.bfq.weight, or to io.weight, which has a wider range.
+    A weight goes to io.bfq.weight if the cgroup has that file, else, scaled to its wider range, to
+    io.weight.
     """
     settings = []
     if section.get("leafWeight"):

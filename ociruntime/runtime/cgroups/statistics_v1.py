@@ -12,6 +12,7 @@ from ociruntime.runtime.cgroups.control_files import (
     number,
     page_sizes,
     text,
+    whole,
     without_zeros,
 )
 
@@ -49,15 +50,13 @@ def cpuacct(directory: str) -> dict[str, Any]:
     """Return the member ``usage`` of ``cpu``: nanoseconds in total, per CPU, kernel and user."""
     ticks = keyed(directory, "cpuacct.stat")
     usage: dict[str, Any] = without_zeros({"total": number(directory, "cpuacct.usage")})
-    if percpu := [
-        int(nanoseconds) for nanoseconds in text(directory, "cpuacct.usage_percpu").split()
-    ]:
+    if percpu := [whole(word) or 0 for word in text(directory, "cpuacct.usage_percpu").split()]:
         usage["percpu"] = percpu
     # The first line is the heading "cpu user system"; a line for each CPU follows.
     lines = [line.split() for line in text(directory, "cpuacct.usage_all").splitlines()[1:]]
-    if lines:
-        usage["percpu_kernel"] = [int(fields[2]) for fields in lines]
-        usage["percpu_user"] = [int(fields[1]) for fields in lines]
+    if lines := [fields for fields in lines if len(fields) > 2]:
+        usage["percpu_kernel"] = [whole(fields[2]) or 0 for fields in lines]
+        usage["percpu_user"] = [whole(fields[1]) or 0 for fields in lines]
     usage["kernel"] = ticks.get("system", 0) * _TICK
     usage["user"] = ticks.get("user", 0) * _TICK
     return {"usage": usage}
@@ -120,12 +119,15 @@ def _entries(content: str) -> list[dict[str, Any]]:
     entries = []
     for line in content.splitlines():
         fields = line.replace(":", " ").split()
-        if len(fields) < 3 or not fields[0].isdigit():
+        if len(fields) < 3:
             continue
-        entry: dict[str, Any] = without_zeros({"major": int(fields[0]), "minor": int(fields[1])})
+        major, minor, value = whole(fields[0]), whole(fields[1]), whole(fields[-1])
+        if major is None or minor is None or value is None:
+            continue
+        entry: dict[str, Any] = without_zeros({"major": major, "minor": minor})
         if len(fields) > 3:
             entry["op"] = fields[2]
-        entries.append({**entry, **without_zeros({"value": int(fields[-1])})})
+        entries.append({**entry, **without_zeros({"value": value})})
     return entries
 
 

@@ -16,6 +16,7 @@ from ociruntime.runtime.cgroups.control_files import (
     number,
     page_sizes,
     text,
+    whole,
     without_zeros,
 )
 
@@ -82,14 +83,14 @@ def blkio(directory: str) -> dict[str, Any]:
             name, equals, value = word.partition("=")
             if not equals:
                 # Some kernels put several devices in one line; the counters are the last one's.
-                major, _, minor = word.partition(":")
-                known = major.isdigit() and minor.isdigit()
+                major, minor = map(whole, word.partition(":")[::2])
+                known = major is not None and minor is not None
                 device = (
-                    without_zeros({"major": int(major), "minor": int(minor)}) if known else None
+                    without_zeros({"major": major or 0, "minor": minor or 0}) if known else None
                 )
-            elif device is not None and name in _IO and value.isdigit():
+            elif device is not None and name in _IO and (count := whole(value)) is not None:
                 member, operation = _IO[name]
-                entry = {**device, "op": operation, **without_zeros({"value": int(value)})}
+                entry = {**device, "op": operation, **without_zeros({"value": count})}
                 counters.setdefault(member, []).append(entry)
     return {**counters, **pressure(directory, "io")}
 
@@ -114,10 +115,13 @@ def pressure(directory: str, kind: str) -> dict[str, Any]:
     """
     lines = {}
     for line in text(directory, f"{kind}.pressure").splitlines():
-        name, *pairs = line.split()
+        name, _, pairs = line.partition(" ")
         values: dict[str, float] = {}
-        for pair in pairs:
+        for pair in pairs.split():
             key, _, value = pair.partition("=")
-            values[key] = int(value) if key == "total" else float(value)
+            units, point, fraction = value.partition(".")
+            count, hundredths = whole(units), whole(fraction) if point else 0
+            if count is not None and hundredths is not None:
+                values[key] = float(value) if point else count
         lines[name] = values
     return {"psi": lines} if lines else {}

@@ -29,6 +29,7 @@ INFINITY = 0xFFFFFFFFFFFFFFFF  # "no limit" in every property of type t
 _MILLION = 1_000_000
 _ONE_PERCENT = 10_000  # of a second, in microseconds: systemd keeps a quota in percent
 _USUAL_PERIOD = 100_000
+_MOST_DIGITS = 20  # of a number of 64 bits
 _SUFFIXES = {"K": 10, "M": 20, "G": 30, "T": 40}
 
 
@@ -39,8 +40,12 @@ def amount(text: str) -> int | None:
         return INFINITY
     shift = _SUFFIXES.get(text[-1:].upper(), 0)
     digits = text[:-1] if shift else text
+    # int() refuses thousands of digits; these are more than 64 bits, as is INFINITY.
     if not (digits.isascii() and digits.isdigit()):
         return None
+    digits = digits.lstrip("0") or "0"
+    if len(digits) > _MOST_DIGITS:
+        return INFINITY
     return min(int(digits) << shift, INFINITY)
 
 

@@ -1,4 +1,4 @@
-"""`update`: change the limits of an existing container, all of them or none."""
+"""Write changed limits to the control files of a container's cgroup, all of them or none."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Update:
     def __init__(self, cgroup: Cgroup, resources: Mapping[str, Any], where: str) -> None:
         if resources and not cgroup.placements:
             raise ContainerError(
-                "the container has no cgroup of its own, so its limits cannot be changed",
-                "create it with a delegated cgroup, and without --cgroup-manager disabled",
+                "change the container's limits: it has no cgroup of its own",
+                "create it again in a delegated cgroup, without --cgroup-manager=disabled",
             )
         self._cgroup = cgroup
         self._found = cgroup.settings(resources, where)

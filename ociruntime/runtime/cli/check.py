@@ -119,7 +119,7 @@ def bundle_text(bundle: str, faults: Sequence[Fault], width: int, paint: Paint) 
 
 
 def _wrapped(head: str, text: str, width: int, indent: int) -> Iterator[str]:
-    """Yield the lines of ``head`` + ``text``, wrapped to ``width`` and indented by ``indent``."""
+    """Yield ``head`` + ``text`` wrapped to ``width``; ``indent`` applies from the second line."""
     room = width - indent
     lines = textwrap.wrap(plain(text), room, break_on_hyphens=False, break_long_words=False)
     yield head + (lines[0] if lines else "")

@@ -10,6 +10,7 @@ import posix
 
 from ociruntime.base.errors import InternalError, RuntimeFailure, UsageError, reason
 from ociruntime.base.log import Log
+from ociruntime.base.process import end_at_once_on_signals
 from ociruntime.commandline.options import Command
 from ociruntime.commandline.parser import Arguments, parse, parse_command
 from ociruntime.runtime.cli.options import GLOBAL_OPTIONS, GROUPS
@@ -28,6 +29,7 @@ def main(argv: list[str]) -> int:
     Every exception is caught and reported as one line.
     """
     _open_standard_descriptors()
+    end_at_once_on_signals()
     arguments = Arguments()
     try:
         return _run(argv, arguments)
@@ -35,8 +37,9 @@ def main(argv: list[str]) -> int:
         _report(str(failure), arguments)
         _show_traceback(failure, arguments)
         return failure.exit_status
-    except KeyboardInterrupt:
-        _report("interrupted", arguments)
+    except KeyboardInterrupt as interruption:
+        notes = getattr(interruption, "__notes__", ())
+        _report("; ".join(["interrupted", *notes]), arguments)
         return INTERRUPTED
     except MemoryError as error:
         _report(OUT_OF_MEMORY, arguments)

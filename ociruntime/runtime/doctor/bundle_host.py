@@ -211,7 +211,7 @@ def find_in_root(rootfs: str, path: str) -> str:
 
 
 def covered(path: str, points: Sequence[str]) -> bool:
-    """Return true if a mount at one of ``points`` covers ``path`` or a parent of it."""
+    """Return whether a mount at one of ``points`` covers ``path`` or a parent of it."""
     path = os.path.normpath(path)
     tops = (os.path.normpath("/" + each.lstrip("/")) for each in points)
     return any(path == top or path.startswith(f"{top}/") for top in tops)

@@ -1,4 +1,4 @@
-"""The values of `ociruntime check`: probes and their results, and access to the host."""
+"""The types of `ociruntime check`: probe, finding, fault; and access to the host for probes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run a test container through an engine, without an image; its program is ociruntime's executor.
+"""Run a test container through an engine; it needs no image: its only file is our executor.
 
 Without arguments the executor exits at once with the status ``RAN``; engines exit with other
 statuses if they fail.

@@ -72,6 +72,11 @@ class Executor:
         posix.close(self.pidfd)
         self.pid, self.pidfd, self._replaced = pid, pidfd, True
 
+    def explain(self, failure: BaseException, root: str) -> None:
+        """Note on an interruption where the executor is: it may wait for a dead file system."""
+        if isinstance(failure, KeyboardInterrupt):
+            failure.add_note(f'the executor was still at work in root "{root}"')
+
     def reap(self) -> None:
         """Reap the process ``pid``, our child; wait up to REAP_MILLISECONDS for its exit.
 
@@ -176,7 +181,10 @@ def spawn(
 
 
 def _start(plan: Plan, settings: dict[str, object]) -> Executor:
-    from ociruntime._shim import ffi, lib
+    try:
+        from ociruntime._shim import ffi, lib
+    except ImportError as error:  # also if there is no descriptor or memory left for it
+        raise RuntimeFailure(f"load the module that starts the executor: {error}") from None
 
     ours, theirs = _pair()
     request = ffi.new("struct oci_spawn *", {**settings, "sync_fd": theirs.fileno()})

@@ -1,4 +1,4 @@
-"""A temporary mount namespace in which a root filesystem is a mount point; the ids of mounts.
+"""Make a root filesystem a mount point in a temporary mount namespace; read ids of mounts.
 
 criu requires that the root is a mount point. The root is mounted in a namespace that only programs
 started there use: the kernel removes the mount with the last of them, even if we are killed.

@@ -1,4 +1,4 @@
-"""Compare the namespaces of processes (/proc/PID/ns, namespaces(7)); explain failures."""
+"""Compare namespaces of processes (namespaces(7)); explain why one could not be created."""
 
 from __future__ import annotations
 

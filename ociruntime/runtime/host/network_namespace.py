@@ -1,4 +1,4 @@
-"""A network namespace and its devices, each identified by a number that no process can choose.
+"""A network namespace and its devices, identified by sysfs inodes, which no process can forge.
 
 With CAP_NET_ADMIN in a namespace, a process chooses the name, the index and the hardware address of
 every device there.  But the kernel chooses the inode number of a device's directory in sysfs: the

@@ -159,8 +159,14 @@ def begin_creation(root: str, container_id: str, clear: Callable[[str], None]) -
         except HostError:
             _remove_empty(path)
             raise
-        if lock is not None:
-            return path, lock
+        if lock is None:
+            continue
+        # The check above may have come before another creation's last rename, the mkdir after it.
+        if exists(f"{root}/{container_id}"):
+            _remove_empty(path)
+            lock.release()
+            raise ContainerExists(container_id)
+        return path, lock
 
 
 def _remove_empty(path: str) -> None:
@@ -174,12 +180,16 @@ def _remove_empty(path: str) -> None:
 def clear_stale(path: str, container_id: str, clear: Callable[[str], None]) -> None:
     """Call ``clear`` with the stale state directory ``path``, then remove the directory.
 
-    Raises ContainerExists if its lock is held.
+    Raises ContainerError if its lock is held, which says nothing of whether the container exists:
+    the other command may still fail.
     """
     try:
         lock = Lock.acquire(path, DYING_SECONDS)
     except ContainerError:
-        raise ContainerExists(container_id) from None
+        raise ContainerError(
+            f'container "{container_id}" is being created or deleted by another command',
+            "wait for that command and try again",
+        ) from None
     if lock is None:
         return
     try:

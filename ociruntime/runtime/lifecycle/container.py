@@ -12,7 +12,7 @@ import posix
 from ociruntime.base.errors import ContainerError, HostError, NoSuchContainer
 from ociruntime.base.files import exists, read_file, replace_file, write_new
 from ociruntime.base.json_text import dump, parse
-from ociruntime.base.process import is_alive
+from ociruntime.base.process import is_alive, is_exiting
 from ociruntime.runtime.host.start_gate import NAME as GATE_NAME
 from ociruntime.runtime.host.start_gate import is_waiting
 from ociruntime.runtime.host.state_directory import LOCK_SECONDS, Lock, find_directory
@@ -20,11 +20,14 @@ from ociruntime.runtime.spec.state import SPEC_VERSION, state_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from types import UnionType
     from typing import Any
 
     from ociruntime.runtime.cgroups.group import Cgroup
     from ociruntime.runtime.host.seccomp_agent import SeccompAgent
     from ociruntime.runtime.spec.config_types import Config
+
+    Members = tuple[tuple[str, type | UnionType], ...]
 
 STATE = "state.json"
 CGROUP = "cgroup.json"
@@ -34,6 +37,19 @@ CREATED = "created"
 RUNNING = "running"
 PAUSED = "paused"
 STOPPED = "stopped"
+
+# Members of the records in the state directory, with their types.
+_MEMBERS = (
+    *(("id", str), ("pid", int), ("processStart", int), ("bundle", str), ("rootfs", str)),
+    *(("created", str), ("annotations", dict), ("freezer", str), ("ownPidNamespace", bool)),
+    *(("hooks", dict), ("seccompAgent", object), ("notified", bool), ("startSteps", list)),
+)
+_CGROUP_MEMBERS = (("path", str), ("placements", list))
+_PLACEMENT_MEMBERS = (
+    *(("version", int), ("controllers", list), ("name", str), ("mountpoint", str)),
+    *(("existing", int), ("adopted", bool)),
+)
+_UNIT_MEMBERS = (("unit", str), ("user", bool), ("subgroup", str))
 
 
 class Container:
@@ -67,14 +83,20 @@ class Container:
         return is_alive(self.pid, self.started)
 
     def status(self) -> str:
-        """Return the current status: ``created``, ``running``, ``paused`` or ``stopped``."""
+        """Return the current status: ``created``, ``running``, ``paused`` or ``stopped``.
+
+        The gate comes first: `delete` removes it too, but only when the init has exited.
+        """
+        has_gate = exists(f"{self.directory}/{GATE_NAME}")
+        waits = has_gate and is_waiting(self.directory)
         if not self.alive():
             return STOPPED
         if self._frozen():
             return PAUSED
-        if exists(f"{self.directory}/{GATE_NAME}") and is_waiting(self.directory):
+        if waits:
             return CREATED
-        return RUNNING
+        # A dying init has closed the gate, but is not a zombie yet; it may never have been started.
+        return STOPPED if has_gate and is_exiting(self.pid) else RUNNING
 
     def _frozen(self) -> bool:
         """Return true if the cgroup is frozen, as the freezer file in ``facts`` says."""
@@ -105,7 +127,8 @@ class Container:
             return None
         from ociruntime.runtime.host.seccomp_agent import SeccompAgent
 
-        return SeccompAgent(*agent)
+        path, metadata = agent
+        return SeccompAgent(path, metadata)
 
     def cgroup(self) -> Cgroup:
         """Return the container's cgroup, one directory per hierarchy.  Raises HostError."""
@@ -156,9 +179,19 @@ def _write(directory: str, name: str, data: bytes) -> None:
 
 
 def recorded_cgroup(directory: str) -> Cgroup:
-    """Return the cgroup recorded in cgroup.json of a state directory.  Raises HostError."""
-    record: Any = _read_document(f"{directory}/{CGROUP}")
+    """Return the cgroup recorded in cgroup.json of a state directory.
+
+    Raises HostError if it cannot be read, ContainerError if it is damaged.
+    """
+    path = f"{directory}/{CGROUP}"
+    record: Any = _read_document(path)
+    check_record(record, _CGROUP_MEMBERS, path)
+    for placement in record["placements"]:
+        check_record(placement, _PLACEMENT_MEMBERS, path)
+        if not all(isinstance(name, str) for name in placement["controllers"]):
+            raise _damaged(path, ': "controllers" must be a list of strings')
     if "unit" in record:
+        check_record(record, _UNIT_MEMBERS, path)
         from ociruntime.runtime.cgroups.systemd_group import SystemdCgroup
 
         return SystemdCgroup.from_record(record)
@@ -167,8 +200,32 @@ def recorded_cgroup(directory: str) -> Cgroup:
     return Cgroup.from_record(record)
 
 
+def check_record(record: object, members: Members, path: str) -> None:
+    """Raise ContainerError unless ``record``, read from ``path``, is an object with ``members``.
+
+    Other members are ignored: a later version may have added them.
+    """
+    missing = ""
+    if isinstance(record, dict):
+        for name, kind in members:
+            if name not in record or not isinstance(record[name], kind):
+                missing = f': "{name}" is missing or not of the right type'
+                break
+        else:
+            return
+    raise _damaged(path, missing)
+
+
+def _damaged(path: str, why: str) -> ContainerError:
+    hint = "remove the directory once the container's processes have exited"
+    return ContainerError(f"read {path}: the file is damaged{why}", hint)
+
+
 def load(root: str, container_id: str) -> Container:
-    """Return the container with this id.  Raises NoSuchContainer, HostError."""
+    """Return the container with this id.
+
+    Raises NoSuchContainer, HostError, and ContainerError if its record is damaged.
+    """
     directory = find_directory(root, container_id)
     try:
         facts: Any = _read_document(f"{directory}/{STATE}")
@@ -182,6 +239,12 @@ def load(root: str, container_id: str) -> Container:
             " another version of ociruntime",
             "use that version, or remove the directory once the container's processes have exited",
         )
+    check_record(facts, _MEMBERS, f"{directory}/{STATE}")
+    match facts["seccompAgent"]:
+        case None | [str(), str() | None]:
+            pass
+        case _:
+            raise _damaged(f"{directory}/{STATE}", ': "seccompAgent" must be a path and a string')
     return Container(container_id, directory, facts)
 
 

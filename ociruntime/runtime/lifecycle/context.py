@@ -232,7 +232,9 @@ def make_root(context: Context) -> None:
         raise
     try:
         if not (created or posix.access(context.root, posix.W_OK | posix.X_OK)):
-            raise PermissionError(errno.EACCES, posix.strerror(errno.EACCES))
+            read_only = posix.statvfs(context.root).f_flag & posix.ST_RDONLY
+            number = errno.EROFS if read_only else errno.EACCES
+            raise OSError(number, posix.strerror(number))
         if created and not context.root_given and context.root != f"/run/{NAME}":
             # The XDG base directory specification lets anything without the sticky bit be
             # pruned from XDG_RUNTIME_DIR when it has not been touched for hours.

@@ -30,9 +30,11 @@ def begin(context: Context, options: CreateOptions) -> Creation:
     Raises the errors of ``create``.
     """
     check_id(options.id)
+    prepared = prepare(context, options, f"{context.root}/{FILTERS}")
+    # Not before: with their default actions signals also end a wait for a file system that no
+    # longer answers, from which no handler would be called.
     if context.alone:
         end_on_signals()
-    prepared = prepare(context, options, f"{context.root}/{FILTERS}")
     check_terminal(prepared.config.get("process"), options.console_socket, options.detach)
     console = None
     if options.console_socket:

@@ -119,10 +119,15 @@ class Creation:
 
     def run(self) -> None:
         """Run all steps; if one fails, undo the completed ones and raise its error."""
+        self._rollback.reserve()
         try:
             self._begin()
             self._start()
-            self._converse()
+            try:
+                self._converse()
+            except KeyboardInterrupt as interruption:
+                self.executor.explain(interruption, self._prepared.bundle.rootfs)
+                raise
         except BaseException as failure:
             self._context.mark("undo")
             self._rollback.undo(failure)
@@ -314,8 +319,9 @@ class Creation:
     def _commit(self) -> None:
         """Publish the container, then send GO: from then on its init outlives this process."""
         self._publish(self.executor.pidfd)
-        if not go(self.executor.channel):
-            raise self._vanished()
+        # False if the init has been killed.  That is no failure: once the container is published,
+        # another command may kill it, and then it is a stopped one.
+        go(self.executor.channel)
         self.executor.channel.close()
 
     def _publish(self, pidfd: int) -> None:

@@ -101,8 +101,9 @@ def _end(container: Container) -> None:
     try:
         send_signal(pidfd, SIGKILL, container.pid)
         if container.facts["freezer"]:
-            container.cgroup().thaw()
+            container.cgroup().let_die()
         if not await_end(pidfd, TRACED_SECONDS):
+            _refuse_frozen(container)
             # A process of the container may trace the init and stop it at its exit.
             container.cgroup().kill()
         if not await_end(pidfd, KILL_SECONDS):
@@ -115,11 +116,21 @@ def _end(container: Container) -> None:
         posix.close(pidfd)
 
 
+def _refuse_frozen(container: Container) -> None:
+    """Raise ContainerError if a frozen cgroup, which is not ours to thaw, keeps processes alive."""
+    above = container.cgroup().frozen_above(undying=True)
+    if above:
+        raise ContainerError(
+            f'kill process {container.pid} of container "{container.id}": cgroup {above} is frozen',
+            f"thaw it (write THAWED to {above}/freezer.state), then delete the container again",
+        )
+
+
 def clear_interrupted(context: Context, container_id: str) -> None:
     """Remove the stale state that a killed ``create`` or ``delete`` of this id has left.
 
     A new container with the same id may exist already; it is not touched. Raises HostError, and
-    ContainerExists if that ``create`` or ``delete`` is still running.
+    ContainerError if that ``create`` or ``delete`` is still running.
     """
     for path in stale_directories(context.root, container_id):
         from ociruntime.runtime.lifecycle.create_steps import clear_recorded

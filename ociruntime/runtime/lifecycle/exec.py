@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import posix
+from errno import ENOENT, ESRCH
 
 from ociruntime.base.errors import ContainerError, HostError, NotRunning, UsageError
+from ociruntime.base.files import exists
 from ociruntime.base.process import end_on_signals, is_alive, open_process
 from ociruntime.runtime.host.facts import gather
 from ociruntime.runtime.host.namespaces import namespaces_apart
@@ -49,6 +51,9 @@ def execute(context: Context, options: ExecOptions) -> int:
         return 0
     from ociruntime.base.foreground import CaughtSignals, open_relay, wait_foreground
 
+    check_id(options.id)
+    # If the state root's file system no longer answers, wait here, where a signal still ends us.
+    exists(f"{context.root}/{options.id}/state.json")
     # Catch signals before the program runs: every later one is forwarded to it.
     signals = CaughtSignals()
     try:
@@ -152,7 +157,12 @@ def _pidfd_receiver(path: str) -> socket | None:
 def _compile(
     context: Context, options: ExecOptions, container: Container, config: Config, process: Process
 ) -> Plan:
-    apart = namespaces_apart(container.pid)
+    try:
+        apart = namespaces_apart(container.pid)
+    except HostError as error:
+        if error.errno in (ENOENT, ESRCH):  # it is exiting
+            raise NotRunning(container.id) from None
+        raise
     # If the init is still alive, the namespaces read above are its own, not those of a reused pid.
     if not is_alive(container.pid, container.started):
         raise NotRunning(container.id)
@@ -381,7 +391,7 @@ def _number(text: str, option: str) -> int:
     """
     if not (text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= LARGEST_ID):
         raise UsageError(
-            f"{option} must be a number from 0 to {LARGEST_ID}", "use UID[:GID], not names"
+            f"{option} must be a number from 0 to {LARGEST_ID}", "use numbers, not names"
         )
     return int(text)
 

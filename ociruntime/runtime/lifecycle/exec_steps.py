@@ -112,7 +112,8 @@ class Execution:
             self._abandon()
             action = f'exec in container "{self._container.id}": wait for the program'
             raise HostError(action, error) from None
-        except BaseException:
+        except BaseException as failure:
+            self.executor.explain(failure, self._container.facts["rootfs"])
             self._abandon()
             raise
         self.executor.channel.close()

@@ -70,7 +70,7 @@ def features(criu: str = "") -> dict[str, object]:
 
 
 def _seccomp() -> dict[str, object]:
-    """Return the member ``seccomp``; each name in it was tried with a small profile."""
+    """Return the member ``seccomp``; actions, archs and supported flags were tried one by one."""
     try:
         enabled = _takes({"defaultAction": ALLOW})
     except ImportError:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import posix
+
 from ociruntime.base.errors import NotRunning
 from ociruntime.base.process import SIGKILL, signal_process
 from ociruntime.runtime.lifecycle.container import Container, load
 from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.lifecycle.context import Context
+
+CHILDLESS = 2  # links of a cgroup's directory without cgroups below it
 
 
 def stop_signal(context: Context, container_id: str) -> str:
@@ -57,17 +61,18 @@ def _complete_sigkill(container: Container) -> None:
 
 
 def _thaw(path: str) -> None:
-    """Thaw a v1 cgroup, given its file freezer.state, if it is frozen."""
+    """Thaw a v1 cgroup, given its file freezer.state, if it is frozen or has cgroups below it."""
     from ociruntime.base.files import read_file
 
+    directory = path.rpartition("/")[0]
     try:
-        frozen = read_file(path).strip() != b"THAWED"
+        frozen = read_file(path).strip() != b"THAWED" or posix.stat(directory).st_nlink > CHILDLESS
     except OSError:
         return  # the cgroup was removed with its last process
     if frozen:
-        from ociruntime.runtime.cgroups.freezer import thaw
+        from ociruntime.runtime.cgroups.freezer import thaw_tree
 
-        thaw(path.rpartition("/")[0], 1)
+        thaw_tree(directory)
 
 
 def _signal_all(container: Container, signal: int) -> None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from ociruntime.base.errors import HostError, NotRunning, RuntimeFailure, StepError
+from ociruntime.base.errors import ContainerError, HostError, NotRunning, RuntimeFailure, StepError
 from ociruntime.base.files import read_file, replace_file
 from ociruntime.base.json_text import dump, parse
 from ociruntime.base.linux import CLONE_NEWNS
@@ -261,7 +261,8 @@ class AddedMount:
 def read_added(directory: str) -> list[AddedMount]:
     """Return the mounts recorded in mounts.json, oldest first; [] without the file.
 
-    ``directory`` is the container's state directory.  Raises HostError.
+    ``directory`` is the container's state directory.  Raises HostError, and ContainerError if the
+    file is damaged.
     """
     path = f"{directory}/{FILE}"
     try:
@@ -270,7 +271,14 @@ def read_added(directory: str) -> list[AddedMount]:
         return []
     except OSError as error:
         raise HostError(f"read {path}", error) from None
-    return [AddedMount(where, MountId(number, unique)) for where, number, unique in document]
+    added = []
+    for entry in document if isinstance(document, list) else [None]:
+        match entry:
+            case [str(where), int(number), int(unique)]:
+                added.append(AddedMount(where, MountId(number, unique)))
+            case _:
+                raise ContainerError(f"read {path}: the file is damaged", "delete the container")
+    return added
 
 
 def write_added(directory: str, added: Iterable[AddedMount]) -> None:

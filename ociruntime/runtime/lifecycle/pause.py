@@ -46,6 +46,11 @@ def _apply(container: Container, *, freeze: bool) -> None:
         )
     if not freeze:
         cgroup.thaw()
+        if above := cgroup.frozen_above():
+            raise ContainerError(
+                f'cannot resume container "{container.id}": cgroup {above} above it is frozen',
+                "thaw that cgroup",
+            )
         return
     try:
         cgroup.freeze()

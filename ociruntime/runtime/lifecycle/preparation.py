@@ -235,7 +235,10 @@ def _request(context: Context, options: CreateOptions, bundle: Bundle, filters: 
         from ociruntime.runtime.host.seccomp_verdicts import allowed_calls
 
         request.seccomp_filter, request.seccomp_flags = compile_filter(
-            profile, lambda name: context.log.debug(f"seccomp: {name} is unknown, skipped")
+            profile,
+            lambda name: context.log.debug(
+                f"seccomp: skipped the system call {name}, which libseccomp does not know"
+            ),
         )
         request.seccomp_calls = allowed_calls(request.seccomp_filter)
     return request

@@ -78,9 +78,11 @@ def _run_ps(arguments: list[str]) -> str:
         raise HostError("run ps", missing, "install procps, or use --format json")
     # Importing subprocess with its dependencies would take a third of the snapshot's heap, which
     # every create and exec would copy.
-    out = posix.memfd_create("ps")
-    problems = posix.memfd_create("ps")
+    files: list[int] = []
     try:
+        files += [posix.memfd_create("ps")]
+        files += [posix.memfd_create("ps")]
+        out, problems = files
         status = _spawn_and_wait([program, *arguments], out, problems)
         if status != 0:
             cause = _content(problems).decode(errors="replace").split("\n")[0].strip()
@@ -88,28 +90,30 @@ def _run_ps(arguments: list[str]) -> str:
                 f"ps {' '.join(arguments)}: {cause or f'exited with status {status}'}"
             )
         return _content(out).decode("utf-8", "surrogateescape")
+    except OSError as error:
+        raise HostError(f"run {program}", error) from None
     finally:
-        posix.close(out)
-        posix.close(problems)
+        for fd in files:
+            posix.close(fd)
 
 
 def _spawn_and_wait(argv: list[str], stdout: int, stderr: int) -> int:
     """Run ``argv`` with output to two descriptors; return its exit status, -N for signal N.
 
-    Raises HostError.
+    Raises OSError.
     """
     # Duplicate the descriptors to 3 and up: if our standard streams are closed, they may be 0 to 2.
-    above = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3) for fd in (stdout, stderr)]
-    streams = [
-        (posix.POSIX_SPAWN_DUP2, fd, number) for number, fd in zip((1, 2), above, strict=True)
-    ]
+    above: list[int] = []
     try:
+        for fd in (stdout, stderr):
+            above.append(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3))
+        streams = [
+            (posix.POSIX_SPAWN_DUP2, fd, number) for number, fd in zip((1, 2), above, strict=True)
+        ]
         ignored = (_signal.SIGPIPE, _signal.SIGXFSZ)  # the interpreter ignores these
         pid = posix.posix_spawn(
             argv[0], argv, posix.environ, file_actions=streams, setsigdef=ignored
         )
-    except OSError as error:
-        raise HostError(f"run {argv[0]}", error) from None
     finally:
         for fd in above:
             posix.close(fd)

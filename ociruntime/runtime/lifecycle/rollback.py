@@ -5,20 +5,37 @@ A killed command cannot do so; the next one for the same id does (``delete.clear
 
 from __future__ import annotations
 
+import posix
 from collections.abc import Callable
 
-from ociruntime.base.errors import RuntimeFailure
+from ociruntime.base.errors import HostError, RuntimeFailure
 from ociruntime.base.log import Log
 
 
 class Rollback:
     """A stack of undo functions; each is pushed just before or after the change that it undoes."""
 
-    __slots__ = ("_log", "_steps")
+    __slots__ = ("_log", "_spare", "_steps")
 
     def __init__(self, log: Log) -> None:
         self._steps: list[Callable[[], object]] = []
         self._log = log
+        self._spare = -1
+
+    def reserve(self) -> None:
+        """Keep a descriptor for ``undo``: the command may fail because there are too few.
+
+        Raises HostError.
+        """
+        try:
+            self._spare = posix.dup(2)
+        except OSError as error:
+            raise HostError("reserve a file descriptor", error) from None
+
+    def _release(self) -> None:
+        if self._spare >= 0:
+            posix.close(self._spare)
+            self._spare = -1
 
     def push(self, step: Callable[[], object]) -> None:
         """Push a function that undoes a change and may raise RuntimeFailure or OSError."""
@@ -29,6 +46,7 @@ class Rollback:
 
         Each failure is logged as a warning, and noted on ``failure``, the command's error.
         """
+        self._release()
         while self._steps:
             step = self._steps.pop()
             try:
@@ -40,4 +58,5 @@ class Rollback:
 
     def keep(self) -> None:
         """Drop all undo functions: the work is complete."""
+        self._release()
         self._steps.clear()

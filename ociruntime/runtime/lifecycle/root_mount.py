@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from ociruntime.base.errors import HostError, RuntimeFailure, StepError
@@ -31,6 +31,7 @@ from ociruntime.base.process import SIGKILL, await_end, open_process, send_signa
 from ociruntime.runtime.host.facts import gather
 from ociruntime.runtime.host.mount_namespaces import MountId, mount_id
 from ociruntime.runtime.host.state_directory import CREATING, DELETING, ROOT_MOUNT
+from ociruntime.runtime.lifecycle.container import check_record
 from ociruntime.runtime.lifecycle.mounts_add_remove import carry_out
 from ociruntime.runtime.plan.facts import Request
 from ociruntime.runtime.plan.live_mounts import compile_uncovering
@@ -39,6 +40,11 @@ from ociruntime.runtime.spec.config_types import Config
 
 KILL_SECONDS = 10.0
 ATTEMPTS = 20
+_MEMBERS = (
+    *(("rootfs", str), ("number", int), ("unique", int), ("boot", str), ("namespace", int)),
+    *(("device", str), ("source", str), ("pid", int), ("started", int)),
+    *(("inside", list | None), ("may_mount", bool)),
+)
 
 
 @dataclass
@@ -166,13 +172,17 @@ def write(directory: str, root_mount: RootMount) -> None:
 
 
 def read(directory: str) -> RootMount:
-    """Return the content of root-mount.json in a state directory.  Raises HostError."""
+    """Return the content of root-mount.json in a state directory.
+
+    Raises HostError if it cannot be read, ContainerError if it is damaged.
+    """
     path = f"{directory}/{ROOT_MOUNT}"
     try:
         document: Any = parse(read_file(path), path)
     except OSError as error:
         raise HostError(f"read {path}", error) from None
-    return RootMount(**document)
+    check_record(document, _MEMBERS, path)
+    return RootMount(**{each.name: document[each.name] for each in fields(RootMount)})
 
 
 def clear(directory: str, log: Log) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ociruntime.base.errors import HostError, NoSuchContainer
 from ociruntime.runtime.lifecycle.container import STOPPED, Container, describe, load, owner_of
 from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.lifecycle.context import Context
@@ -19,7 +20,13 @@ def state(context: Context, container_id: str) -> dict[str, Any]:
 
 
 def describe_container(container: Container) -> dict[str, Any]:
-    """Return the state document of a loaded container.  Raises HostError."""
+    """Return the state document of a loaded container.  Raises NoSuchContainer, HostError."""
     status = container.status()
     pid = 0 if status == STOPPED else container.pid
-    return describe(container.facts, status, pid, owner_of(container.directory)[1])
+    try:
+        owner = owner_of(container.directory)[1]
+    except HostError as error:
+        if error.errno == 2:
+            raise NoSuchContainer(container.id) from None  # deleted since it was loaded
+        raise
+    return describe(container.facts, status, pid, owner)

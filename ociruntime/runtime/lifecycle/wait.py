@@ -29,9 +29,10 @@ def wait(context: Context, container_id: str, seconds: float | None = None) -> i
 
 
 def status_of(pidfd: int, name: str, seconds: float | None) -> int | None:
-    """Wait for the exit of the child ``pidfd``; return its exit status as ``wait`` does.
+    """Wait until the child ``pidfd`` exits; return its exit status, 128+N if signal N killed it.
 
-    Raises TimeoutError after ``seconds`` (None: never); ``name`` is the process in its message.
+    Return None if it has been reaped already.  Raises TimeoutError after ``seconds`` (None: never),
+    with ``name`` for the process in its message.
     """
     if not await_end(pidfd, seconds):
         raise TimeoutError(f"wait for {name}: timed out after {seconds} s")

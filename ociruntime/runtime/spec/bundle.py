@@ -1,4 +1,4 @@
-"""A bundle: the directory that holds config.json and usually the root filesystem."""
+"""Load a bundle, the directory with config.json and usually the root filesystem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state document of a container (runtime.md, State)."""
+"""The state document for hooks and seccomp agents (runtime.md, State)."""
 
 from __future__ import annotations
 

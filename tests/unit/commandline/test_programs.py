@@ -8,6 +8,8 @@ from dataclasses import fields
 
 import pytest
 
+from ociruntime import __version__
+from ociruntime.base.errors import UsageError
 from ociruntime.base.paths import is_below
 from ociruntime.commandline.help import command_help
 from ociruntime.commandline.options import Command, Option
@@ -68,6 +70,26 @@ def test_names_are_distinct(program: Program) -> None:
     names = program.names
     assert len(names) == len(set(names))
     assert not program.first_words() & set(names), "a group has no command of its own"
+
+
+@EVERY_PROGRAM
+def test_aliases_lead_to_commands(program: Program) -> None:
+    assert not set(program.aliases) & set(program.names)
+    for alias, name in program.aliases.items():
+        words = alias.split()
+        assert program.find([*words, "--option"]) == (program.command(name), 2)
+        shown = program.help_of(words[:1]).partition("\nthe same as commands without")[2]
+        assert words[1] in shown.replace(",", "").split()
+
+
+def test_an_unknown_second_word_is_named_with_the_first() -> None:
+    with pytest.raises(UsageError, match='unknown command "container nope"'):
+        CLIENT.find(["container", "nope"])
+
+
+@pytest.mark.parametrize("argv", [["--version"], ["-v"], ["ps", "--version"]])
+def test_the_version(argv: list[str]) -> None:
+    assert CLIENT.read(argv, Arguments(as_runc=False), []) == f"ocictl {__version__}\n"
 
 
 @EVERY_PROGRAM

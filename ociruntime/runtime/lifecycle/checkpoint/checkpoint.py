@@ -186,17 +186,17 @@ def _record(container: Container, config: Config) -> tuple[ImageRecord, list[str
 
 
 def joined_namespaces(config: Config) -> dict[str, str]:
-    """Return {type: path} of the namespaces that a container joins by path.
+    """Return {type: path} of the namespaces that a container joins by path, but cgroup namespaces.
 
-    Raises ContainerError if it joins a mount namespace, or has none of its own.
+    Raises ContainerError if it joins a mount namespace, or has none but mounts in its config.
     """
     joined = {}
     namespaces = (config.get("linux") or {}).get("namespaces") or []
     mounted = needing_mounts(config)
     if mounted and not any(each["type"] == "mount" for each in namespaces):
         raise ContainerError(
-            "a container with mounts in the host's mount namespace cannot be checkpointed",
-            f"linux.namespaces has no mount namespace, and there is {mounted[0]}",
+            "checkpoint the container: it has mounts, but no mount namespace of its own"
+            f" ({mounted[0]}; linux.namespaces)",
         )
     for namespace in namespaces:
         kind, path = namespace["type"], namespace.get("path") or ""
@@ -204,8 +204,8 @@ def joined_namespaces(config: Config) -> dict[str, str]:
             continue
         if kind == "mount":
             raise ContainerError(
-                "a container in the mount namespace of another cannot be checkpointed",
-                f"linux.namespaces has the path {path}",
+                "checkpoint the container: it joins the mount namespace"
+                f' "{path}" (linux.namespaces)',
             )
         joined[kind] = path
     return joined

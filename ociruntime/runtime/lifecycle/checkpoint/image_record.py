@@ -1,4 +1,4 @@
-"""The file ``ociruntime.json`` beside CRIU's images: what `restore` needs besides them.
+"""The file ``ociruntime.json`` of a checkpoint: what `restore` needs and CRIU's images lack.
 
     version        1
     mounts         key -> the mount's name in config.json (external_mounts.py), its target, and

@@ -78,7 +78,7 @@ class Timeline:
         return array("Q", os.pread(self._times_fd, 8 * (len(self.operations) + 1), 0)).tolist()
 
     def carried_out(self) -> list[str]:
-        """Return a log line with the duration of each operation begun since the previous call."""
+        """Return log lines with the duration of each operation begun since the previous call."""
         now = time_ns()
         times = self.times()
         lines = operation_lines(self.operations)

@@ -142,6 +142,14 @@ def test_tokens_from_no_address(registry: Registry, http: HttpClient) -> None:
         Client(registry.host, "web", http).manifest("v1")
 
 
+@pytest.mark.parametrize("realm", ["https:/tokens.example.org/t", "https:///t", "https://:5000/t"])
+def test_tokens_from_no_host(registry: Registry, http: HttpClient, realm: str) -> None:
+    registry.failures.append((401, {"WWW-Authenticate": f'Bearer realm="{realm}"'}))
+    words = f"{registry.host}: refusing token server '{realm}': the URL names no host"
+    with pytest.raises(RegistryError, match=words):
+        Client(registry.host, "web", http).manifest("v1")
+
+
 @pytest.mark.parametrize("token", ["{}", '{"token": 1}', '{"token": "a\\nb"}', '{"token": "\xe9"}'])
 def test_no_token(registry: Registry, http: HttpClient, token: str) -> None:
     """Nor what would be a header of its own."""

@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -72,6 +73,17 @@ def test_a_size_that_the_registry_does_not_have(tmp_path: Path, sources: Sources
     wanted = len(CONTENT) + 5
     words = f"size mismatch: expected {wanted} bytes, got {len(CONTENT)} from http://127"
     with download(tmp_path, sources, wanted) as one, pytest.raises(ImageError, match=words):
+        one.complete()
+
+
+@pytest.mark.parametrize("length", ["\xb2", "9" * 5000, "-1", ""])
+def test_a_size_that_is_no_number(tmp_path: Path, length: str) -> None:
+    """With chunks, the HTTP library does not look at the header."""
+    response = Mock(headers={"Content-Length": length})
+    response.raw.read.side_effect = [CONTENT, b""]
+    others = Mock()
+    others.open_blob.return_value = (response, 0)
+    with download(tmp_path, others, len(CONTENT)) as one:
         one.complete()
 
 

@@ -222,6 +222,12 @@ def test_limits(tmp_path: Path, limits: Limits, message: str) -> None:
         apply(tmp_path / "r", pack({"a": "xxx", "b/c/d": "xxx", "e": ""}), limits=limits)
 
 
+def test_depth_of_a_directory_with_its_own_header(tmp_path: Path) -> None:
+    apply(tmp_path / "r", pack({"a/b/": ""}), limits=Limits(depth=2))
+    with pytest.raises(ImageError, match="more than 2 deep"):
+        apply(tmp_path / "r", pack({"a/b/c/": ""}), limits=Limits(depth=2))
+
+
 def test_directories_that_only_names_mention(tmp_path: Path) -> None:
     """Each is one on the disk: a header of some hundred bytes would make as many of them."""
     layer: dict[str, Content] = {f"{n}/{'a/' * 200}f": "" for n in range(20)}

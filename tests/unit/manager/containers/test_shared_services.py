@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from ociruntime.base.errors import ManagerError
+from ociruntime.base.errors import ManagerError, NotFound
+from ociruntime.manager.containers.pod_calls import NOT_STORED
 from ociruntime.manager.containers.settings import Settings
 from ociruntime.manager.containers.shared_services import SharedServices
 from ociruntime.manager.containers.stored_image import StoredImage
@@ -32,7 +33,7 @@ class Programs:
         *_, policy, image = args
         self.calls.append((queue, policy.partition("=")[2]))
         if policy == "--pull-policy=never" and image not in self.stored:
-            raise ManagerError(f"no image {image}")
+            raise ManagerError(f"image {image} {NOT_STORED}")
         return json.dumps({"id": f"id of {image}", "volumes": ["/data"]}) + "\n"
 
 
@@ -62,6 +63,11 @@ def test_an_image_that_must_not_be_fetched(tmp_path: Path) -> None:
     services = SharedServices(Settings(str(tmp_path), str(tmp_path / "pods")), list)
     programs = Programs()
     services.programs = cast("Any", programs)
-    with pytest.raises(ManagerError, match="no image x"):
+    with pytest.raises(NotFound, match=NOT_STORED):
         asyncio.run(services.fetch_image({"image": "x", "pull_policy": "never"}))
-    assert programs.calls == [("ocipod", "never")]
+    # The client pulls it itself, to show the progress.
+    for policy in ("missing", "always"):
+        spec = {"image": "x", "pull_policy": policy}
+        with pytest.raises(NotFound, match=NOT_STORED):
+            asyncio.run(services.fetch_image(spec, download=False))
+    assert programs.calls == [("ocipod", "never")] * 3

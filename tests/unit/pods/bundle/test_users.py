@@ -26,10 +26,10 @@ def root(tmp_path: Path) -> Path:
 
 def test_names_and_numbers(root: Path) -> None:
     web = account(str(root), "web", "", [])
-    assert (web.uid, web.gid, web.additional) == (33, 34, [90])
+    assert (web.uid, web.gid, web.additional) == (33, 34, [34, 90])
     assert (web.name, web.home, web.shell) == ("web", "/srv", "/bin/ash")
     same = account(str(root), "33", "extra", [5])
-    assert (same.uid, same.gid, same.additional, same.name) == (33, 90, [5], "web")
+    assert (same.uid, same.gid, same.additional, same.name) == (33, 90, [5, 90], "web")
     unknown = account(str(root), "4000", "", [])
     assert (unknown.uid, unknown.gid, unknown.name, unknown.home) == (4000, 0, "4000", "/")
 

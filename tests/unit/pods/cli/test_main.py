@@ -52,7 +52,7 @@ def test_unknown_command(capfd: Capture) -> None:
     assert 'unknown command "bogus"' in failing(["bogus"], capfd)
     assert "unknown option --version" in failing(["--version"], capfd)
     assert "did you mean list?" in failing(["lsit"], capfd)
-    assert 'unknown command "bogus"' in failing(["app", "bogus"], capfd)
+    assert 'unknown command "app bogus"' in failing(["app", "bogus"], capfd)
 
 
 def test_group_without_a_command(capfd: Capture) -> None:

@@ -51,12 +51,12 @@ def root(tmp_path: Path) -> str:
 @pytest.mark.parametrize(
     ("user", "ids"),
     [
-        ("web", {"uid": 33, "gid": 34, "additionalGids": [90]}),
-        ("33", {"uid": 33, "gid": 34, "additionalGids": [90]}),
-        ("web:www", {"uid": 33, "gid": 34}),
-        ("33:7", {"uid": 33, "gid": 7}),
-        ("77", {"uid": 77, "gid": 0}),
-        ("77:extra", {"uid": 77, "gid": 90}),
+        ("web", {"uid": 33, "gid": 34, "additionalGids": [34, 90]}),
+        ("33", {"uid": 33, "gid": 34, "additionalGids": [34, 90]}),
+        ("web:www", {"uid": 33, "gid": 34, "additionalGids": [34]}),
+        ("33:7", {"uid": 33, "gid": 7, "additionalGids": [7]}),
+        ("77", {"uid": 77, "gid": 0, "additionalGids": [0]}),
+        ("77:extra", {"uid": 77, "gid": 90, "additionalGids": [90]}),
     ],
 )
 def test_user_and_directory(root: str, user: str, ids: dict[str, object]) -> None:

@@ -45,6 +45,12 @@ def test_pieces_of_two_streams() -> None:
     assert form(lines[0], with_app=True, with_time=True) == b"2Z a: error\n"
 
 
+def test_damaged_entries() -> None:
+    """A power failure may leave any bytes."""
+    entries = [b"1Z stdout F a", b"\xff\xff stdout F b", b"2Z \xff F c", bytes(40)]
+    assert [line.text for line in Assembler("a").add(entries)] == [b"a", b"b", b"c"]
+
+
 def test_setting_aside(tmp_path: Path) -> None:
     log = AppLog(str(tmp_path / "a.log"), limit=1000)
     reader = LogReader(str(tmp_path), "a")

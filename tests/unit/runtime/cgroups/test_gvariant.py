@@ -96,6 +96,14 @@ def test_values(text: str, signature: str, value: object) -> None:
         "@" + "a" * 100 + "s []",
         "<5",
         "$",
+        "objectpath 'a'",
+        "objectpath '/a/'",
+        "objectpath '/a//b'",
+        "objectpath '/\u00e9'",
+        "['x', objectpath '']",
+        "signature 'z'",
+        "signature 'a'",
+        f"signature '{256 * 's'}'",
     ],
 )
 def test_malformed(text: str) -> None:

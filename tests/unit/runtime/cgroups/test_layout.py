@@ -30,6 +30,13 @@ def layout_of(mountinfo: str, membership: str, unified: str = "") -> Layout:
     return assemble(cgroup_mounts(mountinfo), parse_existing(membership), tuple(unified.split()))
 
 
+def test_no_further_line_by_a_name() -> None:
+    """A user names the cgroup in which we are; the kernel escapes only line feeds."""
+    for odd in "\v\f\x1c\x85\u2028\r":
+        assert parse_existing(f"4:memory:/user{odd}3:cpu:/\n") == [("memory",)]
+    assert parse_existing("\xb2:memory:/\n\u0663:cpu:/\n") == []
+
+
 def shown(hierarchy: Hierarchy) -> tuple[str, str, int]:
     return (hierarchy.option, hierarchy.mountpoint, hierarchy.version)
 

@@ -162,7 +162,8 @@ def test_an_old_systemd_is_told_what_it_knows() -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [("5", 5), ("max", INFINITY), ("-1", INFINITY), ("1K", 1024), ("2g", 2 << 30), ("", None),
-     ("K", None), ("1.5", None), ("-2", None), ("1" * 30, INFINITY)],
+     ("K", None), ("1.5", None), ("-2", None), ("1" * 30, INFINITY), ("9" * 5000, INFINITY),
+     ("0" * 5000 + "7", 7)],
 )  # fmt: skip
 def test_amounts(text: str, value: int | None) -> None:
     assert amount(text) == value

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import posix
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from ociruntime.base.errors import ContainerExists
-from ociruntime.runtime.host.state_directory import Lock, clear_stale
+from ociruntime.base.errors import ContainerError, ContainerExists
+from ociruntime.runtime.host.state_directory import Lock, begin_creation, clear_stale
 
 
 def held(path: Path, seconds: str) -> subprocess.Popen[bytes]:
@@ -32,11 +33,27 @@ def test_a_dying_command_is_waited_for(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
+def test_a_container_appears_before_the_directory_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another command's last rename comes between the check for the id and the mkdir."""
+    make = posix.mkdir
+
+    def late_mkdir(path: str, mode: int) -> None:
+        make(tmp_path / "one")
+        make(path, mode)
+
+    monkeypatch.setattr(posix, "mkdir", late_mkdir)
+    with pytest.raises(ContainerExists):
+        begin_creation(str(tmp_path), "one", pytest.fail)
+    assert os.listdir(tmp_path) == ["one"]
+
+
 def test_a_living_one_is_not(tmp_path: Path) -> None:
     left = tmp_path / ".creating-one"
     left.mkdir()
     with held(left, "100") as child:
-        with pytest.raises(ContainerExists, match="already exists"):
+        with pytest.raises(ContainerError, match="being created or deleted"):
             clear_stale(str(left), "one", pytest.fail)
         child.kill()
     assert left.exists()

@@ -1,7 +1,8 @@
-"""The error for an init that exited without a message."""
+"""Steps of `create` whose init exits without a message: an error, or not."""
 
 from __future__ import annotations
 
+import socket
 from types import SimpleNamespace
 from typing import Any
 
@@ -26,3 +27,19 @@ def test_killed_for_want_of_memory(resources: Any, words: str) -> None:  # noqa:
     prepared: Any = SimpleNamespace(cgroup=cgroup, resources=resources)
     creation = Creation(Context("/nowhere", Log()), CreateOptions("c1", "/nowhere"), prepared)
     assert words in str(creation._vanished())
+
+
+def test_an_init_killed_once_the_container_is_published_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Another command may `kill` a published container before its `create` has returned."""
+    ours, executors = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    creation = object.__new__(Creation)
+    creation.executor = SimpleNamespace(pidfd=-1, channel=ours)  # type: ignore[assignment]
+
+    def publish(_creation: Creation, _pidfd: int) -> None:
+        executors.close()  # as the kernel does for a killed process
+
+    monkeypatch.setattr(Creation, "_publish", publish)
+    creation._commit()
+    assert ours.fileno() == -1

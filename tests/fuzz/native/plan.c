@@ -1,5 +1,5 @@
 /*
- * libFuzzer: any bytes are either refused or a plan that can be read to its end.
+ * Any bytes are either refused or a plan that can be read to its end.
  *
  * The first two words, which hardly any change would leave valid, are put right.
  */

@@ -1,0 +1,193 @@
+"""Fuzz the parsers: ``./dev fuzz [TARGET...] [--minutes N]``.
+
+Each target runs in a mount namespace of its own in which the host's root is read-only: a bug in
+the unpacking of a layer cannot change this machine.  Inputs that reach new code stay in
+build/fuzz/TARGET/corpus for the next run; an input that shows a bug is in
+build/fuzz/TARGET/findings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.fuzz import corpus, native, reached, table
+from tests.support import project
+
+WORK = project.ROOT / "build" / "fuzz"
+LARGEST = 4096  # bytes of an input
+LARGEST_OF_ARCHIVES = 16384
+SLOWEST = 20  # seconds
+MEMORY = 2048  # MiB
+_ARCHIVES = ("aci", "archive", "layer", "config", "plan")
+# In a namespace: everything but the target's own directory is read-only, and its temporary files
+# are in memory, where a device node is no device.
+_ALONE = """
+set -eu
+mount --make-rprivate /
+mount --bind "$1" "$1"
+mount -o remount,ro,bind /
+mkdir -p "$1/tmp"
+mount -t tmpfs -o nodev,nosuid,size=512m fuzz "$1/tmp"
+export TMPDIR="$1/tmp"
+cd "$1"
+shift
+exec "$@"
+"""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one target's run has shown."""
+
+    name: str
+    executions: int
+    inputs: int  # in the corpus afterwards
+    findings: list[Path]
+
+
+def alone(work: Path, command: Iterable[str]) -> list[str]:
+    """Return the command that runs ``command`` in a mount namespace of its own."""
+    return ["nice", "unshare", "--mount", "sh", "-c", _ALONE, "sh", str(work), *command]
+
+
+def program_of(name: str) -> list[str]:
+    """Return the command of a target, to which libFuzzer's arguments are appended; build it."""
+    if name in table.PYTHON:
+        return [sys.executable, str(corpus.DIRECTORY.parent / "run_python.py"), name]
+    return [str(native.built()[name])]
+
+
+def seeds_of(name: str) -> list[bytes]:
+    """Return the inputs of a target that its code makes."""
+    return list(table.load(name).seeds() if name in table.PYTHON else native.seeds(name))
+
+
+def _write(directory: Path, inputs: Iterable[bytes]) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    for data in inputs:
+        (directory / corpus.name_of(data)).write_bytes(data)
+
+
+def _words(name: str, work: Path) -> list[str]:
+    """Write the target's dictionary; return the option that names it."""
+    words = table.load(name).words if name in table.PYTHON else native.SOURCES[name].words
+    if not words:
+        return []
+    path = work / "words"
+    escaped = ("".join(f"\\x{byte:02x}" for byte in word.encode()) for word in words)
+    path.write_text("".join(f'"{word}"\n' for word in escaped))
+    return [f"-dict={path}"]
+
+
+def limits(name: str) -> list[str]:
+    """Return libFuzzer's options that bound an input's size, time and memory."""
+    size = LARGEST_OF_ARCHIVES if name in _ARCHIVES else LARGEST
+    return [f"-max_len={size}", f"-timeout={SLOWEST}", f"-rss_limit_mb={MEMORY}"]
+
+
+def fuzz(name: str, seconds: int) -> Result:
+    """Run one target for some seconds, or up to its first finding."""
+    work = WORK / name
+    found = work / "findings"
+    found.mkdir(parents=True, exist_ok=True)
+    _write(work / "corpus", [*seeds_of(name), *corpus.inputs(name)])
+    command = [*program_of(name), *limits(name), *_words(name, work)]
+    command += [f"-max_total_time={seconds}", f"-artifact_prefix={found}/", str(work / "corpus")]
+    before = set(found.iterdir())
+    log = work / "log"
+    with log.open("wb") as output:
+        status = subprocess.call(alone(work, command), stdout=output, stderr=subprocess.STDOUT)
+    text = log.read_text(errors="replace")
+    counts = re.findall(r"^#(\d+)\s", text, re.MULTILINE)
+    findings = sorted(set(found.iterdir()) - before)
+    if status and not findings:
+        raise SystemExit(f"dev: the target {name} failed: see {log}\n{text[-2000:]}")
+    executions = int(counts[-1]) if counts else 0
+    return Result(name, executions, len(list((work / "corpus").iterdir())), findings)
+
+
+def save(name: str) -> None:
+    """Reduce what build/fuzz has of a target to what reaches new code; save it in the corpus."""
+    work = WORK / name
+    found = [path.read_bytes() for path in (work / "corpus").iterdir()]
+    if name in table.PYTHON:
+        kept = set(reached.novel(name, found))
+    else:
+        kept = _merged(name, work)
+    print(f"{name}: {corpus.save(name, kept)} of {len(found)} inputs saved", flush=True)
+
+
+def _merged(name: str, work: Path) -> set[bytes]:
+    """Return the inputs of a C target that reach what its seeds do not."""
+    base = seeds_of(name)
+    reduced = work / "reduced"
+    shutil.rmtree(reduced, ignore_errors=True)
+    _write(reduced, base)
+    command = [
+        *program_of(name),
+        *limits(name),
+        "-merge=1",
+        str(reduced),
+        str(work / "corpus"),
+    ]
+    subprocess.run(alone(work, command), capture_output=True, check=True)
+    return {path.read_bytes() for path in reduced.iterdir()} - set(base)
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    targets = "\n".join(
+        f"  {name:<12} {text}" for name, text in (table.PYTHON | table.NATIVE).items()
+    )
+    parser = argparse.ArgumentParser(
+        prog="./dev fuzz",
+        description=__doc__,
+        epilog=f"targets:\n{targets}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--minutes", type=float, default=1.0, help="for each target (default: 1)")
+    parser.add_argument("--save", action="store_true", help="also write tests/fuzz/corpus anew")
+    counting = "only count what the corpora reach, and write the table of docs/reliability.md"
+    parser.add_argument("--coverage", action="store_true", help=counting)
+    parser.add_argument("target", nargs="*", metavar="TARGET", help="default: all")
+    found = parser.parse_args(arguments)
+    for name in set(found.target) - set(table.NAMES):
+        parser.error(f"no such target: {name} (choose from {', '.join(table.NAMES)})")
+    return found
+
+
+def main(arguments: list[str]) -> int:
+    options = parse(arguments)
+    names = options.target or table.NAMES
+    if options.coverage:
+        reached.document(names)
+        return 0
+    if os.geteuid() != 0:
+        raise SystemExit("dev: fuzzing needs root, for a mount namespace of its own")
+    if why := native.missing():
+        names = [name for name in names if name in table.PYTHON]
+        print(f"dev: {why}: the C targets are skipped", file=sys.stderr)
+    status = 0
+    for name in names:
+        result = fuzz(name, round(60 * options.minutes))
+        shown = ", ".join(str(path.relative_to(project.ROOT)) for path in result.findings)
+        print(
+            f"{name:<12} {result.executions:>9} executions {result.inputs:>6} inputs"
+            f"   {shown or 'nothing found'}",
+            flush=True,
+        )
+        status |= bool(result.findings)
+        if options.save:
+            save(name)
+    return status
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

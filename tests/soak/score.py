@@ -1,0 +1,155 @@
+"""Write the scorecard in docs/reliability.md from what was measured: ``./dev score``."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+from collections import Counter
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from bench.place import NAME, build_spawner
+from bench.runtimes import PEERS, chosen
+from tests.soak import invalid_configs, scorecard, subjects, summary
+from tests.soak.__main__ import DOCUMENT, REPOSITORY, enter
+from tests.soak.journal import Journal
+from tests.soak.scorecard import OWN, Sources
+from tests.support.runtime import kind_of
+
+BEGINNING, END = "<!-- the scorecard of ./dev score -->", "<!-- end of the scorecard -->"
+BUILD = REPOSITORY / "build"
+INVALID = 500
+# Tests that other runtimes can pass as well, by row; a file that does not exist is skipped.
+TESTS = {
+    "R10": ("tests/runtime/test_pause.py", "tests/runtime/test_shared_pids.py",
+            "tests/faults/test_freezers.py"),
+    "R11": ("tests/runtime/test_hooks.py", "tests/runtime/test_hook_output.py",
+            "tests/runtime/test_console.py", "tests/runtime/test_run.py"),
+    "S4": ("tests/faults/test_old_kernel.py",),
+}  # fmt: skip
+ONLY_OWN = {"S4"}
+DESCRIPTION = """\
+Write the scorecard in docs/reliability.md. It takes the results of ./dev sweep
+and ./dev soak from build/, and runs the tests and configurations of the other
+rows, unless their results are there already.
+"""
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="./dev score",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--peers", default=",".join(PEERS), metavar="NAME,...",
+                        help="runtimes to compare with (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--run", action="append", choices=["R5", *TESTS], metavar="ROW",
+                        help="run this row's tests again (R5, R10, R11, S4)")  # fmt: skip
+    parser.add_argument("--no-runs", action="store_true",
+                        help="run nothing: only write what was measured")  # fmt: skip
+    return parser.parse_args(arguments)
+
+
+def counts(report: Path) -> dict[str, int]:
+    """Return the tests that ran and those that failed, from a JUnit report.
+
+    A known deviation of a peer, which pytest calls skipped, is one that failed.
+    """
+    totals: Counter[str] = Counter()
+    for case in ET.parse(report).iter("testcase"):
+        skipped = case.find("skipped")
+        if skipped is not None and skipped.get("type") != "pytest.xfail":
+            continue
+        totals["count"] += 1
+        failed = any(case.find(kind) is not None for kind in ("failure", "error", "skipped"))
+        totals["deviations"] += failed
+    return {"count": totals["count"], "deviations": totals["deviations"]}
+
+
+def run_tests(row: str, program: Path, report: Path) -> dict[str, int]:
+    """Run the tests of a row with a runtime; return how many there were, and failed."""
+    files = [name for name in TESTS[row] if (REPOSITORY / name).exists()]
+    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *files]
+    words += [f"--runtime={program}", f"--junitxml={report}"]
+    subprocess.run(words, cwd=REPOSITORY, check=False)
+    return counts(report)
+
+
+def run_invalid(programs: list[Path], found: dict[str, dict[str, Any]], path: Path) -> None:
+    """Try the invalid configurations with each runtime, and add the results to ``found``."""
+    with ExitStack() as stack:
+        place, programs = enter(stack, programs)
+        spawner = build_spawner(place)
+        for number, program in enumerate(programs):
+            subject = subjects.make(program, place / str(number), spawner, NAME)
+            result = invalid_configs.try_all(subject, INVALID)
+            (path / f"R5.{subject.kind}.json").write_text(json.dumps(result, indent=1))
+            numbers = ", ".join(
+                f"{result[name]} {name}" for name in ("accepted", "unnamed", "left")
+            )
+            found.setdefault("R5", {})[subject.kind] = {
+                "count": result["count"],
+                "deviations": len(result["problems"]),
+                "numbers": numbers,
+            }
+            subject.spawn.close()
+
+
+def run(options: argparse.Namespace, work: Path) -> dict[str, dict[str, Any]]:
+    """Run what has no results yet; return all results of own runs, row -> runtime -> numbers."""
+    work.mkdir(parents=True, exist_ok=True)
+    path = work / "runs.json"
+    found: dict[str, dict[str, Any]] = json.loads(path.read_text()) if path.exists() else {}
+    if options.no_runs:
+        return found
+    for row in options.run or ():
+        found.pop(row, None)
+    programs = chosen(None, options.peers)
+    for row in TESTS:
+        for program in programs:
+            kind = kind_of(program)
+            if kind in found.get(row, {}) or (row in ONLY_OWN and kind != OWN):
+                continue
+            result = run_tests(row, program, work / f"{row}.{kind}.xml")
+            if result["count"]:
+                found.setdefault(row, {})[kind] = result
+                path.write_text(json.dumps(found, indent=1))
+    missing = [one for one in programs if kind_of(one) not in found.get("R5", {})]
+    if missing:  # last: it moves this process to a mount namespace of its own
+        run_invalid(missing, found, work)
+        path.write_text(json.dumps(found, indent=1))
+    return found
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    """Return the JSON objects of a file with one on each line."""
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def gather(own_runs: dict[str, dict[str, Any]]) -> Sources:
+    """Return all results below build/."""
+    sweep: dict[str, list[dict[str, Any]]] = {}
+    for path in sorted((BUILD / "sweep").glob("*.jsonl")):
+        sweep.setdefault(path.name.split(".")[1], []).extend(lines(path))
+    starvation = {path.stem: lines(path) for path in (BUILD / "starve").glob("*.jsonl")}
+    soak = summary.summarize(Journal(BUILD / "soak"))
+    swept = scorecard.of_page(DOCUMENT.read_text())
+    return Sources(sweep, swept, soak, starvation, own_runs)
+
+
+def main(arguments: list[str]) -> int:
+    options = parse(arguments)
+    table = scorecard.table(gather(run(options, BUILD / "score")))
+    print(table)
+    before, _, rest = DOCUMENT.read_text().partition(BEGINNING)
+    after = rest.partition(END)[2]
+    DOCUMENT.write_text(f"{before}{BEGINNING}\n{table}\n{END}{after}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

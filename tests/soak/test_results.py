@@ -1,0 +1,151 @@
+"""What is made of the records: numbers, tables, the scorecard."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+from tests.soak import contention, invalid_configs, kernel_counters, score, scorecard, summary
+from tests.soak.alive import percentile
+from tests.soak.history import STATE, Operation
+from tests.soak.journal import Journal
+from tests.soak.scorecard import NOT_MEASURED, ROWS, Sources
+
+NOTHING = Sources({}, {}, {}, {}, {})
+READING = {"own descriptors": 9, "dentries": 5000, "memory available (KiB)": 1000}
+
+
+def test_percentile() -> None:
+    values = [float(number) for number in range(100, 0, -1)]
+    assert (percentile(values, 0.5), percentile(values, 0.99), percentile(values, 1)) == (
+        50,
+        99,
+        100,
+    )
+    assert percentile([7.0], 0.01) == 7
+
+
+def test_overlapping() -> None:
+    times = [(0, 10), (2, 3), (4, 5), (11, 12), (12, 13), (20, 22), (21, 30)]
+    operations = [Operation(0, STATE, began, ended, "x") for began, ended in times]
+    assert contention.overlapping(operations) == 5
+
+
+def readings(growth: float, lives: int = 2000) -> list[tuple[int, kernel_counters.Reading]]:
+    """Return eight readings in which the dentries grow that much per life, with noise."""
+    found = []
+    for number in range(8):
+        done = lives * number // 7
+        noise = 300 if number % 2 else 0
+        found.append((done, {**READING, "dentries": 5000 + int(done * growth) + noise}))
+    return found
+
+
+def test_growth_is_seen_through_noise() -> None:
+    assert kernel_counters.leaks_of([readings(0)]) == []
+    assert "dentries: " in "".join(kernel_counters.leaks_of([readings(1)]))
+
+
+def test_a_leak_grows_in_every_session() -> None:
+    assert kernel_counters.leaks_of([readings(1), readings(0)]) == []
+    assert kernel_counters.leaks_of([readings(1), readings(2)]) != []
+    assert kernel_counters.leaks_of([readings(1), readings(0, 100)]) != []
+
+
+def test_few_lives_show_nothing_of_the_machine() -> None:
+    few = readings(1, 100)
+    assert kernel_counters.leaks_of([few]) == []
+    few[-1][1]["own descriptors"] += 100
+    few[-2][1]["own descriptors"] += 100
+    assert "own descriptors" in "".join(kernel_counters.leaks_of([few]))
+
+
+def test_journal(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "work")
+    journal.add("lives", "runc", {"count": 3})
+    journal.add("lives", "crun", {"count": 4})
+    journal.add("lives", "runc", {"count": 5})
+    again = Journal(tmp_path / "work")
+    assert again.done("lives", "runc") == 8
+    assert again.runtimes("lives") == ["runc", "crun"]
+    assert again.records("burst") == []
+
+
+def test_sessions_are_not_mixed(tmp_path: Path) -> None:
+    """After a restart of the machine the counters begin elsewhere."""
+    journal = Journal(tmp_path)
+    for session, start in (("1", 5000), ("2", 90_000)):
+        for _ in range(4):
+            reading = {**READING, "dentries": start}
+            record = {"session": session, "count": 500, "reading": reading, "problems": []}
+            journal.add("lives", "ociruntime", record)
+    found = summary.summarize(journal)["lives"]["ociruntime"]
+    assert (found["count"], found["in_a_row"], found["problems"]) == (4000, 2000, [])
+    assert "4000" in summary.tables({"lives": {"ociruntime": found}})
+
+
+def test_nothing_was_measured() -> None:
+    table = scorecard.table(NOTHING).splitlines()
+    assert len(table) == len(ROWS) + 2
+    assert all(
+        f"| {NOT_MEASURED} | {NOT_MEASURED} | {NOT_MEASURED} | no |" in row for row in table[2:]
+    )
+
+
+def soak(seconds: int, *problems: str) -> dict[str, dict[str, dict[str, Any]]]:
+    one = {"seconds": seconds, "operations": 9, "hangs": 0, "problems": list(problems)}
+    return {"contention": {"ociruntime": one}}
+
+
+def test_a_row_is_met() -> None:
+    """With the count that it demands and no deviation, else not."""
+    rows = {
+        True: soak(60),
+        False: soak(59),
+        None: soak(60, "not linearizable"),
+    }
+    for expected, each in rows.items():
+        sources = dataclasses.replace(NOTHING, soak=each)
+        line = next(line for line in scorecard.table(sources).splitlines() if "| R7 |" in line)
+        assert line.endswith("| yes |" if expected else "| no |")
+
+
+def test_scores_of_the_sweep() -> None:
+    page = "| create | kill | 10 | 1 | 0 |\n| run | kill | 5 | 0 | 2 |\n| all | | 15 | 1 | 2 |\n"
+    assert scorecard.of_page(page) == {"kill": (15, 2)}
+    sweep: dict[str, list[dict[str, Any]]] = {
+        "kill": [
+            {"action": "kill command 0 1", "boundary": "0#1 open", "problems": []},
+            {"action": "kill caller 0.1 1", "boundary": "0.1#1 open", "problems": ["left"]},
+            {"action": "kill caller 0.1 9", "boundary": None, "problems": []},
+        ]
+    }
+    measured = dataclasses.replace(NOTHING, sweep=sweep)
+    assert scorecard.swept("kill")(measured, "ociruntime") == scorecard.Score(2, 1)
+    assert scorecard.swept("kill", others=True)(measured, "ociruntime") == scorecard.Score(1, 1)
+    assert scorecard.swept("kill")(measured, "runc") is None
+    larger = dataclasses.replace(measured, swept={"kill": (15, 2)})
+    assert scorecard.swept("kill")(larger, "ociruntime") == scorecard.Score(15, 2)
+
+
+def test_counts_of_a_report(tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    report.write_text(
+        "<testsuites><testsuite><testcase/><testcase><failure/></testcase>"
+        '<testcase><skipped type="pytest.skip"/></testcase>'
+        '<testcase><skipped type="pytest.xfail"/></testcase></testsuite></testsuites>'
+    )
+    assert score.counts(report) == {"count": 3, "deviations": 2}
+
+
+def test_invalid_configs() -> None:
+    document = {"process": {"args": ["sh"], "terminal": False}}
+    changes = invalid_configs.invalid(document, 1000)
+    assert (("process", "terminal"), 7) in changes
+    assert (("process", "args", 0), True) in changes
+    assert all(
+        invalid_configs.changed(document, path, value) != document for path, value in changes
+    )
+    assert invalid_configs.name_of(("process", "args", 0)) == "args"
+    assert document == {"process": {"args": ["sh"], "terminal": False}}
