@@ -44,13 +44,13 @@ MEANINGS = {
     "does not exist": ABSENT,
     "already exists": EXISTS,
     "in use": BUSY,
-    "is being created or deleted": BUSY,
-    "that is not stopped": NOT_STOPPED,
+    "being created": BUSY,
+    "not stopped": NOT_STOPPED,
     "already running": IS_RUNNING,
     "has stopped": HAS_STOPPED,
     "not running": HAS_STOPPED,
     "is already dead": DIED,
-    "was killed before it executed": DIED,
+    "before it executed": DIED,
 }
 
 

@@ -145,7 +145,7 @@ def test_tokens_from_no_address(registry: Registry, http: HttpClient) -> None:
 @pytest.mark.parametrize("realm", ["https:/tokens.example.org/t", "https:///t", "https://:5000/t"])
 def test_tokens_from_no_host(registry: Registry, http: HttpClient, realm: str) -> None:
     registry.failures.append((401, {"WWW-Authenticate": f'Bearer realm="{realm}"'}))
-    words = f"{registry.host}: refusing token server '{realm}': the URL names no host"
+    words = f"{registry.host}: refusing token server '{realm}': .*no host"
     with pytest.raises(RegistryError, match=words):
         Client(registry.host, "web", http).manifest("v1")
 
