@@ -339,7 +339,7 @@ def test_cat_manifest(image_store: ImageStore) -> None:
     assert len(pretty.out.splitlines()) > 10
     image_store.ocipod("image", "cat-manifest", "--index", name).failed("no index")
     image_store.ocipod("image", "cat-manifest", "--config", "--index", name).failed(
-        "cannot be combined"
+        "mutually exclusive"
     )
     image_store.ocipod("image", "cat-manifest", "nothing").failed('"nothing"')
 

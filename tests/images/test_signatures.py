@@ -133,7 +133,7 @@ def test_wrong_openpgp_signatures(
         "example.org/web": gpg.sign(alice, payload(built.id, "example.org/web:v1"), "--sign"),
         '"something else"': gpg.sign(alice, payload(built.id, name, "something else"), "--sign"),
         "simple signing": gpg.sign(alice, b"{}", "--sign"),
-        "not JSON": gpg.sign(alice, b"hello", "--sign"),
+        "not valid JSON": gpg.sign(alice, b"hello", "--sign"),
         "does not match": good.replace(b"tests", b"TESTS"),
         "an OpenPGP signature": b"hello",
         "not an OpenPGP": b"",

@@ -55,7 +55,7 @@ def test_kernel_parameters(daemon: Daemon, shell_root: str) -> None:
         (("--network=host", "--sysctl=net.core.somaxconn=77"), "with the host"),
         (("--ipc=host", "--sysctl=kernel.shmmax=65536"), "with the host"),
         (("--sysctl=vm.swappiness=1",), '"vm.swappiness"'),
-        (("--sysctl=net/../vm/swappiness=1",), "no namespace"),
+        (("--sysctl=net/../vm/swappiness=1",), "would change"),
         (("--sysctl=net.core.no_such=1",), "no_such"),
         (("--ulimit=files=1",), 'unknown value "files"'),
         (("--tmpfs=/run:bind",), 'unknown tmpfs option "bind"'),

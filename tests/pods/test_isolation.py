@@ -313,7 +313,7 @@ def test_kernel_parameters_of_the_host(ocipod: Ocipod, work: Path) -> None:
     ocipod("run", "--net=host", "--sysctl=net.core.somaxconn=77", image).failed("--net=host")
     words = ("run", "--net=none", "--ipc=parent", "--sysctl=kernel.shmmax=65536", image)
     ocipod(*words).failed('"kernel.shmmax"', "--ipc=parent")
-    ocipod("run", "--net=none", "--sysctl=vm.swappiness=1", image).failed("no namespace")
+    ocipod("run", "--net=none", "--sysctl=vm.swappiness=1", image).failed("would change")
     uuid = ocipod("prepare", "--sysctl=net.core.somaxconn=77", image).ok().out.strip()
     ocipod("run-prepared", "--net=host", uuid).failed("--net=host")
     words = ("app", "sandbox", "--detach", "--net=host", "--sysctl=net.core.somaxconn=77")

@@ -28,7 +28,7 @@ def test_the_version_is_the_tag() -> None:
 @pytest.mark.parametrize("name", ["localhost", "docker.io/library/busybox"])
 def test_a_version_that_would_be_more_than_a_tag(name: str, version: str) -> None:
     """A digest, or a port and a path: another image's name."""
-    words = f'invalid tag "{version}"'
+    words = f'version: invalid tag "{version}"'
     with pytest.raises(ImageError) as raised:
         read_aci_manifest(manifest(name, version), "it")
     assert words in str(raised.value)

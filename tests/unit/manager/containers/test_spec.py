@@ -167,7 +167,7 @@ WRONG: tuple[tuple[dict[str, Any], str], ...] = (
     ),
     (
         {"volumes": [{"name": "a", "target": "/x"}], "tmpfs": [{"target": "/./x"}]},
-        'mounted at "/./x"',
+        "tmpfs[0].target: a volume",
     ),
     ({"memory_swap": -1}, "memory_swap: requires memory"),
     ({"memory": 8192, "memory_swap": 4096}, "memory_swap: must not"),

@@ -225,7 +225,7 @@ def test_beside_another_process(
     ("place", "files", "words"),
     [
         ("pids/c1", {"cgroup.procs": "41\n"}, "c1 is not empty: .* 41"),
-        ("pids/c1/deeper", {"cgroup.procs": "41\n42\n"}, "deeper is not empty: .* 41, 42"),
+        ("pids/c1/deeper", {"cgroup.procs": "41\n42\n"}, "is not empty: .* 41, 42"),
         ("unified/c1", {"cgroup.events": "populated 1\nfrozen 0\n"}, "is not empty"),
         ("unified/c1", {"cgroup.events": "populated 0\n", "cgroup.freeze": "1\n"}, "is frozen"),
         (
