@@ -31,11 +31,9 @@ def run() -> int:
     try:
         if not __package__:  # else the import system has found it: `python -m ociruntime`
             _extend_path()
-        from ociruntime.base.process import end_at_once_on_signals
-        from ociruntime.runtime.cli.main import main
+        from ociruntime.runtime.cli.main import run_program
 
-        end_at_once_on_signals()
-        return main(sys.argv[1:])
+        return run_program(sys.argv[1:])
     except KeyboardInterrupt:  # raised outside main(), which reports it
         return 130
     except ImportError as error:

@@ -299,8 +299,7 @@ class Container:
                 own = names_on_networks({**record.spec, "name": name}, self.id)
                 await asyncio.to_thread(self.pod.set_names, own)
             except RuntimeFailure as failure:
-                message = 'container "%s" is "%s" now, but its networks have the old name: %s'
-                log.warning(message, before, name, failure)
+                log.warning('container "%s": its networks keep its old name: %s', name, failure)
             names.release(before, self.id)
             self._publish("rename", before=before)
 

@@ -10,6 +10,7 @@ import posix
 
 from ociruntime.base.errors import InternalError, RuntimeFailure, UsageError, reason
 from ociruntime.base.log import Log
+from ociruntime.base.process import end_at_once_on_signals
 from ociruntime.commandline.options import Command
 from ociruntime.commandline.parser import Arguments, parse, parse_command
 from ociruntime.runtime.cli.options import GLOBAL_OPTIONS, GROUPS
@@ -20,6 +21,12 @@ INTERRUPTED = 130
 
 
 OUT_OF_MEMORY = "out of memory (a limit of this process, its cgroup or the host is reached)"
+
+
+def run_program(argv: list[str]) -> int:
+    """Run ``main`` as a program: until there is something to undo, signals end it at once."""
+    end_at_once_on_signals()
+    return main(argv)
 
 
 def main(argv: list[str]) -> int:

@@ -268,7 +268,10 @@ def _append_always(fd: int) -> None:
 
 
 def _truncate(fd: int) -> None:
-    """Keep only the last ``OUTPUT_KEPT`` bytes of a file larger than ``OUTPUT_MOST``."""
+    """Keep only the last ``OUTPUT_KEPT`` bytes of a file larger than ``OUTPUT_MOST``.
+
+    What the hook writes at this very moment is lost, like all that came before.
+    """
     node = posix.fstat(fd)
     size = node.st_size
     if size > OUTPUT_MOST and node.st_nlink == 0:  # only memory files: never truncate a user's file

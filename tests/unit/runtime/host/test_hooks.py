@@ -258,7 +258,7 @@ def test_output_without_end_does_not_fill_the_memory(monkeypatch: pytest.MonkeyP
         sizes.append(os.fstat(fd).st_size)
 
     monkeypatch.setattr(hooks, "_truncate", watched)
-    script = "head -c 300000000 /dev/zero | tr '\\0' x; echo the end; sleep 0.1; exit 3"
+    script = "head -c 300000000 /dev/zero | tr '\\0' x; sleep 0.1; echo the end; exit 3"
     assert failure(shell(script)).endswith("xthe end")
     assert sizes[-1] <= hooks.OUTPUT_MOST
 
