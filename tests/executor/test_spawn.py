@@ -126,7 +126,7 @@ def test_only_a_child_becomes_the_first_process(gate: socket.socket) -> None:
     """A number that a traced executor has been made to say must not end another process."""
     executor = spawn(waiting(CLONE_NEWPID), gate.fileno(), NOWHERE)
     own = executor.pid
-    with pytest.raises(HostError, match="process 1, .*: no child processes"):
+    with pytest.raises(HostError, match=r"process 1, .*: no child processes"):
         executor.became(pid_message(1, 1))
     assert executor.pid == own
     executor.discard()
