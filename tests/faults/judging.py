@@ -15,6 +15,9 @@ from tests.support import cgroupfs, isolation, leaks, processes
 NOT_DELETED = "was not deleted"  # what a failed `run` says of the container
 VANISH_SECONDS = 5.0
 KEPT_FOR_ALL = ".seccomp"  # compiled filters, of all containers of a state root
+# So Python reports that its own start has failed, before any line of ours has run: with its paths,
+# a traceback and the file.
+INTERPRETER = "Python path configuration:"
 
 
 @dataclass(frozen=True)
@@ -219,6 +222,8 @@ def unclear(outcome: Outcome) -> list[str]:
         return [f"died of signal {-outcome.status}: {text}"]
     if not text:
         return [f"status {outcome.status} without a message"]
+    if text.startswith(INTERPRETER):
+        return []
     if "Traceback" in text or "internal error" in text.lower():
         return [f"no clear error: {text}"]
     return []
