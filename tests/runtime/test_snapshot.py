@@ -384,10 +384,11 @@ def test_another_installation_s_is_replaced_once_that_is_removed(
     made: Path, runtime: Runtime, main_file: str, outcome: str
 ) -> None:
     """Otherwise all commands would start cold until the next boot."""
-    own = snapshot.own_program().encode()
-    content = made.read_bytes()
-    place = content.index(own + b"\0")
-    made.write_bytes(content.replace(own, b"/" * (len(own) - len(main_file)) + main_file.encode()))
+    content = bytearray(made.read_bytes())
+    place = snapshot.PATHS_AT + snapshot.COUNTS.unpack_from(content, snapshot.COUNTS_AT)[5]
+    end = content.index(0, place)
+    content[place:end] = main_file.encode().rjust(end - place, b"/")
+    made.write_bytes(content)
     rewrite(place, "=B", lambda slash: slash)  # for the checksum
     assert "another installation" in runtime("snapshot", "status", "ociruntime").out
     assert runtime("snapshot", "refresh", "ociruntime").ok().out == f"{made}: {outcome}\n"
