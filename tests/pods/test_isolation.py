@@ -54,7 +54,7 @@ def test_a_variable_twice_in_a_file(ocipod: Ocipod, work: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "who"),
     [
-        ((), "0:0 "),
+        ((), "0:0 0"),
         (("--user=web",), "33:34 34 90"),
         (("--user=33", "--group=extra"), "33:90 90"),
         (("--user=4000", "--supplementary-gids=7,8"), "4000:0 0 7 8"),
