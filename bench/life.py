@@ -5,22 +5,25 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from bench.bundles import DOCKER, PLAIN, Bundles, that_ends
 from bench.document import COMMANDS, Costs, Waiting
 from bench.place import NAME, Cost, await_child
 from bench.runtimes import Runtime
 
+Subject = TypeVar("Subject")
 
-def turns(runtimes: list[Runtime], rounds: int, warmup: int) -> Iterator[tuple[Runtime, bool]]:
-    """Yield pairs of runtime and whether the round counts, rotating the order of the runtimes.
 
-    A disturbance of the machine then affects all runtimes alike.
+def turns(subjects: list[Subject], rounds: int, warmup: int) -> Iterator[tuple[Subject, bool]]:
+    """Yield pairs of a subject (a runtime) and whether the round counts, rotating the order.
+
+    A disturbance of the machine then affects all subjects alike.
     """
     for number in range(-warmup, rounds):
-        first = number % len(runtimes)
-        for runtime in runtimes[first:] + runtimes[:first]:
-            yield runtime, number >= 0
+        first = number % len(subjects)
+        for subject in subjects[first:] + subjects[:first]:
+            yield subject, number >= 0
 
 
 class Container:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from bench.crowd import elapsed
 from bench.document import Managers
+from bench.life import turns
 from bench.place import ENVIRONMENT, Failed, Namespace, Spawner, build_spawner, find_program
 from bench.pod_engines import Ocictl, Ocipod, make_image, podman_of
 from bench.pods import proportional_kib
@@ -48,17 +49,13 @@ class Manager:
     spawn: Spawner
     daemon: int = 0
 
-    def create(self) -> list[str]:
-        """Return the command line of a ``create``."""
-        return [*self.client, "create", "--network=none", *self.place, self.image, "true"]
+    def new(self, *verb: str) -> list[str]:
+        """Return the arguments of a new container for ``verb``, such as ``run`` and ``--rm``."""
+        return [*verb, "--network=none", *self.place, self.image, "true"]
 
-    def run(self) -> list[str]:
-        """Return the command line of a ``run --rm``."""
-        return [*self.client, "run", "--rm", "--network=none", *self.place, self.image, "true"]
-
-    def list(self, *options: str) -> list[str]:
-        """Return the command line of a ``ps``."""
-        return [*self.client, "ps", *options]
+    def time(self, arguments: list[str], count: int = 1) -> list[float]:
+        """Run a command ``count`` times, one after another; return the milliseconds of each."""
+        return [self.spawn(*self.client, *arguments).wall for _ in range(count)]
 
     def memory(self) -> float:
         """Return the PSS of the daemon and the processes below it, in KiB; 0 without a daemon."""
@@ -79,34 +76,28 @@ def measure(programs: Path, runtime: str, place: Path, rounds: int, count: int) 
             "memory": {},
         }
 
-        def take_turns(what: str, turns: int, step: Callable[[Manager], list[float]]) -> None:
-            for number in range(-WARMUP, turns):
-                for position in range(len(managers)):
-                    manager = managers[(number + position) % len(managers)]
-                    times = step(manager)
-                    if number >= 0:
-                        found["times"][manager.name].setdefault(what, []).extend(times)
+        def measure_times(what: str, rounds: int, step: Callable[[Manager], list[float]]) -> None:
+            for manager, counts in turns(managers, rounds, WARMUP):
+                times = step(manager)
+                if counts:
+                    found["times"][manager.name].setdefault(what, []).extend(times)
 
-        take_turns("run", rounds, lambda manager: _in_turn(manager, manager.run(), 1))
-        turns = max(1, count // (2 * STEP) - WARMUP)
-        take_turns("create", turns, lambda manager: _in_turn(manager, manager.create(), STEP))
-        take_turns(f"create, {CONCURRENT} at once", turns, _at_once)
-        take_turns("ps", rounds, lambda manager: _in_turn(manager, manager.list(), 1))
-        take_turns("ps --all", rounds, lambda manager: _in_turn(manager, manager.list("--all"), 1))
+        batches = max(1, count // (2 * STEP) - WARMUP)
+        measure_times("run", rounds, lambda manager: manager.time(manager.new("run", "--rm")))
+        measure_times("create", batches, lambda manager: manager.time(manager.new("create"), STEP))
+        measure_times(f"create, {CONCURRENT} at once", batches, _at_once)
+        measure_times("ps", rounds, lambda manager: manager.time(["ps"]))
+        measure_times("ps --all", rounds, lambda manager: manager.time(["ps", "--all"]))
         found["memory"] = {manager.name: manager.memory() for manager in managers}
     return found
-
-
-def _in_turn(manager: Manager, words: list[str], count: int) -> list[float]:
-    """Run a command ``count`` times; return the milliseconds of each."""
-    return [manager.spawn(*words).wall for _ in range(count)]
 
 
 def _at_once(manager: Manager) -> list[float]:
     """Create STEP containers, some at once; return the milliseconds for each container."""
     times = []
+    command = [*manager.client, *manager.new("create")]
     for _ in range(STEP // CONCURRENT):
-        costs = manager.spawn.all([manager.create()] * CONCURRENT)
+        costs = manager.spawn.all([command] * CONCURRENT)
         if any(cost.status for cost in costs):
             raise Failed(f"{manager.name}: create: {manager.spawn.last_output()}")
         times.append(elapsed(costs) / CONCURRENT)

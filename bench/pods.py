@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.document import Pods
+from bench.life import turns
 from bench.place import Failed
 from bench.pod_engines import MARK, Engine, engines
 from tests.engines.command import await_end
@@ -84,13 +85,11 @@ def life(engine: Engine, output: Path) -> tuple[float, float]:
 def measure_time(found: list[Engine], rounds: int, output: Path) -> list[Times]:
     """Return the times of each engine; each round starts with a different one."""
     times = [Times() for _ in found]
-    for number in range(-WARMUP, rounds):
-        for step in range(len(found)):
-            at = (number + step) % len(found)
-            printed, ended = life(found[at], output)
-            if number >= 0:
-                times[at].first_line.append(printed)
-                times[at].end.append(ended)
+    for (engine, own), counts in turns(list(zip(found, times, strict=True)), rounds, WARMUP):
+        printed, ended = life(engine, output)
+        if counts:
+            own.first_line.append(printed)
+            own.end.append(ended)
     return times
 
 

@@ -491,18 +491,16 @@ static uint64_t extend_heap(void)
 int oci_freeze(int out, const char *program, const char *const *watched)
 {
 	struct dump *d;
-	uint64_t heap_used;
 	int result, error;
 
 	if (&__rseq_size && __rseq_size != 0)
 		return -EBUSY;
-	heap_used = extend_heap();
 	/* Shared, so that the kernel does not join it with the memory around it. */
 	d = mmap(NULL, sizeof(*d), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (d == MAP_FAILED)
 		return -errno;
 	d->out = out;
-	d->heap_used = heap_used;
+	d->heap_used = extend_heap();
 	result = dump_process(d, program, watched);
 	if (result == 1)
 		return 1; /* there the scratch memory was never mapped */

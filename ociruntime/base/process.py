@@ -38,21 +38,21 @@ def start_time(pid: int) -> int:
     A zombie counts as exited.  Raises HostError.
     """
     ended, _, started = process_stat(pid)
-    return 0 if ended else started
+    return 0 if ended else started - _boot_offset()
 
 
 def process_stat(pid: int) -> tuple[bool, int, int]:
     """Return (has exited, parent's pid, start time) of a process, from proc_pid_stat(5).
 
     A zombie has exited, but still has a parent and a start time; both are 0 if there is no such
-    process.  Raises HostError.
+    process.  The start time is that in our time namespace.  Raises HostError.
     """
     fields = _stat_fields(pid)
     if fields is None:
         return True, 0, 0
     # The zombie of a main thread stays as long as other threads of the process run.
     ended = fields[0] in DEAD_STATES and int(fields[17]) < 2
-    return ended, int(fields[1]), int(fields[19]) - _boot_offset()
+    return ended, int(fields[1]), int(fields[19])
 
 
 def is_exiting(pid: int) -> bool:
@@ -108,7 +108,7 @@ def open_child(pid: int, started: int) -> int:
 
     Raises HostError.
     """
-    return _open(pid, lambda: process_stat(pid)[2] == started)
+    return _open(pid, lambda: process_stat(pid)[2] == started + _boot_offset())
 
 
 def _open(pid: int, is_it: Callable[[], bool]) -> int:

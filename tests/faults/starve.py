@@ -19,14 +19,13 @@ from tests.faults import running, starving
 from tests.faults.scenarios import Stage
 from tests.faults.shortages import SHORTAGES
 from tests.faults.starving import Case
-from tests.support import cgroupfs, isolation, processes
+from tests.support import cgroupfs, isolation, processes, project
 from tests.support.runtime import kind_of
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 DOCUMENT = REPOSITORY / "docs" / "reliability.md"
 BEGINNING, END = "<!-- results of ./dev starve -->", "<!-- end of starve -->"
 OWN = REPOSITORY / ".venv/bin/ociruntime"
-HUGETLB = Path("/sys/fs/cgroup/hugetlb")
 # What is a deviation of any runtime, whatever its words are.
 GRAVE = (
     *(
@@ -137,22 +136,6 @@ def page(work: Path) -> str:
     return "\n".join(lines)
 
 
-@contextlib.contextmanager
-def hugetlb(kind: str) -> Iterator[None]:
-    """Give crun, which refuses a v2 hierarchy with a controller beside v1, what it wants."""
-    if kind != "crun" or cgroupfs.is_v2() or os.path.ismount(HUGETLB):
-        yield
-        return
-    HUGETLB.mkdir(exist_ok=True)
-    isolation.mount("cgroup", str(HUGETLB), "cgroup", data="hugetlb")
-    cgroupfs.hierarchies.cache_clear()
-    try:
-        yield
-    finally:
-        isolation.unmount(str(HUGETLB))
-        cgroupfs.hierarchies.cache_clear()
-
-
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
     if os.geteuid() != 0:
@@ -161,14 +144,12 @@ def main(arguments: list[str]) -> int:
     isolation.enter()
     for program in options.runtimes:
         kind = kind_of(program)
-        with hugetlb(kind):
+        with cgroupfs.hugetlb_as_v1() if kind == "crun" else contextlib.nullcontext():
             starve(program, kind, options)
     table = page(options.work)
     print(table)
     if options.document:
-        before, _, rest = DOCUMENT.read_text().partition(BEGINNING)
-        after = rest.partition(END)[2]
-        DOCUMENT.write_text(f"{before}{BEGINNING}\n{table}\n{END}{after}")
+        project.replace_block(DOCUMENT, BEGINNING, END, table)
     return 0
 
 

@@ -24,7 +24,7 @@ from typing import Any
 from tests.faults import running
 from tests.faults.scenarios import BY_NAME, SCENARIOS, Scenario
 from tests.faults.stepping import ALL, CALLER, COMMAND, Action, build, missing
-from tests.support import isolation, processes
+from tests.support import isolation, processes, project
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 PARTS = {
@@ -175,9 +175,7 @@ def main(arguments: list[str]) -> int:
     table = page(options.work)
     print(table)
     if options.document:
-        before, _, rest = DOCUMENT.read_text().partition(BEGINNING)
-        after = rest.partition(END)[2]
-        DOCUMENT.write_text(f"{before}{BEGINNING}\n{table}\n{END}{after}")
+        project.replace_block(DOCUMENT, BEGINNING, END, table)
     return 0
 
 

@@ -173,6 +173,4 @@ def document(names: Iterable[str]) -> None:
     chosen = list(names)
     made = table_of(chosen)
     if chosen == table.NAMES:
-        head, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGINNING)
-        tail = rest.partition(END)[2]
-        PAGE.write_text(f"{head}{BEGINNING}\n{made}\n{END}{tail}", encoding="utf-8")
+        project.replace_block(PAGE, BEGINNING, END, made)

@@ -20,7 +20,8 @@ from tests.support.plugin import TAG, MakeBundle
 from tools import build_archive
 
 INTERPRETER = [os.path.realpath(sys.executable), "-I", "-S", "-B", "-X", "utf8"]
-# As __main__.py does it, but the archive loads nothing ahead, which would hide who imports what.
+# Like __main__.py, but without preloading modules from the archive: `-X importtime` would not show
+# which module imports a preloaded one.
 PROGRAM = f"""
 import posix, sys
 sys.path.insert(0, {str(Path(str(_cffi_backend.__file__)).parent)!r})

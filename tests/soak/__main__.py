@@ -17,6 +17,7 @@ from bench.runtimes import PEERS, chosen
 from tests.soak import subjects, summary
 from tests.soak.journal import Journal
 from tests.soak.parts import FULL, PARTS, Counts, Part
+from tests.support import project
 
 REPOSITORY = Path(__file__).resolve().parent.parent.parent
 WORK = REPOSITORY / "build" / "soak"
@@ -159,9 +160,7 @@ def write(options: argparse.Namespace, journal: Journal) -> bool:
     tables = summary.tables(found)
     print(tables)
     if options.document:
-        before, _, rest = DOCUMENT.read_text().partition(BEGINNING)
-        after = rest.partition(END)[2]
-        DOCUMENT.write_text(f"{before}{BEGINNING}\n{tables}\n{END}{after}")
+        project.replace_block(DOCUMENT, BEGINNING, END, tables)
         PICTURE.write_text(picture)
     own = [part.get(subjects.OWN, {}) for part in found.values()]
     return not any(one.get("problems") for one in own)

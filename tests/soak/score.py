@@ -18,6 +18,7 @@ from tests.soak import invalid_configs, scorecard, subjects, summary
 from tests.soak.__main__ import DOCUMENT, REPOSITORY, enter
 from tests.soak.journal import Journal
 from tests.soak.scorecard import OWN, Sources
+from tests.support import project
 from tests.support.runtime import kind_of
 
 BEGINNING, END = "<!-- the scorecard of ./dev score -->", "<!-- end of the scorecard -->"
@@ -145,9 +146,7 @@ def main(arguments: list[str]) -> int:
     options = parse(arguments)
     table = scorecard.table(gather(run(options, BUILD / "score")))
     print(table)
-    before, _, rest = DOCUMENT.read_text().partition(BEGINNING)
-    after = rest.partition(END)[2]
-    DOCUMENT.write_text(f"{before}{BEGINNING}\n{table}\n{END}{after}")
+    project.replace_block(DOCUMENT, BEGINNING, END, table)
     return 0
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -31,6 +33,32 @@ def hierarchies() -> dict[str, Path]:
 def is_v2() -> bool:
     """Return whether the memory controller is on the v2 hierarchy."""
     return "memory" not in hierarchies()
+
+
+@contextmanager
+def hugetlb_as_v1() -> Iterator[None]:
+    """Give crun, which refuses a v2 hierarchy with a controller beside v1, what it wants.
+
+    Raises OSError if the controller is in use on v2.
+    """
+    place = Path("/sys/fs/cgroup/hugetlb")
+    if is_v2() or place.is_mount():
+        yield
+        return
+    place.mkdir(exist_ok=True)
+    try:
+        isolation.mount("cgroup", str(place), "cgroup", data="hugetlb")
+    except OSError:
+        place.rmdir()
+        raise
+    hierarchies.cache_clear()
+    try:
+        yield
+    finally:
+        isolation.unmount(str(place))
+        hierarchies.cache_clear()
+        if not any(place.iterdir()):
+            place.rmdir()
 
 
 def has(controller: str) -> bool:

@@ -182,23 +182,15 @@ def _place_snapshots(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session")
 def hugetlb_for_crun(isolated: None, pytestconfig: pytest.Config) -> Iterator[None]:
-    """Give crun, which refuses a v2 hierarchy with a controller beside v1, what it wants."""
+    """Mount the controller where crun looks for it, if crun is tested."""
     path = runtime_path(pytestconfig)
-    place = Path("/sys/fs/cgroup/hugetlb")
-    if path is None or kind_of(path) != "crun" or cgroupfs.is_v2() or os.path.ismount(place):
+    with contextlib.ExitStack() as stack:
+        if path is not None and kind_of(path) == "crun":
+            try:
+                stack.enter_context(cgroupfs.hugetlb_as_v1())
+            except OSError as error:
+                pytest.skip(f"crun has no hugetlb of cgroup v1 here: {error}")
         yield
-        return
-    place.mkdir(exist_ok=True)
-    try:
-        isolation.mount("cgroup", str(place), "cgroup", data="hugetlb")
-    except OSError as error:
-        place.rmdir()
-        pytest.skip(f"crun has no hugetlb of cgroup v1 here: {error}")
-    cgroupfs.hierarchies.cache_clear()
-    yield
-    isolation.unmount(str(place))
-    if not any(place.iterdir()):
-        place.rmdir()
 
 
 @pytest.fixture(scope="session")

@@ -54,6 +54,13 @@ def with_suffix(*suffixes: str) -> list[Path]:
     return [path for path in files() if path.suffix in suffixes]
 
 
+def replace_block(page: Path, beginning: str, end: str, text: str) -> None:
+    """Write ``text`` to a page, between the lines ``beginning`` and ``end``."""
+    before, _, rest = page.read_text(encoding="utf-8").partition(beginning)
+    after = rest.partition(end)[2]
+    page.write_text(f"{before}{beginning}\n{text}\n{end}{after}", encoding="utf-8")
+
+
 def name_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 

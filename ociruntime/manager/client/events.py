@@ -40,7 +40,7 @@ def run_events(connection: Connection, arguments: Arguments) -> int:
         *(
             f"{name}={quoted(time)}"
             for name in ("since", "until")
-            if (time := _time(arguments, name))
+            if (time := moment(arguments.text(name), name))
         ),
     ]
     path = resource("events") + (f"?{'&'.join(query)}" if query else "")
@@ -48,10 +48,6 @@ def run_events(connection: Connection, arguments: Arguments) -> int:
         if write(formatted_event(event, form) if form else event_line(event)):
             return 1
     return 0
-
-
-def _time(arguments: Arguments, name: str) -> str | None:
-    return moment(arguments.text(name), name)
 
 
 def _filters(words: list[str]) -> list[str]:

@@ -49,15 +49,12 @@ def run_images(connection: Connection, arguments: Arguments) -> int:
     if arguments.flag("quiet"):
         ids = dict.fromkeys(image["id"] for image in images)
         return write("".join(f"{image_id}\n" for image_id in ids))
-    digests = arguments.flag("digests")
-    rows = [] if arguments.flag("no-legend") else [_TITLES]
+    rows = [] if arguments.flag("no-legend") else [[*_TITLES[:2], "DIGEST", *_TITLES[2:]]]
     for image in images:
-        names = [plain(image["repository"]), plain(image["tag"])]
+        names = [plain(image["repository"]), plain(image["tag"]), plain(digest_of(image["name"]))]
         rows.append([*names, image["id"], image["created"], amount(image["size"])])
-    if digests:
-        column = [] if arguments.flag("no-legend") else ["DIGEST"]
-        column += [plain(digest_of(image["name"])) for image in images]
-        rows = [[*row[:2], cell, *row[2:]] for row, cell in zip(rows, column, strict=True)]
+    if not arguments.flag("digests"):
+        rows = [[*row[:2], *row[3:]] for row in rows]
     return write(aligned(rows, gap=3))
 
 

@@ -13,7 +13,7 @@ from ociruntime.manager.client.docker_inspect import network
 from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.inspection import show_each
 from ociruntime.manager.client.new_container import labels_of
-from ociruntime.manager.client.options import FILTER, FORMAT, INSPECT_FORMAT, NO_LEGEND
+from ociruntime.manager.client.options import FILTER, FORCE, FORMAT, INSPECT_FORMAT, NO_LEGEND
 from ociruntime.manager.client.ps import as_query
 from ociruntime.manager.client.refused_options import refused
 
@@ -152,7 +152,7 @@ COMMANDS = (
         "remove all networks that no container uses",
         run_prune,
         options=(
-            Option("force", "do not ask for confirmation", short="f"),
+            FORCE,
             *refused("network prune"),
         ),
         details="Removes only networks made by `network create`.",

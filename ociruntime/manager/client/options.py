@@ -27,6 +27,7 @@ TIME = Option("time", "timeout before SIGKILL", "SECONDS", kind="count", short="
 TIMEOUT = Option("timeout", value="SECONDS", kind="count")  # docker's newer name of it
 SINCE = Option("since", "start time: 10m (ago) or a date", "TIME")
 UNTIL = Option("until", "end time", "TIME")
+FORCE = Option("force", "do not ask for confirmation", short="f")
 FILTER = Option("filter", "filter the output", "KEY=VALUE", kind="list", short="f")
 
 CONTAINER_STATUS = (

@@ -10,6 +10,7 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
 from ociruntime.manager.client.connection import Connection, resource
 from ociruntime.manager.client.containers import is_confirmed
+from ociruntime.manager.client.options import FORCE
 from ociruntime.manager.client.refused_options import refused
 
 _UNNAMED = "images without a name"
@@ -54,7 +55,6 @@ def _prune(connection: Connection, kind: str, body: object = None) -> dict[str, 
     return answer
 
 
-_FORCE = Option("force", "do not ask for confirmation", short="f")
 COMMANDS = (
     Command(
         "image prune",
@@ -62,7 +62,7 @@ COMMANDS = (
         run_image_prune,
         options=(
             Option("all", "remove images with a name, too", short="a"),
-            _FORCE,
+            FORCE,
             *refused("image prune"),
         ),
         details=(
@@ -78,7 +78,7 @@ COMMANDS = (
         options=(
             Option("all", "remove images with a name, too", short="a"),
             Option("volumes", "remove anonymous volumes, too"),
-            _FORCE,
+            FORCE,
             *refused("system prune"),
         ),
         details=(

@@ -16,7 +16,7 @@ from ociruntime.manager.client.docker_inspect import volume
 from ociruntime.manager.client.format_option import chosen, formatted
 from ociruntime.manager.client.inspection import show_each
 from ociruntime.manager.client.new_container import labels_of
-from ociruntime.manager.client.options import FILTER, FORMAT, INSPECT_FORMAT, NO_LEGEND
+from ociruntime.manager.client.options import FILTER, FORCE, FORMAT, INSPECT_FORMAT, NO_LEGEND
 from ociruntime.manager.client.ps import as_lists, as_query
 from ociruntime.manager.client.refused_options import refused
 from ociruntime.manager.client.template_functions import Pairs, Shape
@@ -140,7 +140,7 @@ COMMANDS = (
         "remove anonymous volumes that no container uses",
         run_prune,
         options=(
-            Option("force", "do not ask for confirmation", short="f"),
+            FORCE,
             Option("all", "remove named volumes, too", short="a"),
             _PRUNE_FILTER,
         ),
