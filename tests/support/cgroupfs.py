@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -35,19 +35,42 @@ def is_v2() -> bool:
     return "memory" not in hierarchies()
 
 
-@contextmanager
+@contextlib.contextmanager
 def hugetlb_as_v1() -> Iterator[None]:
     """Give crun, which refuses a v2 hierarchy with a controller beside v1, what it wants.
 
     Raises OSError if the controller is in use on v2.
     """
-    place = Path("/sys/fs/cgroup/hugetlb")
-    if is_v2() or place.is_mount():
+    with contextlib.ExitStack() as stack:
+        if not is_v2() and not usual_place("hugetlb").is_mount():
+            stack.enter_context(_mounted("hugetlb"))
         yield
-        return
+
+
+@contextlib.contextmanager
+def unmounted_as_mounted() -> Iterator[None]:
+    """Mount the v1 hierarchies that the kernel has and nobody has mounted where engines look.
+
+    A hierarchy with cgroups in it outlives its last mount, and then ``docker stats`` and ``ctr task
+    metrics`` show nothing, with any runtime, and CRIU finds other hierarchies than it noted.
+    """
+    with contextlib.ExitStack() as stack:
+        for names in _unmounted():
+            stack.enter_context(_mounted(names))
+        yield
+
+
+def usual_place(names: str) -> Path:
+    """Where the v1 hierarchy of these controllers is usually mounted."""
+    return Path("/sys/fs/cgroup") / names.removeprefix("name=")
+
+
+@contextlib.contextmanager
+def _mounted(names: str) -> Iterator[None]:
+    place = usual_place(names)
     place.mkdir(exist_ok=True)
     try:
-        isolation.mount("cgroup", str(place), "cgroup", data="hugetlb")
+        isolation.mount("cgroup", str(place), "cgroup", data=names)
     except OSError:
         place.rmdir()
         raise
@@ -59,6 +82,13 @@ def hugetlb_as_v1() -> Iterator[None]:
         hierarchies.cache_clear()
         if not any(place.iterdir()):
             place.rmdir()
+
+
+def _unmounted() -> list[str]:
+    hierarchies.cache_clear()
+    lines = Path("/proc/self/cgroup").read_text().splitlines()
+    names = [line.split(":")[1] for line in lines]
+    return [each for each in names if each.split(",")[0] not in hierarchies()]
 
 
 def has(controller: str) -> bool:
@@ -121,10 +151,7 @@ def let_go_of_unmounted() -> bool:
     One that still had dying cgroups when it was unmounted stays for ever, until it is mounted and
     unmounted once more; even then it goes only some time later.
     """
-    hierarchies.cache_clear()
-    lines = Path("/proc/self/cgroup").read_text().splitlines()
-    names = [line.split(":")[1] for line in lines]
-    unmounted = [each for each in names if each.split(",")[0] not in hierarchies()]
+    unmounted = _unmounted()
     for each in unmounted:
         with tempfile.TemporaryDirectory() as place:
             isolation.mount("cgroup", place, "cgroup", data=each)

@@ -160,9 +160,10 @@ def isolated(base: Path, programs_unchanged: None, pytestconfig: pytest.Config) 
     """The session's own mount namespace; see tests/support/isolation.py."""
     isolation.enter()
     _place_snapshots(pytestconfig)
-    yield
-    processes.end(processes.descendants())
-    processes.reap_orphans()
+    with cgroupfs.unmounted_as_mounted():
+        yield
+        processes.end(processes.descendants())
+        processes.reap_orphans()
 
 
 def _place_snapshots(config: pytest.Config) -> None:
