@@ -52,10 +52,14 @@ def unmounted_as_mounted() -> Iterator[None]:
     """Mount the v1 hierarchies that the kernel has and nobody has mounted where engines look.
 
     A hierarchy with cgroups in it outlives its last mount, and then ``docker stats`` and ``ctr task
-    metrics`` show nothing, with any runtime, and CRIU finds other hierarchies than it noted.
+    metrics`` show nothing, with any runtime, and CRIU finds other hierarchies than it noted.  Call
+    it in a mount namespace of one's own.
     """
+    found = _unmounted()
+    if found:
+        isolation.own_cgroup_root()
     with contextlib.ExitStack() as stack:
-        for names in _unmounted():
+        for names in found:
             stack.enter_context(_mounted(names))
         yield
 

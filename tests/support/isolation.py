@@ -95,6 +95,28 @@ def _copy_devices(source: str, target: str) -> None:
             os.chmod(copy, stat.S_IMODE(about.st_mode))
 
 
+def own_cgroup_root() -> None:
+    """Cover the tmpfs of /sys/fs/cgroup by one of our own, with the same hierarchies mounted in it.
+
+    So each session adds and removes mount points: removing one from a tmpfs that is shared detaches
+    what another session has mounted there.
+    """
+    root = "/sys/fs/cgroup"
+    place = tempfile.mkdtemp(prefix="ociruntime-cgroup-", dir="/var/tmp")
+    try:
+        mount("tmpfs", place, "tmpfs", data="mode=755")
+        for entry in os.scandir(root):
+            copy = os.path.join(place, entry.name)
+            if entry.is_symlink():
+                os.symlink(os.readlink(entry.path), copy)
+            elif os.path.ismount(entry.path):
+                os.mkdir(copy)
+                mount(entry.path, copy, "", MS_BIND)
+        mount(place, root, "", MS_MOVE)
+    finally:
+        os.rmdir(place)
+
+
 def _reopen_device(number: int) -> None:
     path = os.readlink(f"/proc/self/fd/{number}")
     about = os.fstat(number)
