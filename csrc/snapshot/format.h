@@ -25,7 +25,7 @@
 #define SNAPSHOT_MAGIC 0x31504e5349434fULL /* "OCISNP1" */
 
 enum {
-	SNAPSHOT_FORMAT = 7, /* to be counted up with every change of this file */
+	SNAPSHOT_FORMAT = 8, /* to be counted up with every change of this file */
 	SNAPSHOT_PAGE = 4096,
 	SNAPSHOT_REGIONS = 512,
 	SNAPSHOT_MAPPED = 96,
@@ -85,6 +85,7 @@ struct snapshot_mailbox {
 	char **arguments;
 	char **environment;
 	uint64_t ignored; /* signals that the caller ignores, 1 << (number - 1) */
+	uint64_t blocked; /* signals that the caller has blocked, in the same form */
 };
 
 struct snapshot_head {

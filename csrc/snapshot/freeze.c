@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -502,8 +503,11 @@ int oci_freeze(int out, const char *program, const char *const *watched)
 	d->out = out;
 	d->heap_used = extend_heap();
 	result = dump_process(d, program, watched);
-	if (result == 1)
-		return 1; /* there the scratch memory was never mapped */
+	if (result == 1) { /* there the scratch memory was never mapped */
+		syscall(SYS_rt_sigprocmask, SIG_SETMASK, &mailbox.blocked, NULL,
+			sizeof(mailbox.blocked));
+		return 1;
+	}
 	error = errno;
 	munmap(d, sizeof(*d));
 	return result < 0 ? -error : 0;

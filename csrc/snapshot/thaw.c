@@ -277,9 +277,13 @@ static _Noreturn __attribute__((no_stack_protector)) void
 become(char **arguments, char **environment)
 {
 	struct snapshot_mailbox *mailbox = (void *)head.mailbox;
+	const uint64_t all = ~0ULL;
 
 	mailbox->arguments = arguments;
 	mailbox->environment = environment;
+	/* A handler of the saved process must not run before its thread pointer is set; oci_freeze
+	 * unblocks the signals. */
+	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &all, &mailbox->blocked, sizeof(all));
 	mailbox->ignored = ignored_signals();
 	*(int *)head.thread_id = (int)syscall(SYS_set_tid_address, head.thread_id);
 	syscall(SYS_set_robust_list, head.robust_list, head.robust_list_size);

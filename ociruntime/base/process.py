@@ -177,11 +177,44 @@ def end_on_signals() -> None:
             _signal.signal(number, _interrupt)
 
 
-def _interrupt(number: int, _frame: object) -> None:
+def no_longer_end_on_signals() -> None:
+    """Give the signals of ``end_on_signals`` no effect: the command has done its work."""
     # Not SIG_IGN, which hooks and other programs would inherit.  The method is in C, so that a
     # storm of signals cannot nest handlers.
-    for each in (number, *_ENDING):
+    for each in _ENDING:
         _signal.signal(each, _NOTHING.get)
+
+
+class HeldSignals:
+    """From now on until ``release``, the signals that end a command are not delivered.
+
+    So no KeyboardInterrupt comes between a change and the note of how to undo it.
+    """
+
+    __slots__ = ("_before",)
+
+    def __init__(self) -> None:
+        self._before = _signal.pthread_sigmask(_signal.SIG_BLOCK, ())
+        try:
+            _signal.pthread_sigmask(_signal.SIG_BLOCK, _ENDING)
+        except BaseException:  # KeyboardInterrupt, for a signal that came a moment before
+            self.release()
+            raise
+
+    def release(self) -> None:
+        """Deliver held signals, and later ones as before; may be called again."""
+        _signal.pthread_sigmask(_signal.SIG_SETMASK, self._before)
+
+    def __enter__(self) -> None:
+        """Hold the signals for the length of a block."""
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def _interrupt(number: int, _frame: object) -> None:
+    _signal.signal(number, _NOTHING.get)  # first: more of them may be about to come
+    no_longer_end_on_signals()
     raise KeyboardInterrupt
 
 

@@ -222,6 +222,7 @@ class Runtime:
         def make(options: CreateOptions) -> Process:
             make_root(self._context)
             creation = begin(self._context, options)
+            creation.held.release()
             creation.lock.release()
             return Process(creation.executor.pid, creation.executor.pidfd)
 

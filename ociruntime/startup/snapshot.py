@@ -44,7 +44,7 @@ OTHERS = 0o077
 # The beginning of struct snapshot_head: magic, format, head_size, checksum, file_size. Six counts
 # follow after the registers and addresses. freeze.c asserts these offsets.
 BEGINNING = Struct("=QIIQQ")
-MAGIC, FORMAT = 0x31504E5349434F, 7
+MAGIC, FORMAT = 0x31504E5349434F, 8
 COUNTS = Struct("=IIIIII")
 COUNTS_AT, BOOT_AT, MAPPED_AT, WATCHED_AT, PATHS_AT = 144, 168, 17008, 20848, 41328
 BOOT_SIZE = 40

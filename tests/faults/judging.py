@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -144,6 +145,18 @@ def after_kill(
     problems = ["the command hangs"] if outcome.hung else []
     problems += untrue(stage)
     return problems + cleaned(stage, before)
+
+
+def after_interruption(
+    stage: Stage, scenario: Scenario, before: Surroundings, outcome: Outcome
+) -> list[str]:
+    """Return what is wrong after SIGINT, and clean up: by itself nothing may be left."""
+    if outcome.status != -signal.SIGINT:
+        return after_failure(stage, scenario, before, outcome)
+    problems = []
+    if scenario.makes:
+        problems = [f"not undone: {line}" for line in left(stage, before)]
+    return problems + untrue(stage) + cleaned(stage, before)
 
 
 def cleaned(stage: Stage, before: Surroundings) -> list[str]:

@@ -28,8 +28,13 @@ from tests.faults.stepping import (
 from tests.support import rootfs
 from tests.support.bundle import Bundle
 
-KILL, FAIL = "kill", "fail"
+KILL, INTERRUPT, FAIL = "kill", "interrupt", "fail"
 LIST = Action("list")
+JUDGES = {
+    KILL: judging.after_kill,
+    INTERRUPT: judging.after_interruption,
+    FAIL: judging.after_failure,
+}
 
 
 @dataclass(frozen=True)
@@ -66,8 +71,7 @@ class Runner:
         before = judging.look(self.stage)
         try:
             outcome = self._step(scenario, action)
-            judge = judging.after_failure if action.kind == FAIL else judging.after_kill
-            problems = judge(self.stage, scenario, before, outcome)
+            problems = JUDGES[action.kind](self.stage, scenario, before, outcome)
             if _must_be_repeated(action) and outcome.status != 0 and outcome.calls:
                 problems.append(f"not repeated after EINTR: {outcome.err.strip()}")
         except BaseException:
@@ -131,6 +135,14 @@ def kills(calls: list[Boundary], victims: tuple[str, ...] = (COMMAND, CALLER, AL
                 continue  # the caller is the command
             actions += [Action(KILL, victim, process, n) for n in range(1, count + 1)]
     return actions
+
+
+def interruptions(calls: list[Boundary]) -> list[Action]:
+    """Return the interruptions of the command at every boundary, its own and its processes'."""
+    counts = _counts(calls).items()
+    return [
+        Action(INTERRUPT, COMMAND, who, n) for who, count in counts for n in range(1, count + 1)
+    ]
 
 
 def failures(calls: list[Boundary]) -> list[Action]:

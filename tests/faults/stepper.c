@@ -3,6 +3,7 @@
  *
  *   stepper LOG list                             -- COMMAND...   write down every call
  *   stepper LOG kill command|caller|all NAME N   -- COMMAND...   SIGKILL before the N-th call
+ *   stepper LOG interrupt x NAME N               -- COMMAND...   SIGINT to the command, before it
  *   stepper LOG hold x NAME N                    -- COMMAND...   stop (SIGSTOP) before the N-th call
  *   stepper LOG fail ERRNO NAME NUMBER N         -- COMMAND...   skip the N-th call of that number
  *
@@ -33,7 +34,7 @@
 
 enum { MOST_PROCESSES = 256, NAME_SIZE = 64, PATH_SIZE = 256, MOST_NUMBERS = 512 };
 
-enum action { LIST, KILL_COMMAND, KILL_CALLER, KILL_ALL, FAIL, HOLD };
+enum action { LIST, KILL_COMMAND, KILL_CALLER, KILL_ALL, FAIL, HOLD, INTERRUPT };
 
 struct tracee {
 	pid_t pid; /* 0: gone */
@@ -171,10 +172,17 @@ static void set_number(pid_t pid, size_t place, long value)
 		die("PTRACE_POKEUSER");
 }
 
-static void kill_one(const struct tracee *one)
+static void signal_one(const struct tracee *one, int number)
 {
 	if (one && one->pid)
-		kill(one->pid, SIGKILL);
+		kill(one->pid, number);
+}
+
+static void signal_command(int number)
+{
+	for (size_t i = 0; i < MOST_PROCESSES; i++)
+		if (strcmp(tracees[i].name, "0") == 0)
+			signal_one(&tracees[i], number);
 }
 
 /* The call has not been made yet; it never is in a process that is killed here. */
@@ -184,16 +192,17 @@ static void act(struct tracee *one)
 	case LIST:
 		return;
 	case KILL_COMMAND:
-		for (size_t i = 0; i < MOST_PROCESSES; i++)
-			if (strcmp(tracees[i].name, "0") == 0)
-				kill_one(&tracees[i]);
+		signal_command(SIGKILL);
 		break;
 	case KILL_CALLER:
-		kill_one(one);
+		signal_one(one, SIGKILL);
 		break;
 	case KILL_ALL:
 		for (size_t i = 0; i < MOST_PROCESSES; i++)
-			kill_one(&tracees[i]);
+			signal_one(&tracees[i], SIGKILL);
+		break;
+	case INTERRUPT:
+		signal_command(SIGINT);
 		break;
 	case HOLD:
 		raise(SIGSTOP);
@@ -371,6 +380,8 @@ static void read_arguments(char **at)
 	}
 	if (strcmp(at[0], "hold") == 0)
 		action = HOLD;
+	if (strcmp(at[0], "interrupt") == 0)
+		action = INTERRUPT;
 	for (int i = 0; i < 3; i++)
 		if (strcmp(at[0], "kill") == 0 && strcmp(at[1], targets[i]) == 0)
 			action = (enum action)(KILL_COMMAND + i);

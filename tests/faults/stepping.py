@@ -61,8 +61,8 @@ class Boundary:
 class Action:
     """What happens at a boundary."""
 
-    kind: str  # "list", "kill" or "fail"
-    detail: str = ""  # who is killed, or the error number
+    kind: str  # "list", "kill", "interrupt" or "fail"
+    detail: str = ""  # who is killed or interrupted, or the error number
     process: str = ""
     index: int = 0
     number: int | None = None  # count only this call

@@ -1,4 +1,4 @@
-"""Kill every command at every system call, and fail every call: ``./dev sweep``.
+"""Kill or interrupt every command at every system call, and fail every call: ``./dev sweep``.
 
 Results are appended to a file of the work directory, a line of JSON for each run; a sweep that is
 started again goes on where the last one was stopped.
@@ -30,6 +30,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent.parent
 PARTS = {
     "kill": "SIGKILL to the command, or to the process that makes the call",
     "kill-all": "SIGKILL to the command and all its processes",
+    "interrupt": "SIGINT to the command, while it or another of its processes makes the call",
     "fail": "the call fails, with each error of calls.py",
 }
 DOCUMENT = REPOSITORY / "docs" / "reliability.md"
@@ -104,6 +105,8 @@ def actions(runner: running.Runner, scenario: Scenario, part: str) -> list[Actio
         return running.kills(calls, (COMMAND, CALLER))
     if part == "kill-all":
         return running.kills(calls, (ALL,))
+    if part == "interrupt":
+        return running.interruptions(calls)
     return running.failures(calls)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import posix
 
 from ociruntime.base.errors import HostError
-from ociruntime.base.process import end_on_signals
+from ociruntime.base.process import end_on_signals, no_longer_end_on_signals
 from ociruntime.runtime.host.state_directory import FILTERS
 from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
@@ -20,12 +20,16 @@ def create(context: Context, options: CreateOptions) -> None:
     Raises UsageError, ConfigError, ContainerExists, HostError, StepError, HookError; after an
     error, nothing is left behind.
     """
-    begin(context, options).lock.release()
+    creation = begin(context, options)
+    if context.alone:
+        no_longer_end_on_signals()
+    creation.held.release()
+    creation.lock.release()
     context.save_times()
 
 
 def begin(context: Context, options: CreateOptions) -> Creation:
-    """Create a container and keep its lock; the caller must release ``lock`` of the result.
+    """Create a container; the caller must release ``held`` and ``lock`` of the result.
 
     Raises the errors of ``create``.
     """

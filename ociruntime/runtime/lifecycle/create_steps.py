@@ -16,7 +16,7 @@ from ociruntime.base.errors import HostError, RuntimeFailure, StepError
 from ociruntime.base.files import exists, publish_file, remove_file
 from ociruntime.base.json_text import dump
 from ociruntime.base.log import Log
-from ociruntime.base.process import start_time
+from ociruntime.base.process import HeldSignals, start_time
 from ociruntime.runtime.executor.protocol import (
     CLONE_PROCESS,
     CODES,
@@ -79,6 +79,7 @@ class Creation:
         "_rollback",
         "directory",
         "executor",
+        "held",
         "id",
         "lock",
         "master",
@@ -107,6 +108,7 @@ class Creation:
         self.master = -1
         self.executor: Executor
         self.lock: Lock
+        self.held: HeldSignals  # after ``run``, for the caller to release
 
     @property
     def pid(self) -> int:
@@ -118,7 +120,10 @@ class Creation:
         return Container(self.id, self.directory, self._published)
 
     def run(self) -> None:
-        """Run all steps; if one fails, undo the completed ones and raise its error."""
+        """Run all steps; if one fails, undo the completed ones and raise its error.
+
+        Then the container exists, and signals are held: only the caller knows what undoes it.
+        """
         self._rollback.reserve()
         try:
             self._begin()
@@ -143,11 +148,12 @@ class Creation:
             from ociruntime.runtime.lifecycle.network_device_moves import check
 
             check(prepared.config)
-        self.directory, self.lock = begin_creation(
-            self._context.root, self.id, lambda path: clear_recorded(path, self._context.log)
-        )
-        self._rollback.push(self.lock.release)
-        self._rollback.push(lambda: remove_directory(self.directory))
+        with HeldSignals():
+            self.directory, self.lock = begin_creation(
+                self._context.root, self.id, lambda path: clear_recorded(path, self._context.log)
+            )
+            self._rollback.push(self.lock.release)
+            self._rollback.push(lambda: remove_directory(self.directory))
         write_cgroup(self.directory, prepared.cgroup)
         if not prepared.cgroup.unit:  # the fast path cannot stop a systemd unit
             self._removal = removal(prepared.cgroup)
@@ -325,10 +331,19 @@ class Creation:
         self.executor.channel.close()
 
     def _publish(self, pidfd: int) -> None:
-        """Write state.json and the pid file, then rename the directory: the container exists.
+        """Make the container exist, and hold signals from here on.
 
         ``pidfd`` is a descriptor of the container's init.
         """
+        self.held = HeldSignals()
+        try:
+            self._write_and_rename(pidfd)
+        except BaseException:
+            self.held.release()
+            raise
+
+    def _write_and_rename(self, pidfd: int) -> None:
+        """Write state.json and the pid file, then rename the directory."""
         self._context.mark("record the container")
         if self._records_root:
             from ociruntime.runtime.lifecycle.root_mount import record_contents

@@ -8,9 +8,10 @@ from ociruntime.base.errors import NoSuchContainer, RuntimeFailure
 from ociruntime.base.files import exists
 from ociruntime.base.notify_socket import NotifyRelay
 from ociruntime.base.process import become_subreaper
-from ociruntime.runtime.lifecycle.container import Container, lock
+from ociruntime.runtime.lifecycle.container import lock
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.create import begin
+from ociruntime.runtime.lifecycle.create_steps import Creation
 from ociruntime.runtime.lifecycle.delete import destroy
 from ociruntime.runtime.lifecycle.start import start_locked
 
@@ -25,7 +26,7 @@ def run(context: Context, options: CreateOptions) -> int:
         creation = begin(context, options)
         container = creation.container()
         try:
-            notifying = _start(context, container, container.pid)
+            notifying = _start(context, creation, container.pid)
         finally:
             creation.lock.release()
         if notifying is not None:
@@ -36,9 +37,11 @@ def run(context: Context, options: CreateOptions) -> int:
     return _run_attached(context, options)
 
 
-def _start(context: Context, container: Container, main_pid: int) -> NotifyRelay | None:
+def _start(context: Context, creation: Creation, main_pid: int) -> NotifyRelay | None:
     """Start the new container, and return its notify relay; if that fails, delete the container."""
+    container = creation.container()
     try:
+        creation.held.release()
         return start_locked(context, container, main_pid)
     except BaseException:
         if exists(container.directory):  # a failed hook has deleted it already
@@ -59,11 +62,11 @@ def _run_attached(context: Context, options: CreateOptions) -> int:
         try:
             relay = open_relay(creation.master)
             signals = CaughtSignals()
-        except BaseException:  # including a signal that arrives before signals are caught
+        except BaseException:
             destroy(context, container)
             raise
         try:
-            notifying = _start(context, container, posix.getpid())
+            notifying = _start(context, creation, posix.getpid())
         except BaseException:
             signals.release()
             raise

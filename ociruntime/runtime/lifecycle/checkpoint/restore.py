@@ -6,7 +6,7 @@ import os
 
 from ociruntime.base.errors import ConfigError, ContainerError
 from ociruntime.base.foreground import open_relay, wait_foreground
-from ociruntime.base.process import become_subreaper, end_on_signals
+from ociruntime.base.process import become_subreaper, end_on_signals, no_longer_end_on_signals
 from ociruntime.base.stream_socket import connect
 from ociruntime.base.trusted_directories import check_directory
 from ociruntime.runtime.host.criu import find_criu
@@ -52,6 +52,9 @@ def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
     restoration = Restoration(context, options, prepared, console)
     restoration.describe(program, criu, record, foreground=not options.detach)
     restoration.run()
+    if options.detach:
+        no_longer_end_on_signals()
+    restoration.held.release()
     if options.detach:
         restoration.lock.release()
         return 0
