@@ -16,11 +16,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* A packager sets another location with CPPFLAGS=-DINTERPRETER_DIR=... */
@@ -276,6 +279,14 @@ static void thaw_interpreter(const struct program *program, const struct place *
 		thaw(path, place->program, arguments, environ);
 }
 
+/* The interpreter answers a SIGINT during its own start with a traceback. */
+static void block_interrupt(void)
+{
+	const uint64_t mask = (uint64_t)1 << (SIGINT - 1);
+
+	syscall(SYS_rt_sigprocmask, SIG_BLOCK, &mask, NULL, sizeof(mask));
+}
+
 int become_interpreter(const struct program *program, int argc, char *argv[], int failure_fd)
 {
 	static struct place place;
@@ -309,6 +320,8 @@ int become_interpreter(const struct program *program, int argc, char *argv[], in
 	}
 	line[used] = NULL;
 	thaw_interpreter(program, &place, (char **)line + sizeof(head) / sizeof(*head) - 1);
+	if (program->unblocks_interrupt)
+		block_interrupt();
 	execve(place.interpreter, (char *const *)line, environ);
 	return fail_to_execute(program, place.interpreter, errno);
 }

@@ -9,6 +9,7 @@ struct program {
 	const char *file; /* the script to run, in the package's directory */
 	int failure;	  /* exit status if it cannot start */
 	const char *snapshot; /* its snapshot in the directory of ociruntime/startup/snapshot.py */
+	bool unblocks_interrupt; /* the script unblocks SIGINT */
 };
 
 /* Check the environment; print the reason and return false if it is not safe to start. */

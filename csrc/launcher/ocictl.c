@@ -4,7 +4,7 @@
 int main(int argc, char *argv[])
 {
 	const struct program program = {"ocictl", "manager/client/__main__.py", 1,
-					".snapshot-ocictl"};
+					".snapshot-ocictl", false};
 
 	if (!may_run(&program))
 		return program.failure;

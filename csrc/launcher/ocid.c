@@ -4,7 +4,7 @@
 int main(int argc, char *argv[])
 {
 	const struct program program = {"ocid", "manager/daemon/__main__.py", 1,
-					".snapshot-ocid"};
+					".snapshot-ocid", false};
 
 	if (!may_run(&program))
 		return program.failure;

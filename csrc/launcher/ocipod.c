@@ -4,7 +4,7 @@
 int main(int argc, char *argv[])
 {
 	const struct program program = {"ocipod", "pods/cli/__main__.py", 254,
-					".snapshot-ocipod"};
+					".snapshot-ocipod", false};
 
 	if (!may_run(&program))
 		return program.failure;

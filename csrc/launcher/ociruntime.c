@@ -7,7 +7,7 @@
 
 int main(int argc, char *argv[])
 {
-	const struct program program = {"ociruntime", "__main__.py", 1, ".snapshot"};
+	const struct program program = {"ociruntime", "__main__.py", 1, ".snapshot", true};
 	int failure_fd = -1, status;
 
 	if (!may_run(&program))

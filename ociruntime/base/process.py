@@ -161,10 +161,12 @@ def end_at_once_on_signals() -> None:
     """Give SIGINT its default action, for a command that has nothing to undo yet.
 
     A handler is not called while the kernel waits for a file system that no longer answers, such as
-    NFS or FUSE; the default action ends that wait.
+    NFS or FUSE; the default action ends that wait.  The launcher (csrc/launcher) has blocked SIGINT
+    while the interpreter started.
     """
     if _signal.getsignal(_signal.SIGINT) == _signal.default_int_handler:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    _signal.pthread_sigmask(_signal.SIG_UNBLOCK, (_signal.SIGINT,))
 
 
 def end_on_signals() -> None:

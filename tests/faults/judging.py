@@ -151,7 +151,8 @@ def after_interruption(
     stage: Stage, scenario: Scenario, before: Surroundings, outcome: Outcome
 ) -> list[str]:
     """Return what is wrong after SIGINT, and clean up: by itself nothing may be left."""
-    if outcome.status != -signal.SIGINT:
+    killed = outcome.status == 128 + signal.SIGINT and scenario.forwards  # the program
+    if outcome.status != -signal.SIGINT and not killed:
         return after_failure(stage, scenario, before, outcome)
     problems = []
     if scenario.makes:

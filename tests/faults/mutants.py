@@ -28,7 +28,7 @@ class Mutation:
     old: str
     new: str
     scenario: str
-    kind: str  # of the actions that notice it: "kill", "fail", "interrupt" or "sync"
+    kind: str  # of the actions that notice it: "kill", "fail", "interrupt", "EINTR" or "sync"
 
 
 MUTATIONS = (
@@ -57,6 +57,14 @@ MUTATIONS = (
         "kill",
     ),
     Mutation(
+        "a signal comes between a directory and its undoing",
+        "ociruntime/runtime/lifecycle/create_steps.py",
+        "with HeldSignals():",
+        "if True:",
+        "create-interpreter",
+        "interrupt",
+    ),
+    Mutation(
         "a lasting file is not synced",
         "ociruntime/base/files.py",
         "        if lasting:\n            posix.fsync(fd)\n",
@@ -70,7 +78,7 @@ MUTATIONS = (
         "} while (length < 0 && errno == EINTR);",
         "} while (false);",
         "start",
-        "interrupt",
+        "EINTR",
     ),
     Mutation(
         "start does not repeat a wait",
@@ -78,7 +86,7 @@ MUTATIONS = (
         "} while (ready < 0 && errno == EINTR);",
         "} while (false);",
         "start",
-        "interrupt",
+        "EINTR",
     ),
 )
 

@@ -139,10 +139,7 @@ def kills(calls: list[Boundary], victims: tuple[str, ...] = (COMMAND, CALLER, AL
 
 def interruptions(calls: list[Boundary]) -> list[Action]:
     """Return the interruptions of the command at every boundary, its own and its processes'."""
-    counts = _counts(calls).items()
-    return [
-        Action(INTERRUPT, COMMAND, who, n) for who, count in counts for n in range(1, count + 1)
-    ]
+    return [Action(INTERRUPT, COMMAND, one.process, one.index) for one in calls]
 
 
 def failures(calls: list[Boundary]) -> list[Action]:

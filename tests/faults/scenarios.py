@@ -85,6 +85,7 @@ class Scenario:
     limits: tuple[str, str] = CREATED_WITH  # the memory and pids limits after success
     makes: bool = False  # after an error there must be nothing left
     removes: bool = False  # after success there must be nothing left
+    forwards: bool = False  # signals go to the program in the container
     python: bool = False  # leave everything to the interpreter
     snapshot: bool = True
     args: tuple[str, ...] = ("sleep", "1000")
@@ -97,6 +98,7 @@ class Scenario:
 
 CREATE = ("create", "--bundle", "{bundle}", "--pid-file", "{pid_file}", "{id}")
 RUN = ("run", "--bundle", "{bundle}", "--pid-file", "{pid_file}", "{id}")
+DETACHED = ("run", "--detach", *RUN[1:])
 EXEC = ("exec", "{id}", "true")
 START = ("start", "{id}")
 KILL = ("kill", "{id}", "TERM")
@@ -109,8 +111,9 @@ SCENARIOS = (
     Scenario("create-interpreter", absent, CREATE, "created", makes=True, snapshot=False),
     Scenario("start", created, START, "running"),
     Scenario("start-python", created, START, "running", python=True),
-    Scenario("run", absent, RUN, makes=True, removes=True, args=("true",)),
-    Scenario("exec", running, EXEC, "running"),
+    Scenario("run", absent, RUN, makes=True, removes=True, forwards=True, args=("true",)),
+    Scenario("run-detached", absent, DETACHED, "running", makes=True),
+    Scenario("exec", running, EXEC, "running", forwards=True),
     Scenario("kill", running, KILL, "running"),
     Scenario("kill-python", running, KILL, "running", python=True),
     Scenario("delete", stopped, DELETE, removes=True),

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -141,11 +142,17 @@ def main(arguments: list[str]) -> int:
     if os.geteuid() != 0:
         print("starve: needs root", file=sys.stderr)
         return 1
+    for number in (signal.SIGINT, signal.SIGTERM):  # a shell's background job ignores the first
+        signal.signal(number, signal.default_int_handler)
     isolation.enter()
     for program in options.runtimes:
         kind = kind_of(program)
-        with cgroupfs.hugetlb_as_v1() if kind == "crun" else contextlib.nullcontext():
-            starve(program, kind, options)
+        try:
+            with cgroupfs.hugetlb_as_v1() if kind == "crun" else contextlib.nullcontext():
+                starve(program, kind, options)
+        except KeyboardInterrupt:
+            print("stopped", file=sys.stderr)
+            return 130
     table = page(options.work)
     print(table)
     if options.document:

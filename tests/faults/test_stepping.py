@@ -23,6 +23,7 @@ from tests.support.runtime import Runtime
 pytestmark = [judge_by("ociruntime"), pytest.mark.slow]
 
 KILLS, FAILURES = 6, 4  # of each command
+MAKING = ("mkdir", "rename", "flock")
 
 every = pytest.mark.parametrize("scenario", SCENARIOS, ids=[one.name for one in SCENARIOS])
 
@@ -42,6 +43,14 @@ def problems(runner: Runner, scenario: Scenario, actions: list[Action]) -> list[
 
 
 def interruptions(runner: Runner, scenario: Scenario) -> list[Action]:
+    """Return a sample, and all interruptions of calls that make something."""
+    calls = runner.calls(scenario)
+    actions = running.interruptions(calls)
+    making = [a for a, call in zip(actions, calls, strict=True) if call.call in MAKING]
+    return sample(actions, KILLS) + making
+
+
+def interrupted_calls(runner: Runner, scenario: Scenario) -> list[Action]:
     actions = running.failures(runner.calls(scenario))
     return [one for one in actions if one.detail == str(errno.EINTR)]
 
@@ -66,6 +75,11 @@ def test_killed(scenario: Scenario, runner: Runner) -> None:
 
 
 @every
+def test_interrupted(scenario: Scenario, runner: Runner) -> None:
+    assert problems(runner, scenario, interruptions(runner, scenario)) == []
+
+
+@every
 def test_failed_call(scenario: Scenario, runner: Runner) -> None:
     actions = running.failures(runner.calls(scenario))
     assert problems(runner, scenario, sample(actions, FAILURES)) == []
@@ -74,7 +88,7 @@ def test_failed_call(scenario: Scenario, runner: Runner) -> None:
 @pytest.mark.parametrize("name", ["start", "kill"])
 def test_interrupted_call(name: str, runner: Runner) -> None:
     """Each call of a command in C is repeated after EINTR, where nothing else repeats it."""
-    assert problems(runner, BY_NAME[name], interruptions(runner, BY_NAME[name])) == []
+    assert problems(runner, BY_NAME[name], interrupted_calls(runner, BY_NAME[name])) == []
 
 
 def test_lasting_file(runner: Runner, runtime: Runtime, work: Path) -> None:
@@ -95,6 +109,7 @@ def test_mutant(mutation: Mutation, runner: Runner, runtime: Runtime, work: Path
     actions = {
         "kill": lambda: sample(running.kills(mutant.calls(scenario)), KILLS),
         "fail": lambda: sample(running.failures(mutant.calls(scenario)), FAILURES),
+        "EINTR": lambda: interrupted_calls(mutant, scenario),
         "interrupt": lambda: interruptions(mutant, scenario),
     }[mutation.kind]()
     assert any(problems(mutant, scenario, [action]) for action in actions)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
+from ociruntime.base.errors import HostError, UsageError
 from ociruntime.commandline.options import Option
 from ociruntime.commandline.output import tell
 from ociruntime.commandline.parser import Arguments
@@ -320,13 +320,15 @@ def created(connection: Connection, arguments: Arguments) -> dict[str, Any]:
     try:
         # Create the file before the container, so that no container exists without its ID file.
         with open(path, "x", encoding="ascii") as file:
-            record = post_spec(connection, spec, arguments)
-            file.write(record["id"])
+            try:
+                record = post_spec(connection, spec, arguments)
+                file.write(record["id"])
+                file.flush()
+            except BaseException:
+                os.unlink(path)
+                raise
     except OSError as error:
         raise HostError(f'write the ID to "{path}"', error) from None
-    except RuntimeFailure:
-        os.unlink(path)
-        raise
     return record
 
 

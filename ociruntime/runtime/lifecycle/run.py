@@ -7,7 +7,7 @@ import posix
 from ociruntime.base.errors import NoSuchContainer, RuntimeFailure
 from ociruntime.base.files import exists
 from ociruntime.base.notify_socket import NotifyRelay
-from ociruntime.base.process import become_subreaper
+from ociruntime.base.process import become_subreaper, no_longer_end_on_signals
 from ociruntime.runtime.lifecycle.container import lock
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.create import begin
@@ -26,7 +26,7 @@ def run(context: Context, options: CreateOptions) -> int:
         creation = begin(context, options)
         container = creation.container()
         try:
-            notifying = _start(context, creation, container.pid)
+            notifying = _start(context, options, creation)
         finally:
             creation.lock.release()
         if notifying is not None:
@@ -37,12 +37,17 @@ def run(context: Context, options: CreateOptions) -> int:
     return _run_attached(context, options)
 
 
-def _start(context: Context, creation: Creation, main_pid: int) -> NotifyRelay | None:
+def _start(context: Context, options: CreateOptions, creation: Creation) -> NotifyRelay | None:
     """Start the new container, and return its notify relay; if that fails, delete the container."""
     container = creation.container()
     try:
         creation.held.release()
-        return start_locked(context, container, main_pid)
+        main_pid = container.pid if options.detach else posix.getpid()
+        notifying = start_locked(context, container, main_pid)
+        # With a relay, a signal still ends the wait for the program to be ready.
+        if options.detach and context.alone and notifying is None:
+            no_longer_end_on_signals()
+        return notifying
     except BaseException:
         if exists(container.directory):  # a failed hook has deleted it already
             destroy(context, container)
@@ -66,7 +71,7 @@ def _run_attached(context: Context, options: CreateOptions) -> int:
             destroy(context, container)
             raise
         try:
-            notifying = _start(context, creation, posix.getpid())
+            notifying = _start(context, options, creation)
         except BaseException:
             signals.release()
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any
 
@@ -118,8 +119,6 @@ def _dump(program: str, container: Container, options: CriuOptions) -> None:
     """Have CRIU write the images, then write ociruntime.json.  Raises CriuError, HostError."""
     config = container.config()
     record, external = _record(container, config)
-    images = open_directory(options.image_path)
-    work = open_directory(options.work_path)
     fields = dump_options(
         options,
         container.annotations,
@@ -129,17 +128,16 @@ def _dump(program: str, container: Container, options: CriuOptions) -> None:
         external=external,
     )
     kind = PRE_DUMP if options.pre_dump else DUMP
-    request = {"type": kind, "opts": {"images_dir_fd": images, "work_dir_fd": work, **fields}}
     keep = [options.status_fd] if options.status_fd >= 0 else []
-    try:
+    with contextlib.ExitStack() as stack:
+        images = open_directory(options.image_path)
+        stack.callback(os.close, images)
+        work = open_directory(options.work_path)
+        stack.callback(os.close, work)
         session = Session(program, keep)
-        try:
-            answer = session.request(request, _ignore)
-        finally:
-            session.close()
-    finally:
-        os.close(images)
-        os.close(work)
+        stack.callback(session.close)
+        request = {"type": kind, "opts": {"images_dir_fd": images, "work_dir_fd": work, **fields}}
+        answer = session.request(request, _ignore)
     if not answer.get("success"):
         action = f'checkpoint container "{container.id}"'
         raise failure(action, answer, f"{options.work_path}/{DUMP_LOG}")

@@ -55,15 +55,12 @@ def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
     if options.detach:
         no_longer_end_on_signals()
     restoration.held.release()
-    if options.detach:
-        restoration.lock.release()
-        return 0
-    return _wait(context, restoration, options)
+    restoration.lock.release()
+    return 0 if options.detach else _wait(context, restoration, options)
 
 
 def _wait(context: Context, restoration: Restoration, options: CreateOptions) -> int:
     """Wait in the foreground for the init's exit, then delete the container; return the status."""
-    restoration.lock.release()
     pidfd = restoration.pidfd
     try:
         relay = open_relay(restoration.master)
