@@ -5,10 +5,9 @@ from __future__ import annotations
 import posix
 
 from ociruntime.base.errors import NoSuchContainer, RuntimeFailure
-from ociruntime.base.files import exists
 from ociruntime.base.notify_socket import NotifyRelay
-from ociruntime.base.process import become_subreaper
-from ociruntime.runtime.lifecycle.container import lock
+from ociruntime.base.process import become_subreaper, without_interruption
+from ociruntime.runtime.lifecycle.container import Container, lock
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.create import begin
 from ociruntime.runtime.lifecycle.create_steps import Creation
@@ -42,13 +41,17 @@ def _start(context: Context, creation: Creation, main_pid: int) -> NotifyRelay |
     container = creation.container()
     try:
         creation.held.release()
-        return start_locked(context, container, main_pid)
+        return start_locked(context, container, main_pid, deletes=False)
     except BaseException:
-        if exists(container.directory):  # a failed hook has deleted it already
-            destroy(context, container)
+        _undo(context, container)
         raise
     finally:
         context.save_times()
+
+
+def _undo(context: Context, container: Container) -> None:
+    """Delete a container whose start failed, and run its poststop hooks."""
+    without_interruption(destroy, context, container)
 
 
 def _run_attached(context: Context, options: CreateOptions) -> int:
@@ -63,7 +66,7 @@ def _run_attached(context: Context, options: CreateOptions) -> int:
             relay = open_relay(creation.master)
             signals = CaughtSignals()
         except BaseException:
-            destroy(context, container)
+            _undo(context, container)
             raise
         try:
             notifying = _start(context, creation, posix.getpid())
