@@ -67,6 +67,16 @@ def test_rm_keeps_a_tree_that_another_image_has(image_store: ImageStore) -> None
     assert (image_store.tree(one) / "rendered").exists()
 
 
+def test_rm_of_unnamed_images(image_store: ImageStore) -> None:
+    """An image may get a name after a prune has found it without one."""
+    before, after = image_store.fetch("one", A), image_store.fetch("one", B)
+    done = image_store.ocipod("image", "rm", "--unnamed", before.id, after.id)
+    assert done.status == 254
+    assert f"it has a name: {image_store.name('one')}" in done.err
+    assert done.out.startswith(f"removed {before.id}\n1 of 2 removed")
+    assert image_store.listed() == [image_store.name("one")]
+
+
 @pytest.mark.parametrize("phase", ["prepare", "prepared", "run", "exited-garbage", "garbage"])
 def test_rm_refuses_what_a_pod_uses(image_store: ImageStore, phase: str) -> None:
     built = image_store.fetch("one", A)

@@ -43,6 +43,7 @@ NOT_STORED = "is not in the store"
 _MEANING: tuple[tuple[str, type[ManagerError]], ...] = (
     (NOT_STORED, NotFound),
     ("is used by a pod", Conflict),
+    (": it has a name: ", Conflict),
 )
 
 
