@@ -6,7 +6,7 @@ from ociruntime.manager.client.events import event_line
 
 
 def test_labels_take_the_place_of_no_fact() -> None:
-    """Whoever creates a container chooses its labels."""
+    """The creator of a container chooses its labels."""
     labels = {"name": "other", "image": "trusted", "exit_code": "0", "tier": "a\nb"}
     line = event_line(
         {
