@@ -214,6 +214,23 @@ class HeldSignals:
         self.release()
 
 
+def without_interruption(work: Callable[..., object], *arguments: object) -> None:
+    """Call ``work(*arguments)``, which undoes what a failed command has done, with signals held.
+
+    A signal that comes meanwhile has no effect: the command is about to end with its error.
+    """
+    try:
+        held = HeldSignals()
+    except KeyboardInterrupt:
+        work(*arguments)  # the signal came just now, and no other can follow
+        return
+    try:
+        with held:
+            work(*arguments)
+    except KeyboardInterrupt:
+        pass  # raised by the release, after the work
+
+
 def _interrupt(number: int, _frame: object) -> None:
     _signal.signal(number, _NOTHING.get)  # first: more of them may be about to come
     no_longer_end_on_signals()

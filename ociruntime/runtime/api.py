@@ -205,16 +205,36 @@ class Runtime:
 
         ``config``: a file to use instead of the bundle's ``config.json``.
         """
+        settings: CreateSettings = {
+            "config": config,
+            "stdin": stdin,
+            "stdout": stdout,
+            "stderr": stderr,
+            "console_socket": console_socket,
+            "pid_file": pid_file,
+            "no_pivot": no_pivot,
+            "new_keyring": new_keyring,
+        }
+        return self._create([], id, bundle, settings)
+
+    def _create(
+        self, created: list[Process], id: str, bundle: Path, settings: CreateSettings
+    ) -> Process:
+        """Create a container, and return its init, which is added to ``created`` as well.
+
+        A signal handler's exception is raised although the container exists; then ``created`` is
+        not empty.
+        """
 
         def act(streams: tuple[int, int, int]) -> Process:
             options = CreateOptions(
                 id,
                 _absolute(bundle),
-                _absolute(config),
-                _absolute(console_socket),
-                _absolute(pid_file),
-                no_pivot=no_pivot,
-                no_new_keyring=not new_keyring,
+                _absolute(settings.get("config", "")),
+                _absolute(settings.get("console_socket", "")),
+                _absolute(settings.get("pid_file", "")),
+                no_pivot=settings.get("no_pivot", False),
+                no_new_keyring=not settings.get("new_keyring", True),
                 streams=streams,
             )
             return self._carry_out(lambda: make(options))
@@ -224,9 +244,11 @@ class Runtime:
             creation = begin(self._context, options)
             creation.held.release()
             creation.lock.release()
-            return Process(creation.executor.pid, creation.executor.pidfd)
+            created.append(Process(creation.executor.pid, creation.executor.pidfd))
+            return created[0]
 
-        return with_streams((stdin, stdout, stderr), act)
+        streams = settings.get("stdin"), settings.get("stdout"), settings.get("stderr")
+        return with_streams(streams, act)
 
     def start(self, id: str) -> None:
         """Start the program of container ``id``; return when the poststart hooks have finished."""
@@ -238,12 +260,17 @@ class Runtime:
         Accepts the arguments of ``create``.  The container is deleted also after an exception
         (including KeyboardInterrupt).
         """
-        with self.create(id, bundle, **settings) as process:
-            try:
-                self.start(id)
-                return process.wait()
-            finally:
-                self.delete(id, force=True)
+        created: list[Process] = []
+        try:
+            process = self._create(created, id, bundle, settings)
+            self.start(id)
+            return process.wait()
+        finally:
+            if created:
+                try:
+                    self.delete(id, force=True)
+                finally:
+                    created[0].close()
 
     def state(self, id: str) -> State:
         """Return the current state of container ``id``."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from ociruntime.manager.containers.pod_calls import HAS_NAME
 from tests.support import images
 from tests.support.image_store import ImageStore
 from tests.support.images import pack
@@ -65,6 +66,16 @@ def test_rm_keeps_a_tree_that_another_image_has(image_store: ImageStore) -> None
     image_store.fetch("two", A, config={"Cmd": ["other"]})
     image_store.ocipod("image", "rm", one.id).ok()
     assert (image_store.tree(one) / "rendered").exists()
+
+
+def test_rm_of_unnamed_images(image_store: ImageStore) -> None:
+    """An image may get a name after a prune has found it without one."""
+    before, after = image_store.fetch("one", A), image_store.fetch("one", B)
+    done = image_store.ocipod("image", "rm", "--unnamed", before.id, after.id)
+    assert done.status == 254
+    assert HAS_NAME + image_store.name("one") in done.err  # the manager recognises it
+    assert done.out.startswith(f"removed {before.id}\n1 of 2 removed")
+    assert image_store.listed() == [image_store.name("one")]
 
 
 @pytest.mark.parametrize("phase", ["prepare", "prepared", "run", "exited-garbage", "garbage"])

@@ -263,6 +263,9 @@ def test_an_interrupt_comes_after_the_step(
     library.kill(NAME, signal.SIGKILL)
     assert library.wait(NAME, 10) == 137
     library.delete(NAME)
+    with pytest.raises(KeyboardInterrupt):
+        library.run(NAME, made.path)
+    assert library.list() == ()
 
 
 def test_a_services_sockets_are_its_own(runtime: Command, bundle: MakeBundle, work: Path) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import resource
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support import project
 from tests.support.bundle import Bundle
 from tests.support.peers import judge_by
 from tests.support.plugin import TAG, MakeBundle
@@ -133,3 +135,23 @@ def test_program_that_the_user_may_not_execute(
     found = findings(runtime("check", "--format=json", str(made.path)))
     assert [each["where"] for each in found] == ["process.args[0]"]
     runtime("create", "--bundle", str(made.path), TAG).failed("process.args[0]")
+
+
+INTERRUPTED_TRIAL = """
+import os, signal, sys, tempfile
+from ociruntime.runtime.cli.main import run_program
+from ociruntime.runtime.doctor import trial
+tempfile.tempdir = sys.argv[1]
+trial.build = lambda *_: os.kill(os.getpid(), signal.SIGINT)
+sys.exit(run_program(["check"]))
+"""
+
+
+def test_an_interrupted_trial_leaves_no_directory(tmp_path: Path) -> None:
+    program = [sys.executable, "-c", INTERRUPTED_TRIAL, str(tmp_path)]
+    done = subprocess.run(
+        program, cwd=project.ROOT, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False
+    )
+    assert done.returncode == 130
+    assert b"interrupted" in done.stderr
+    assert os.listdir(tmp_path) == []

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support import cgroupfs, processes
+from tests.support import cgroupfs, processes, project
 from tests.support.container import Container
+from tests.support.peers import judge_by
 from tests.support.plugin import MakeBundle, MakeContainer
 
 
@@ -144,3 +147,33 @@ def test_signals_before_the_program_runs(container: MakeContainer) -> None:
     assert other.wait(20) in (130, 128 + signal.SIGTERM)
     assert one.wait(20) == 128 + signal.SIGUSR1
     assert processes.until(lambda: len(members(running)) == 1)
+
+
+TERMINATED_ONCE_IT_RUNS = """
+import os, signal, sys
+from ociruntime.runtime.cli.main import run_program
+from ociruntime.runtime.lifecycle import exec as command
+begin = command.begin
+def terminated(*given):
+    begin(*given)
+    os.kill(os.getpid(), signal.SIGTERM)
+command.begin = terminated
+sys.exit(run_program(sys.argv[1:]))
+"""
+
+
+@judge_by("ociruntime")
+def test_a_signal_once_the_program_runs_is_no_failure(container: MakeContainer, work: Path) -> None:
+    """Its caller would believe that there is no process, and never end it."""
+    running = container().started()
+    options = ("--detach", f"--pid-file={work}/pid")
+    arguments = running.runtime.command("exec", *options, running.id, "sleep", "1000")[1:]
+    done = subprocess.run(
+        [sys.executable, "-c", TERMINATED_ONCE_IT_RUNS, *arguments],
+        cwd=project.ROOT,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+    processes.end({int((work / "pid").read_text())})
+    processes.reap_orphans()  # our child by now
+    assert done.returncode == 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import tempfile
 
 import pytest
 
-from tests.support import cgroupfs
+from tests.support import cgroupfs, project
 from tests.support.container import Container
 from tests.support.peers import deviates, judge_by
 from tests.support.plugin import MakeBundle, MakeContainer
@@ -275,3 +277,29 @@ def test_container_without_a_cgroup(container: MakeContainer, bundle: MakeBundle
 @deviates(crun=OWN_WORDS)
 def test_unknown_container(one: Container) -> None:
     one.runtime("update", "--pids-limit", "5", "nobody").failed("does not exist")
+
+
+INTERRUPTED_WHILE_STORING = """
+import os, signal, sys
+from ociruntime.runtime.cli.main import run_program
+from ociruntime.runtime.lifecycle import update
+store = update._store
+def interrupted(*given):
+    os.kill(os.getpid(), getattr(signal, sys.argv[1]))
+    store(*given)
+update._store = interrupted
+sys.exit(run_program(sys.argv[2:]))
+"""
+
+
+@judge_by("ociruntime")
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_signal_leaves_no_half_of_an_update(one: Container, name: str) -> None:
+    """Limits that were written, but not recorded, would be undone by the next update."""
+    arguments = one.runtime.command("update", "--memory", str(48 * MIB), one.id)[1:]
+    program = [sys.executable, "-c", INTERRUPTED_WHILE_STORING, name, *arguments]
+    done = subprocess.run(program, cwd=project.ROOT, stdin=subprocess.DEVNULL, check=False)
+    assert done.returncode != 0
+    stored = one.runtime.root / one.id / "resources.json"
+    assert json.loads(stored.read_text())["memory"]["limit"] == 48 * MIB
+    assert memory(one) == str(48 * MIB)

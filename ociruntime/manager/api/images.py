@@ -137,11 +137,12 @@ async def prune(manager: Manager, request: web.Request) -> web.Response:
     # An image with several names counts once.
     sizes = {row["id"]: row["size"] for row in rows if body.get("all") or row["id"] not in named}
     removed = []
+    options = () if body.get("all") else ("--unnamed",)
     for image_id in sizes:
         try:
-            await manager.programs.call("image", "rm", "--", image_id)
+            await manager.programs.call("image", "rm", *options, "--", image_id)
         except (Conflict, NotFound):
-            continue  # in use, or another request has removed it
+            continue  # in use, or another request has named or removed it
         removed.append(image_id)
     freed = sum(sizes[image_id] for image_id in removed)
     return web.json_response({"removed": removed, "freed": freed})

@@ -68,7 +68,8 @@ def _filters(words: list[str]) -> list[str]:
 def event_line(event: dict[str, Any]) -> str:
     """Format an event as a line: time, kind, container id, and attributes in parentheses."""
     known = {"name": event["name"], **event["attributes"]}
-    known.update(known.pop("labels", {}))
+    labels = known.pop("labels", {})  # chosen by the creator: they must not replace facts
+    known.update({key: labels[key] for key in labels if key not in known})
     facts = ", ".join(
         f"{key}={local_time(value) if _is_time(value) else value}"
         for key, value in known.items()

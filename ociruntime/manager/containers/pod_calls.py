@@ -39,10 +39,12 @@ from ociruntime.pods.store.pod import Pod
 AT_ONCE = 8  # ocipod commands that run at a time
 FETCHES_AT_ONCE = 8  # counted apart, so that a slow registry does not block other requests
 NOT_STORED = "is not in the store"
+HAS_NAME = ": it has a name: "
 # ocipod exits with one status for all failures, so its message tells them apart.
 _MEANING: tuple[tuple[str, type[ManagerError]], ...] = (
     (NOT_STORED, NotFound),
     ("is used by a pod", Conflict),
+    (HAS_NAME, Conflict),
 )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.images.fetch import fetch
+from ociruntime.images.model.reference import parse
 from ociruntime.images.model.settings import Settings as ImageSettings
 from ociruntime.images.store.store import Store
 from ociruntime.images.unpack.tree_store import TreeStore, tree_id
@@ -44,6 +45,8 @@ def find_ready(settings: Settings, spec: dict[str, Any], insecure: Set[str]) -> 
     checks = ImageSettings(*settings.config_directories, "")
     reference, platform = spec["image"], spec.get("platform") or ""
     try:
+        if parse(reference).is_local:
+            return None  # a file is anyone's: ocipod reads it, which may take long or hang
         with Store(settings.directory) as store:
             image = fetch(store, reference, "never", insecure, settings=checks, platform=platform)
         if not TreeStore(settings.directory).is_rendered(tree_id(image)):

@@ -140,6 +140,8 @@ def run_image_rm(context: Context, arguments: Arguments) -> int:
                     count += 1
                     write_lines([f"untagged {record.name}"])
                     continue
+                if record.names and arguments.flag("unnamed"):
+                    raise ImageError(f'remove image "{text}": it has a name: {record.name}')
                 if record.id in used:
                     hint = "--force removes it anyway"
                     raise ImageError(f'remove image "{text}": it is used by a pod', hint)
@@ -355,6 +357,7 @@ COMMANDS = (
         options=(
             Option("force", "remove images in use; pods keep the unpacked tree"),
             Option("untag", "remove only the name if the image has others"),
+            Option("unnamed"),  # for the manager: refuse an image that got a name meanwhile
         ),
         details=(
             "Removes an image with all its names. If one image cannot be removed, the others\n"

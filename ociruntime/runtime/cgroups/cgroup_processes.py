@@ -89,29 +89,49 @@ def _kill_members(candidates: Sequence[int], members: Callable[[], list[int]]) -
     """Send SIGKILL through pidfds to the ``candidates`` that are still members of the cgroups.
 
     The pidfd is opened before ``members`` is called again: a pid reused in between cannot be hit.
+    As many are killed at a time as the limit on open files permits.
     """
     from _signal import pidfd_send_signal  # type: ignore[import-not-found]
 
+    waiting = list(candidates)
+    while waiting:
+        handles, waiting = _open(waiting)
+        try:
+            for pid in members():
+                if pid in handles:
+                    try:
+                        pidfd_send_signal(handles[pid], SIGKILL)
+                    except ProcessLookupError:
+                        continue
+                    except OSError as error:
+                        raise failure(f"kill process {pid}", error) from None
+        finally:
+            for handle in handles.values():
+                posix.close(handle)
+
+
+def _open(pids: Sequence[int]) -> tuple[dict[int, int], list[int]]:
+    """Open a pidfd of each process; return ({pid: pidfd}, pids left when descriptors ran out).
+
+    Processes that have exited are in neither.  Raises HostError.
+    """
     handles: dict[int, int] = {}
-    try:
-        for pid in candidates:
-            try:
-                handles[pid] = posix.pidfd_open(pid)
-            except OSError as error:
-                # The process is gone, or descriptors ran out: leave it to the next round.
-                if error.errno not in (errno.ESRCH, errno.EINVAL, errno.EMFILE, errno.ENFILE):
-                    raise failure(f"open process {pid}", error) from None
-        for pid in members():
-            if pid in handles:
-                try:
-                    pidfd_send_signal(handles[pid], SIGKILL)
-                except ProcessLookupError:
-                    continue
-                except OSError as error:
-                    raise failure(f"kill process {pid}", error) from None
-    finally:
-        for handle in handles.values():
-            posix.close(handle)
+    for index, pid in enumerate(pids):
+        try:
+            handles[pid] = posix.pidfd_open(pid)
+        except OSError as error:
+            if error.errno in (errno.ESRCH, errno.EINVAL):
+                continue
+            # Listing the members needs a few descriptors as well.
+            spare = list(handles)[len(handles) // 2 :]
+            for each in spare:
+                posix.close(handles.pop(each))
+            if not handles or error.errno not in (errno.EMFILE, errno.ENFILE):
+                for handle in handles.values():
+                    posix.close(handle)
+                raise failure(f"open process {pid}", error) from None
+            return handles, [*pids[index:], *spare]
+    return handles, []
 
 
 def wait_for(condition: Callable[[], bool], seconds: float) -> bool:

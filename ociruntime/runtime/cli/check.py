@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ociruntime.base.json_text import dump
 from ociruntime.base.log import plain
+from ociruntime.base.process import end_on_signals
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import STDOUT, write
 from ociruntime.commandline.parser import Arguments
@@ -30,6 +31,7 @@ def run(context: Context, arguments: Arguments) -> int:
     json = arguments.text("format") == "json"
     take_bundle_argument(arguments)
     if not arguments.text("bundle"):
+        end_on_signals()  # else the directory of the trial would be left
         findings = examine_host(context)
         write(_dump(host_values(findings)) if json else host_text(findings, *_output_style()))
         return 0 if can_run(findings) else 1

@@ -6,6 +6,7 @@ import os
 
 from ociruntime.base.errors import RuntimeFailure, UsageError
 from ociruntime.base.host_programs import own_launcher
+from ociruntime.base.process import end_on_signals
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
@@ -22,6 +23,7 @@ def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as eve
     Raises RuntimeFailure if the user must add lines to a file that ociruntime did not create.
     """
     (engine,) = arguments.positional
+    end_on_signals()  # else the directory or the image of the trial would be left
     os.umask(_FILE_MODES)
     if arguments.flag("undo"):
         if arguments.flag("default") or arguments.flag("reload"):

@@ -16,7 +16,7 @@ from ociruntime.base.errors import HostError, RuntimeFailure, StepError
 from ociruntime.base.files import exists, publish_file, remove_file
 from ociruntime.base.json_text import dump
 from ociruntime.base.log import Log
-from ociruntime.base.process import HeldSignals, start_time
+from ociruntime.base.process import HeldSignals, start_time, without_interruption
 from ociruntime.runtime.executor.protocol import (
     CLONE_PROCESS,
     CODES,
@@ -135,10 +135,14 @@ class Creation:
                 raise
         except BaseException as failure:
             self._context.mark("undo")
-            self._rollback.undo(failure)
-            self._after_failure()
+            without_interruption(self._fail, failure)
             raise
         self._rollback.keep()
+
+    def _fail(self, failure: BaseException) -> None:
+        """Undo the completed steps, then run the poststop hooks, which undo other hooks' work."""
+        self._rollback.undo(failure)
+        self._after_failure()
 
     def _begin(self) -> None:
         """Create the state directory, and record in it what a rollback must undo."""

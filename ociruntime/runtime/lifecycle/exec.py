@@ -10,7 +10,12 @@ from errno import ENOENT, ESRCH
 
 from ociruntime.base.errors import ContainerError, HostError, NotRunning, UsageError
 from ociruntime.base.files import exists
-from ociruntime.base.process import end_on_signals, is_alive, open_process
+from ociruntime.base.process import (
+    end_on_signals,
+    is_alive,
+    no_longer_end_on_signals,
+    open_process,
+)
 from ociruntime.runtime.host.facts import gather
 from ociruntime.runtime.host.namespaces import namespaces_apart
 from ociruntime.runtime.host.state_directory import FILTERS
@@ -113,6 +118,8 @@ def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None =
     finally:
         posix.close(init_fd)
     _announce(options, execution.executor, pidfd_receiver)
+    if context.alone and caught is None:
+        no_longer_end_on_signals()  # the program runs: the command must not fail any more
     return execution
 
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 from ociruntime.base.errors import HostError, RuntimeFailure
 from ociruntime.base.log import Log
-from ociruntime.base.process import HeldSignals
 
 
 class Rollback:
@@ -45,18 +44,8 @@ class Rollback:
     def undo(self, failure: BaseException) -> None:
         """Call all undo functions, the last one first, even if some of them fail.
 
-        Each failure is logged as a warning, and noted on ``failure``, the command's error.  Signals
-        wait until all is undone.
+        Each failure is logged as a warning, and noted on ``failure``, the command's error.
         """
-        try:
-            held = HeldSignals()
-        except KeyboardInterrupt:
-            self._undo(failure)  # it came just now, and no other can follow
-            raise
-        with held:
-            self._undo(failure)
-
-    def _undo(self, failure: BaseException) -> None:
         self._release()
         while self._steps:
             step = self._steps.pop()

@@ -5,10 +5,13 @@ from __future__ import annotations
 import posix
 
 from ociruntime.base.errors import NoSuchContainer, RuntimeFailure
-from ociruntime.base.files import exists
 from ociruntime.base.notify_socket import NotifyRelay
-from ociruntime.base.process import become_subreaper, no_longer_end_on_signals
-from ociruntime.runtime.lifecycle.container import lock
+from ociruntime.base.process import (
+    become_subreaper,
+    no_longer_end_on_signals,
+    without_interruption,
+)
+from ociruntime.runtime.lifecycle.container import Container, lock
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.create import begin
 from ociruntime.runtime.lifecycle.create_steps import Creation
@@ -43,17 +46,21 @@ def _start(context: Context, options: CreateOptions, creation: Creation) -> Noti
     try:
         creation.held.release()
         main_pid = container.pid if options.detach else posix.getpid()
-        notifying = start_locked(context, container, main_pid)
+        notifying = start_locked(context, container, main_pid, deletes=False)
         # With a relay, a signal still ends the wait for the program to be ready.
         if options.detach and context.alone and notifying is None:
             no_longer_end_on_signals()
         return notifying
     except BaseException:
-        if exists(container.directory):  # a failed hook has deleted it already
-            destroy(context, container)
+        _undo(context, container)
         raise
     finally:
         context.save_times()
+
+
+def _undo(context: Context, container: Container) -> None:
+    """Delete a container whose start failed, and run its poststop hooks."""
+    without_interruption(destroy, context, container)
 
 
 def _run_attached(context: Context, options: CreateOptions) -> int:
@@ -68,7 +75,7 @@ def _run_attached(context: Context, options: CreateOptions) -> int:
             relay = open_relay(creation.master)
             signals = CaughtSignals()
         except BaseException:
-            destroy(context, container)
+            _undo(context, container)
             raise
         try:
             notifying = _start(context, options, creation)

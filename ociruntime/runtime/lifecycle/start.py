@@ -56,11 +56,14 @@ def start(context: Context, container_id: str, failure_fd: int = -1) -> None:
         await_ready(container, notifying)
 
 
-def start_locked(context: Context, container: Container, main_pid: int) -> NotifyRelay | None:
+def start_locked(
+    context: Context, container: Container, main_pid: int, *, deletes: bool = True
+) -> NotifyRelay | None:
     """Start the program of a container that the caller has locked; return the notify relay to run.
 
     Return None if there is nothing to relay. ``main_pid`` is the process that a service manager
-    should watch (MAINPID). Raises the errors of ``start``.
+    should watch (MAINPID).  ``deletes``: delete the container if a hook fails.  Raises the errors
+    of ``start``.
     """
     status = container.status()
     if status != CREATED:
@@ -78,13 +81,13 @@ def start_locked(context: Context, container: Container, main_pid: int) -> Notif
     context.mark("open the start gate, wait for the program")
     failed = _open_gate(container)
     if failed is not None:
-        _report(context, container, failed)
+        _report(context, container, failed, deletes=deletes)
     try:
         remove_gate(container.directory)
     except OSError as error:
         raise HostError(f'remove the socket "{container.directory}/{NAME}"', error) from None
     context.mark("finish the start")
-    _run_poststart(context, container)
+    _run_poststart(context, container, deletes=deletes)
     return notifying
 
 
@@ -202,11 +205,11 @@ def _report_from_file(context: Context, container: Container, fd: int) -> NoRetu
         raise HostError(f"read --failure-fd {fd}", error) from None
     if len(data) < SHORT.size:
         raise _ended_silently(container)
-    _report(context, container, Message(data))
+    _report(context, container, Message(data), deletes=True)
 
 
-def _report(context: Context, container: Container, message: Message) -> NoReturn:
-    """Raise the error for a FAILURE message; after a failed hook, delete the container."""
+def _report(context: Context, container: Container, message: Message, *, deletes: bool) -> NoReturn:
+    """Raise the error for a FAILURE message; after a failed hook, delete the container first."""
     # RT-LIFE-12
     from ociruntime.base.errors import HookError
     from ociruntime.runtime.executor.failure import failure
@@ -219,12 +222,12 @@ def _report(context: Context, container: Container, message: Message) -> NoRetur
         index: Operation(code, (), where) for index, code, where in container.facts["startSteps"]
     }
     error = failure(steps.get(message.value), message)
-    if isinstance(error, HookError):
+    if isinstance(error, HookError) and deletes:
         _destroy(context, container)
     raise error
 
 
-def _run_poststart(context: Context, container: Container) -> None:
+def _run_poststart(context: Context, container: Container, *, deletes: bool) -> None:
     """Run the poststart hooks; if one fails, delete the container and raise its error."""
     hooks = container.facts["hooks"].get("poststart")
     if not hooks:
@@ -242,7 +245,8 @@ def _run_poststart(context: Context, container: Container) -> None:
         outputs = hook_outputs(container.annotations)
         run_host_hooks("poststart", hooks, state, context.log.debug, outputs, context.alone)
     except RuntimeFailure:
-        _destroy(context, container)
+        if deletes:
+            _destroy(context, container)
         raise
 
 

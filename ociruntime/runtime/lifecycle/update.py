@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from ociruntime.base.errors import HostError, NotRunning
 from ociruntime.base.files import exists, read_file, replace_file
 from ociruntime.base.json_text import dump, parse
+from ociruntime.base.process import HeldSignals
 from ociruntime.runtime.cgroups.update import Update
 from ociruntime.runtime.lifecycle.container import Container, lock
 from ociruntime.runtime.lifecycle.container_id import check_id
@@ -41,16 +42,17 @@ def update(
         after = merged(resources_of(container), change)
         validate_resources(after, WHERE)  # type: ignore[arg-type]  # a document of that shape
         limits = Update(container.cgroup(), to_write(change, after), WHERE)
-        limits.write()
-        try:
-            _write_schemata(container, l3_cache, bandwidth)
-            _store(container, after)
-        except BaseException:
-            for failure in limits.undo():
-                context.log.warning(
-                    f'roll back the update of container "{container_id}": {failure}'
-                )
-            raise
+        with HeldSignals():  # they would leave some limits changed, or all of them unrecorded
+            limits.write()
+            try:
+                _write_schemata(container, l3_cache, bandwidth)
+                _store(container, after)
+            except BaseException:
+                for failure in limits.undo():
+                    context.log.warning(
+                        f'roll back the update of container "{container_id}": {failure}'
+                    )
+                raise
     finally:
         held.release()
 

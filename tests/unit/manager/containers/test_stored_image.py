@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ociruntime.images.formats import local_image
 from ociruntime.images.store.store import Store
+from ociruntime.images.tar import archives
 from ociruntime.images.unpack.tree_store import TreeStore
 from ociruntime.manager.containers.settings import Settings
 from ociruntime.manager.containers.stored_image import StoredImage, find_ready
@@ -55,6 +57,21 @@ def test_ocipod_unpacks_it_first(settings: Settings) -> None:
 def test_ocipod_says_what_is_wrong(settings: Settings, spec: dict[str, str]) -> None:
     put(settings)
     assert find_ready(settings, spec, frozenset()) is None
+
+
+@pytest.mark.parametrize("kind", ["", "oci-archive:", "tar:"])
+def test_the_daemon_opens_no_files_of_others(
+    settings: Settings, tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An archive may have millions of members, or be on a file system that never answers."""
+    path = tmp_path / "archive"
+    path.touch()
+    opened: list[object] = []
+    monkeypatch.setattr(archives, "open_file", opened.append)
+    monkeypatch.setattr(local_image, "open_file", opened.append)
+    spec = {"image": f"{kind}{path}", "pull_policy": "never"}
+    assert find_ready(settings, spec, frozenset()) is None
+    assert not opened
 
 
 def test_an_image_that_must_be_signed(settings: Settings, tmp_path: Path) -> None:
