@@ -22,7 +22,7 @@ from tests.support.runtime import Runtime
 
 pytestmark = [judge_by("ociruntime"), pytest.mark.slow]
 
-KILLS, FAILURES = 6, 4  # of each command
+KILLS, FAILURES = 6, 8  # of each command
 MAKING = ("mkdir", "rename", "flock")
 
 every = pytest.mark.parametrize("scenario", SCENARIOS, ids=[one.name for one in SCENARIOS])
