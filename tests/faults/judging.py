@@ -92,9 +92,9 @@ def after_interruption(
     """Return what is wrong after SIGINT, and clean up: by itself nothing may be left."""
     if outcome.status != -signal.SIGINT:
         return after_failure(stage, scenario, before, outcome)
-    problems = []
+    problems = [f"not silent: {outcome.err}"] if "Traceback" in outcome.err else []
     if scenario.makes:
-        problems = [f"not undone: {line}" for line in left(stage, before)]
+        problems += [f"not undone: {line}" for line in left(stage, before)]
     return problems + untrue(stage) + cleaned(stage, before)
 
 

@@ -23,7 +23,8 @@ APP = "web"
 INTERRUPTED = (-signal.SIGINT, 128 + signal.SIGINT)
 STOP = ("stop", "--force", "--wait")
 GC = ("gc", "--grace-period=0s", "--expire-prepared=0s")
-IMAGE_GC = ("image", "gc", "--grace-period=0s")
+IMAGE_GC = ("image", "gc")
+NO_IMAGES = (*IMAGE_GC, "--grace-period=0s")
 
 
 class PodStage:
@@ -35,12 +36,12 @@ class PodStage:
         self.empty = _ocipod(program, base / "empty")
         self.ocipod = self.full  # whose command is run
         self.uuid = ""  # the pod that there is before the command
-        for self.ocipod in (self.empty, self.full):
+        for one in (self.full, self.empty):
+            self.ocipod = one
             # Networks, locks and compiled filters stay: no later look may find them new.
             self.do("run", self.image, "--exec=/bin/true")
             self.do(*GC)
-        self.ocipod = self.empty
-        self.do(*IMAGE_GC)
+        self.do(*NO_IMAGES)
 
     def do(self, *words: str) -> Outcome:
         """Run a command outside the stepper; it must succeed."""
@@ -154,7 +155,7 @@ POD_SCENARIOS = (
     PodScenario("app-rm-running", started, ("app", "rm", *OF_APP), "running", ""),
     PodScenario("image-fetch", absent, ("fetch", "{image}"), images=1),
     PodScenario("image-run", absent, RUN, "exited", images=1),
-    PodScenario("image-gc", fetched, IMAGE_GC, images=0),
+    PodScenario("image-gc", fetched, NO_IMAGES, images=0),
 )
 PODS_BY_NAME = {one.name: one for one in POD_SCENARIOS}
 
@@ -214,7 +215,7 @@ def _clean(stage: PodStage, scenario: PodScenario) -> list[str]:
     """Stop the pods that run, and collect all garbage; return what is wrong with that."""
     alive = [pod["name"] for pod in _list(stage)[0] if pod["state"] == "running"]
     commands = [(*STOP, *alive)] if alive else []
-    commands += [GC] if scenario.images is None else [GC, IMAGE_GC]
+    commands += [GC, IMAGE_GC if scenario.images is None else NO_IMAGES]
     problems = []
     for words in commands:
         done = finish(stage.ocipod.command(*words))
@@ -288,7 +289,7 @@ def _app_contradictions(uuid: str, app: dict[str, Any]) -> list[str]:
 
 
 def _held(directory: Path) -> list[Path]:
-    """Return the locks of the data directory that a process holds; the pods' own are their state."""
+    """Return the locks that a process holds, without those of the pods, which are their state."""
     found = []
     for place in (directory / "locks", directory / "cas" / "locks"):
         for path in place.iterdir() if place.is_dir() else ():

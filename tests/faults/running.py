@@ -93,9 +93,7 @@ class Runner(ABC, Generic[One]):
         """Return the command line; ``arrange`` was called before."""
 
     @abstractmethod
-    def judge(
-        self, kind: str, scenario: One, before: Surroundings, outcome: Outcome
-    ) -> list[str]:
+    def judge(self, kind: str, scenario: One, before: Surroundings, outcome: Outcome) -> list[str]:
         """Return what is wrong after the action, and clean up."""
 
     def run(self, scenario: One, action: Action) -> Result:

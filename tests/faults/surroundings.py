@@ -28,9 +28,7 @@ class Surroundings:
 Look = Callable[[], Surroundings]
 
 
-def look(
-    cgroups: Iterable[Path], files: Iterable[str], rules: Iterable[str] = ()
-) -> Surroundings:
+def look(cgroups: Iterable[Path], files: Iterable[str], rules: Iterable[str] = ()) -> Surroundings:
     """Look at the host; of cgroups, files and firewall rules, only the given ones are ours.
 
     The files of /run are always looked at.

@@ -14,7 +14,7 @@ import pytest
 
 from tests.faults import mutants, running
 from tests.faults.mutants import MUTATIONS, Mutation
-from tests.faults.running import ContainerRunner, describe
+from tests.faults.running import ContainerRunner, One, Runner, describe
 from tests.faults.scenarios import BY_NAME, SCENARIOS, Scenario
 from tests.faults.stepping import Action, step
 from tests.support.peers import judge_by
@@ -33,7 +33,7 @@ def sample(actions: list[Action], number: int) -> list[Action]:
     return [actions[int(at * stride + stride / 2)] for at in range(min(number, len(actions)))]
 
 
-def problems(runner: ContainerRunner, scenario: Scenario, actions: list[Action]) -> list[str]:
+def problems(runner: Runner[One], scenario: One, actions: list[Action]) -> list[str]:
     found = []
     for action in actions:
         result = runner.run(scenario, action)
@@ -94,7 +94,7 @@ def test_mutant(mutation: Mutation, runner: ContainerRunner, runtime: Runtime, w
     mutant = ContainerRunner(dataclasses.replace(runner.stage, program=program), runner.stepper)
     actions = {
         "kill": lambda: sample(running.kills(mutant.calls(scenario)), KILLS),
-        "fail": lambda: sample(running.failures(mutant.calls(scenario)), FAILURES),
+        "fail": lambda: sample(running.failures(mutant.calls(scenario)), 4 * FAILURES),
         "interrupt": lambda: interruptions(mutant, scenario),
     }[mutation.kind]()
     assert any(problems(mutant, scenario, [action]) for action in actions)

@@ -26,7 +26,6 @@ pytestmark = judge_by("ociruntime")
 MAC = "02:00:00:00:00:07"
 
 
-
 @pytest.fixture(autouse=True)
 def _own_network(nothing_left: None) -> Iterator[None]:
     """What the runtime takes for the host's network is empty but for lo."""
