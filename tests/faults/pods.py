@@ -31,6 +31,7 @@ class PodStage:
     """Data directories of ``ocipod``: one with an unpacked image, and one without images."""
 
     def __init__(self, program: Path, base: Path) -> None:
+        base.mkdir()
         self.image = busybox(base)
         self.full = _ocipod(program, base / "full")
         self.empty = _ocipod(program, base / "empty")
@@ -189,6 +190,8 @@ class PodRunner(Runner[PodScenario]):
         if outcome.status == 0:
             problems += [f"success, but {line}" for line in _incomplete(self.stage, scenario)]
         problems += surroundings.settled(lambda: _contradictions(self.stage, before))
+        if scenario.app is not None and outcome.status != 0:
+            problems += _unusable(self.stage)
         problems += self._cleaned(scenario, before)
         return problems or self._repeated(scenario, before)
 
@@ -213,6 +216,7 @@ class PodRunner(Runner[PodScenario]):
 
 def _clean(stage: PodStage, scenario: PodScenario) -> list[str]:
     """Stop the pods that run, and collect all garbage; return what is wrong with that."""
+    stage.ocipod.look()  # the last moment at which they can be seen
     alive = [pod["name"] for pod in _list(stage)[0] if pod["state"] == "running"]
     commands = [(*STOP, *alive)] if alive else []
     commands += [GC, IMAGE_GC if scenario.images is None else NO_IMAGES]
@@ -248,6 +252,21 @@ def _incomplete(stage: PodStage, scenario: PodScenario) -> list[str]:
         images = json.loads(stage.do("image", "list", "--format=json").out)
         if len(images) != scenario.images:
             problems.append(f"there are {len(images)} images")
+    return problems
+
+
+def _unusable(stage: PodStage) -> list[str]:
+    """Return why the app cannot be removed and added again, in a pod that still runs."""
+    if [pod["state"] for pod in _list(stage)[0]] != ["running"]:
+        return []
+    problems = []
+    done = finish(stage.ocipod.command("app", "rm", stage.uuid, f"--app={APP}"))
+    if done.status != 0 and "has no app" not in done.err:
+        problems.append(f"app rm: status {done.status}: {done.err.strip()}")
+    words = ("app", "add", stage.uuid, stage.image, f"--name={APP}", "--exec=/bin/true")
+    done = finish(stage.ocipod.command(*words))
+    if done.status != 0:
+        problems.append(f"app add: status {done.status}: {done.err.strip()}")
     return problems
 
 

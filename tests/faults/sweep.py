@@ -124,7 +124,7 @@ def sweep(options: Options, base: Path) -> None:
     containers = ContainerRunner(stage, stepper)
     with isolation.own_network():
         of_pods = not PODS_BY_NAME.keys().isdisjoint(options.scenarios)
-        pods = PodRunner(PodStage(options.program, base), stepper) if of_pods else None
+        pods = PodRunner(PodStage(options.program, base / "pods"), stepper) if of_pods else None
         for part in options.parts:
             for name in options.scenarios:
                 if name in BY_NAME:

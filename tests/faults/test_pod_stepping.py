@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import running, stepping
+from tests.faults import mutants, running, stepping
+from tests.faults.mutants import POD_MUTATIONS, Mutation
 from tests.faults.pods import POD_SCENARIOS, PODS_BY_NAME, PodRunner, PodScenario, PodStage
 from tests.faults.stepping import ALL, CALLER, COMMAND, Action
 from tests.faults.test_stepping import problems, sample
@@ -26,10 +27,9 @@ def pods(runtime: Runtime, base: Path) -> Iterator[PodRunner]:
     """A runner of scenarios, in a network of its own."""
     if reason := stepping.missing():
         pytest.skip(reason)
-    place = base / "pods"
-    place.mkdir()
     with isolation.own_network():
-        yield PodRunner(PodStage(runtime.path, place), stepping.build(place / "stepper"))
+        stage = PodStage(runtime.path, base / "pods")
+        yield PodRunner(stage, stepping.build(base / "pods" / "stepper"))
 
 
 @pytest.mark.parametrize("scenario", POD_SCENARIOS, ids=[one.name for one in POD_SCENARIOS])
@@ -47,3 +47,15 @@ def test_interrupted_while_it_starts(pods: PodRunner) -> None:
     at = next(one for one in calls if one.call == "rt_sigprocmask").index + 1
     action = Action(running.INTERRUPT, COMMAND, stepping.FIRST, at)
     assert problems(pods, PODS_BY_NAME["pod-rm"], [action]) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("mutation", POD_MUTATIONS, ids=lambda one: one.name.replace(" ", "-"))
+def test_mutant(mutation: Mutation, pods: PodRunner, runtime: Runtime, base: Path) -> None:
+    """The sample notices a program with a defect."""
+    scenario = PODS_BY_NAME[mutation.scenario]
+    place = base / mutation.scenario
+    program = mutants.build(mutation, runtime.path, place)
+    mutant = PodRunner(PodStage(program, place / "pods"), pods.stepper)
+    actions = sample(running.kills(mutant.calls(scenario), (ALL,)), 12)
+    assert any(problems(mutant, scenario, [action]) for action in actions)
