@@ -181,6 +181,15 @@ def _refuse_unfit(fd: int) -> None:
             )
 
 
+def end_interrupted() -> None:
+    """End this process by SIGINT: it came before the command could handle it.
+
+    The interpreter would do the same, but print a traceback first.
+    """
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    posix.kill(posix.getpid(), _signal.SIGINT)
+
+
 def adopt(program: str) -> None:
     """Initialise a process started from a snapshot: arguments, environment, signals, streams."""
     import gc

@@ -71,15 +71,18 @@ sys.path.insert(0, directory)
 from ociruntime.startup.archive import find_packages, use_archive
 find_packages()
 archive = use_archive(directory, "")
-from ociruntime.startup.saved_process import adopt, freeze, main_of
+from ociruntime.startup.saved_process import adopt, end_interrupted, freeze, main_of
 try:
-    thawed = freeze(directory, archive, program, int(fd), int(room))
-except OSError as error:
-    print(error.strerror, file=sys.stderr)
-    sys.exit(error.errno)
-if thawed:
-    adopt(program)
-    posix._exit(main_of(program)())
+    try:
+        thawed = freeze(directory, archive, program, int(fd), int(room))
+    except OSError as error:
+        print(error.strerror, file=sys.stderr)
+        sys.exit(error.errno)
+    if thawed:
+        adopt(program)
+        posix._exit(main_of(program)())
+except KeyboardInterrupt:
+    end_interrupted()
 """.replace("HUGE_PAGE", str(HUGE_PAGE))
 # rseq off: the kernel would write to an area that the next process has not registered. BIND_NOW:
 # each symbol bound later would make a page differ from the file. PYTHONMALLOC: one heap with all

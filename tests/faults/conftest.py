@@ -30,8 +30,8 @@ def stage(runtime: Runtime, base: Path, pytestconfig: pytest.Config) -> Stage:
 
 
 @pytest.fixture(scope="session")
-def runner(stage: Stage, base: Path) -> running.Runner:
+def runner(stage: Stage, base: Path) -> running.ContainerRunner:
     """A runner of scenarios."""
     if reason := stepping.missing():
         pytest.skip(reason)
-    return running.Runner(stage, stepping.build(base / "stepper"))
+    return running.ContainerRunner(stage, stepping.build(base / "stepper"))

@@ -4,47 +4,27 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
-from dataclasses import dataclass
-from pathlib import Path
 
+from tests.faults import surroundings
 from tests.faults.scenarios import Scenario, Stage
 from tests.faults.stepping import Outcome, finish
-from tests.support import cgroupfs, isolation, leaks, processes
+from tests.faults.surroundings import Surroundings
+from tests.support import cgroupfs, processes
 
 NOT_DELETED = "was not deleted"  # what a failed `run` says of the container
-VANISH_SECONDS = 5.0
 KEPT_FOR_ALL = ".seccomp"  # compiled filters, of all containers of a state root
 # So Python reports that its own start has failed, before any line of ours has run: with its paths,
 # a traceback and the file.
 INTERPRETER = "Python path configuration:"
 
 
-@dataclass(frozen=True)
-class Surroundings:
-    """Everything that a container may be in, at one moment."""
-
-    processes: frozenset[int]
-    mounts: frozenset[tuple[str, str]]
-    cgroups: frozenset[str]
-    files: frozenset[str]
-    devices: frozenset[str]
-
-
 def look(stage: Stage) -> Surroundings:
-    return Surroundings(
-        frozenset(processes.descendants()),
-        frozenset(leaks.mount_table().items()),
-        frozenset(str(place) for place in cgroupfs.named(stage.id)),
-        frozenset(_files(stage)),
-        frozenset(os.listdir("/sys/class/net")),
-    )
+    return surroundings.look(cgroupfs.named(stage.id), _files(stage))
 
 
 def _files(stage: Stage) -> set[str]:
-    found = {str(path) for path in Path("/run").rglob("*")}
-    found |= {str(path) for path in stage.bundle.path.iterdir()}
+    found = {str(path) for path in stage.bundle.path.iterdir()}
     if stage.root.exists():
         kept = stage.root / KEPT_FOR_ALL
         every = {path for path in stage.root.rglob("*") if path != kept}
@@ -52,60 +32,19 @@ def _files(stage: Stage) -> set[str]:
     return found - {str(stage.pid_file)}
 
 
-def _new(before: Surroundings, after: Surroundings) -> list[str]:
-    found = [f"process {processes.describe(p)}" for p in after.processes - before.processes]
-    found += [f"mount {place}" for _, place in after.mounts - before.mounts]
-    found += [f"lost mount {place}" for _, place in before.mounts - after.mounts]
-    found += [f"cgroup {place}" for place in after.cgroups - before.cgroups]
-    found += [f"file {path}" for path in after.files - before.files]
-    found += [f"network device {name}" for name in after.devices - before.devices]
-    return sorted(found)
-
-
 def left(stage: Stage, before: Surroundings) -> list[str]:
     """Return what is new, once processes that were about to end have had the time."""
-    found: list[str] = []
-
-    def nothing() -> bool:
-        processes.reap_orphans()
-        found[:] = _new(before, look(stage))
-        return not found
-
-    processes.until(nothing, VANISH_SECONDS)
-    return found
+    return surroundings.left(lambda: look(stage), before)
 
 
 def clear(stage: Stage, before: Surroundings) -> None:
     """Remove by force what is new, so that the next run starts clean."""
-    after = look(stage)
-    for place in after.cgroups:
-        for name, value in (("freezer.state", "THAWED"), ("cgroup.freeze", "0")):
-            if (Path(place) / name).exists():
-                (Path(place) / name).write_text(value)
-    processes.end(set(after.processes - before.processes))
-    processes.reap_orphans()
-    for _, target in sorted(after.mounts - before.mounts, reverse=True):
-        isolation.unmount(target)
-    cgroupfs.remove({Path(place) for place in look(stage).cgroups - before.cgroups})
-    for name in sorted(look(stage).files - before.files, reverse=True):
-        path = Path(name)
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+    surroundings.clear(lambda: look(stage), before)
 
 
 def untrue(stage: Stage) -> list[str]:
     """Return in what `state` contradicts the kernel; it may take a moment until both agree."""
-    found: list[str] = []
-
-    def agrees() -> bool:
-        processes.reap_orphans()
-        found[:] = _contradictions(stage)
-        return not found
-
-    processes.until(agrees, VANISH_SECONDS)
-    return found
+    return surroundings.settled(lambda: _contradictions(stage))
 
 
 def _contradictions(stage: Stage) -> list[str]:
@@ -154,9 +93,9 @@ def after_interruption(
     killed = outcome.status == 128 + signal.SIGINT and scenario.forwards  # the program
     if outcome.status != -signal.SIGINT and not killed:
         return after_failure(stage, scenario, before, outcome)
-    problems = []
+    problems = [f"not silent: {outcome.err}"] if "Traceback" in outcome.err else []
     if scenario.makes:
-        problems = [f"not undone: {line}" for line in left(stage, before)]
+        problems += [f"not undone: {line}" for line in left(stage, before)]
     return problems + untrue(stage) + cleaned(stage, before)
 
 

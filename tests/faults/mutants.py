@@ -90,6 +90,25 @@ MUTATIONS = (
     ),
 )
 
+POD_MUTATIONS = (
+    Mutation(
+        "gc leaves a killed pod's containers",
+        "ociruntime/pods/garbage/sweep.py",
+        "problems = delete_containers(pod.uuid, _runtime(pod))",
+        "problems: list[str] = []",
+        "pod-run",
+        "kill",
+    ),
+    Mutation(
+        "gc leaves a killed pod's network",
+        "ociruntime/pods/garbage/sweep.py",
+        "    problems += _leave_networks(pod)\n",
+        "",
+        "pod-run-network",
+        "kill",
+    ),
+)
+
 
 def build(mutation: Mutation, runtime: Path, place: Path) -> Path:
     """Install a copy with the defect in ``place``; return its program."""
@@ -105,7 +124,8 @@ def build(mutation: Mutation, runtime: Path, place: Path) -> Path:
     if mutation.file.endswith(".c"):
         _compile(mutation, text, program, place)
     else:
-        shutil.copy(runtime, program)
+        for name in ("ociruntime", "ocipod"):
+            shutil.copy(runtime.with_name(name), place / "bin")
         changed = packages / mutation.file
         changed.unlink()
         changed.write_text(text)

@@ -1,17 +1,19 @@
-"""One run: bring a container into its state, step a command, judge what is left."""
+"""One run: bring a container or a pod into its state, step a command, judge what is left."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import shutil
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, Protocol, TypeVar
 
 from ociruntime.startup import snapshot
-from tests.faults import judging
+from tests.faults import judging, surroundings
 from tests.faults.calls import ERRORS
 from tests.faults.scenarios import MEMORY, PIDS, Scenario, Stage
 from tests.faults.stepping import (
@@ -25,6 +27,7 @@ from tests.faults.stepping import (
     names,
     step,
 )
+from tests.faults.surroundings import Surroundings
 from tests.support import rootfs
 from tests.support.bundle import Bundle
 
@@ -54,49 +57,98 @@ def make_stage(program: Path, base: Path, name: str) -> Stage:
     shutil.copy(rootfs.BUSYBOX, busybox)
     rootfs.build(bundle.rootfs, {"bin/busybox": busybox})
     bundle.resources.update({"memory": {"limit": MEMORY}, "pids": {"limit": PIDS}})
+    bundle.save()  # later it only changes: no look at the surroundings may find a new file
     return Stage(program, base / "state", bundle, name)
 
 
-class Runner:
-    """Runs scenarios on a stage."""
+class Steppable(Protocol):
+    """What every scenario has."""
 
-    def __init__(self, stage: Stage, stepper: Path) -> None:
-        self.stage = stage
+    @property
+    def name(self) -> str: ...
+    @property
+    def snapshot(self) -> bool: ...
+
+
+One = TypeVar("One", bound=Steppable)
+
+
+class Runner(ABC, Generic[One]):
+    """Runs scenarios of one kind; what they are about is up to the subclass."""
+
+    def __init__(self, stepper: Path) -> None:
         self.stepper = stepper
         self._warm = False
 
-    def run(self, scenario: Scenario, action: Action) -> Result:
-        """Run a scenario with an action, and clean up; the container is gone afterwards."""
-        self.stage.bundle.args(*scenario.args).save()
-        before = judging.look(self.stage)
+    @abstractmethod
+    def look(self) -> Surroundings:
+        """Look at everything that a command may leave."""
+
+    @abstractmethod
+    def arrange(self, scenario: One) -> None:
+        """Bring about the state in which the scenario's command is run."""
+
+    @abstractmethod
+    def command(self, scenario: One) -> list[str]:
+        """Return the command line; ``arrange`` was called before."""
+
+    @abstractmethod
+    def judge(self, kind: str, scenario: One, before: Surroundings, outcome: Outcome) -> list[str]:
+        """Return what is wrong after the action, and clean up."""
+
+    def run(self, scenario: One, action: Action) -> Result:
+        """Run a scenario with an action, and clean up; nothing of it is left afterwards."""
+        before = self.look()
         try:
             outcome = self._step(scenario, action)
-            problems = JUDGES[action.kind](self.stage, scenario, before, outcome)
+            problems = self.judge(action.kind, scenario, before, outcome)
             if _must_be_repeated(action) and outcome.status != 0 and outcome.calls:
                 problems.append(f"not repeated after EINTR: {outcome.err.strip()}")
         except BaseException:
-            judging.clear(self.stage, before)
+            surroundings.clear(self.look, before)
             raise
         boundary = outcome.calls[0] if action.kind != LIST.kind and outcome.calls else None
         return Result(boundary, outcome.status, problems, outcome.err.strip())
 
-    def calls(self, scenario: Scenario) -> list[Boundary]:
+    def calls(self, scenario: One) -> list[Boundary]:
         """Return the calls of an undisturbed run; the first run of all makes directories."""
         if not self._warm:
             self._warm = True
             self.calls(scenario)
-        self.stage.bundle.args(*scenario.args).save()
-        before = judging.look(self.stage)
+        before = self.look()
         outcome = self._step(scenario, LIST)
-        problems = judging.after_failure(self.stage, scenario, before, outcome)
+        problems = self.judge(FAIL, scenario, before, outcome)
         if problems or outcome.status != 0:
             raise RuntimeError(f"{scenario.name} undisturbed: {outcome.err} {problems}")
         return outcome.calls
 
-    def _step(self, scenario: Scenario, action: Action) -> Outcome:
+    def _step(self, scenario: One, action: Action) -> Outcome:
         with _starting(scenario.snapshot):
-            scenario.before(self.stage)
-            return step(self.stepper, action, scenario.command(self.stage))
+            self.arrange(scenario)
+            return step(self.stepper, action, self.command(scenario))
+
+
+class ContainerRunner(Runner[Scenario]):
+    """Runs the commands of a container on a stage."""
+
+    def __init__(self, stage: Stage, stepper: Path) -> None:
+        super().__init__(stepper)
+        self.stage = stage
+
+    def look(self) -> Surroundings:
+        return judging.look(self.stage)
+
+    def arrange(self, scenario: Scenario) -> None:
+        self.stage.bundle.args(*scenario.args).save()
+        scenario.before(self.stage)
+
+    def command(self, scenario: Scenario) -> list[str]:
+        return scenario.command(self.stage)
+
+    def judge(
+        self, kind: str, scenario: Scenario, before: Surroundings, outcome: Outcome
+    ) -> list[str]:
+        return JUDGES[kind](self.stage, scenario, before, outcome)
 
 
 def _must_be_repeated(action: Action) -> bool:

@@ -11,6 +11,7 @@ from tests.faults.running import Result
 from tests.faults.scenarios import SCENARIOS, Scenario, Stage, running
 from tests.faults.shortages import EVERY, SHORTAGES, Shortage
 from tests.faults.stepping import Outcome, finish
+from tests.faults.surroundings import Surroundings
 
 INSPECTIONS = (
     Scenario("state", running, ("state", "{id}"), "running"),
@@ -70,9 +71,7 @@ def _run(stage: Stage, case: Case) -> Result:
     return Result(None, outcome.status, problems, outcome.err.strip())
 
 
-def _problems(
-    stage: Stage, case: Case, before: judging.Surroundings, outcome: Outcome
-) -> list[str]:
+def _problems(stage: Stage, case: Case, before: Surroundings, outcome: Outcome) -> list[str]:
     killed = outcome.status == -signal.SIGKILL
     if killed and case.shortage.kills and not case.must_succeed:
         return judging.after_kill(stage, case.scenario, before, outcome)

@@ -1,5 +1,8 @@
 """Kill or interrupt every command at every system call, and fail every call: ``./dev sweep``.
 
+The commands of ociruntime come first, then those of ocipod (pod-*, app-*, image-*), which have
+thousands of calls: give them a --stride.  Their calls are not failed.
+
 Results are appended to a file of the work directory, a line of JSON for each run; a sweep that is
 started again goes on where the last one was stopped.
 """
@@ -22,7 +25,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults import running
-from tests.faults.scenarios import BY_NAME, SCENARIOS, Scenario
+from tests.faults.pods import PODS_BY_NAME, PodRunner, PodStage
+from tests.faults.running import ContainerRunner, One, Runner
+from tests.faults.scenarios import BY_NAME
 from tests.faults.stepping import ALL, CALLER, COMMAND, Action, build, missing
 from tests.support import isolation, processes, project
 
@@ -33,6 +38,8 @@ PARTS = {
     "interrupt": "SIGINT to the command, while it or another of its processes makes the call",
     "fail": "the call fails, with each error of calls.py",
 }
+OF_CONTAINERS_ONLY = ("fail",)  # what ocipod is to leave then is not defined
+NAMES = (*BY_NAME, *PODS_BY_NAME)
 DOCUMENT = REPOSITORY / "docs" / "reliability.md"
 BEGINNING, END = "<!-- results of ./dev sweep -->", "<!-- end of the results -->"
 PROGRESS_SECONDS = 5.0
@@ -45,7 +52,7 @@ class Options:
     program: Path
     work: Path
     parts: list[str]
-    scenarios: list[Scenario]
+    scenarios: list[str]
     stride: int
     document: bool
 
@@ -60,9 +67,9 @@ def parse(arguments: list[str]) -> Options:
     parser.add_argument("--document", action="store_true", help=document)
     parser.add_argument("scenario", nargs="*", metavar="SCENARIO", help="default: all")
     found = parser.parse_args(arguments)
-    for name in set(found.scenario) - set(BY_NAME):
-        parser.error(f"no such scenario: {name} (choose from {', '.join(BY_NAME)})")
-    scenarios = [BY_NAME[name] for name in found.scenario] or list(SCENARIOS)
+    for name in set(found.scenario) - set(NAMES):
+        parser.error(f"no such scenario: {name} (choose from {', '.join(NAMES)})")
+    scenarios = found.scenario or list(NAMES)
     program, parts = found.runtime.absolute(), found.part or list(PARTS)
     return Options(program, found.work, parts, scenarios, found.stride, found.document)
 
@@ -99,7 +106,7 @@ class Results:
         return reached, len(self.known) - reached, bad
 
 
-def actions(runner: running.Runner, scenario: Scenario, part: str) -> list[Action]:
+def actions(runner: Runner[One], scenario: One, part: str) -> list[Action]:
     calls = runner.calls(scenario)
     if part == "kill":
         return running.kills(calls, (COMMAND, CALLER))
@@ -112,18 +119,23 @@ def actions(runner: running.Runner, scenario: Scenario, part: str) -> list[Actio
 
 def sweep(options: Options, base: Path) -> None:
     subprocess.run([options.program, "snapshot", "make"], check=True, stdout=subprocess.DEVNULL)
+    stepper = build(base / "stepper")
     stage = running.make_stage(options.program, base, f"octsweep{os.getpid():x}")
-    runner = running.Runner(stage, build(base / "stepper"))
-    for part in options.parts:
-        for scenario in options.scenarios:
-            results = Results(options.work, scenario.name, part)
-            todo = actions(runner, scenario, part)[:: options.stride]
-            _run_all(runner, scenario, part, todo, results)
+    containers = ContainerRunner(stage, stepper)
+    with isolation.own_network():
+        of_pods = not PODS_BY_NAME.keys().isdisjoint(options.scenarios)
+        pods = PodRunner(PodStage(options.program, base / "pods"), stepper) if of_pods else None
+        for part in options.parts:
+            for name in options.scenarios:
+                if name in BY_NAME:
+                    _run_part(containers, BY_NAME[name], part, options)
+                elif pods and part not in OF_CONTAINERS_ONLY:
+                    _run_part(pods, PODS_BY_NAME[name], part, options)
 
 
-def _run_all(
-    runner: running.Runner, scenario: Scenario, part: str, todo: list[Action], results: Results
-) -> None:
+def _run_part(runner: Runner[One], scenario: One, part: str, options: Options) -> None:
+    results = Results(options.work, scenario.name, part)
+    todo = actions(runner, scenario, part)[:: options.stride]
     shown = 0.0
     for number, action in enumerate(todo, 1):
         name = running.describe(action)
@@ -148,13 +160,13 @@ def page(work: Path) -> str:
     lines = ["| command | part | runs | not reached | deviations |", "|---|---|---|---|---|"]
     totals: Counter[str] = Counter()
     for part in PARTS:
-        for scenario in SCENARIOS:
-            results = Results(work, scenario.name, part)
+        for name in NAMES:
+            results = Results(work, name, part)
             if not results.known:
                 continue
             reached, missed, bad = results.summary()
             totals.update({"reached": reached, "missed": missed, "bad": bad})
-            lines.append(f"| {scenario.name} | {part} | {reached} | {missed} | {bad} |")
+            lines.append(f"| {name} | {part} | {reached} | {missed} | {bad} |")
     lines.append(f"| all | | {totals['reached']} | {totals['missed']} | {totals['bad']} |")
     return "\n".join(lines)
 

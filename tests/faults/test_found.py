@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from tests.faults.running import FAIL, KILL, Runner, describe
+from tests.faults.running import FAIL, KILL, ContainerRunner, describe
 from tests.faults.scenarios import BY_NAME
 from tests.faults.stepping import COMMAND, Action, Boundary
 from tests.support.peers import judge_by
@@ -74,7 +74,7 @@ FOUND = [
 
 
 @pytest.mark.parametrize("found", FOUND, ids=str)
-def test_found(found: Found, runner: Runner) -> None:
+def test_found(found: Found, runner: ContainerRunner) -> None:
     scenario = BY_NAME[found.scenario]
     action = found.action(runner.calls(scenario))
     result = runner.run(scenario, action)
@@ -99,7 +99,7 @@ MESSAGES = [
 
 
 @pytest.mark.parametrize(("found", "words"), MESSAGES, ids=str)
-def test_message(found: Found, words: str, runner: Runner) -> None:
+def test_message(found: Found, words: str, runner: ContainerRunner) -> None:
     """It says what has failed, and why."""
     scenario = BY_NAME[found.scenario]
     result = runner.run(scenario, found.action(runner.calls(scenario)))

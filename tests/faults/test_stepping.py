@@ -14,7 +14,7 @@ import pytest
 
 from tests.faults import mutants, running
 from tests.faults.mutants import MUTATIONS, Mutation
-from tests.faults.running import Runner, describe
+from tests.faults.running import ContainerRunner, One, Runner, describe
 from tests.faults.scenarios import BY_NAME, SCENARIOS, Scenario
 from tests.faults.stepping import Action, step
 from tests.support.peers import judge_by
@@ -34,7 +34,7 @@ def sample(actions: list[Action], number: int) -> list[Action]:
     return [actions[int(at * stride + stride / 2)] for at in range(min(number, len(actions)))]
 
 
-def problems(runner: Runner, scenario: Scenario, actions: list[Action]) -> list[str]:
+def problems(runner: Runner[One], scenario: One, actions: list[Action]) -> list[str]:
     found = []
     for action in actions:
         result = runner.run(scenario, action)
@@ -42,7 +42,7 @@ def problems(runner: Runner, scenario: Scenario, actions: list[Action]) -> list[
     return found
 
 
-def interruptions(runner: Runner, scenario: Scenario) -> list[Action]:
+def interruptions(runner: ContainerRunner, scenario: Scenario) -> list[Action]:
     """Return a sample, and all interruptions of calls that make something."""
     calls = runner.calls(scenario)
     actions = running.interruptions(calls)
@@ -50,12 +50,12 @@ def interruptions(runner: Runner, scenario: Scenario) -> list[Action]:
     return sample(actions, KILLS) + making
 
 
-def interrupted_calls(runner: Runner, scenario: Scenario) -> list[Action]:
+def interrupted_calls(runner: ContainerRunner, scenario: Scenario) -> list[Action]:
     actions = running.failures(runner.calls(scenario))
     return [one for one in actions if one.detail == str(errno.EINTR)]
 
 
-def is_synced(runner: Runner, program: Path, work: Path) -> bool:
+def is_synced(runner: ContainerRunner, program: Path, work: Path) -> bool:
     """Return whether the package of a program syncs a lasting file before it renames it."""
     package = next((program.parent.parent / "lib").glob("*/site-packages"))
     script = f"import sys; sys.path.insert(0, {str(package)!r})\n"
@@ -69,46 +69,46 @@ def is_synced(runner: Runner, program: Path, work: Path) -> bool:
 
 
 @every
-def test_killed(scenario: Scenario, runner: Runner) -> None:
+def test_killed(scenario: Scenario, runner: ContainerRunner) -> None:
     actions = running.kills(runner.calls(scenario))
     assert problems(runner, scenario, sample(actions, KILLS)) == []
 
 
 @every
-def test_interrupted(scenario: Scenario, runner: Runner) -> None:
+def test_interrupted(scenario: Scenario, runner: ContainerRunner) -> None:
     assert problems(runner, scenario, interruptions(runner, scenario)) == []
 
 
 @every
-def test_failed_call(scenario: Scenario, runner: Runner) -> None:
+def test_failed_call(scenario: Scenario, runner: ContainerRunner) -> None:
     actions = running.failures(runner.calls(scenario))
     assert problems(runner, scenario, sample(actions, FAILURES)) == []
 
 
 @pytest.mark.parametrize("name", ["start", "kill"])
-def test_interrupted_call(name: str, runner: Runner) -> None:
+def test_interrupted_call(name: str, runner: ContainerRunner) -> None:
     """Each call of a command in C is repeated after EINTR, where nothing else repeats it."""
     assert problems(runner, BY_NAME[name], interrupted_calls(runner, BY_NAME[name])) == []
 
 
-def test_lasting_file(runner: Runner, runtime: Runtime, work: Path) -> None:
+def test_lasting_file(runner: ContainerRunner, runtime: Runtime, work: Path) -> None:
     """Its contents are on the disk before it has its name."""
     assert is_synced(runner, runtime.path, work)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda one: one.name.replace(" ", "-"))
-def test_mutant(mutation: Mutation, runner: Runner, runtime: Runtime, work: Path) -> None:
+def test_mutant(mutation: Mutation, runner: ContainerRunner, runtime: Runtime, work: Path) -> None:
     """The sample notices a program with a defect."""
     program = mutants.build(mutation, runtime.path, work / "mutant")
     if mutation.kind == "sync":
         assert not is_synced(runner, program, work)
         return
     scenario = BY_NAME[mutation.scenario]
-    mutant = Runner(dataclasses.replace(runner.stage, program=program), runner.stepper)
+    mutant = ContainerRunner(dataclasses.replace(runner.stage, program=program), runner.stepper)
     actions = {
         "kill": lambda: sample(running.kills(mutant.calls(scenario)), KILLS),
-        "fail": lambda: sample(running.failures(mutant.calls(scenario)), FAILURES),
+        "fail": lambda: sample(running.failures(mutant.calls(scenario)), 2 * FAILURES),
         "EINTR": lambda: interrupted_calls(mutant, scenario),
         "interrupt": lambda: interruptions(mutant, scenario),
     }[mutation.kind]()

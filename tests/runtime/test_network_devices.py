@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 import json
 import os
@@ -16,7 +15,7 @@ import pytest
 
 from ociruntime.base.rtnetlink import Rtnetlink, inside
 from ociruntime.runtime.host.network_namespace import NetworkNamespace
-from tests.support import processes
+from tests.support import isolation, processes
 from tests.support.bundle import Bundle
 from tests.support.container import Container
 from tests.support.peers import judge_by
@@ -24,21 +23,14 @@ from tests.support.plugin import MakeBundle, MakeContainer
 
 pytestmark = judge_by("ociruntime")
 
-CLONE_NEWNET = 0x40000000
 MAC = "02:00:00:00:00:07"
-
-libc = ctypes.CDLL(None, use_errno=True)
 
 
 @pytest.fixture(autouse=True)
 def _own_network(nothing_left: None) -> Iterator[None]:
     """What the runtime takes for the host's network is empty but for lo."""
-    home = os.open("/proc/self/ns/net", os.O_RDONLY)
-    assert libc.unshare(CLONE_NEWNET) == 0
-    ip("link", "set", "lo", "up")
-    yield
-    assert libc.setns(home, CLONE_NEWNET) == 0
-    os.close(home)
+    with isolation.own_network():
+        yield
 
 
 def ip(*words: str, inside: Container | None = None) -> str:

@@ -57,13 +57,14 @@ class Ocipod:
     def __init__(self, directory: Path, runtime: Path | None = None, *options: str) -> None:
         self.directory = directory
         self.runtime = runtime or RUNTIME
+        self.program = PROGRAM
         self.options = options
         self.seen: set[str] = set()  # UUIDs that were ever in the directory while we looked
         self.started: list[subprocess.Popen[bytes]] = []
 
     def command(self, *args: str) -> list[str]:
         return [
-            str(PROGRAM),
+            str(self.program),
             f"--dir={self.directory}",
             f"--runtime={self.runtime}",
             "--insecure-options=image",
@@ -269,7 +270,7 @@ class Ocipod:
         """One line for everything of this directory's pods that is still there."""
         mounts = leaks.mount_table()
         found = [f"mount {m}" for key, m in mounts.items() if key not in mounts_before]
-        found += [f"cgroup {place}" for uuid in self.seen for place in self._cgroups(uuid)]
+        found += [f"cgroup {place}" for uuid in self.seen for place in self.cgroups(uuid)]
         found += [f"state {entry}" for uuid in self.seen for entry in states(uuid)]
         found += [f"pod {self.path(uuid)}" for uuid in self.pods()]
         found += self._in_networks()
@@ -289,7 +290,8 @@ class Ocipod:
         return found + [f"lease {one}" for one in leases if _names_any(place / one, self.seen)]
 
     @staticmethod
-    def _cgroups(uuid: str) -> list[Path]:
+    def cgroups(uuid: str) -> list[Path]:
+        """Return the cgroups of a pod that there are, in each hierarchy."""
         places = {top / f"ocipod-{uuid}" for top in cgroupfs.hierarchies().values()}
         return sorted(place for place in places if place.exists())
 
