@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import posix
+from errno import EILSEQ
 
 from ociruntime.base.errors import HostError
 
@@ -35,7 +36,11 @@ def open_connection(path: str, seconds: float | None = None) -> _socket.socket:
     try:
         sock.settimeout(seconds)
         address = path
-        if len(path.encode(errors="surrogateescape")) > PATH_LIMIT:
+        try:
+            length = len(path.encode(errors="surrogateescape"))
+        except UnicodeEncodeError:  # half of a surrogate pair, from a damaged record
+            raise OSError(EILSEQ, posix.strerror(EILSEQ)) from None
+        if length > PATH_LIMIT:
             via = posix.open(path, O_PATH | posix.O_CLOEXEC)
             address = f"/proc/self/fd/{via}"
         sock.connect(address)

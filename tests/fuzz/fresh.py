@@ -33,7 +33,10 @@ def run(name: str, seconds: int, runs: int) -> bool:
         end = f"-max_total_time={seconds}" if seconds else f"-runs={known + runs}"
         limits = ["-seed=1", "-max_len=4096", "-timeout=60", "-verbosity=0"]
         if child := os.fork():
-            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+            succeeded = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+            for path in Path(directory).glob("crash-*"):
+                print(f"{name}: {path.read_bytes()!r}", flush=True)
+            return succeeded
         # libFuzzer ends the process: what it has written is removed with the directory.
         tempfile.tempdir = directory
         start(TARGETS[name], [name, end, *limits, f"-artifact_prefix={directory}/", str(inputs)])

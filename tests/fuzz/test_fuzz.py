@@ -26,6 +26,7 @@ pytestmark = [
 FRESH = Path(__file__).resolve().parent / "fresh.py"
 RUNS = 60  # fresh inputs of a Python target
 NATIVE_RUNS = 3000
+LONG = 20  # times as many with --all; not more seconds, which make other inputs on a faster machine
 SLOW = {"walk": 500}  # as many files are made for each input
 LARGEST_CORPORA = 500_000  # bytes
 
@@ -36,6 +37,10 @@ def own_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[N
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     yield
     remove_directories()
+
+
+def _factor(request: pytest.FixtureRequest) -> int:
+    return LONG if request.config.getoption("--all") else 1
 
 
 @pytest.mark.parametrize("name", table.PYTHON)
@@ -54,13 +59,13 @@ def test_fresh_inputs(tmp_path: Path, request: pytest.FixtureRequest) -> None:
     halves = list(table.PYTHON)[::2], list(table.PYTHON)[1::2]
     started = [
         subprocess.Popen(
-            [sys.executable, FRESH, str(seconds), str(RUNS), *names],
-            stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+            [sys.executable, FRESH, str(seconds), str(RUNS * _factor(request)), *names],
+            stderr=subprocess.STDOUT, stdout=subprocess.PIPE, text=True,
             env={**os.environ, "TMPDIR": str(tmp_path)},
         )
         for names in halves
     ]  # fmt: skip
-    texts = [process.communicate()[1] for process in started]
+    texts = [process.communicate()[0] for process in started]
     assert [process.returncode for process in started] == [0, 0], "\n".join(texts)
 
 
@@ -81,7 +86,7 @@ def test_native(
     for data in known:
         (inputs / corpus.name_of(data)).write_bytes(data)
     seconds = request.config.getoption("--fuzz-seconds")
-    runs = len(known) + SLOW.get(name, NATIVE_RUNS)
+    runs = len(known) + SLOW.get(name, NATIVE_RUNS) * _factor(request)
     end = f"-max_total_time={seconds}" if seconds else f"-runs={runs}"
     done = subprocess.run(
         [programs[name], end, "-seed=1", "-max_len=8192", "-verbosity=0", inputs],

@@ -23,6 +23,7 @@ _WORDS = {
     "objectpath": "o",
     "signature": "g",
 }
+LONGEST_SHOWN = 40  # characters of a number in an error
 _RANGES = {
     "y": (0, 0xFF),
     "n": (-0x8000, 0x7FFF),
@@ -191,7 +192,9 @@ class _Reader:
                 raise Malformed("the number is too large for a double") from None
         low, high = _RANGES[kind]
         if not low <= number <= high:
-            raise Malformed(f"the number {number} is out of range ({low} to {high})")
+            # Not ``number``: Python refuses to print one of thousands of digits.
+            shown = word if len(word) <= LONGEST_SHOWN else f"{word[:LONGEST_SHOWN]}..."
+            raise Malformed(f"the number {shown} is out of range ({low} to {high})")
         return kind, number
 
     def _string(self, quote: str) -> str:

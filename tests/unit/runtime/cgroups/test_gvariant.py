@@ -104,6 +104,7 @@ def test_values(text: str, signature: str, value: object) -> None:
         "signature 'z'",
         "signature 'a'",
         f"signature '{256 * 's'}'",
+        f"0x{4000 * 'f'}",
     ],
 )
 def test_malformed(text: str) -> None:
