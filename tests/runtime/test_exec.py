@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import cgroupfs, processes, project
+from tests.support import cgroupfs, processes
 from tests.support.container import Container
 from tests.support.peers import judge_by
 from tests.support.plugin import MakeBundle, MakeContainer
@@ -170,7 +170,7 @@ def test_a_signal_once_the_program_runs_is_no_failure(container: MakeContainer, 
     arguments = running.runtime.command("exec", *options, running.id, "sleep", "1000")[1:]
     done = subprocess.run(
         [sys.executable, "-c", TERMINATED_ONCE_IT_RUNS, *arguments],
-        cwd=project.ROOT,
+        cwd=work,  # not where the sources are: the installed package is tested
         stdin=subprocess.DEVNULL,
         check=False,
     )
