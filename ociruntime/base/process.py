@@ -11,6 +11,7 @@ so that commands in different time namespaces agree.
 from __future__ import annotations
 
 import posix
+from errno import EMFILE, ENFILE
 
 from ociruntime.base.errors import HostError
 from ociruntime.base.files import read_file
@@ -18,7 +19,7 @@ from ociruntime.base.files import read_file
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal as _signal
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 else:
     import _signal
 
@@ -155,6 +156,53 @@ def send_signal(pidfd: int, number: int, pid: int) -> bool:
     except OSError as error:
         raise HostError(f"send signal {number} to process {pid}", error) from None
     return True
+
+
+def signal_pinned(
+    pids: Iterable[int],
+    listing: Callable[[], Iterable[int]],
+    opener: Callable[[int], int],
+    send: Callable[[int, int], object],
+) -> None:
+    """Call ``send(pidfd, pid)`` once for each of ``pids`` that ``listing()`` still returns.
+
+    ``opener(pid)`` returns a pidfd, or -1 if the process has exited.  Each process is pinned by its
+    pidfd and listed again before it is signalled, so a pid that was reused meanwhile gets no
+    signal.  The processes are handled in batches, as large as the limit on open files permits.
+    Raises HostError.
+    """
+    waiting = list(pids)
+    while waiting:
+        held, waiting = _hold(waiting, opener)
+        try:
+            for pid in listing():
+                if pid in held:
+                    send(held[pid], pid)
+        finally:
+            for fd in held.values():
+                posix.close(fd)
+
+
+def _hold(pids: list[int], opener: Callable[[int], int]) -> tuple[dict[int, int], list[int]]:
+    """Open a pidfd of each process; return ({pid: pidfd}, pids left when descriptors ran out).
+
+    Raises HostError.
+    """
+    held: dict[int, int] = {}
+    for index, pid in enumerate(pids):
+        try:
+            fd = opener(pid)
+        except HostError as error:
+            held_count = len(held) // 2 if error.errno in (EMFILE, ENFILE) else 0
+            spare = list(held)[held_count:]  # the listing needs a few descriptors as well
+            for each in spare:
+                posix.close(held.pop(each))
+            if not held:
+                raise
+            return held, pids[index:] + spare
+        if fd >= 0:
+            held[pid] = fd
+    return held, []
 
 
 def end_at_once_on_signals() -> None:

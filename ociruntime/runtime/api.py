@@ -242,9 +242,9 @@ class Runtime:
         def make(options: CreateOptions) -> Process:
             make_root(self._context)
             creation = begin(self._context, options)
-            creation.held.release()
             creation.lock.release()
             created.append(Process(creation.executor.pid, creation.executor.pidfd))
+            creation.held.release()  # last: it may raise what a signal handler raises
             return created[0]
 
         streams = settings.get("stdin"), settings.get("stdout"), settings.get("stderr")

@@ -86,6 +86,11 @@ def after_kill(
     return problems + cleaned(stage, before)
 
 
+def not_silent(outcome: Outcome) -> list[str]:
+    """Return what is wrong with the output of a command that a signal has ended."""
+    return [f"not silent: {outcome.err}"] if "Traceback" in outcome.err else []
+
+
 def after_interruption(
     stage: Stage, scenario: Scenario, before: Surroundings, outcome: Outcome
 ) -> list[str]:
@@ -93,7 +98,7 @@ def after_interruption(
     killed = outcome.status == 128 + signal.SIGINT and scenario.forwards  # the program
     if outcome.status != -signal.SIGINT and not killed:
         return after_failure(stage, scenario, before, outcome)
-    problems = [f"not silent: {outcome.err}"] if "Traceback" in outcome.err else []
+    problems = not_silent(outcome)
     if scenario.makes:
         problems += [f"not undone: {line}" for line in left(stage, before)]
     return problems + untrue(stage) + cleaned(stage, before)

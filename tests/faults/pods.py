@@ -184,7 +184,7 @@ class PodRunner(Runner[PodScenario]):
     ) -> list[str]:
         problems = ["the command hangs"] if outcome.hung else []
         if kind == INTERRUPT and outcome.status in INTERRUPTED:
-            problems += [f"not silent: {outcome.err}"] if "Traceback" in outcome.err else []
+            problems += judging.not_silent(outcome)
         elif kind != KILL and outcome.status not in (0, None):
             problems += judging.unclear(outcome)
         if outcome.status == 0:

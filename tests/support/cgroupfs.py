@@ -65,7 +65,7 @@ def unmounted_as_mounted() -> Iterator[None]:
 
 
 def usual_place(names: str) -> Path:
-    """Where the v1 hierarchy of these controllers is usually mounted."""
+    """Return the directory on which systems usually mount the v1 hierarchy of these controllers."""
     return Path("/sys/fs/cgroup") / names.removeprefix("name=")
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 
@@ -33,6 +35,28 @@ def parent(pid: int) -> int:
     """Parent of a process, 0 if it is gone."""
     fields = _stat_fields(pid)
     return int(fields[1]) if fields else 0
+
+
+def ends_with_few_descriptors(act: Callable[[list[int]], object]) -> list[int]:
+    """Return how 40 processes end when ``act(pids)`` can open only a dozen more files.
+
+    Those that it leaves alive end by SIGUSR1.
+    """
+    sleeping = [subprocess.Popen(["sleep", "100"]) for _ in range(40)]
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 12, before[1]))
+    try:
+        act([one.pid for one in sleeping])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+        statuses = []
+        for one in sleeping:
+            try:
+                statuses.append(one.wait(5))
+            except subprocess.TimeoutExpired:
+                one.send_signal(signal.SIGUSR1)
+                statuses.append(one.wait())
+    return statuses
 
 
 def descendants(ancestor: int = 0) -> set[int]:

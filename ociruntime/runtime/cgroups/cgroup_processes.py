@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ociruntime.base.files import cgroup_tree
 from ociruntime.base.linux import SIGKILL
+from ociruntime.base.process import signal_pinned
 from ociruntime.runtime.cgroups.control_files import (
     GONE,
     failure,
@@ -81,57 +82,29 @@ def kill_each(directories: Sequence[str]) -> None:
         new_pids = [pid for pid in processes(directories) if pid not in signalled]
         if not new_pids:
             return
-        _kill_members(new_pids, lambda: processes(directories))
+        signal_pinned(new_pids, lambda: processes(directories), _open, _kill)
         signalled.update(new_pids)
 
 
-def _kill_members(candidates: Sequence[int], members: Callable[[], list[int]]) -> None:
-    """Send SIGKILL through pidfds to the ``candidates`` that are still members of the cgroups.
+def _open(pid: int) -> int:
+    """Return a pidfd, or -1 if the process has exited.  Raises HostError."""
+    try:
+        return posix.pidfd_open(pid)
+    except OSError as error:
+        if error.errno in (errno.ESRCH, errno.EINVAL):
+            return -1
+        raise failure(f"open process {pid}", error) from None
 
-    The pidfd is opened before ``members`` is called again: a pid reused in between cannot be hit.
-    As many are killed at a time as the limit on open files permits.
-    """
+
+def _kill(pidfd: int, pid: int) -> None:
     from _signal import pidfd_send_signal  # type: ignore[import-not-found]
 
-    waiting = list(candidates)
-    while waiting:
-        handles, waiting = _open(waiting)
-        try:
-            for pid in members():
-                if pid in handles:
-                    try:
-                        pidfd_send_signal(handles[pid], SIGKILL)
-                    except ProcessLookupError:
-                        continue
-                    except OSError as error:
-                        raise failure(f"kill process {pid}", error) from None
-        finally:
-            for handle in handles.values():
-                posix.close(handle)
-
-
-def _open(pids: Sequence[int]) -> tuple[dict[int, int], list[int]]:
-    """Open a pidfd of each process; return ({pid: pidfd}, pids left when descriptors ran out).
-
-    Processes that have exited are in neither.  Raises HostError.
-    """
-    handles: dict[int, int] = {}
-    for index, pid in enumerate(pids):
-        try:
-            handles[pid] = posix.pidfd_open(pid)
-        except OSError as error:
-            if error.errno in (errno.ESRCH, errno.EINVAL):
-                continue
-            # Listing the members needs a few descriptors as well.
-            spare = list(handles)[len(handles) // 2 :]
-            for each in spare:
-                posix.close(handles.pop(each))
-            if not handles or error.errno not in (errno.EMFILE, errno.ENFILE):
-                for handle in handles.values():
-                    posix.close(handle)
-                raise failure(f"open process {pid}", error) from None
-            return handles, [*pids[index:], *spare]
-    return handles, []
+    try:
+        pidfd_send_signal(pidfd, SIGKILL)
+    except ProcessLookupError:
+        pass
+    except OSError as error:
+        raise failure(f"kill process {pid}", error) from None
 
 
 def wait_for(condition: Callable[[], bool], seconds: float) -> bool:

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import posix
 from collections.abc import Callable, Iterable
-from errno import EACCES, EMFILE, ENFILE, EPERM
+from errno import EACCES, EPERM
 
 from ociruntime.base.errors import HostError
-from ociruntime.base.process import open_process, process_stat, send_signal, start_time
+from ociruntime.base.process import (
+    open_process,
+    process_stat,
+    send_signal,
+    signal_pinned,
+    start_time,
+)
 from ociruntime.runtime.lifecycle.container import Container
 
 
@@ -35,42 +41,14 @@ def signal_members(container: Container, signal: int) -> None:
 def signal_listed(listing: Callable[[], Iterable[int]], signal: int) -> None:
     """Send ``signal`` once to each process whose pid ``listing()`` returns.
 
-    Each process is pinned by a pidfd and listed again before it is signalled, so a pid that was
-    reused meanwhile gets no signal.  The processes are handled in batches, as large as the limit
-    on open files permits.  Raises HostError.
+    A pid that was reused meanwhile gets no signal (``signal_pinned``).  Raises HostError.
     """
-    waiting = list(listing())
-    while waiting:
-        held, waiting = _hold(waiting)
-        try:
-            for pid in listing():
-                if pid in held:
-                    send_signal(held[pid], signal, pid)
-        finally:
-            for fd in held.values():
-                posix.close(fd)
-
-
-def _hold(pids: list[int]) -> tuple[dict[int, int], list[int]]:
-    """Open a pidfd of each process; return ({pid: pidfd}, pids left when descriptors ran out).
-
-    Raises HostError.
-    """
-    held: dict[int, int] = {}
-    for index, pid in enumerate(pids):
-        try:
-            fd = open_process(pid, start_time(pid))
-        except HostError as error:
-            held_count = len(held) // 2 if error.errno in (EMFILE, ENFILE) else 0
-            spare = list(held)[held_count:]  # the listing needs a few descriptors as well
-            for each in spare:
-                posix.close(held.pop(each))
-            if not held:
-                raise
-            return held, pids[index:] + spare
-        if fd >= 0:
-            held[pid] = fd
-    return held, []
+    signal_pinned(
+        listing(),
+        listing,
+        lambda pid: open_process(pid, start_time(pid)),
+        lambda pidfd, pid: send_signal(pidfd, signal, pid),
+    )
 
 
 def descendants(pid: int, *, with_namespace: bool) -> list[int]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
-import subprocess
 from pathlib import Path
 
 from ociruntime.runtime.cgroups.cgroup_processes import kill_each, tree
+from tests.support.processes import ends_with_few_descriptors
 
 DEPTH = 1500
 
@@ -60,19 +59,9 @@ def test_longer_paths_than_the_kernel_takes(tmp_path: Path) -> None:
 
 def test_more_processes_than_descriptors(tmp_path: Path) -> None:
     """A container must not escape `delete` and `kill --all` by forking often enough."""
-    sleeping = [subprocess.Popen(["sleep", "100"]) for _ in range(40)]
-    (tmp_path / "cgroup.procs").write_text("".join(f"{one.pid}\n" for one in sleeping))
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 12, before[1]))
-    try:
+
+    def act(pids: list[int]) -> None:
+        (tmp_path / "cgroup.procs").write_text("".join(f"{pid}\n" for pid in pids))
         kill_each([str(tmp_path)])
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-        statuses = []
-        for one in sleeping:
-            try:
-                statuses.append(one.wait(5))
-            except subprocess.TimeoutExpired:
-                one.terminate()
-                statuses.append(one.wait())
-    assert statuses == [-signal.SIGKILL] * 40
+
+    assert ends_with_few_descriptors(act) == [-signal.SIGKILL] * 40

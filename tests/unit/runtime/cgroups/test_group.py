@@ -261,7 +261,7 @@ def test_nobody_of_a_foreign_cgroup_is_killed(
         (tmp_path / name / "c1" / "cgroup.procs").write_text("41\n")
         (tmp_path / name / "c1" / "cgroup.kill").write_text("")
     hit: list[Any] = []
-    monkeypatch.setattr(cgroup_processes, "_kill_members", lambda *given: hit.append(given))
+    monkeypatch.setattr(cgroup_processes, "signal_pinned", lambda *given: hit.append(given))
     stored(Cgroup.plan(layout, "/c1", "c1")).kill()
     assert hit == []
     assert (tmp_path / "unified" / "c1" / "cgroup.kill").read_text() == ""
@@ -276,7 +276,7 @@ def test_an_adopted_cgroup_is_killed(
     (tmp_path / "pids" / "c1" / "cgroup.procs").write_text("41\n")
     hit: list[list[int]] = []
     monkeypatch.setattr(
-        cgroup_processes, "_kill_members", lambda wanted, _: hit.append(list(wanted))
+        cgroup_processes, "signal_pinned", lambda wanted, *_: hit.append(list(wanted))
     )
     stored(cgroup).kill()
     assert hit == [[41]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 from errno import EPERM
@@ -13,25 +12,16 @@ import pytest
 from ociruntime.base.errors import HostError
 from ociruntime.base.process import process_stat
 from ociruntime.runtime.lifecycle import container_processes
+from tests.support.processes import ends_with_few_descriptors
 
 
 def test_more_processes_than_descriptors() -> None:
     """Each is signalled once, as many at a time as can be held."""
-    sleeping = [subprocess.Popen(["sleep", "100"]) for _ in range(40)]
-    before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 12, before[1]))
-    try:
-        container_processes.signal_listed(lambda: [one.pid for one in sleeping], signal.SIGTERM)
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, before)
-        statuses = []
-        for one in sleeping:
-            try:
-                statuses.append(one.wait(5))
-            except subprocess.TimeoutExpired:
-                one.kill()
-                statuses.append(one.wait())
-    assert statuses == [-signal.SIGTERM] * 40
+
+    def act(pids: list[int]) -> None:
+        container_processes.signal_listed(lambda: pids, signal.SIGTERM)
+
+    assert ends_with_few_descriptors(act) == [-signal.SIGTERM] * 40
 
 
 def test_a_process_that_proc_hides(monkeypatch: pytest.MonkeyPatch) -> None:
