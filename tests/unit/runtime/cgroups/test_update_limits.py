@@ -15,7 +15,7 @@ from ociruntime.runtime.cgroups.group import Cgroup
 from ociruntime.runtime.cgroups.layout import Hierarchy
 from ociruntime.runtime.cgroups.placement import Placement
 from ociruntime.runtime.cgroups.setting import Setting
-from ociruntime.runtime.cgroups.update import Update, restoring
+from ociruntime.runtime.cgroups.update_limits import Update, restoring
 
 FILES = {
     "cpu.weight": "100\n",
