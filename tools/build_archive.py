@@ -29,7 +29,7 @@ NEEDED = {
         runtime.spec.validate_linux runtime.cgroups.resources runtime.cgroups.device_policy
         runtime.cgroups.device_enforcement runtime.host.seccomp_cache
     """,
-    "exec": "runtime.cli.main runtime.cli.exec runtime.cgroups.group base.foreground",
+    "exec": "runtime.cli.main runtime.cli.exec runtime.cgroups.cgroup base.foreground",
     # For an image that is in the store; run is prepare with additions.
     "ocipod run": """
         pods.cli.main pods.cli.run_pods commandline.progress pods.operations.prepare

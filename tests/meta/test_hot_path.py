@@ -57,7 +57,7 @@ COMMON = """
 OWN = {
     "create": """
         base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.device_enforcement
-        runtime.cgroups.device_policy runtime.cgroups.group runtime.cgroups.layout
+        runtime.cgroups.device_policy runtime.cgroups.cgroup runtime.cgroups.layout
         runtime.cgroups.placement runtime.cgroups.resources runtime.cli.container_options
         runtime.cli.create runtime.executor.protocol runtime.executor.spawn base.sealed_program
         runtime.host.facts base.linux runtime.plan.cgroup_mounts runtime.plan.plan
@@ -73,7 +73,7 @@ OWN = {
         runtime.spec.validate runtime.spec.validate_linux runtime.spec.validate_process
     """,
     "exec": """
-        base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.group
+        base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.cgroup
         runtime.cgroups.layout runtime.cgroups.placement runtime.cli.container_options
         runtime.cli.exec runtime.executor.spawn runtime.executor.protocol runtime.host.facts
         base.sealed_program base.foreground runtime.host.namespaces base.linux runtime.plan.plan
@@ -90,7 +90,7 @@ OWN = {
     "state": "commandline.output runtime.cli.state runtime.lifecycle.state",
     "kill": "runtime.cli.kill commandline.signal_names base.linux runtime.lifecycle.kill",
     "delete": """
-        base.mountinfo runtime.cgroups.control_files runtime.cgroups.group
+        base.mountinfo runtime.cgroups.control_files runtime.cgroups.cgroup
         runtime.cgroups.layout runtime.cgroups.placement runtime.cli.delete base.linux
         runtime.lifecycle.delete
     """,

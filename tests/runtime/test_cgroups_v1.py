@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import ConfigError, HostError
-from ociruntime.runtime.cgroups.group import Cgroup
+from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.layout import Layout, detect
 from tests.support import cgroupfs
 from tests.support.plugin import MakeBundle, MakeContainer

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ociruntime.base.errors import UsageError
-from ociruntime.runtime.cgroups.group import Cgroup
+from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.placement import Placement
 
 

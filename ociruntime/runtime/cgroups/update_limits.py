@@ -8,8 +8,8 @@ from typing import Any
 
 from ociruntime.base.errors import ContainerError, RuntimeFailure
 from ociruntime.runtime.cgroups import control_files
+from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.control_files import read
-from ociruntime.runtime.cgroups.group import Cgroup
 from ociruntime.runtime.cgroups.setting import Setting
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import UnionType
     from typing import Any
 
-    from ociruntime.runtime.cgroups.group import Cgroup
+    from ociruntime.runtime.cgroups.cgroup import Cgroup
     from ociruntime.runtime.host.seccomp_agent import SeccompAgent
     from ociruntime.runtime.spec.config_types import Config
 
@@ -195,7 +195,7 @@ def recorded_cgroup(directory: str) -> Cgroup:
         from ociruntime.runtime.cgroups.systemd_group import SystemdCgroup
 
         return SystemdCgroup.from_record(record)
-    from ociruntime.runtime.cgroups.group import Cgroup
+    from ociruntime.runtime.cgroups.cgroup import Cgroup
 
     return Cgroup.from_record(record)
 

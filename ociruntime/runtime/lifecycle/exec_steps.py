@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from socket import socket
 
     from ociruntime.base.foreground import CaughtSignals
-    from ociruntime.runtime.cgroups.group import Cgroup
+    from ociruntime.runtime.cgroups.cgroup import Cgroup
     from ociruntime.runtime.executor.protocol import Message
     from ociruntime.runtime.executor.spawn import Executor
     from ociruntime.runtime.lifecycle.container import Container

@@ -27,7 +27,7 @@ from typing import Any
 from ociruntime.base.errors import HostError
 from ociruntime.base.files import write_new
 from ociruntime.base.json_text import dump
-from ociruntime.runtime.cgroups.group import Cgroup
+from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.lifecycle.container import describe
 
 NAME = "entry"

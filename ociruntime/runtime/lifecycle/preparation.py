@@ -8,8 +8,8 @@ from typing import Any
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import SECCOMP_FILTER_FLAG_NEW_LISTENER
 from ociruntime.base.log import Log
+from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.control_files import in_user_namespace
-from ociruntime.runtime.cgroups.group import Cgroup
 from ociruntime.runtime.cgroups.layout import Layout, detect
 from ociruntime.runtime.host.facts import gather
 from ociruntime.runtime.host.state_directory import CREATING

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ociruntime.runtime.cgroups import statistics_v1, statistics_v2
-from ociruntime.runtime.cgroups.group import Cgroup
+from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.layout import Hierarchy
 from ociruntime.runtime.cgroups.placement import Placement
 from ociruntime.runtime.cgroups.statistics import statistics

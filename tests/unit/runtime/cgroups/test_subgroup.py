@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ociruntime.base.errors import UsageError
-from ociruntime.runtime.cgroups.group import Cgroup
+from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.layout import Hierarchy
 from ociruntime.runtime.cgroups.placement import Placement
 from ociruntime.runtime.cgroups.subgroup import below, parse

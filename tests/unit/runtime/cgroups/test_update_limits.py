@@ -11,7 +11,7 @@ import pytest
 
 from ociruntime.base.errors import ConfigError, ContainerError, HostError
 from ociruntime.runtime.cgroups import control_files
-from ociruntime.runtime.cgroups.group import Cgroup
+from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.layout import Hierarchy
 from ociruntime.runtime.cgroups.placement import Placement
 from ociruntime.runtime.cgroups.setting import Setting
