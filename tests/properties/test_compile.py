@@ -18,7 +18,7 @@ from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER
 from ociruntime.runtime.cgroups import systemd_group
 from ociruntime.runtime.cgroups.cgroup import Cgroup
-from ociruntime.runtime.cgroups.layout import Hierarchy, Layout
+from ociruntime.runtime.cgroups.hierarchies import Hierarchy, Layout
 from ociruntime.runtime.cgroups.systemd_group import SystemdCgroup
 from ociruntime.runtime.cgroups.systemd_properties import limits
 from ociruntime.runtime.host.seccomp import compile_filter

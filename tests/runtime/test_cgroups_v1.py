@@ -13,7 +13,7 @@ import pytest
 
 from ociruntime.base.errors import ConfigError, HostError
 from ociruntime.runtime.cgroups.cgroup import Cgroup
-from ociruntime.runtime.cgroups.layout import Layout, detect
+from ociruntime.runtime.cgroups.hierarchies import Layout, detect
 from tests.support import cgroupfs
 from tests.support.plugin import MakeBundle, MakeContainer
 from tests.support.runtime import Runtime

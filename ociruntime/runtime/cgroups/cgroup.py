@@ -20,7 +20,7 @@ import posix
 from ociruntime.base.errors import ConfigError, HostError, RuntimeFailure
 from ociruntime.runtime.cgroups import control_files
 from ociruntime.runtime.cgroups.control_files import failure, read
-from ociruntime.runtime.cgroups.layout import CGROUPS_PATH, resolve_path
+from ociruntime.runtime.cgroups.hierarchies import CGROUPS_PATH, resolve_path
 from ociruntime.runtime.cgroups.placement import Placement, remove_all
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from ociruntime.runtime.cgroups.device_enforcement import DeviceRules
-    from ociruntime.runtime.cgroups.layout import Layout
+    from ociruntime.runtime.cgroups.hierarchies import Layout
     from ociruntime.runtime.cgroups.setting import Setting
 
 _NO_RESOURCES: dict[str, Any] = {}

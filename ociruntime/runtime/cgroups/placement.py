@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from ociruntime.base.errors import ConfigError, HostError
-from ociruntime.runtime.cgroups import layout
+from ociruntime.runtime.cgroups import hierarchies
 from ociruntime.runtime.cgroups.control_files import GONE, failure, is_directory, read, write
-from ociruntime.runtime.cgroups.layout import Hierarchy
+from ociruntime.runtime.cgroups.hierarchies import Hierarchy
 
 _REMOVAL_DEADLINE = 10.0  # seconds
 _UNKNOWN = -1
@@ -34,7 +34,7 @@ class Placement:
     ) -> None:
         self.hierarchy = hierarchy
         top = hierarchy.mountpoint.rstrip("/")
-        self.directories = [top + part for part in layout.components(path)]
+        self.directories = [top + part for part in hierarchies.components(path)]
         self.existing = existing
         self.adopted = adopted
 

@@ -10,7 +10,7 @@ from ociruntime.base.linux import SECCOMP_FILTER_FLAG_NEW_LISTENER
 from ociruntime.base.log import Log
 from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.control_files import in_user_namespace
-from ociruntime.runtime.cgroups.layout import Layout, detect
+from ociruntime.runtime.cgroups.hierarchies import Layout, detect
 from ociruntime.runtime.host.facts import gather
 from ociruntime.runtime.host.state_directory import CREATING
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions

@@ -16,7 +16,7 @@ from ociruntime.runtime.cgroups import control_files, statistics_v1, statistics_
 from ociruntime.runtime.cgroups.cgroup_processes import pids
 from ociruntime.runtime.cgroups.delegation import visible_directories
 from ociruntime.runtime.cgroups.freezer import event, frozen
-from ociruntime.runtime.cgroups.layout import (
+from ociruntime.runtime.cgroups.hierarchies import (
     Hierarchy,
     Layout,
     assemble,
@@ -162,7 +162,7 @@ TARGET = Target(
         "runtime/cgroups/statistics_v1.py",
         "runtime/cgroups/statistics_v2.py",
         "runtime/cgroups/control_files.py",
-        "runtime/cgroups/layout.py",
+        "runtime/cgroups/hierarchies.py",
         "runtime/cgroups/freezer.py",
         "runtime/cgroups/oom.py",
         "manager/containers/usage.py",

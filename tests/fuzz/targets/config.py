@@ -13,7 +13,7 @@ from ociruntime.runtime.cgroups import settings_v1, settings_v2  # noqa: F401 - 
 from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.device_policy import lines_v1, policy
 from ociruntime.runtime.cgroups.device_program import assemble
-from ociruntime.runtime.cgroups.layout import Hierarchy, Layout
+from ociruntime.runtime.cgroups.hierarchies import Hierarchy, Layout
 from ociruntime.runtime.cgroups.resources import settings
 from ociruntime.runtime.cgroups.systemd_properties import device_properties, limits
 from ociruntime.runtime.doctor.bundle import check_config

@@ -13,7 +13,7 @@ import pytest
 from ociruntime.base.errors import ConfigError, HostError
 from ociruntime.runtime.cgroups import cgroup_processes, control_files, placement
 from ociruntime.runtime.cgroups.cgroup import Cgroup
-from ociruntime.runtime.cgroups.layout import Hierarchy, Layout
+from ociruntime.runtime.cgroups.hierarchies import Hierarchy, Layout
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from ociruntime.runtime.cgroups.cgroup_processes import pids
 from ociruntime.runtime.cgroups.control_files import whole
 from ociruntime.runtime.cgroups.delegation import visible_directories
 from ociruntime.runtime.cgroups.freezer import event
-from ociruntime.runtime.cgroups.layout import Hierarchy, Layout
+from ociruntime.runtime.cgroups.hierarchies import Hierarchy, Layout
 from ociruntime.runtime.cgroups.oom import oom_kills
 from ociruntime.runtime.cgroups.setting import Setting
 

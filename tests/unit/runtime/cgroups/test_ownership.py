@@ -10,7 +10,7 @@ import pytest
 from ociruntime.base.errors import HostError
 from ociruntime.runtime.cgroups import cgroup
 from ociruntime.runtime.cgroups.cgroup import Cgroup
-from ociruntime.runtime.cgroups.layout import Hierarchy, Layout
+from ociruntime.runtime.cgroups.hierarchies import Hierarchy, Layout
 
 
 @pytest.fixture

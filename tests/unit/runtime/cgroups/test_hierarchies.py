@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ociruntime.runtime.cgroups.layout import (
+from ociruntime.runtime.cgroups.hierarchies import (
     Hierarchy,
     Layout,
     assemble,
