@@ -1,5 +1,5 @@
 /*
- * Remove the cgroup directories of a stopped container: ociruntime/runtime/cgroups/placement.py,
+ * Remove the cgroup directories of a stopped container: ociruntime/runtime/cgroups/cgroup_directory.py,
  * remove_all.
  */
 #include "fast_path.h"

@@ -58,7 +58,7 @@ OWN = {
     "create": """
         base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.device_enforcement
         runtime.cgroups.device_policy runtime.cgroups.cgroup runtime.cgroups.hierarchies
-        runtime.cgroups.placement runtime.cgroups.resources runtime.cli.container_options
+        runtime.cgroups.cgroup_directory runtime.cgroups.resources runtime.cli.container_options
         runtime.cli.create runtime.executor.protocol runtime.executor.spawn base.sealed_program
         runtime.host.facts base.linux runtime.plan.cgroup_mounts runtime.plan.plan
         runtime.plan.compiler_state runtime.plan.compiler runtime.plan.devices
@@ -74,7 +74,7 @@ OWN = {
     """,
     "exec": """
         base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.cgroup
-        runtime.cgroups.hierarchies runtime.cgroups.placement runtime.cli.container_options
+        runtime.cgroups.hierarchies runtime.cgroups.cgroup_directory runtime.cli.container_options
         runtime.cli.exec runtime.executor.spawn runtime.executor.protocol runtime.host.facts
         base.sealed_program base.foreground runtime.host.namespaces base.linux runtime.plan.plan
         runtime.plan.compiler_state runtime.plan.facts runtime.plan.hooks runtime.plan.identity
@@ -91,7 +91,7 @@ OWN = {
     "kill": "runtime.cli.kill commandline.signal_names base.linux runtime.lifecycle.kill",
     "delete": """
         base.mountinfo runtime.cgroups.control_files runtime.cgroups.cgroup
-        runtime.cgroups.hierarchies runtime.cgroups.placement runtime.cli.delete base.linux
+        runtime.cgroups.hierarchies runtime.cgroups.cgroup_directory runtime.cli.delete base.linux
         runtime.lifecycle.delete
     """,
 }

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ociruntime.base.errors import UsageError
 from ociruntime.runtime.cgroups.cgroup import Cgroup
-from ociruntime.runtime.cgroups.placement import Placement
+from ociruntime.runtime.cgroups.cgroup_directory import Placement
 
 
 def below(cgroup: Cgroup, options: Sequence[str]) -> Cgroup:

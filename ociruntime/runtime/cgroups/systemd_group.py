@@ -13,8 +13,8 @@ import posix
 from ociruntime.base.errors import ConfigError, HostError
 from ociruntime.runtime.cgroups import control_files
 from ociruntime.runtime.cgroups.cgroup import Cgroup
+from ociruntime.runtime.cgroups.cgroup_directory import Placement
 from ociruntime.runtime.cgroups.hierarchies import CGROUPS_PATH
-from ociruntime.runtime.cgroups.placement import Placement
 from ociruntime.runtime.cgroups.systemd_properties import (
     device_properties,
     limits,

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import ConfigError, HostError
-from ociruntime.runtime.cgroups import cgroup_processes, control_files, placement
+from ociruntime.runtime.cgroups import cgroup_directory, cgroup_processes, control_files
 from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.hierarchies import Hierarchy, Layout
 
@@ -40,7 +40,7 @@ def _no_device_program(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placement, "_REMOVAL_DEADLINE", 0.01)
+    monkeypatch.setattr(cgroup_directory, "_REMOVAL_DEADLINE", 0.01)
 
 
 def stored(cgroup: Cgroup) -> Cgroup:
