@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ociruntime.base.errors import ConfigError, HostError
 from ociruntime.base.linux import S_IFDIR, S_IFMT
-from ociruntime.runtime.cgroups.setting import Setting
+from ociruntime.runtime.cgroups.shared_settings import Setting
 
 _FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO, include/linux/proc_ns.h
 

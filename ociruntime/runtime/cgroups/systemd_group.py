@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from ociruntime.runtime.cgroups.device_enforcement import DeviceRules
     from ociruntime.runtime.cgroups.hierarchies import Layout
-    from ociruntime.runtime.cgroups.setting import Setting
+    from ociruntime.runtime.cgroups.shared_settings import Setting
     from ociruntime.runtime.cgroups.systemd_bus import Refused, SystemdManager
     from ociruntime.runtime.cgroups.systemd_properties import Property
 

@@ -10,7 +10,7 @@ from ociruntime.base.errors import ContainerError, RuntimeFailure
 from ociruntime.runtime.cgroups import control_files
 from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.control_files import read
-from ociruntime.runtime.cgroups.setting import Setting
+from ociruntime.runtime.cgroups.shared_settings import Setting
 
 
 class Update:

@@ -14,7 +14,7 @@ from ociruntime.runtime.cgroups import control_files
 from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.cgroup_directory import Placement
 from ociruntime.runtime.cgroups.hierarchies import Hierarchy
-from ociruntime.runtime.cgroups.setting import Setting
+from ociruntime.runtime.cgroups.shared_settings import Setting
 from ociruntime.runtime.cgroups.update_limits import Update, restoring
 
 FILES = {
