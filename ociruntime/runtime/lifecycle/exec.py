@@ -97,7 +97,7 @@ def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None =
     check_terminal(process, options.console_socket, options.detach)
     cgroup = container.cgroup()
     if options.cgroups:
-        from ociruntime.runtime.cgroups.subgroup import below
+        from ociruntime.runtime.cgroups.exec_cgroup import below
 
         cgroup = below(cgroup, options.cgroups)
     console = _console(options.console_socket)

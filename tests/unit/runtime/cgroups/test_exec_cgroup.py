@@ -7,8 +7,8 @@ import pytest
 from ociruntime.base.errors import UsageError
 from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.cgroup_directory import Placement
+from ociruntime.runtime.cgroups.exec_cgroup import below, parse
 from ociruntime.runtime.cgroups.hierarchies import Hierarchy
-from ociruntime.runtime.cgroups.subgroup import below, parse
 
 V1 = (
     Hierarchy(("cpu", "cpuacct"), "", "/cg/cpu", 1),
