@@ -388,7 +388,7 @@ class Cgroup:
 
     def oom_killed(self) -> bool:
         """Return whether a process in the container's cgroup was OOM-killed."""
-        from ociruntime.runtime.cgroups.oom import oom_kills
+        from ociruntime.runtime.cgroups.oom_kills import oom_kills
 
         memory = self._of("memory")
         return memory is not None and oom_kills(memory.directory, memory.hierarchy.version) > 0

@@ -23,7 +23,7 @@ from ociruntime.runtime.cgroups.hierarchies import (
     cgroup_mounts,
     parse_existing,
 )
-from ociruntime.runtime.cgroups.oom import oom_kills
+from ociruntime.runtime.cgroups.oom_kills import oom_kills
 from ociruntime.runtime.host.resctrl import inspect
 from tests.fuzz.mutation import change_lines
 from tests.fuzz.target import Target, empty_directory, refusals
@@ -164,7 +164,7 @@ TARGET = Target(
         "runtime/cgroups/control_files.py",
         "runtime/cgroups/hierarchies.py",
         "runtime/cgroups/freezer.py",
-        "runtime/cgroups/oom.py",
+        "runtime/cgroups/oom_kills.py",
         "manager/containers/usage.py",
     ),
     seeds,

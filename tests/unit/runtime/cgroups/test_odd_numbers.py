@@ -14,7 +14,7 @@ from ociruntime.runtime.cgroups.control_files import whole
 from ociruntime.runtime.cgroups.delegation import visible_directories
 from ociruntime.runtime.cgroups.freezer import event
 from ociruntime.runtime.cgroups.hierarchies import Hierarchy, Layout
-from ociruntime.runtime.cgroups.oom import oom_kills
+from ociruntime.runtime.cgroups.oom_kills import oom_kills
 from ociruntime.runtime.cgroups.shared_settings import Setting
 
 ODD = ["", "x", "\xb2", "\u0663", "1.5", "--1", "9" * 5000, "../.."]
