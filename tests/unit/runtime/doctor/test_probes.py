@@ -10,7 +10,7 @@ import pytest
 
 from ociruntime.base.linux import CAPABILITIES, NAMESPACE_FILES
 from ociruntime.runtime.cli.check import coloured, host_text, host_values, uncoloured
-from ociruntime.runtime.doctor import environment, kernel
+from ociruntime.runtime.doctor import environment, kernel_probes
 from ociruntime.runtime.doctor.examination import TABLES
 from ociruntime.runtime.doctor.finding import (
     LIMITED,
@@ -72,40 +72,40 @@ def status(**lines: str) -> dict[str, str]:
 WITHOUT_RESOURCE = ((1 << 41) - 1) & ~(1 << CAPABILITIES.index("CAP_SYS_RESOURCE"))
 SYSCTL = "/proc/sys/kernel/"
 CASES: list[tuple[str, tuple[Probe, ...], MadeUp, str, str]] = [
-    ("clone3", kernel.KERNEL, MadeUp({}, refusal=errno.ENOSYS), MISSING, "this kernel"),
-    ("clone3", kernel.KERNEL, MadeUp({}, refusal=errno.EPERM), MISSING, "filter"),
-    ("openat2", kernel.KERNEL, MadeUp({}, refusal=errno.ENOSYS), LIMITED, "this kernel"),
-    ("openat2", kernel.KERNEL, MadeUp({}), OK, "available"),
+    ("clone3", kernel_probes.KERNEL, MadeUp({}, refusal=errno.ENOSYS), MISSING, "this kernel"),
+    ("clone3", kernel_probes.KERNEL, MadeUp({}, refusal=errno.EPERM), MISSING, "filter"),
+    ("openat2", kernel_probes.KERNEL, MadeUp({}, refusal=errno.ENOSYS), LIMITED, "this kernel"),
+    ("openat2", kernel_probes.KERNEL, MadeUp({}), OK, "available"),
     (
         "clone into cgroup",
-        kernel.KERNEL,
+        kernel_probes.KERNEL,
         MadeUp({}, refusal=errno.E2BIG),
         LIMITED,
         "this kernel",
     ),
-    ("clone into cgroup", kernel.KERNEL, MadeUp({}, refusal=errno.EBADF), OK, "available"),
-    ("id-mapped mounts", kernel.KERNEL, MadeUp({}, rootless=True), LIMITED, "root"),
-    ("namespaces", kernel.KERNEL, MadeUp({}), OK, "all 8"),
-    ("seccomp", kernel.KERNEL, MadeUp({}), LIMITED, "this kernel"),
-    ("seccomp", kernel.KERNEL, MadeUp(status(Seccomp="0")), LIMITED, "notifications"),
-    ("overlayfs", kernel.KERNEL, MadeUp({"/proc/filesystems": "nodev\toverlay\n"}), OK, ""),
+    ("clone into cgroup", kernel_probes.KERNEL, MadeUp({}, refusal=errno.EBADF), OK, "available"),
+    ("id-mapped mounts", kernel_probes.KERNEL, MadeUp({}, rootless=True), LIMITED, "root"),
+    ("namespaces", kernel_probes.KERNEL, MadeUp({}), OK, "all 8"),
+    ("seccomp", kernel_probes.KERNEL, MadeUp({}), LIMITED, "this kernel"),
+    ("seccomp", kernel_probes.KERNEL, MadeUp(status(Seccomp="0")), LIMITED, "notifications"),
+    ("overlayfs", kernel_probes.KERNEL, MadeUp({"/proc/filesystems": "nodev\toverlay\n"}), OK, ""),
     (
         "filesystems",
-        kernel.KERNEL,
+        kernel_probes.KERNEL,
         MadeUp({"/proc/filesystems": "nodev\ttmpfs\n"}),
         MISSING,
         "proc",
     ),
     (
         "programs in memory",
-        kernel.KERNEL,
+        kernel_probes.KERNEL,
         MadeUp({"/proc/sys/vm/memfd_noexec": "2\n"}),
         MISSING,
         "memfd_noexec",
     ),
     (
         "/proc",
-        kernel.KERNEL,
+        kernel_probes.KERNEL,
         MadeUp({"/proc/self/mountinfo": "1 2 0:3 / /proc/acpi ro - tmpfs t ro\n"}),
         LIMITED,
         "/proc/acpi",
