@@ -6,7 +6,7 @@ import os
 
 from ociruntime.runtime.doctor.bundle import examine_bundle
 from ociruntime.runtime.doctor.engines import ENGINES
-from ociruntime.runtime.doctor.environment import CGROUPS, INSTALLATION, PRIVILEGES, USERS
+from ociruntime.runtime.doctor.environment_probes import CGROUPS, INSTALLATION, PRIVILEGES, USERS
 from ociruntime.runtime.doctor.finding import Fault, Finding, Host, run_probes
 from ociruntime.runtime.doctor.kernel_probes import KERNEL
 from ociruntime.runtime.doctor.trial import TRIAL

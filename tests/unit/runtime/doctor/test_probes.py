@@ -10,7 +10,7 @@ import pytest
 
 from ociruntime.base.linux import CAPABILITIES, NAMESPACE_FILES
 from ociruntime.runtime.cli.check import coloured, host_text, host_values, uncoloured
-from ociruntime.runtime.doctor import environment, kernel_probes
+from ociruntime.runtime.doctor import environment_probes, kernel_probes
 from ociruntime.runtime.doctor.examination import TABLES
 from ociruntime.runtime.doctor.finding import (
     LIMITED,
@@ -112,45 +112,51 @@ CASES: list[tuple[str, tuple[Probe, ...], MadeUp, str, str]] = [
     ),
     (
         "user namespaces",
-        environment.USERS,
+        environment_probes.USERS,
         MadeUp({f"{SYSCTL}unprivileged_userns_clone": "0\n"}, rootless=True, uid=1000),
         MISSING,
         "unprivileged_userns_clone",
     ),
     (
         "user namespaces",
-        environment.USERS,
+        environment_probes.USERS,
         MadeUp({f"{SYSCTL}apparmor_restrict_unprivileged_userns": "1\n"}),
         LIMITED,
         "apparmor",
     ),
     (
         "user namespaces",
-        environment.USERS,
+        environment_probes.USERS,
         MadeUp({"/proc/sys/user/max_user_namespaces": "0\n"}, rootless=True),
         MISSING,
         "not allowed",
     ),
     (
         "subordinate ids",
-        environment.USERS,
+        environment_probes.USERS,
         MadeUp({"/etc/subuid": "4321:100000:65536\n"}, rootless=True, uid=4321),
         LIMITED,
         "none for",
     ),
     (
         "capabilities",
-        environment.PRIVILEGES,
+        environment_probes.PRIVILEGES,
         MadeUp(status(CapEff=f"{WITHOUT_RESOURCE:x}")),
         LIMITED,
         "CAP_SYS_RESOURCE",
     ),
-    ("capabilities", environment.PRIVILEGES, MadeUp(status(CapEff="0")), MISSING, "CAP_SYS_ADMIN"),
-    ("no_new_privs", environment.PRIVILEGES, MadeUp(status(NoNewPrivs="1")), LIMITED, "set"),
-    ("outer filter", environment.PRIVILEGES, MadeUp(status(Seccomp="2")), LIMITED, "force"),
-    ("state directory", environment.INSTALLATION, MadeUp({}), MISSING, "/ is not writable"),
-    ("state directory", environment.INSTALLATION, MadeUp({}, writes=("/",)), OK, "/run"),
-    ("criu", environment.INSTALLATION, MadeUp({}), LIMITED, "not installed"),
+    (
+        "capabilities",
+        environment_probes.PRIVILEGES,
+        MadeUp(status(CapEff="0")),
+        MISSING,
+        "CAP_SYS_ADMIN",
+    ),
+    ("no_new_privs", environment_probes.PRIVILEGES, MadeUp(status(NoNewPrivs="1")), LIMITED, "set"),
+    ("outer filter", environment_probes.PRIVILEGES, MadeUp(status(Seccomp="2")), LIMITED, "force"),
+    ("state directory", environment_probes.INSTALLATION, MadeUp({}), MISSING, "/ is not writable"),
+    ("state directory", environment_probes.INSTALLATION, MadeUp({}, writes=("/",)), OK, "/run"),
+    ("criu", environment_probes.INSTALLATION, MadeUp({}), LIMITED, "not installed"),
 ]
 
 
@@ -169,7 +175,7 @@ def test_every_limit_is_explained() -> None:
         (found,) = run_probes(host, [("x", (row(table, name),))])
         assert bool(found.meaning) == (state != OK), name
         assert bool(found.remedy) == (state != OK), name
-    (found,) = run_probes(CASES[14][2], [("x", environment.USERS[:1])])
+    (found,) = run_probes(CASES[14][2], [("x", environment_probes.USERS[:1])])
     assert "sysctl -w kernel.unprivileged_userns_clone=1" in found.remedy
 
 
