@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ociruntime.runtime.doctor.bundle import examine_bundle
+from ociruntime.runtime.doctor.check_bundle import examine_bundle
 from ociruntime.runtime.doctor.engines import ENGINES
 from ociruntime.runtime.doctor.environment_probes import CGROUPS, INSTALLATION, PRIVILEGES, USERS
 from ociruntime.runtime.doctor.finding import Fault, Finding, Host, run_probes
