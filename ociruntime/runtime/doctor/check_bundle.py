@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from ociruntime.base.errors import ConfigError, RuntimeFailure
 from ociruntime.base.json_text import parse
-from ociruntime.runtime.doctor.bundle_host import HOST_CHECKS
+from ociruntime.runtime.doctor.check_host_for_bundle import HOST_CHECKS
 from ociruntime.runtime.doctor.finding import Fault, Host, Json
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.preparation import decide
