@@ -9,7 +9,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ociruntime.runtime.doctor.finding import LIMITED, OK, Answer, Host, Probe
-from ociruntime.runtime.engines.configuration import find_use
+from ociruntime.runtime.engines.engine_configs import find_use
 from ociruntime.runtime.engines.setup import (
     CONTAINERD_DROP_IN,
     CONTAINERD_FILE,

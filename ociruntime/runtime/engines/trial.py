@@ -14,7 +14,7 @@ import tempfile
 
 from ociruntime.base.files import read_file
 from ociruntime.runtime.engines.calls import Answer, ask
-from ociruntime.runtime.engines.configuration import NAME
+from ociruntime.runtime.engines.engine_configs import NAME
 from ociruntime.runtime.executor.spawn import PROGRAM
 
 RAN = 1  # exit status of the executor without arguments
