@@ -1,4 +1,4 @@
-/* Report failures as facts, which ociruntime/runtime/executor/failure.py turns into messages. */
+/* Report failures as facts, which ociruntime/runtime/executor/failure_messages.py turns into messages. */
 #include "executor.h"
 
 #include <errno.h>

@@ -208,7 +208,7 @@ class Execution:
 
     def _failed(self, message: Message) -> RuntimeFailure:
         """Return the error for the executor's FAILURE message."""
-        from ociruntime.runtime.executor.failure import failure
+        from ociruntime.runtime.executor.failure_messages import failure
 
         if not self._container.alive():
             return NotRunning(self._container.id)
