@@ -60,7 +60,7 @@ class MadeUpManager:
 
 
 def cgroup_of(config: Json, mode: str, driver: str) -> Cgroup:
-    """Return the cgroup that runtime/lifecycle/preparation.py plans."""
+    """Return the cgroup that runtime/lifecycle/prepare_create.py plans."""
     path = (config.get("linux") or {}).get("cgroupsPath")
     if driver == "cgroupfs":
         return Cgroup.plan(LAYOUTS[mode], path, "c1")

@@ -12,7 +12,7 @@ from ociruntime.base.json_text import parse
 from ociruntime.runtime.doctor.check_host_for_bundle import HOST_CHECKS
 from ociruntime.runtime.doctor.finding import Fault, Host, Json
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
-from ociruntime.runtime.lifecycle.preparation import decide
+from ociruntime.runtime.lifecycle.prepare_create import decide
 from ociruntime.runtime.spec.bundle import Bundle, find_rootfs
 from ociruntime.runtime.spec.check_shape import check_shape
 from ociruntime.runtime.spec.config_errors import join

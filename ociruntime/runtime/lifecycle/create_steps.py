@@ -48,7 +48,7 @@ from ociruntime.runtime.lifecycle.container import (
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.fast_path_record import Removal, removal, write_entry
 from ociruntime.runtime.lifecycle.join_cgroup import attach, let_in, refuse_entry
-from ociruntime.runtime.lifecycle.preparation import Preparation
+from ociruntime.runtime.lifecycle.prepare_create import Preparation
 from ociruntime.runtime.lifecycle.rollback import Rollback
 from ociruntime.runtime.plan import operation_table as ops
 from ociruntime.runtime.plan.plan import Operation

@@ -17,7 +17,7 @@ from ociruntime.runtime.lifecycle.checkpoint.restore_steps import Restoration
 from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.descriptors_and_terminal import check_terminal
-from ociruntime.runtime.lifecycle.preparation import prepare
+from ociruntime.runtime.lifecycle.prepare_create import prepare
 from ociruntime.runtime.lifecycle.run import delete_after_end
 
 

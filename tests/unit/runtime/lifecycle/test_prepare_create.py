@@ -10,7 +10,7 @@ import pytest
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.log import Log
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
-from ociruntime.runtime.lifecycle.preparation import prepare
+from ociruntime.runtime.lifecycle.prepare_create import prepare
 
 WRONG = {"ociVersion": 1, "hostname": 2, "root": {"path": "r"}}
 
