@@ -16,7 +16,7 @@ from ociruntime.base.process import is_alive, is_exiting
 from ociruntime.runtime.host.start_gate import NAME as GATE_NAME
 from ociruntime.runtime.host.start_gate import is_waiting
 from ociruntime.runtime.host.state_directory import LOCK_SECONDS, Lock, find_directory
-from ociruntime.runtime.spec.state import SPEC_VERSION, state_document
+from ociruntime.runtime.spec.state_document import SPEC_VERSION, state_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
