@@ -9,7 +9,7 @@ from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import Bar
 from ociruntime.images.fetch import look_up
-from ociruntime.images.formats.export import write_archive, write_layout
+from ociruntime.images.formats.export_image import write_archive, write_layout
 from ociruntime.images.model.image import Image
 from ociruntime.images.model.limits import Limits
 from ociruntime.images.model.settings import Settings

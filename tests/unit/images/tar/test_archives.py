@@ -17,7 +17,7 @@ import pytest
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.formats.docker_archive import add_image
-from ociruntime.images.formats.export import write_archive, write_layout
+from ociruntime.images.formats.export_image import write_archive, write_layout
 from ociruntime.images.model.image import Image
 from ociruntime.images.model.limits import Budget, Limits
 from ociruntime.images.model.progress import silent
