@@ -13,7 +13,7 @@ import tarfile
 from typing import BinaryIO
 
 from ociruntime.base.errors import HostError, ImageError
-from ociruntime.images.formats.layout import blob_path
+from ociruntime.images.formats.oci_layout import blob_path
 from ociruntime.images.model.blobs import CHUNK, Blobs
 from ociruntime.images.model.digest import hasher
 from ociruntime.images.model.image import Image, Json

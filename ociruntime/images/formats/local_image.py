@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.formats.docker_archive import full_name, listing
-from ociruntime.images.formats.layout import Layout, is_layout, names_of
+from ociruntime.images.formats.oci_layout import Layout, is_layout, names_of
 from ociruntime.images.model.image import Descriptor, Image
 from ociruntime.images.model.limits import Budget
 from ociruntime.images.model.progress import Progress

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from ociruntime.images.formats.docker_archive import add_image
-from ociruntime.images.formats.layout import Layout, is_layout
 from ociruntime.images.formats.local_image import kind_of_archive, named_images
+from ociruntime.images.formats.oci_layout import Layout, is_layout
 from ociruntime.images.model.limits import Budget, Limits
 from ociruntime.images.model.manifest import parse_config, parse_manifest
 from ociruntime.images.model.platforms import read_index
@@ -148,7 +148,7 @@ TARGET = Target(
     run,
     (
         "images/formats/docker_archive.py",
-        "images/formats/layout.py",
+        "images/formats/oci_layout.py",
         "images/formats/local_image.py",
         "images/model/manifest.py",
         "images/model/platforms.py",
