@@ -35,7 +35,7 @@ NEEDED = {
         pods.cli.main pods.cli.run_pods commandline.progress pods.operations.prepare
         pods.net.net_option
         pods.net.configuration pods.net.resolver images.store.store images.fetch
-        images.model.settings images.unpack.tree_store pods.store.lock pods.store.manifest_file
+        images.model.config_files images.unpack.tree_store pods.store.lock pods.store.manifest_file
         pods.bundle.overlay pods.bundle.private_mount_namespace pods.supervisor.supervise
         pods.bundle.write_bundle
     """,

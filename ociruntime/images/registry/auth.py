@@ -25,8 +25,8 @@ from dataclasses import dataclass
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.trusted_directories import owner_flaw
+from ociruntime.images.model.config_files import Json, Settings, parse_object
 from ociruntime.images.model.reference import prefix_name
-from ociruntime.images.model.settings import Json, Settings, parse_object
 
 _PARAMETER = re.compile(r'([A-Za-z0-9_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))\s*(?:,\s*)?')
 _LARGEST = 1 << 20  # bytes of a file

@@ -11,8 +11,8 @@ from contextlib import suppress
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.files import replace_file
+from ociruntime.images.model.config_files import Json, read_object
 from ociruntime.images.model.reference import DOCKER_HUB, is_host, registry_name
-from ociruntime.images.model.settings import Json, read_object
 from ociruntime.images.registry.auth import Credential, plain_key
 from ociruntime.images.registry.http_client import HttpClient
 from ociruntime.images.registry.registry import Registry

@@ -16,8 +16,8 @@ from ociruntime.commandline.output import tell, write, write_lines
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import Bar, amount
 from ociruntime.images.fetch import look_up
+from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.image import Image, Record
-from ociruntime.images.model.settings import Settings
 from ociruntime.images.store.image_gc import garbage
 from ociruntime.images.store.store import Store
 from ociruntime.images.unpack.tree_store import CHANGED, Tree, TreeStore, tree_id
