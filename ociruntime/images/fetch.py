@@ -85,7 +85,7 @@ def _fetched(
             return image
     if reference.is_local:
         from ociruntime.images.formats.local_image import Claims, take_in
-        from ociruntime.images.model.limits import Budget
+        from ociruntime.images.model.image_limits import Budget
 
         verifier = _verifier_for(reference, permission, signature, None)
         claims = Claims(permission, replace, warn)
@@ -163,7 +163,7 @@ def _detect_kind(store: Store, reference: Reference, settings: Settings) -> Refe
                 continue
             return before
     from ociruntime.images.formats.local_image import recognized
-    from ociruntime.images.model.limits import Budget
+    from ociruntime.images.model.image_limits import Budget
 
     return recognized(reference, Budget.at(store.path, settings.limits()))
 
@@ -203,7 +203,7 @@ def _from_registry(
     signature: bytes | None,
     warn: Callable[[str], None],
 ) -> Image:
-    from ociruntime.images.model.limits import Budget
+    from ociruntime.images.model.image_limits import Budget
     from ociruntime.images.registry.http_client import HttpClient
     from ociruntime.images.registry.pull import update
     from ociruntime.images.registry.sources import Sources
@@ -246,7 +246,7 @@ def _full_name(store: Store, text: str) -> str:
         reference = parse(text)
         if reference.kind == "path":
             from ociruntime.images.formats.local_image import recognized
-            from ociruntime.images.model.limits import Budget, Limits
+            from ociruntime.images.model.image_limits import Budget, Limits
 
             reference = recognized(reference, Budget.at(store.path, Limits()))
     except RuntimeFailure:

@@ -9,7 +9,7 @@ from ociruntime.base.errors import ImageError
 from ociruntime.images.formats.local_image import Claims, named_images, recognized
 from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.image import Image
-from ociruntime.images.model.limits import Budget
+from ociruntime.images.model.image_limits import Budget
 from ociruntime.images.model.reference import Reference
 from ociruntime.images.store.store import Store
 from ociruntime.images.trust.permission import Permission

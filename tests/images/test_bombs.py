@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from ociruntime.images.model.limits import Budget, Limits
+from ociruntime.images.model.image_limits import Budget, Limits
 from ociruntime.images.tar.streams import decompressed
 from tests.images.conftest import Refused
 from tests.support import aci, images

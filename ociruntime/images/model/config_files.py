@@ -14,7 +14,7 @@ from typing import Any
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.json_text import load
-from ociruntime.images.model.limits import Limits
+from ociruntime.images.model.image_limits import Limits
 from ociruntime.images.model.reference import registry_name
 
 Json = dict[str, Any]
@@ -75,7 +75,7 @@ class Settings:
 
         Raises HostError, ImageError.
         """
-        from ociruntime.images.model.limits import FILE, Limits, read_limits
+        from ociruntime.images.model.image_limits import FILE, Limits, read_limits
 
         merged: dict[str, int] = {}
         for path, document in reversed(self.documents(FILE)):

@@ -6,7 +6,7 @@ from errno import EDQUOT, ENOSPC
 
 from ociruntime.base.errors import HostError, ImageError, RegistryError
 from ociruntime.images.model.image import Image
-from ociruntime.images.model.limits import Budget
+from ociruntime.images.model.image_limits import Budget
 from ociruntime.images.model.platforms import fits
 from ociruntime.images.model.progress import Progress
 from ociruntime.images.model.reference import Reference

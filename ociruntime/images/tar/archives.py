@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from ociruntime.base.errors import HostError, ImageError, reason
-from ociruntime.images.model.limits import Budget
+from ociruntime.images.model.image_limits import Budget
 from ociruntime.images.tar.header import HARD_LINK, REGULAR, SYMLINK, Header
 from ociruntime.images.tar.reader import Piece, TarReader
 from ociruntime.images.tar.streams import CHUNK, MAGIC, Readable, compression_of, decompressed

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from ociruntime.base.errors import ImageError
-from ociruntime.images.model.limits import FILE, Budget
+from ociruntime.images.model.image_limits import FILE, Budget
 
 CHUNK = 1 << 18
 _GZIP = b"\x1f\x8b"

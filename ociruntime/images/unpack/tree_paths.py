@@ -11,7 +11,7 @@ import errno
 import os
 
 from ociruntime.base.errors import ImageError
-from ociruntime.images.model.limits import Budget
+from ociruntime.images.model.image_limits import Budget
 from ociruntime.images.tar.header import LONGEST_NAME
 
 MOST_LINKS = 40

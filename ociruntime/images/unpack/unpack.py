@@ -18,7 +18,7 @@ from ociruntime.base.files import write_all
 from ociruntime.images.model.blobs import Blobs
 from ociruntime.images.model.digest import hasher
 from ociruntime.images.model.image import Layer
-from ociruntime.images.model.limits import Budget, Limits
+from ociruntime.images.model.image_limits import Budget, Limits
 from ociruntime.images.model.progress import Progress, silent
 from ociruntime.images.tar.attributes import Notes, set_by_name, set_of_open, set_time
 from ociruntime.images.tar.header import (

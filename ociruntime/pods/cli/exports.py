@@ -12,7 +12,7 @@ from ociruntime.images.fetch import look_up
 from ociruntime.images.formats.export_image import write_archive, write_layout
 from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.image import Image
-from ociruntime.images.model.limits import Limits
+from ociruntime.images.model.image_limits import Limits
 from ociruntime.images.store.store import Store
 from ociruntime.images.unpack.unpack import unpack
 from ociruntime.pods.cli.context import Context

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 from ociruntime.base.deep_tree import walk
 from ociruntime.base.errors import HostError, ImageError, PodError, reason
-from ociruntime.images.model.limits import Budget, Limits
+from ociruntime.images.model.image_limits import Budget, Limits
 from ociruntime.images.tar.attributes import Notes
 from ociruntime.images.tar.header import DIRECTORY, HARD_LINK, Header
 from ociruntime.images.tar.layer_writer import LayerTar, of_directory, of_file

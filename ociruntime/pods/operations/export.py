@@ -21,7 +21,7 @@ from ociruntime.base.linux import CLONE_NEWNS
 from ociruntime.images.model.blobs import Blobs
 from ociruntime.images.model.digest import digest_of
 from ociruntime.images.model.image import Image, Layer
-from ociruntime.images.model.limits import MOST, Budget, Limits
+from ociruntime.images.model.image_limits import MOST, Budget, Limits
 from ociruntime.images.model.media_types import OCI_LAYER
 from ociruntime.images.store.made_image import StoredLayer, manifest_of, to_bytes
 from ociruntime.images.store.store import Store

@@ -18,7 +18,7 @@ from ociruntime.base.json_text import dump
 from ociruntime.base.open_below_root import open_inside
 from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.image import Image
-from ociruntime.images.model.limits import Budget
+from ociruntime.images.model.image_limits import Budget
 from ociruntime.images.model.progress import Progress
 from ociruntime.images.store.store import Store
 from ociruntime.pods.bundle.copy_files import PrivateUsers, copy_metadata, copy_tree

@@ -13,7 +13,7 @@ from typing import Any
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.open_below_root import open_inside
-from ociruntime.images.model.limits import MOST, Budget, Limits
+from ociruntime.images.model.image_limits import MOST, Budget, Limits
 from ociruntime.images.unpack.tree_paths import Inside, Made
 from ociruntime.pods.bundle.app_config import AppFacts, volume_mounts
 from ociruntime.pods.bundle.private_mount_namespace import mount

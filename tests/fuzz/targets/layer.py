@@ -17,7 +17,7 @@ from pathlib import Path
 
 import zstandard
 
-from ociruntime.images.model.limits import Limits
+from ociruntime.images.model.image_limits import Limits
 from tests.fuzz.mutation import change_tar, repaired
 from tests.fuzz.target import Target, empty_directory, refusals
 from tests.support.images import Content, compress, member, pack

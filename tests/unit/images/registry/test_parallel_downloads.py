@@ -12,7 +12,7 @@ import pytest
 
 from ociruntime.base.errors import ImageError, RegistryError
 from ociruntime.images.model.image import Descriptor
-from ociruntime.images.model.limits import Budget, Limits
+from ociruntime.images.model.image_limits import Budget, Limits
 from ociruntime.images.registry.http_client import HttpClient
 from ociruntime.images.registry.parallel_downloads import AT_ONCE, Downloads
 from ociruntime.images.registry.registry import Registry as Client

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import ImageError
-from ociruntime.images.model.limits import Budget, Limits
+from ociruntime.images.model.image_limits import Budget, Limits
 from ociruntime.images.tar.streams import Counted, decompressed
 from tests.support.images import compress, pack
 from tests.unit.images.trees import FREE, apply_stored, contents

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from ociruntime.base.errors import HostError, ImageError
-from ociruntime.images.model.limits import MIB, Budget, Limits
+from ociruntime.images.model.image_limits import MIB, Budget, Limits
 from ociruntime.images.tar.attributes import Notes
 
 BLOCK = 4096
