@@ -24,7 +24,7 @@ import pytest
 import zstandard
 
 from ociruntime.images.model.image_limits import Budget, Limits
-from ociruntime.images.tar.streams import decompressed
+from ociruntime.images.tar.decompression import decompressed
 from tests.images.conftest import Refused
 from tests.support import aci, images
 from tests.support.ocipod import Ocipod

@@ -19,7 +19,7 @@ from ociruntime.images.store.incoming import Incoming
 from ociruntime.images.store.made_image import StoredLayer, manifest_of
 from ociruntime.images.store.resolve_index import Document
 from ociruntime.images.tar.archives import ArchiveFiles, read_small
-from ociruntime.images.tar.streams import compression_of
+from ociruntime.images.tar.decompression import compression_of
 
 
 def add_image(incoming: Incoming, files: ArchiveFiles, tag: str, progress: Progress) -> Document:

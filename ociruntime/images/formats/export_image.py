@@ -20,7 +20,7 @@ from ociruntime.images.model.image import Image, Json
 from ociruntime.images.model.media_types import OCI_INDEX, OCI_MANIFEST
 from ociruntime.images.model.progress import Progress, silent
 from ociruntime.images.model.reference import parse
-from ociruntime.images.tar.streams import Readable
+from ociruntime.images.tar.decompression import Readable
 
 REF_NAME = "org.opencontainers.image.ref.name"
 _NAME = "io.containerd.image.name"  # annotation with the full name, for docker and containerd

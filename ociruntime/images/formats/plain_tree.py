@@ -17,9 +17,9 @@ from ociruntime.images.store.incoming import Incoming
 from ociruntime.images.store.made_image import StoredLayer, add_documents, minimal_config
 from ociruntime.images.store.resolve_index import Document
 from ociruntime.images.tar.archives import Reading, compression_of_file, open_file, plain
+from ociruntime.images.tar.decompression import CHUNK, OF_LAYERS
 from ociruntime.images.tar.header import BLOCK, parse_header
 from ociruntime.images.tar.layer_writer import LayerTar, of_directory
-from ociruntime.images.tar.streams import CHUNK, OF_LAYERS
 
 
 def add_directory(incoming: Incoming, path: str, progress: Progress) -> Document:

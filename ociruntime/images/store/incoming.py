@@ -21,7 +21,7 @@ from ociruntime.images.model.image_limits import Budget, Limits
 from ociruntime.images.model.manifest import parse_config, parse_manifest
 from ociruntime.images.model.progress import Progress, silent
 from ociruntime.images.store.database import put_name, writing
-from ociruntime.images.tar.streams import Readable
+from ociruntime.images.tar.decompression import Readable
 
 if TYPE_CHECKING:
     from ociruntime.images.store.store import Store

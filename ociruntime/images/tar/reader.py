@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ociruntime.base.errors import ImageError
+from ociruntime.images.tar.decompression import Readable
 from ociruntime.images.tar.header import (
     BLOCK,
     GNU_LONG_LINK,
@@ -27,7 +28,6 @@ from ociruntime.images.tar.header import (
     quoted,
     whole,
 )
-from ociruntime.images.tar.streams import Readable
 
 LARGEST_EXTENSION = 1 << 20  # bytes of a file's pax and GNU headers (an xattr can have 64 kB)
 _ZERO = bytes(BLOCK)

@@ -21,6 +21,7 @@ from ociruntime.images.model.image import Layer
 from ociruntime.images.model.image_limits import Budget, Limits
 from ociruntime.images.model.progress import Progress, silent
 from ociruntime.images.tar.attributes import Notes, set_by_name, set_of_open, set_time
+from ociruntime.images.tar.decompression import CHUNK, Counted, Readable, decompressed
 from ociruntime.images.tar.header import (
     BLOCK_DEVICE,
     CHARACTER_DEVICE,
@@ -32,7 +33,6 @@ from ociruntime.images.tar.header import (
     Header,
 )
 from ociruntime.images.tar.reader import TarReader
-from ociruntime.images.tar.streams import CHUNK, Counted, Readable, decompressed
 from ociruntime.images.unpack.tree_paths import Inside, Made, split_name
 
 

@@ -25,8 +25,8 @@ from ociruntime.images.model.image_limits import MOST, Budget, Limits
 from ociruntime.images.model.media_types import OCI_LAYER
 from ociruntime.images.store.made_image import StoredLayer, manifest_of, to_bytes
 from ociruntime.images.store.store import Store
+from ociruntime.images.tar.decompression import CHUNK
 from ociruntime.images.tar.layer_writer import LayerTar, Member, of_directory
-from ociruntime.images.tar.streams import CHUNK
 from ociruntime.pods.bundle import overlay
 from ociruntime.pods.bundle.private_mount_namespace import mount
 from ociruntime.pods.manifest.build_manifest import app_entry

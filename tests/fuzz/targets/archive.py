@@ -21,7 +21,7 @@ from ociruntime.images.model.progress import silent
 from ociruntime.images.model.reference import parse
 from ociruntime.images.store.incoming import Incoming
 from ociruntime.images.tar.archives import ArchiveFiles
-from ociruntime.images.tar.streams import Readable
+from ociruntime.images.tar.decompression import Readable
 from tests.fuzz.mutation import change_tar, json_mutator, repaired
 from tests.fuzz.target import Target, empty_directory, refusals
 from tests.support import images

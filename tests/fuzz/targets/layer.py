@@ -151,7 +151,7 @@ TARGET = Target(
     (
         "images/tar/header.py",
         "images/tar/reader.py",
-        "images/tar/streams.py",
+        "images/tar/decompression.py",
         "images/tar/attributes.py",
         "images/unpack/unpack.py",
         "images/unpack/tree_paths.py",

@@ -11,7 +11,7 @@ import pytest
 
 from ociruntime.base.errors import ImageError
 from ociruntime.images.model.image_limits import Budget, Limits
-from ociruntime.images.tar.streams import Counted, decompressed
+from ociruntime.images.tar.decompression import Counted, decompressed
 from tests.support.images import compress, pack
 from tests.unit.images.trees import FREE, apply_stored, contents
 
