@@ -179,7 +179,7 @@ def _verifier_for(
         from ociruntime.images.store.resolve_index import ImageVerifier
 
         return ImageVerifier()
-    from ociruntime.images.trust.signatures import SignatureVerifier
+    from ociruntime.images.trust.verify_signatures import SignatureVerifier
 
     return SignatureVerifier(reference, permission, signature, sources)
 
