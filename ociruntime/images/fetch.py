@@ -15,7 +15,7 @@ from ociruntime.images.model.reference import LOCAL_KINDS, SURE_DIGITS, Referenc
 from ociruntime.images.registry.sources import Sources
 from ociruntime.images.store.resolve_index import ImageVerifier
 from ociruntime.images.store.store import Store
-from ociruntime.images.trust.permission import Permission
+from ociruntime.images.trust.check_stored_image import Permission
 from ociruntime.images.trust.policy import ACCEPT
 
 

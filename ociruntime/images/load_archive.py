@@ -12,7 +12,7 @@ from ociruntime.images.model.image import Image
 from ociruntime.images.model.image_limits import Budget
 from ociruntime.images.model.reference import Reference
 from ociruntime.images.store.store import Store
-from ociruntime.images.trust.permission import Permission
+from ociruntime.images.trust.check_stored_image import Permission
 
 
 def load(

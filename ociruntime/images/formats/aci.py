@@ -28,7 +28,7 @@ from ociruntime.images.tar.attributes import is_text
 from ociruntime.images.tar.decompression import Readable
 from ociruntime.images.tar.header import DIRECTORY, HARD_LINK, REGULAR, Header
 from ociruntime.images.tar.layer_writer import LayerTar, Member, check_name
-from ociruntime.images.trust.permission import Permission
+from ociruntime.images.trust.check_stored_image import Permission
 
 ID = "appc.io/id"  # annotation of the OCI manifest: appc's image id, sha512 of the uncompressed tar
 ROOTFS = "rootfs"

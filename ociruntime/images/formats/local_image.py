@@ -27,7 +27,7 @@ from ociruntime.images.tar.archives import (
     open_file,
     plain,
 )
-from ociruntime.images.trust.permission import Permission
+from ociruntime.images.trust.check_stored_image import Permission
 from ociruntime.images.trust.policy import ACCEPT, REJECT
 
 _SIGNIFICANT = ("oci-layout", "index.json", "manifest.json", "manifest")

@@ -15,7 +15,7 @@ from ociruntime.images.registry.http_client import read_body
 from ociruntime.images.registry.sources import Sources
 from ociruntime.images.store.resolve_index import Document, ImageVerifier
 from ociruntime.images.trust import cosign, openpgp
-from ociruntime.images.trust.permission import Permission, openpgp_signer
+from ociruntime.images.trust.check_stored_image import Permission, openpgp_signer
 from ociruntime.images.trust.policy import ACCEPT
 from ociruntime.images.trust.trusted_keys import keys_for
 
