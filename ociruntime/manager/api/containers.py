@@ -9,7 +9,7 @@ from aiohttp import web
 
 from ociruntime.base import checks
 from ociruntime.base.errors import BadRequest, NotFound
-from ociruntime.manager.api.requests import (
+from ociruntime.manager.api.parse_requests import (
     flag,
     has_gone,
     json_query,

@@ -10,7 +10,7 @@ from aiohttp import StreamReader, web
 
 from ociruntime.base.errors import BadRequest, ManagerError, NotFound
 from ociruntime.manager.api.output import send_output
-from ociruntime.manager.api.requests import flag
+from ociruntime.manager.api.parse_requests import flag
 from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.pod_calls import classified, end, message_of
 from ociruntime.manager.containers.pod_status import ACTIVE, APP

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from ociruntime.base import checks
 from ociruntime.base.errors import BadRequest
-from ociruntime.manager.api.requests import read_body, required
+from ociruntime.manager.api.parse_requests import read_body, required
 from ociruntime.manager.containers.manager import Manager
 
 _LOGIN: checks.Members = {

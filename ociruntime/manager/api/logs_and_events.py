@@ -18,7 +18,7 @@ from aiohttp import web
 
 from ociruntime.base.errors import BadRequest
 from ociruntime.base.json_files import time_text
-from ociruntime.manager.api.requests import flag, has_gone, moment
+from ociruntime.manager.api.parse_requests import flag, has_gone, moment
 from ociruntime.manager.containers.events import KINDS, shown
 from ociruntime.manager.containers.manager import Manager
 from ociruntime.pods.store.description import app_record

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 from ociruntime.base.checks import check_object
 from ociruntime.base.errors import BadRequest, ConfigError
 from ociruntime.base.json_text import parse
-from ociruntime.manager.api import exec_route, images, login, logs_and_events, requests
+from ociruntime.manager.api import exec_route, images, login, logs_and_events, parse_requests
 from ociruntime.manager.containers import manager, networks, records, spec, volumes
 from ociruntime.manager.containers.filters import check_filters, passes
 from ociruntime.manager.containers.pod_status import PodStatus
@@ -99,11 +99,11 @@ def _query(data: bytes) -> None:
     request: Any = mock.Mock(query=query)
     for ask in (
         lambda: logs_and_events.parse_query(query),
-        lambda: requests.moment(query, "since"),
-        lambda: requests.flag(query, "force"),
-        lambda: check_filters(requests.json_query(request, "filters"), manager._FILTERS),
-        lambda: check_filters(requests.json_query(request, "filters"), networks._FILTERS),
-        lambda: check_filters(requests.json_query(request, "filters"), volumes._FILTERS),
+        lambda: parse_requests.moment(query, "since"),
+        lambda: parse_requests.flag(query, "force"),
+        lambda: check_filters(parse_requests.json_query(request, "filters"), manager._FILTERS),
+        lambda: check_filters(parse_requests.json_query(request, "filters"), networks._FILTERS),
+        lambda: check_filters(parse_requests.json_query(request, "filters"), volumes._FILTERS),
     ):
         with refusals():
             ask()
@@ -168,7 +168,7 @@ TARGET = Target(
     run,
     (
         "base/checks.py",
-        "manager/api/requests.py",
+        "manager/api/parse_requests.py",
         "manager/containers/spec.py",
         "manager/containers/records.py",
         "manager/containers/filters.py",
