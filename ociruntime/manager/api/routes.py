@@ -33,7 +33,7 @@ from ociruntime.manager.api import (
     system,
     volumes,
 )
-from ociruntime.manager.api.errors import error_answer, failure_of
+from ociruntime.manager.api.error_answers import error_answer, failure_of
 from ociruntime.manager.containers.manager import Manager
 
 Handler = Callable[[Manager, web.Request], Awaitable[web.StreamResponse]]
