@@ -22,9 +22,9 @@ from ociruntime import __version__
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.manager.api import (
     attach,
+    container_files,
     containers,
     exec_route,
-    files,
     images,
     login,
     logs_and_events,
@@ -95,7 +95,7 @@ ROUTES: tuple[Route, ...] = (
     ("GET", "/v1/version", version),
     ("GET", "/v1/info", info),
     *containers.ROUTES,
-    *files.ROUTES,
+    *container_files.ROUTES,
     *images.ROUTES,
     *networks.ROUTES,
     *pods.ROUTES,

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from ociruntime.base.errors import ManagerError
 from ociruntime.manager.api import output
-from ociruntime.manager.api.files import pieces
+from ociruntime.manager.api.container_files import pieces
 from ociruntime.manager.containers.pod_calls import Programs
 
 
