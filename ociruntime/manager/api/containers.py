@@ -19,7 +19,7 @@ from ociruntime.manager.api.parse_requests import (
 )
 from ociruntime.manager.containers import usage
 from ociruntime.manager.containers.container import Container
-from ociruntime.manager.containers.details import details
+from ociruntime.manager.containers.inspect_details import details
 from ociruntime.manager.containers.manager import Manager
 
 _POLL = 1.0  # seconds between two checks whether a waiting client is still connected
