@@ -24,7 +24,7 @@ from ociruntime.base.errors import (
 )
 from ociruntime.base.fault_injection import fault
 from ociruntime.commandline.signal_names import signal_name
-from ociruntime.manager.containers import limits, records
+from ociruntime.manager.containers import records, update_limits
 from ociruntime.manager.containers.clients import CONDITIONS, Clients
 from ociruntime.manager.containers.container_pod import ContainerPod
 from ociruntime.manager.containers.events import described
@@ -276,7 +276,7 @@ class Container:
             pod_status = await self._reconcile()
             runs = self._status(pod_status) in ACTIVE and not pod_status.is_ending
             spec = changed_spec(self.record.spec, changes)
-            await limits.apply(self._services, self.record, spec, self.pod.open(), runs=runs)
+            await update_limits.apply(self._services, self.record, spec, self.pod.open(), runs=runs)
             if self._restarts.pending and not self.record.should_restart():
                 self._restarts.cancel()
                 self._notify("not-running")
