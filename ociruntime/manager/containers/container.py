@@ -26,9 +26,9 @@ from ociruntime.base.fault_injection import fault
 from ociruntime.commandline.signal_names import signal_name
 from ociruntime.manager.containers import records, update_limits
 from ociruntime.manager.containers.clients import CONDITIONS, Clients
+from ociruntime.manager.containers.container_names import check_name
 from ociruntime.manager.containers.container_pod import ContainerPod
 from ociruntime.manager.containers.events import described
-from ociruntime.manager.containers.names import check_name
 from ociruntime.manager.containers.pod_calls import ask
 from ociruntime.manager.containers.pod_status import (
     ACTIVE,

@@ -17,7 +17,7 @@ from ociruntime.base.errors import (
 )
 from ociruntime.base.fault_injection import fault
 from ociruntime.base.json_files import now
-from ociruntime.manager.containers import names, records
+from ociruntime.manager.containers import container_names, records
 from ociruntime.manager.containers.container import Container
 from ociruntime.manager.containers.events import EventBus, described
 from ociruntime.manager.containers.filters import LABEL, NAME, Filter, check_filters, passes
@@ -199,8 +199,8 @@ class Manager:
             raise BadRequest("rootfs", f'directory "{rootfs}" not found on this host')
         self.networks.check(spec)
         services = self._services
-        container_id = names.new_id()
-        name = spec.get("name") or names.new_name(services.names)
+        container_id = container_names.new_id()
+        name = spec.get("name") or container_names.new_name(services.names)
         services.names.reserve(name, container_id)
         try:
             mounts = of_request(spec, lambda ref: self.find(ref).volumes())

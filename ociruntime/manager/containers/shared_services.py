@@ -11,8 +11,8 @@ from typing import Any
 from ociruntime.base.errors import ManagerError, RuntimeFailure
 from ociruntime.images.store.store import Store
 from ociruntime.manager.containers import spec as specs
+from ociruntime.manager.containers.container_names import Names
 from ociruntime.manager.containers.events import EventBus
-from ociruntime.manager.containers.names import Names
 from ociruntime.manager.containers.pod_calls import Programs, classified, halt
 from ociruntime.manager.containers.pod_status import PodHandle
 from ociruntime.manager.containers.pod_watch import Watcher

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import BadRequest, ManagerError, NotFound
-from ociruntime.manager.containers.names import is_id
+from ociruntime.manager.containers.container_names import is_id
 from ociruntime.manager.containers.resolve_mounts import (
     MOST_OF_IMAGE,
     Mounts,

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from ociruntime.base.errors import BadRequest, Conflict, NotFound
-from ociruntime.manager.containers import names
+from ociruntime.manager.containers import container_names
 
 ONE, OTHER = "ab" * 32, "ac" * 32
 
 
-def in_use() -> names.Names:
-    found = names.Names()
+def in_use() -> container_names.Names:
+    found = container_names.Names()
     for name in ("web", "ac"):
         found.add(name, ONE)
     return found
@@ -36,26 +36,26 @@ def test_references_that_mean_nothing(ref: str, why: str) -> None:
 
 @pytest.mark.parametrize("name", ["a", "A.b_c-9", "0", "x" * 128])
 def test_names(name: str) -> None:
-    assert names.check_name("name", name) == name
+    assert container_names.check_name("name", name) == name
 
 
 @pytest.mark.parametrize("name", ["", "-a", "_a", "a/b", "a b", "ä", "x" * 129, ONE, None, 7])
 def test_what_is_no_name(name: object) -> None:
     with pytest.raises(BadRequest, match=r"^name: "):
-        names.check_name("name", name)
+        container_names.check_name("name", name)
 
 
 def test_new_names_are_new() -> None:
     taken: set[str] = set()
     for _ in range(200):
-        name = names.new_name(taken)
+        name = container_names.new_name(taken)
         assert name not in taken
-        taken.add(names.check_name("name", name))
-    assert names.is_id(names.new_id())
+        taken.add(container_names.check_name("name", name))
+    assert container_names.is_id(container_names.new_id())
 
 
 def test_a_name_in_use() -> None:
-    taken = names.Names()
+    taken = container_names.Names()
     taken.reserve("web", ONE)
     with pytest.raises(Conflict, match=f'"web" .*"{ONE[:12]}"'):
         taken.reserve("web", OTHER)
