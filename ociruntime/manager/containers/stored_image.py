@@ -17,7 +17,7 @@ from ociruntime.images.model.config_files import Settings as ImageSettings
 from ociruntime.images.model.reference import parse
 from ociruntime.images.store.store import Store
 from ociruntime.images.unpack.tree_store import TreeStore, tree_id
-from ociruntime.manager.containers.settings import Settings
+from ociruntime.manager.containers.daemon_settings import Settings
 from ociruntime.pods.manifest.build_manifest import volume_paths
 
 
