@@ -38,7 +38,7 @@ async def list_containers(manager: Manager, request: web.Request) -> web.Respons
 
 
 async def create(manager: Manager, request: web.Request) -> web.Response:
-    """Create a container from the request's body (``manager/containers/spec.py``).
+    """Create a container from the request's body (``manager/containers/container_spec.py``).
 
     ``fetch=0``: 404 if the image is not in the store, which the client then pulls.
     """

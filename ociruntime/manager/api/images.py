@@ -13,13 +13,13 @@ from ociruntime.base.errors import BadRequest, Conflict, NotFound, RuntimeFailur
 from ociruntime.manager.api.error_answers import error_document
 from ociruntime.manager.api.output import send_output
 from ociruntime.manager.api.parse_requests import flag, read_body, required
-from ociruntime.manager.containers.manager import Manager
-from ociruntime.manager.containers.spec import (
+from ociruntime.manager.containers.container_spec import (
     INSECURE,
     PULL_POLICIES,
     check_platform,
     platform_args,
 )
+from ociruntime.manager.containers.manager import Manager
 
 _INSECURE: checks.Members = {"insecure": checks.list_of(checks.one_of(*INSECURE))}
 _PULL: checks.Members = {

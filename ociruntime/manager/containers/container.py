@@ -28,6 +28,11 @@ from ociruntime.manager.containers import records, update_limits
 from ociruntime.manager.containers.clients import CONDITIONS, Clients
 from ociruntime.manager.containers.container_names import check_name
 from ociruntime.manager.containers.container_pod import ContainerPod
+from ociruntime.manager.containers.container_spec import (
+    changed_spec,
+    check_signal,
+    names_on_networks,
+)
 from ociruntime.manager.containers.events import described
 from ociruntime.manager.containers.pod_calls import ask
 from ociruntime.manager.containers.pod_status import (
@@ -47,7 +52,6 @@ from ociruntime.manager.containers.pod_status import (
 from ociruntime.manager.containers.records import Answer, Record
 from ociruntime.manager.containers.restarts import Restarts
 from ociruntime.manager.containers.shared_services import SharedServices, log
-from ociruntime.manager.containers.spec import changed_spec, check_signal, names_on_networks
 from ociruntime.pods.store import pod as pods
 from ociruntime.pods.store.pod import Pod
 

@@ -21,6 +21,7 @@ from ociruntime.base.errors import BadRequest, Conflict, HostError, NotFound
 from ociruntime.base.files import remove_file, replace_file, sync_directory
 from ociruntime.base.locks import FileLock
 from ociruntime.base.trusted_directories import make_directory
+from ociruntime.manager.containers.container_spec import WITHOUT_NAMES, networks_of
 from ociruntime.manager.containers.daemon_settings import Settings
 from ociruntime.manager.containers.filters import (
     DANGLING,
@@ -30,7 +31,6 @@ from ociruntime.manager.containers.filters import (
     check_filters,
     passes,
 )
-from ociruntime.manager.containers.spec import WITHOUT_NAMES, networks_of
 from ociruntime.pods.net import pod_names
 from ociruntime.pods.net.addresses import Network, parse_address, parse_network
 from ociruntime.pods.net.builtin import host_local

@@ -35,7 +35,7 @@ from ociruntime.base.errors import HostError, ManagerError
 from ociruntime.base.files import remove_file, replace_file, sync_directory
 from ociruntime.base.locks import lock_within
 from ociruntime.base.trusted_directories import make_directory
-from ociruntime.manager.containers import spec as specs
+from ociruntime.manager.containers import container_spec as specs
 from ociruntime.manager.containers.pod_status import (
     CORRUPT,
     RESTARTING,

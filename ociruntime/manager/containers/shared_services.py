@@ -10,7 +10,7 @@ from typing import Any
 
 from ociruntime.base.errors import ManagerError, RuntimeFailure
 from ociruntime.images.store.store import Store
-from ociruntime.manager.containers import spec as specs
+from ociruntime.manager.containers import container_spec as specs
 from ociruntime.manager.containers.container_names import Names
 from ociruntime.manager.containers.daemon_settings import Settings
 from ociruntime.manager.containers.events import EventBus

@@ -17,7 +17,7 @@ from ociruntime.base.checks import check_object
 from ociruntime.base.errors import BadRequest, ConfigError
 from ociruntime.base.json_text import parse
 from ociruntime.manager.api import exec_route, images, login, logs_and_events, parse_requests
-from ociruntime.manager.containers import manager, networks, records, spec, volumes
+from ociruntime.manager.containers import container_spec, manager, networks, records, volumes
 from ociruntime.manager.containers.filters import check_filters, passes
 from ociruntime.manager.containers.pod_status import PodStatus
 from ociruntime.pods.manifest.request import document_of, sandbox_from_document
@@ -26,7 +26,7 @@ from tests.fuzz.target import Target, refusals
 
 _NAMES = tuple(
     sorted(
-        {*spec._MEMBERS, *exec_route.MEMBERS, *networks.MEMBERS, *images._PULL, *login._LOGIN}
+        {*container_spec._MEMBERS, *exec_route.MEMBERS, *networks.MEMBERS, *images._PULL, *login._LOGIN}
         | {"source", "target", "read_only", "port", "host_port", "protocol", "host_ip", "maximum",
            "name", "size", "mode", "soft", "hard", "path", "permissions", "apps", "fill", "options",
            "address", "volume", "from"}
@@ -44,10 +44,10 @@ def _document(data: bytes) -> Any:  # noqa: ANN401 - JSON
 
 
 def _create(document: object) -> None:
-    checked = spec.check_spec(document)
-    spec.app_limits(checked)
-    spec.fetch_args(checked)
-    spec.networks_of(checked)
+    checked = container_spec.check_spec(document)
+    container_spec.app_limits(checked)
+    container_spec.fetch_args(checked)
+    container_spec.networks_of(checked)
     record = records.Record("0" * 64, "n", "i", "", [], "2026-01-01T00:00:00Z", "", checked)
     again = records.from_text(records.to_text(record))
     assert again == record, "a record is not read as it was written"
@@ -69,9 +69,9 @@ def _filter(answer: dict[str, Any], table: Any) -> None:  # noqa: ANN401
 
 
 def _update(document: object) -> None:
-    old = spec.check_spec({"image": "a", "memory": 1 << 30})
-    changed = spec.changed_spec(old, document)
-    spec.app_limits(changed)
+    old = container_spec.check_spec({"image": "a", "memory": 1 << 30})
+    changed = container_spec.changed_spec(old, document)
+    container_spec.app_limits(changed)
 
 
 def _exec(document: object) -> None:
@@ -169,7 +169,7 @@ TARGET = Target(
     (
         "base/checks.py",
         "manager/api/parse_requests.py",
-        "manager/containers/spec.py",
+        "manager/containers/container_spec.py",
         "manager/containers/records.py",
         "manager/containers/filters.py",
         "pods/manifest/request.py",

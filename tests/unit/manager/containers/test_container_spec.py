@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import BadRequest
-from ociruntime.manager.containers.spec import (
+from ociruntime.manager.containers.container_spec import (
     check_spec,
     fetch_args,
     global_args,
