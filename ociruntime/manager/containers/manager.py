@@ -22,7 +22,7 @@ from ociruntime.manager.containers.container import Container
 from ociruntime.manager.containers.container_spec import check_spec, networks_of
 from ociruntime.manager.containers.daemon_settings import Settings
 from ociruntime.manager.containers.events import EventBus, described
-from ociruntime.manager.containers.filters import LABEL, NAME, Filter, check_filters, passes
+from ociruntime.manager.containers.list_filters import LABEL, NAME, Filter, check_filters, passes
 from ociruntime.manager.containers.networks import Networks, User, publish
 from ociruntime.manager.containers.pod_calls import Programs
 from ociruntime.manager.containers.pod_status import (

@@ -23,7 +23,7 @@ from ociruntime.base.locks import FileLock
 from ociruntime.base.trusted_directories import make_directory
 from ociruntime.manager.containers.container_spec import WITHOUT_NAMES, networks_of
 from ociruntime.manager.containers.daemon_settings import Settings
-from ociruntime.manager.containers.filters import (
+from ociruntime.manager.containers.list_filters import (
     DANGLING,
     LABEL,
     NAME,

@@ -24,7 +24,7 @@ from ociruntime.base.deep_tree import disk_usage
 from ociruntime.base.errors import Conflict, HostError, NotFound, RuntimeFailure
 from ociruntime.base.files import remove_file, replace_file
 from ociruntime.manager.containers.container_spec import check_volume_name
-from ociruntime.manager.containers.filters import (
+from ociruntime.manager.containers.list_filters import (
     DANGLING,
     LABEL,
     NAME,

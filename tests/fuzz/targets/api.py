@@ -18,7 +18,7 @@ from ociruntime.base.errors import BadRequest, ConfigError
 from ociruntime.base.json_text import parse
 from ociruntime.manager.api import exec_route, images, login, logs_and_events, parse_requests
 from ociruntime.manager.containers import container_spec, manager, networks, records, volumes
-from ociruntime.manager.containers.filters import check_filters, passes
+from ociruntime.manager.containers.list_filters import check_filters, passes
 from ociruntime.manager.containers.pod_status import PodStatus
 from ociruntime.pods.manifest.request import document_of, sandbox_from_document
 from tests.fuzz.mutation import change_lines, json_mutator
@@ -171,7 +171,7 @@ TARGET = Target(
         "manager/api/parse_requests.py",
         "manager/containers/container_spec.py",
         "manager/containers/records.py",
-        "manager/containers/filters.py",
+        "manager/containers/list_filters.py",
         "pods/manifest/request.py",
     ),
     seeds,
