@@ -25,7 +25,7 @@ from ociruntime.base.errors import (
 from ociruntime.base.fault_injection import fault
 from ociruntime.commandline.signal_names import signal_name
 from ociruntime.manager.containers import records, update_limits
-from ociruntime.manager.containers.clients import CONDITIONS, Clients
+from ociruntime.manager.containers.attached_clients import CONDITIONS, Clients
 from ociruntime.manager.containers.container_names import check_name
 from ociruntime.manager.containers.container_pod import ContainerPod
 from ociruntime.manager.containers.container_spec import (

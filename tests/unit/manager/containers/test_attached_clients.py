@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from ociruntime.manager.containers.clients import Clients
+from ociruntime.manager.containers.attached_clients import Clients
 
 
 def test_a_condition_wakes_those_that_wait_for_it() -> None:
