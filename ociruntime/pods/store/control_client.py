@@ -1,4 +1,4 @@
-"""Client of a running pod's control socket; ``pods/supervisor/requests.py`` is the server."""
+"""Client of a running pod's control socket; ``pods/supervisor/control_requests.py`` is the server."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ociruntime.pods.loop.control_socket import ControlSocket
 from ociruntime.pods.supervisor import hibernation
-from ociruntime.pods.supervisor.requests import Requests
+from ociruntime.pods.supervisor.control_requests import Requests
 
 if TYPE_CHECKING:
     from ociruntime.pods.supervisor.supervise import Supervisor

@@ -28,9 +28,9 @@ from ociruntime.pods.loop.event_loop import Loop
 from ociruntime.pods.loop.worker import Outcome
 from ociruntime.pods.store import pod_cgroup
 from ociruntime.pods.supervisor.app_run import AppRun
+from ociruntime.pods.supervisor.control_requests import Requests
 from ociruntime.pods.supervisor.foreground import ForegroundCopy, LocalTerminal
 from ociruntime.pods.supervisor.pod_processes import PodProcesses
-from ociruntime.pods.supervisor.requests import Requests
 
 GRACE = 10.0  # seconds between the stop signal and SIGKILL
 LOG_LIMIT = 10 << 20  # bytes of an app's log file before it is rotated

@@ -13,7 +13,7 @@ import pytest
 from ociruntime.base.errors import HostError, RuntimeFailure
 from ociruntime.pods.bundle.runtime_calls import OWN_FAILURE
 from ociruntime.pods.loop.control_socket import Connection
-from ociruntime.pods.supervisor.requests import Requests
+from ociruntime.pods.supervisor.control_requests import Requests
 from ociruntime.pods.supervisor.supervise import Supervisor
 
 
