@@ -29,7 +29,7 @@ from ociruntime.pods.loop.worker import Outcome
 from ociruntime.pods.store import pod_cgroup
 from ociruntime.pods.supervisor.app_run import AppRun
 from ociruntime.pods.supervisor.control_requests import Requests
-from ociruntime.pods.supervisor.foreground import ForegroundCopy, LocalTerminal
+from ociruntime.pods.supervisor.foreground_output import ForegroundCopy, LocalTerminal
 from ociruntime.pods.supervisor.pod_processes import PodProcesses
 
 GRACE = 10.0  # seconds between the stop signal and SIGKILL
