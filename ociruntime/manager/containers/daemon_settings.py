@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ociruntime.base import directories
 from ociruntime.base.errors import Forbidden
-from ociruntime.pods.net.configuration import net_directories
+from ociruntime.pods.net.network_configs import net_directories
 
 ROOT = f"{directories.DATA}/manager"
 DIRECTORY = directories.DATA

@@ -1,7 +1,7 @@
 """Networks: created by clients or configured by an administrator, and the containers on them.
 
 A network that a client makes is a CNI configuration in ``net.d`` of the data directory, so that
-``ocipod`` finds it like any other (``pods/net/configuration.py``).
+``ocipod`` finds it like any other (``pods/net/network_configs.py``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from ociruntime.manager.containers.list_filters import (
 from ociruntime.pods.net import pod_names
 from ociruntime.pods.net.addresses import Network, parse_address, parse_network
 from ociruntime.pods.net.builtin import host_local
-from ociruntime.pods.net.configuration import (
+from ociruntime.pods.net.net_option import ALL
+from ociruntime.pods.net.network_configs import (
     BUILT_IN,
     OWN,
     RESERVED,
@@ -43,7 +44,6 @@ from ociruntime.pods.net.configuration import (
     is_name,
     load,
 )
-from ociruntime.pods.net.net_option import ALL
 from ociruntime.pods.net.subnets import (
     AF_INET,
     free_subnet,

@@ -44,7 +44,7 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
     ``take_down`` works after a crash.  Raises RuntimeFailure.
     """
     from ociruntime.pods.net import networks
-    from ociruntime.pods.net.configuration import net_directories
+    from ociruntime.pods.net.network_configs import net_directories
     from ociruntime.pods.net.port_mappings import forwarded
 
     manifest = json_files.read(f"{path}/pod")

@@ -230,7 +230,7 @@ def test_ipv6(
     tool: str, host: NetworkHost, outside: NetworkNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The pod's own families are what ports and masquerade are made for."""
-    monkeypatch.setattr("ociruntime.pods.net.configuration.PLUGIN_DIRECTORIES", ())
+    monkeypatch.setattr("ociruntime.pods.net.network_configs.PLUGIN_DIRECTORIES", ())
     for namespace, device, address in (
         (host.namespace, "out0", "2001:db8::1/64"),
         (outside, "eth0", "2001:db8::2/64"),

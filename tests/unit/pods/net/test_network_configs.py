@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import NetworkError
-from ociruntime.pods.net.configuration import load, net_directories
+from ociruntime.pods.net.network_configs import load, net_directories
 
 PTP = {"type": "ptp", "ipam": {"type": "host-local", "subnet": "10.1.0.0/24"}}
 
