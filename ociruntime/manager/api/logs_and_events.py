@@ -22,7 +22,7 @@ from ociruntime.manager.api.parse_requests import flag, has_gone, moment
 from ociruntime.manager.containers.events import KINDS, shown
 from ociruntime.manager.containers.manager import Manager
 from ociruntime.pods.store.description import app_record
-from ociruntime.pods.store.logs import Line, LogReader, form
+from ociruntime.pods.store.log_reader import Line, LogReader, form
 from ociruntime.pods.store.phases import open_pod
 from ociruntime.pods.store.pod import PREPARED, RUNNING
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from ociruntime.base import json_files
 from ociruntime.manager.containers import events, records
 from ociruntime.manager.containers.pod_status import PodStatus
-from ociruntime.pods.store.logs import Assembler
+from ociruntime.pods.store.log_reader import Assembler
 from ociruntime.runtime.lifecycle import container, mounts_add_remove, root_mount
 from ociruntime.runtime.lifecycle.fast_path_record import entry_text
 from tests.fuzz.mutation import change_lines, json_mutator
@@ -127,7 +127,7 @@ TARGET = Target(
         "manager/containers/events.py",
         "base/json_files.py",
         "base/json_text.py",
-        "pods/store/logs.py",
+        "pods/store/log_reader.py",
     ),
     seeds,
     mutate,

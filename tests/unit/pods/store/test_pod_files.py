@@ -16,7 +16,7 @@ from ociruntime.pods.bundle.app_config import AppFacts
 from ociruntime.pods.operations import stopping
 from ociruntime.pods.operations.sandbox import remove_files
 from ociruntime.pods.store import control_client, manifest_file, phases, references
-from ociruntime.pods.store.logs import LogReader
+from ociruntime.pods.store.log_reader import LogReader
 from ociruntime.pods.store.manifest_file import manifest_lock
 from ociruntime.pods.store.phases import Pod
 

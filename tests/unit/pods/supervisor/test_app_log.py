@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.pods.store import logs
-from ociruntime.pods.store.logs import Assembler, Line, LogReader, form, in_order
+from ociruntime.pods.store import log_reader
+from ociruntime.pods.store.log_reader import Assembler, Line, LogReader, form, in_order
 from ociruntime.pods.supervisor.app_log import LONGEST, AppLog, format_lines
 
 TIME = "2026-01-02T03:04:05.000000006Z"
@@ -76,7 +76,7 @@ def test_an_app_that_writes_faster_than_its_log_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rotated: bool
 ) -> None:
     """Reading ends where the log ended when it began, in batches."""
-    log = AppLog(str(tmp_path / "a.log"), limit=4 * logs.CHUNK if rotated else 1 << 40)
+    log = AppLog(str(tmp_path / "a.log"), limit=4 * log_reader.CHUNK if rotated else 1 << 40)
     text = b"x" * 999 + b"\n"
     log.write("stdout", text * 3000)
     read, reads = os.read, []
@@ -92,7 +92,7 @@ def test_an_app_that_writes_faster_than_its_log_is_read(
         patch.setattr(os, "read", read_slowly)
         batches = list(reader.read())
     assert sum(map(len, batches)) >= 3000
-    assert max(map(len, batches)) <= logs.CHUNK // 1000
+    assert max(map(len, batches)) <= log_reader.CHUNK // 1000
     if not rotated:
         rest = read_all(reader)
         assert sum(map(len, batches)) + len(rest) == 3000 + 2000 * len(reads)
@@ -105,7 +105,7 @@ def test_a_line_that_never_ends() -> None:
     assembler = Assembler("a")
     lines = list(assembler.add(f"{i}Z stdout P {'x' * 1024}".encode() for i in range(65536)))
     assert len(lines) == 64
-    assert {len(line.text) for line in lines} == {logs.LONGEST_LINE}
+    assert {len(line.text) for line in lines} == {log_reader.LONGEST_LINE}
     assert not any(line.ended for line in lines)
     assert assembler.rest() == []
 
