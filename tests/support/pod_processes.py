@@ -15,7 +15,7 @@ from ociruntime.base.errors import RuntimeFailure
 from ociruntime.base.fault_injection import VARIABLE
 from ociruntime.pods.garbage import garbage
 from ociruntime.pods.store import phases
-from ociruntime.pods.store.description import describe
+from ociruntime.pods.store.pod_status import describe
 from tests.support import stub_pod
 
 FAILED = 254

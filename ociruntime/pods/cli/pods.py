@@ -19,16 +19,16 @@ from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import FORMAT, TIME, UUID_FILE
 from ociruntime.pods.garbage import garbage
 from ociruntime.pods.operations.stopping import stop_pod
-from ociruntime.pods.store.description import (
+from ociruntime.pods.store.manifest_file import read_manifest
+from ociruntime.pods.store.phases import each_pod, open_pod
+from ociruntime.pods.store.pod import GONE, Pod
+from ociruntime.pods.store.pod_status import (
     RUNNING,
     describe,
     try_describe,
     wait_for_end,
     wait_until_ready,
 )
-from ociruntime.pods.store.manifest_file import read_manifest
-from ociruntime.pods.store.phases import each_pod, open_pod
-from ociruntime.pods.store.pod import GONE, Pod
 
 
 def given_uuid(arguments: Arguments) -> str:

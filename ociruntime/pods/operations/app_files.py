@@ -34,9 +34,9 @@ from ociruntime.pods.bundle import overlay
 from ociruntime.pods.bundle.private_mount_namespace import enter_own_mounts, unmount
 from ociruntime.pods.operations.copy_guard import guarded, has_ended, lock_files
 from ociruntime.pods.operations.stopped_volumes import mount_volumes
-from ociruntime.pods.store.description import app_record
 from ociruntime.pods.store.manifest_file import read_object, read_runtime_config
 from ociruntime.pods.store.pod import Pod
+from ociruntime.pods.store.pod_status import app_record
 
 _PATH_ONLY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -12,9 +12,9 @@ import pytest
 
 from ociruntime.base.errors import PodError
 from ociruntime.base.process import start_time
-from ociruntime.pods.store import description, phases
-from ociruntime.pods.store.description import describe
+from ociruntime.pods.store import phases, pod_status
 from ociruntime.pods.store.phases import Pod
+from ociruntime.pods.store.pod_status import describe
 
 MANIFEST: dict[str, Any] = {
     "apps": [{"name": "a", "image": {"id": "sha256:1", "name": "one"}}, {"name": "b"}],
@@ -85,10 +85,10 @@ def test_damage(pod: Pod, manifest: object) -> None:
     with pytest.raises(PodError, match=f"pod {pod.uuid}: .*damaged"):
         describe(pod)
     problems: list[str] = []
-    assert description.try_describe(pod, problems) is None
+    assert pod_status.try_describe(pod, problems) is None
     assert len(problems) == 1
 
 
 @pytest.mark.parametrize("stamp", [None, 5, "", "yesterday"])
 def test_what_is_no_time(stamp: object) -> None:
-    assert description.seconds(stamp) is None
+    assert pod_status.seconds(stamp) is None
