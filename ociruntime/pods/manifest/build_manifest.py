@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from ociruntime.base.errors import PodError, UsageError
 from ociruntime.base.paths import clean
 from ociruntime.pods.manifest import isolators, seccomp
+from ociruntime.pods.manifest.app_names import name_of_image, volume_of_path
 from ociruntime.pods.manifest.environment import merged
-from ociruntime.pods.manifest.names import name_of_image, volume_of_path
 from ociruntime.pods.manifest.ports import add_ports, port_of_name
 from ociruntime.pods.manifest.request import AppRequest, BaseRequest, PodRequest
 

@@ -24,7 +24,7 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.signal_names import signal_name
 from ociruntime.commandline.sizes import CPU_RANGE, milli_cpus
 from ociruntime.pods.manifest import isolators, kernel_settings, tmpfs_and_devices, volumes
-from ociruntime.pods.manifest.names import is_name
+from ociruntime.pods.manifest.app_names import is_name
 from ociruntime.pods.net import net_option, resolver
 
 Json = dict[str, Any]
