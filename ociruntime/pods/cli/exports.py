@@ -17,7 +17,7 @@ from ociruntime.images.store.store import Store
 from ociruntime.images.unpack.unpack import unpack
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.new_directory import check_target, new_file, put_directory
-from ociruntime.pods.operations.export import BlobsAndNew, exported, lock_stopped_pod
+from ociruntime.pods.operations.export_app import BlobsAndNew, exported, lock_stopped_pod
 from ociruntime.pods.store.manifest_file import read_manifest
 from ociruntime.pods.store.phases import open_pod
 
