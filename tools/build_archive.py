@@ -32,7 +32,7 @@ NEEDED = {
     "exec": "runtime.cli.main runtime.cli.exec runtime.cgroups.cgroup base.foreground",
     # For an image that is in the store; run is prepare with additions.
     "ocipod run": """
-        pods.cli.main pods.cli.run_pods commandline.progress pods.operations.prepare
+        pods.cli.main pods.cli.run_pods commandline.progress pods.operations.prepare_pod
         pods.net.net_option
         pods.net.network_configs pods.net.resolver images.store.store images.fetch
         images.model.config_files images.unpack.tree_store pods.store.lock pods.store.manifest_file

@@ -24,7 +24,7 @@ from ociruntime.pods.manifest.ports import add_ports, check_network
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 from ociruntime.pods.manifest.volumes import check_owners
 from ociruntime.pods.operations.export_app import lock_stopped_pod
-from ociruntime.pods.operations.prepare import (
+from ociruntime.pods.operations.prepare_pod import (
     CopyBudget,
     Request,
     add_files,
