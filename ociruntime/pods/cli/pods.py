@@ -18,7 +18,7 @@ from ociruntime.commandline.progress import amount
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import FORMAT, TIME, UUID_FILE
 from ociruntime.pods.garbage import garbage
-from ociruntime.pods.operations.stopping import stop_pod
+from ociruntime.pods.operations.stop_pod import stop_pod
 from ociruntime.pods.store.manifest_file import read_manifest
 from ociruntime.pods.store.phases import each_pod, open_pod
 from ociruntime.pods.store.pod import GONE, Pod

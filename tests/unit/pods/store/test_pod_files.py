@@ -13,7 +13,7 @@ import pytest
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.pods.bundle import pod_context, write_bundle
 from ociruntime.pods.bundle.app_config import AppFacts
-from ociruntime.pods.operations import stopping
+from ociruntime.pods.operations import stop_pod
 from ociruntime.pods.operations.sandbox import remove_files
 from ociruntime.pods.store import control_client, manifest_file, phases, references
 from ociruntime.pods.store.log_reader import LogReader
@@ -167,7 +167,7 @@ def test_a_monitor_that_another_program_plays(pod: Pod) -> None:
 def test_a_monitor_that_cannot_be_found_to_be_killed(pod: Pod, record: str) -> None:
     Path(pod.path(), "monitor.json").write_text(record)
     with pytest.raises(PodError, match=f"monitor of pod {pod.uuid}: monitor.json is damaged"):
-        stopping._kill(pod)
+        stop_pod._kill(pod)
 
 
 def test_waiting_for_the_end_of_one_run_only(pod: Pod, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,11 +177,11 @@ def test_waiting_for_the_end_of_one_run_only(pod: Pod, monkeypatch: pytest.Monke
     phases.to_run(pod)
     monitor = Path(pod.path(), "monitor.json")
     asked = threading.Event()
-    monkeypatch.setattr(stopping, "ask", lambda *_: asked.set())
+    monkeypatch.setattr(stop_pod, "ask", lambda *_: asked.set())
     with phases.open_pod(pod.directory, pod.uuid) as other:
         stopped: list[bool] = []
         thread = threading.Thread(
-            target=lambda: stopped.append(stopping.stop_pod(other, 0, force=True, wait=True))
+            target=lambda: stopped.append(stop_pod.stop_pod(other, 0, force=True, wait=True))
         )
         thread.start()
         assert asked.wait(30)
