@@ -62,7 +62,7 @@ PROGRAMS = {
         pods.cli.fetch pods.cli.images commandline.help
         pods.supervisor.supervise pods.supervisor.hibernated_state pods.bundle.write_bundle
         pods.manifest.oci_resources pods.operations.sandbox pods.operations.sandbox
-        pods.operations.app_exec pods.operations.attach pods.store.control_client
+        pods.operations.app_exec pods.operations.attach_client pods.store.control_client
         pods.bundle.copy_files
         pods.store.pod_status pods.garbage.garbage pods.bundle.host_facts
         pods.garbage.sweep pods.garbage.sweep pods.store.manifest_file

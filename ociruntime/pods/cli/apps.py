@@ -16,7 +16,7 @@ from ociruntime.pods.bundle.runtime_calls import OWN_FAILURE
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import TIME
 from ociruntime.pods.operations import app_exec
-from ociruntime.pods.operations.attach import attach, parse_mode
+from ociruntime.pods.operations.attach_client import attach, parse_mode
 from ociruntime.pods.operations.sandbox import remove_app
 from ociruntime.pods.store.control_client import ask
 from ociruntime.pods.store.manifest_file import read_manifest
