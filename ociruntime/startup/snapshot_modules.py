@@ -65,8 +65,8 @@ PROGRAMS = {
         pods.operations.app_exec pods.operations.attach_client pods.store.control_client
         pods.bundle.copy_files
         pods.store.pod_status pods.garbage.garbage pods.bundle.host_facts
-        pods.garbage.sweep pods.garbage.sweep pods.store.manifest_file
-        pods.operations.stop_pod pods.garbage.sweep pods.bundle.pod_network pods.bundle.overlay
+        pods.garbage.clean_up pods.garbage.clean_up pods.store.manifest_file
+        pods.operations.stop_pod pods.garbage.clean_up pods.bundle.pod_network pods.bundle.overlay
         pods.bundle.users images.fetch images.store.database
         pods.net.networks pods.net.links pods.net.ipam pods.net.rules pods.net.rules_nft
         pods.net.builtin.bridge pods.net.builtin.loopback pods.net.port_mappings pods.net.firewall

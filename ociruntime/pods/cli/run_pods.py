@@ -15,7 +15,7 @@ from ociruntime.commandline.progress import Bar
 from ociruntime.pods.bundle.runtime_calls import find_runtime
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import GLOBAL_OPTIONS
-from ociruntime.pods.garbage.sweep import forget_run
+from ociruntime.pods.garbage.clean_up import forget_run
 from ociruntime.pods.manifest.app_arguments import (
     PodArguments,
     app_request,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from ociruntime.base.deep_tree import disk_usage
 from ociruntime.base.errors import PodError, RuntimeFailure
 from ociruntime.base.fault_injection import fault
-from ociruntime.pods.garbage import sweep
+from ociruntime.pods.garbage import clean_up
 from ociruntime.pods.store import phases
 from ociruntime.pods.store.manifest_file import RUNTIME_CONFIG, read_object
 from ociruntime.pods.store.pod import (
@@ -185,6 +185,6 @@ def _remove(pod: Pod) -> list[str]:
     Raises PodError or HostError if the pod remains; the removal can then be repeated.
     """
     fault("gc.sweep.after-lock")
-    problems = sweep.clean_up(pod)
-    sweep.remove(pod)
+    problems = clean_up.clean_up(pod)
+    clean_up.remove(pod)
     return problems

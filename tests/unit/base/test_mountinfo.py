@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from ociruntime.base.mountinfo import find_kernel_mounts, parse_mountinfo, reachable, unescape
-from ociruntime.pods.garbage.sweep import mounts_below
+from ociruntime.pods.garbage.clean_up import mounts_below
 from ociruntime.runtime.cgroups import hierarchies
 from ociruntime.runtime.host.namespaces import obstacle
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import PodError
-from ociruntime.pods.garbage import sweep
+from ociruntime.pods.garbage import clean_up
 from ociruntime.pods.store import phases, remove_tree
 from ociruntime.pods.store.pod import EXITED_GARBAGE
 
@@ -22,7 +22,7 @@ MOUNTINFO = r"""22 1 0:20 / / rw - ext4 /dev/a rw
 
 
 def test_mounts_below() -> None:
-    assert sweep.mounts_below("/pods/run/u", MOUNTINFO) == [
+    assert clean_up.mounts_below("/pods/run/u", MOUNTINFO) == [
         "/pods/run/u/apps/a/bundle/rootfs/with blank",
         "/pods/run/u/apps/a/bundle/rootfs",
         "/pods/run/u",
@@ -37,7 +37,7 @@ def test_the_manifest_is_removed_last(tmp_path: Path, monkeypatch: pytest.Monkey
         order.append(name)
         original(parent, name)
 
-    monkeypatch.setattr(sweep, "remove_tree", note)
+    monkeypatch.setattr(clean_up, "remove_tree", note)
     with phases.new_pod(str(tmp_path)) as pod:
         place = Path(pod.path())
         for name in ("apps", "volumes", "logs"):
@@ -46,7 +46,7 @@ def test_the_manifest_is_removed_last(tmp_path: Path, monkeypatch: pytest.Monkey
             (place / name).touch()
         phases.to_run(pod)
         assert pod.move(EXITED_GARBAGE)
-        sweep.remove(pod)
+        clean_up.remove(pod)
     assert (order[0], order[-1]) == ("apps", "pod")
     assert phases.names(str(tmp_path), ["run", EXITED_GARBAGE], []) == []
 
@@ -62,11 +62,11 @@ def test_an_attempt_that_fails_leaves_a_pod(
         phases.to_run(pod)
         assert pod.move(EXITED_GARBAGE)
         with monkeypatch.context() as patch:
-            patch.setattr(sweep, "remove_tree", refuse)
+            patch.setattr(clean_up, "remove_tree", refuse)
             with pytest.raises(PodError, match=r"remove pod-created: device or resource busy"):
-                sweep.remove(pod)
+                clean_up.remove(pod)
         assert (Path(pod.path()) / "pod").exists()
-        sweep.remove(pod)
+        clean_up.remove(pod)
         assert not Path(pod.path()).exists()
 
 
@@ -81,8 +81,8 @@ def test_an_app_named_like_another_pod(tmp_path: Path, monkeypatch: pytest.Monke
     kept = (f"{other}-{uuid}", f".creating-{other}-{uuid}-x", f"{other}-a", uuid)
     for name in (*stale, *kept):
         (root / name).mkdir(parents=True)
-    monkeypatch.setattr(sweep, "STATE_ROOT", str(tmp_path / "state"))
-    assert sweep.delete_containers(uuid, str(program)) == []
+    monkeypatch.setattr(clean_up, "STATE_ROOT", str(tmp_path / "state"))
+    assert clean_up.delete_containers(uuid, str(program)) == []
     assert sorted(os.listdir(root)) == sorted(kept)
     deleted = (tmp_path / "deleted").read_text().split()
     assert sorted(deleted) == [f"{uuid}-a", f"{uuid}-b", f"{uuid}-c"]
