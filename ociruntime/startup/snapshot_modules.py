@@ -92,8 +92,8 @@ PROGRAMS = {
         "manager.daemon.__main__",
         """
         manager.daemon.main manager.daemon.daemon manager.daemon.daemon_socket manager.api.routes
-        manager.containers.manager manager.containers.daemon_settings manager.containers.shared_services
-        commandline.output
+        manager.containers.manager manager.containers.daemon_settings
+        manager.containers.shared_services commandline.output
         """,
         "aiohttp.web aiohttp.web_runner asyncio.unix_events concurrent.futures.thread",
         "manager.daemon.main",

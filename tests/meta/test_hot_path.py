@@ -49,10 +49,9 @@ FOREIGN = {
 # What every one of them loads of the project, and what each adds.
 COMMON = """
     commandline.parser runtime.cli.main commandline.options runtime.cli.options base.errors
-    base.files base.locks runtime.host.start_gate base.process base.log
-    runtime.host.state_directory base.paths runtime.lifecycle.container
-    runtime.lifecycle.container_id runtime.lifecycle.context base.json_text runtime.spec.state_document
-    base.trusted_directories startup.archive
+    base.files base.locks runtime.host.start_gate base.process base.log runtime.host.state_directory
+    base.paths runtime.lifecycle.container runtime.lifecycle.container_id runtime.lifecycle.context
+    base.json_text runtime.spec.state_document base.trusted_directories startup.archive
 """
 OWN = {
     "create": """

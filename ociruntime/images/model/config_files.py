@@ -3,7 +3,7 @@
 ``registries.json``  {"mirrors": {"docker.io": ["localhost:5000", "mirror.example.org/hub"]}}
 ``auth.json``        credentials (images/registry/auth.py)
 ``policy.json``      which images are accepted (policy.py)
-``limits.json``      limits of an image's resources (limits.py)
+``limits.json``      limits of an image's resources (image_limits.py)
 ``trustedkeys/``     OpenPGP keys (trusted_keys.py)
 """
 

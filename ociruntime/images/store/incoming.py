@@ -128,7 +128,7 @@ class Incoming:
         """Move the image with that manifest into the store, under ``name`` if given.
 
         ``index`` is the digest of the index that it was chosen from, or "".  ``signer`` is recorded
-        with the name; see permission.py.
+        with the name; see check_stored_image.py.
         """
         needed = self._complete(manifest_digest)
         if index and self.has(index):

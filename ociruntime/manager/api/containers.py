@@ -50,7 +50,7 @@ async def create(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def inspect(manager: Manager, request: web.Request) -> web.Response:
-    """Return a container's status and configuration, with ``details`` (``details.py``)."""
+    """Return a container's status and configuration, with ``details`` (``inspect_details.py``)."""
     container = manager.find(_ref(request))
     answer = container.inspect()
     if not container.is_corrupt:

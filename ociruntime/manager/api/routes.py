@@ -2,7 +2,7 @@
 
 ``make_application`` builds the aiohttp application that ocid serves on its socket.  A handler is
 called with the manager and the request; the errors that it raises become answers by the table in
-``errors.py``.
+``error_answers.py``.
 """
 
 from __future__ import annotations

@@ -26,7 +26,8 @@ from tests.fuzz.target import Target, refusals
 
 _NAMES = tuple(
     sorted(
-        {*container_spec._MEMBERS, *exec_route.MEMBERS, *networks.MEMBERS, *images._PULL, *login._LOGIN}
+        {*container_spec._MEMBERS, *exec_route.MEMBERS, *networks.MEMBERS}
+        | {*images._PULL, *login._LOGIN}
         | {"source", "target", "read_only", "port", "host_port", "protocol", "host_ip", "maximum",
            "name", "size", "mode", "soft", "hard", "path", "permissions", "apps", "fill", "options",
            "address", "volume", "from"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from tests.unit.runtime.cgroups.test_layout import V1_MOUNTS, V2_MOUNT
+from tests.unit.runtime.cgroups.test_hierarchies import V1_MOUNTS, V2_MOUNT
 
 from ociruntime.base.mountinfo import find_kernel_mounts, parse_mountinfo, reachable
 from ociruntime.runtime.cgroups.hierarchies import cgroup_mounts

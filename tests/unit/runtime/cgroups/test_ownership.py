@@ -27,7 +27,7 @@ def changed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
 
 
 @pytest.fixture
-def cgroup(tmp_path: Path) -> Path:
+def directory(tmp_path: Path) -> Path:
     directory = tmp_path / "c1"
     directory.mkdir()
     for name in ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads", "memory.max"):
@@ -36,11 +36,11 @@ def cgroup(tmp_path: Path) -> Path:
 
 
 def test_the_kernels_list(
-    cgroup: Path, tmp_path: Path, changed: list[tuple[str, int, int]]
+    directory: Path, tmp_path: Path, changed: list[tuple[str, int, int]]
 ) -> None:
     listing = tmp_path / "delegate"
     listing.write_text("cgroup.procs\ncgroup.threads\nmemory.reclaim\n")
-    cgroup.hand_over(str(cgroup), 1000, 2000, str(listing))
+    cgroup.hand_over(str(directory), 1000, 2000, str(listing))
     assert changed == [
         ("c1", 1000, 2000),
         ("cgroup.procs", 1000, 2000),
@@ -48,8 +48,10 @@ def test_the_kernels_list(
     ]
 
 
-def test_without_a_list(cgroup: Path, tmp_path: Path, changed: list[tuple[str, int, int]]) -> None:
-    cgroup.hand_over(str(cgroup), 1, 2, str(tmp_path / "missing"))
+def test_without_a_list(
+    directory: Path, tmp_path: Path, changed: list[tuple[str, int, int]]
+) -> None:
+    cgroup.hand_over(str(directory), 1, 2, str(tmp_path / "missing"))
     names = [name for name, _, _ in changed]
     assert names == ["c1", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"]
 
