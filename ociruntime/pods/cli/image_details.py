@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from ociruntime.base.errors import ImageError
-from ociruntime.commandline.image_history import history_table
+from ociruntime.base.log import plain
+from ociruntime.commandline.formats import tabbed
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
+from ociruntime.commandline.progress import amount
 from ociruntime.images.fetch import look_up
 from ociruntime.images.model.details import details
 from ociruntime.images.model.reference import parse
 from ociruntime.images.store.store import Store
 from ociruntime.pods.cli.context import Context
+
+_TITLES = ["CREATED", "CREATED BY", "SIZE", "COMMENT"]
+_LONGEST_COMMAND = 45  # characters
+
+
+def history_table(steps: list[dict[str, Any]], *, full: bool) -> str:
+    """Format steps, oldest first, as a table with the newest first.
+
+    ``steps`` are the member ``history`` of images/model/details.py; ``full``: whole commands.
+    """
+    rows = [_TITLES]
+    for step in reversed(steps):
+        command = plain(step["created_by"])
+        if not full and len(command) > _LONGEST_COMMAND:
+            command = command[: _LONGEST_COMMAND - 1] + "…"
+        created = plain(step["created"]).partition(".")[0]
+        rows.append([created or "-", command or "-", amount(step["size"]), step["comment"]])
+    return tabbed(rows)
+
 
 USE_NAME = "use a name such as localhost:5000/team/web:1.2"
 

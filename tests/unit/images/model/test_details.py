@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ociruntime.commandline.image_history import history_table
 from ociruntime.images.model.details import details
 from ociruntime.images.model.image import Image, Layer
+from ociruntime.pods.cli.image_details import history_table
 
 
 def image(config: dict[str, Any], *sizes: int, names: tuple[str, ...] = ()) -> Image:
