@@ -1,15 +1,16 @@
-"""Import images from local files: detect the format of a path and add its image to the store."""
+"""Import images from local files (``fetch FILE``, ``image load``): detect the format of a path."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, replace
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.formats.docker_archive import full_name, listing
 from ociruntime.images.formats.oci_layout import Layout, is_layout, names_of
+from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.image import Descriptor, Image
 from ociruntime.images.model.image_limits import Budget
 from ociruntime.images.model.progress import Progress
@@ -213,3 +214,33 @@ def _signer(
     except ImageError:
         pass  # the image is not in the store
     return verifier(documents)
+
+
+def load(
+    store: Store,
+    path: str,
+    fetch: Callable[[str], Image],
+    permission: Permission,
+    settings: Settings,
+    warn: Callable[[str], None],
+) -> Iterator[tuple[Image, list[str]]]:
+    """Import each image of the archive or layout at ``path``; yield (image, its new names).
+
+    ``fetch(text)`` imports the image of a local reference.  As with docker, a stored image that
+    has one of the names loses it.  An image without names is stored under the name of its file.
+    Raises HostError, ImageError.
+    """
+    limits = settings.limits()
+    reference = recognized(Reference("path", path, path=path), Budget.at(store.path, limits))
+    images = named_images(reference, store.tmp, Budget.at(store.path, limits))
+    if not images:
+        hint = "use an archive of `docker save`, or an OCI image layout"
+        raise ImageError(f'load "{path}": the file contains no images', hint)
+    claims = Claims(permission, replace=True, warn=warn)
+    for tag, names in images.items():
+        source = replace(reference, tag=tag).name
+        image = fetch(source)
+        claimed = [name for name in names if claims.settle(store, image, name, path)]
+        if claimed:
+            store.remove_name(image.id, source)
+        yield image, claimed

@@ -92,7 +92,7 @@ def _fetch(
 
 def run_image_load(context: Context, arguments: Arguments) -> int:
     """Load the images in each archive into the store, and print their ids and names."""
-    from ociruntime.images.load_archive import load
+    from ociruntime.images.formats.local_image import load
     from ociruntime.images.trust.check_stored_image import Permission
 
     settings = Settings(context.system_config, context.local_config, context.user_config)
