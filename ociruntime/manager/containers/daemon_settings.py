@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ociruntime.base import directories
+from ociruntime.base import paths
 from ociruntime.base.errors import Forbidden
 from ociruntime.pods.net.network_configs import net_directories
 
-ROOT = f"{directories.DATA}/manager"
-DIRECTORY = directories.DATA
+ROOT = f"{paths.DATA}/manager"
+DIRECTORY = paths.DATA
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Settings:
     @property
     def config_directories(self) -> tuple[str, str]:
         """The directories of the distribution's and the administrator's settings."""
-        system = self.system_config or directories.SYSTEM_CONFIG
-        return system, self.local_config or directories.LOCAL_CONFIG
+        system = self.system_config or paths.SYSTEM_CONFIG
+        return system, self.local_config or paths.LOCAL_CONFIG
 
     @property
     def net_directories(self) -> list[str]:
