@@ -1,4 +1,4 @@
-"""Registry credentials from files, and authentication challenges in HTTP responses.
+"""Registry credentials: read from files and stored by login; authentication challenges (HTTP).
 
 The files have the format of ``auth.json`` of podman, skopeo and Docker::
 
@@ -11,8 +11,6 @@ and Docker.  In it, the entry with the longest matching path wins.
 
 The environment names the files of the other tools, and may be that of the user who has called sudo.
 Root ignores files of other users, with a warning.
-
-Login to registries: checking credentials, and storing them in an ``auth.json`` (auth.py).
 """
 
 from __future__ import annotations
@@ -37,6 +35,7 @@ from ociruntime.images.registry.http_client import HttpClient
 from ociruntime.images.registry.registry import Registry
 
 _PARAMETER = re.compile(r'([A-Za-z0-9_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))\s*(?:,\s*)?')
+FILE = "auth.json"
 _LARGEST = 1 << 20  # bytes of a file
 _SCHEME = re.compile(r"\s*([A-Za-z0-9-]+)(?:\s+|$)")
 
@@ -228,9 +227,6 @@ def _credential(path: str, key: str, entry: Json) -> Credential:
     if not user and not token:
         raise ImageError(f"{where}: must have auth, username or identitytoken")
     return Credential(user, password, token)
-
-
-FILE = "auth.json"
 
 
 def registry_of(text: str) -> str:

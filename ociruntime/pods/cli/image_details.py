@@ -19,6 +19,7 @@ from ociruntime.images.store.store import Store
 from ociruntime.pods.cli.context import Context
 
 _TITLES = ["CREATED", "CREATED BY", "SIZE", "COMMENT"]
+USE_NAME = "use a name such as localhost:5000/team/web:1.2"
 _LONGEST_COMMAND = 45  # characters
 
 
@@ -35,9 +36,6 @@ def history_table(steps: list[dict[str, Any]], *, full: bool) -> str:
         created = plain(step["created"]).partition(".")[0]
         rows.append([created or "-", command or "-", amount(step["size"]), step["comment"]])
     return tabbed(rows)
-
-
-USE_NAME = "use a name such as localhost:5000/team/web:1.2"
 
 
 def run_image_inspect(context: Context, arguments: Arguments) -> int:
