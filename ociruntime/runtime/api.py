@@ -28,9 +28,11 @@ from ociruntime.base.errors import (
     UsageError,
 )
 from ociruntime.base.log import Log, plain
-from ociruntime.base.process import end_status
+from ociruntime.base.process import await_end, end_status, open_child
 from ociruntime.runtime.host.own_thread import in_own_thread
-from ociruntime.runtime.lifecycle.context import CreateOptions, make_root, open_context
+from ociruntime.runtime.lifecycle.container import load
+from ociruntime.runtime.lifecycle.container_id import check_id
+from ociruntime.runtime.lifecycle.context import Context, CreateOptions, make_root, open_context
 from ociruntime.runtime.lifecycle.create import begin
 from ociruntime.runtime.lifecycle.delete import delete
 from ociruntime.runtime.lifecycle.kill import kill
@@ -38,7 +40,6 @@ from ociruntime.runtime.lifecycle.list import list_containers
 from ociruntime.runtime.lifecycle.start import start
 from ociruntime.runtime.lifecycle.state import state
 from ociruntime.runtime.lifecycle.streams import Stream, with_streams
-from ociruntime.runtime.lifecycle.wait import status_of, wait
 
 __all__ = [
     "ConfigError",
@@ -384,3 +385,32 @@ def _state(document: dict[str, Any]) -> State:
 def _absolute(path: Path) -> str:
     # Keep "..": after a symbolic link, only the kernel knows where it leads.
     return os.path.join(os.getcwd(), path) if os.fspath(path) else ""
+
+
+def wait(context: Context, container_id: str, seconds: float | None = None) -> int | None:
+    """Wait for a container's init to exit; return its exit status (128+n if signal n killed it).
+
+    Return None if the init is not a child of this process, which then cannot get the status.
+
+    Raises UsageError, NoSuchContainer, HostError, and TimeoutError after ``seconds``.
+    """
+    check_id(container_id)
+    container = load(context.root, container_id)
+    pidfd = open_child(container.pid, container.started)
+    if pidfd < 0:
+        return None
+    try:
+        return status_of(pidfd, container_id, seconds)
+    finally:
+        os.close(pidfd)
+
+
+def status_of(pidfd: int, name: str, seconds: float | None) -> int | None:
+    """Wait until the child ``pidfd`` exits; return its exit status, 128+N if signal N killed it.
+
+    Return None if it has been reaped already.  Raises TimeoutError after ``seconds`` (None: never),
+    with ``name`` for the process in its message.
+    """
+    if not await_end(pidfd, seconds):
+        raise TimeoutError(f"wait for {name}: timed out after {seconds} s")
+    return end_status(pidfd)
