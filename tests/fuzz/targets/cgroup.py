@@ -24,7 +24,7 @@ from ociruntime.runtime.cgroups.hierarchies import (
     parse_existing,
 )
 from ociruntime.runtime.cgroups.oom_kills import oom_kills
-from ociruntime.runtime.host.resctrl import inspect
+from ociruntime.runtime.lifecycle.intel_rdt_groups import inspect
 from tests.fuzz.mutation import change_lines
 from tests.fuzz.target import Target, empty_directory, refusals
 
