@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from ociruntime.base.linux import CAPABILITIES, NAMESPACE_FILES
-from ociruntime.runtime.cli.check import coloured, host_text, host_values, uncoloured
+from ociruntime.runtime.cli.check import TABLES, coloured, host_text, host_values, uncoloured
 from ociruntime.runtime.doctor import environment_probes, kernel_probes
-from ociruntime.runtime.doctor.examination import TABLES
 from ociruntime.runtime.doctor.finding import (
     LIMITED,
     MISSING,
