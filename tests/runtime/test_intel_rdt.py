@@ -1,7 +1,8 @@
 """Groups of resctrl around whole containers.
 
 No machine for tests has such a processor, so a directory plays resctrl's part: the program is
-the runtime with three calls of ``runtime/lifecycle/intel_rdt_groups.py`` replaced, by what the kernel would do.
+the runtime with three calls of ``runtime/lifecycle/intel_rdt_groups.py`` replaced, by what the
+kernel would do.
 """
 
 from __future__ import annotations

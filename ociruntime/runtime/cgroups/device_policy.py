@@ -1,4 +1,4 @@
-"""The device policy: rules for the devices a container may open or create, and their enforcement."""
+"""The device policy: rules for the devices that a container may use, and their enforcement."""
 
 from __future__ import annotations
 

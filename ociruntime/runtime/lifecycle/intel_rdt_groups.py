@@ -1,4 +1,4 @@
-"""The groups of \`\`linux.intelRdt\`\` in the resctrl filesystem: create, record and remove them."""
+"""The groups of ``linux.intelRdt`` in the resctrl filesystem: created, recorded and removed."""
 
 from __future__ import annotations
 
