@@ -11,8 +11,9 @@ import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from subprocess import DEVNULL
 from types import TracebackType
-from typing import Any, Literal, TypedDict, TypeVar, Unpack
+from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack
 
 from ociruntime.base.errors import (
     ConfigError,
@@ -26,6 +27,7 @@ from ociruntime.base.errors import (
     RuntimeFailure,
     StepError,
     UsageError,
+    reason,
 )
 from ociruntime.base.log import Log, plain
 from ociruntime.base.process import await_end, end_status, open_child
@@ -39,7 +41,6 @@ from ociruntime.runtime.lifecycle.kill import kill
 from ociruntime.runtime.lifecycle.list import list_containers
 from ociruntime.runtime.lifecycle.start import start
 from ociruntime.runtime.lifecycle.state import state
-from ociruntime.runtime.lifecycle.streams import Stream, with_streams
 
 __all__ = [
     "ConfigError",
@@ -414,3 +415,56 @@ def status_of(pidfd: int, name: str, seconds: float | None) -> int | None:
     if not await_end(pidfd, seconds):
         raise TimeoutError(f"wait for {name}: timed out after {seconds} s")
     return end_status(pidfd)
+
+
+class HasDescriptor(Protocol):
+    """An object with a method ``fileno``, such as an open file or a socket."""
+
+    def fileno(self) -> int: ...
+
+
+# A descriptor or an object with one, DEVNULL, or None for the caller's own, as with subprocess.
+Stream = int | HasDescriptor | None
+
+
+def with_streams(
+    streams: tuple[Stream, Stream, Stream], act: Callable[[tuple[int, int, int]], Result]
+) -> Result:
+    """Call ``act`` with descriptors for stdin, stdout and stderr; return its result.
+
+    Raises UsageError if one of them is not open.
+    """
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC) if DEVNULL in streams else -1
+    try:
+        stdin, stdout, stderr = (
+            _descriptor(name, own, stream, null)
+            for own, (name, stream) in enumerate(
+                zip(("stdin", "stdout", "stderr"), streams, strict=True)
+            )
+        )
+        return act((stdin, stdout, stderr))
+    finally:
+        if null >= 0:
+            os.close(null)
+
+
+def _descriptor(name: str, own: int, stream: Stream, null: int) -> int:
+    """Return the descriptor of ``stream``: ``own`` for None, ``null`` for DEVNULL.
+
+    Raises UsageError if it or ``own`` is not open.
+    """
+    if stream is None:
+        fd = own
+    elif isinstance(stream, int):
+        fd = null if stream == DEVNULL else stream
+    else:
+        fd = stream.fileno()
+    for needed in (own, fd):
+        try:
+            os.fstat(needed)
+        except OSError as error:
+            raise UsageError(
+                f"{name}: descriptor {needed} is not open ({reason(error)})",
+                "open at least /dev/null as descriptors 0, 1 and 2, and pass only open descriptors",
+            ) from None
+    return fd
