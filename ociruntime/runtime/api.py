@@ -7,10 +7,12 @@ All methods may be called from several threads at once.
 
 from __future__ import annotations
 
+import _thread
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from os import strerror
 from subprocess import DEVNULL
 from types import TracebackType
 from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack
@@ -31,7 +33,6 @@ from ociruntime.base.errors import (
 )
 from ociruntime.base.log import Log, plain
 from ociruntime.base.process import await_end, end_status, open_child
-from ociruntime.runtime.host.own_thread import in_own_thread
 from ociruntime.runtime.lifecycle.container import load
 from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions, make_root, open_context
@@ -468,3 +469,45 @@ def _descriptor(name: str, own: int, stream: Stream, null: int) -> int:
                 "open at least /dev/null as descriptors 0, 1 and 2, and pass only open descriptors",
             ) from None
     return fd
+
+
+def in_own_thread(work: Callable[[], Result]) -> Result:
+    """Run ``work`` in a separate thread; return its result, or raise its exception.
+
+    An exception from a signal handler is delayed until the work is finished.  Raises HostError if
+    the thread cannot unshare its working directory.
+    """
+    results: list[Result] = []
+    failures: list[BaseException] = []
+    done = _thread.allocate_lock()  # unlike Thread.join, correct if interrupted
+    done.acquire()
+
+    def carry_out() -> None:
+        try:
+            _leave_shared_directory()
+            results.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+            failures.append(error)
+        finally:
+            done.release()
+
+    _thread.start_new_thread(carry_out, ())
+    interrupted: BaseException | None = None
+    while not (results or failures):
+        try:
+            done.acquire()
+        except BaseException as error:  # noqa: BLE001 - whatever a signal handler raises
+            interrupted = error
+    if failures:
+        raise failures.pop()
+    if interrupted is not None:
+        raise interrupted
+    return results[0]
+
+
+def _leave_shared_directory() -> None:
+    from ociruntime._shim import lib
+
+    result = lib.oci_unshare_fs()
+    if result < 0:
+        raise HostError("unshare a thread's working directory", OSError(-result, strerror(-result)))
