@@ -1,13 +1,23 @@
-"""Find and run the commands of engines (podman, docker, containerd, crio)."""
+"""Find and run the commands of engines (podman, docker ...), and a test container through one."""
 
 from __future__ import annotations
 
+import io
 import os
+import shutil
 import subprocess
+import tarfile
+import tempfile
 from dataclasses import dataclass
 
+from ociruntime.base.files import read_file
 from ociruntime.base.host_programs import find_program
+from ociruntime.runtime.engines.engine_configs import NAME
+from ociruntime.runtime.executor.spawn import PROGRAM
 
+RAN = 1  # exit status of the executor without arguments
+_INSIDE = "program"
+_OPTIONS = ("run", "--rm", "--network=none")
 TIMEOUT = 60.0  # seconds for a command to exit
 NOT_STARTED = 127
 # Variables that would direct a client to another host.
@@ -59,3 +69,52 @@ def docker_host() -> str:
     """Return the address of dockerd on this host: DOCKER_HOST if it is a Unix socket."""
     address = os.environ.get("DOCKER_HOST", "")
     return address if address.startswith("unix://") else "unix:///var/run/docker.sock"
+
+
+def podman_trial(podman: str) -> str:
+    """Run a test container through podman; return the reason of a failure, or ""."""
+    directory = tempfile.mkdtemp(prefix="ociruntime-setup-")
+    try:
+        os.chmod(directory, 0o755)
+        shutil.copyfile(PROGRAM, f"{directory}/{_INSIDE}")
+        os.chmod(f"{directory}/{_INSIDE}", 0o755)
+        return _failure(
+            ask(podman, "--runtime", NAME, *_OPTIONS, "--rootfs", directory, f"/{_INSIDE}")
+        )
+    except OSError as error:
+        return f'create a root filesystem in "{directory}": {error.strerror}'
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def docker_trial(docker: str, host: str) -> str:
+    """Run a test container through Docker, from a temporary image; return why it failed, or ""."""
+    image = f"ociruntime-setup:{os.urandom(8).hex()}"
+    try:
+        archive = _archive()
+    except OSError as error:
+        return f'read "{PROGRAM}": {error.strerror}'
+    imported = ask(docker, "--host", host, "import", "-", image, stdin=archive)
+    if imported.status != 0:
+        return imported.last_line
+    try:
+        options = (*_OPTIONS, f"--runtime={NAME}")
+        return _failure(ask(docker, "--host", host, *options, image, f"/{_INSIDE}"))
+    finally:
+        ask(docker, "--host", host, "image", "rm", "--force", image)
+
+
+def _failure(answer: Answer) -> str:
+    return "" if answer.status == RAN else answer.last_line
+
+
+def _archive() -> bytes:
+    """Return a tar archive with the executor, for ``docker import``.  Raises OSError."""
+    data = read_file(PROGRAM)
+    member = tarfile.TarInfo(_INSIDE)
+    member.size = len(data)
+    member.mode = 0o755
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        tar.addfile(member, io.BytesIO(data))
+    return archive.getvalue()
