@@ -69,7 +69,7 @@ PROGRAMS = {
         pods.operations.stop_pod pods.garbage.clean_up pods.bundle.pod_network pods.bundle.overlay
         pods.bundle.users images.fetch images.store.database
         pods.net.networks pods.net.links pods.net.ipam pods.net.rules pods.net.rules_nft
-        pods.net.builtin.bridge pods.net.builtin.loopback pods.net.port_mappings pods.net.firewall
+        pods.net.builtin.bridge pods.net.builtin.loopback pods.net.firewall
         commandline.progress commandline.formats
         base.foreground base.terminal
         """,
