@@ -39,7 +39,7 @@ NEEDED = {
         pods.bundle.overlay pods.bundle.private_mount_namespace pods.supervisor.supervise
         pods.bundle.write_bundle
     """,
-    "ocipod monitor": "pods.cli.main pods.cli.monitor pods.supervisor.hibernated_state",
+    "ocipod monitor": "pods.cli.main pods.cli.monitor pods.supervisor.hibernation",
 }
 # Program that prints the names of these modules and of all that they import, in the order in which
 # their execution completes: each after the modules that it imports. They come from the archive, as

@@ -164,7 +164,7 @@ class Supervisor:
         )
 
     def _restore(self, snapshot: dict[str, Any]) -> None:
-        from ociruntime.pods.supervisor.hibernated_state import restore
+        from ociruntime.pods.supervisor.hibernation import restore
 
         restore(self, snapshot)
 
@@ -236,7 +236,7 @@ class Supervisor:
         os.symlink("running", "ready")
         self.ready = True
         self._report_start("")
-        from ociruntime.pods.supervisor.hibernated_state import hibernate_when_idle
+        from ociruntime.pods.supervisor.hibernation import hibernate_when_idle
 
         hibernate_when_idle(self)
 
