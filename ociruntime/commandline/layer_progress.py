@@ -89,7 +89,7 @@ def duration(seconds: float) -> str:
 
 
 class Layers:
-    """The progress display of an image pull, for use as a Progress (images/model/progress.py).
+    """The progress display of an image pull, for use as a Progress (images/model/image.py).
 
     On a terminal there is a line for each layer, redrawn in place; if not all fit, only active
     layers are shown.  Elsewhere a line is printed whenever a layer is complete, unless ``quiet``.

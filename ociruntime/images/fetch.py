@@ -8,9 +8,8 @@ from collections.abc import Callable, Set
 
 from ociruntime.base.errors import ImageError, RuntimeFailure
 from ociruntime.images.model.config_files import Settings
-from ociruntime.images.model.image import Image, Record
+from ociruntime.images.model.image import Image, Progress, Record, silent
 from ociruntime.images.model.platforms import fits, parse_platform
-from ociruntime.images.model.progress import Progress, silent
 from ociruntime.images.model.reference import LOCAL_KINDS, SURE_DIGITS, Reference, parse
 from ociruntime.images.registry.sources import Sources
 from ociruntime.images.store.resolve_index import ImageVerifier

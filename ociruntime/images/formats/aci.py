@@ -14,10 +14,9 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from ociruntime.base.errors import ImageError
-from ociruntime.images.model.image import Json
+from ociruntime.images.model.image import Json, Progress
 from ociruntime.images.model.image_limits import Budget
 from ociruntime.images.model.manifest import LARGEST_DOCUMENT, load_document
-from ociruntime.images.model.progress import Progress
 from ociruntime.images.model.reference import TAGS, Reference, is_tag, parse
 from ociruntime.images.store.incoming import Incoming
 from ociruntime.images.store.made_image import StoredLayer, add_documents, minimal_config

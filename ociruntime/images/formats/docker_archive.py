@@ -11,9 +11,8 @@ import json
 from contextlib import closing
 
 from ociruntime.base.errors import ImageError
-from ociruntime.images.model.image import Json
+from ociruntime.images.model.image import Json, Progress
 from ociruntime.images.model.manifest import LARGEST_DOCUMENT, load_document
-from ociruntime.images.model.progress import Progress
 from ociruntime.images.model.reference import parse
 from ociruntime.images.store.incoming import Incoming
 from ociruntime.images.store.made_image import StoredLayer, manifest_of

@@ -16,9 +16,8 @@ from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.formats.oci_layout import blob_path
 from ociruntime.images.model.blobs import CHUNK, Blobs
 from ociruntime.images.model.digest import hasher
-from ociruntime.images.model.image import Image, Json
+from ociruntime.images.model.image import Image, Json, Progress, silent
 from ociruntime.images.model.media_types import OCI_INDEX, OCI_MANIFEST
-from ociruntime.images.model.progress import Progress, silent
 from ociruntime.images.model.reference import parse
 from ociruntime.images.tar.decompression import Readable
 

@@ -11,9 +11,8 @@ from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.formats.docker_archive import full_name, listing
 from ociruntime.images.formats.oci_layout import Layout, is_layout, names_of
 from ociruntime.images.model.config_files import Settings
-from ociruntime.images.model.image import Descriptor, Image
+from ociruntime.images.model.image import Descriptor, Image, Progress
 from ociruntime.images.model.image_limits import Budget
-from ociruntime.images.model.progress import Progress
 from ociruntime.images.model.reference import Reference
 from ociruntime.images.store.incoming import Incoming
 from ociruntime.images.store.resolve_index import Document, ImageVerifier

@@ -11,8 +11,8 @@ from contextlib import closing
 from typing import BinaryIO
 
 from ociruntime.base.errors import ImageError
+from ociruntime.images.model.image import Progress
 from ociruntime.images.model.image_limits import Budget
-from ociruntime.images.model.progress import Progress
 from ociruntime.images.store.incoming import Incoming
 from ociruntime.images.store.made_image import StoredLayer, add_documents, minimal_config
 from ociruntime.images.store.resolve_index import Document

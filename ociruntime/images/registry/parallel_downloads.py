@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from queue import SimpleQueue
 
 from ociruntime.base.errors import ImageError, RegistryError
-from ociruntime.images.model.image import Descriptor
-from ociruntime.images.model.progress import Progress
+from ociruntime.images.model.image import Descriptor, Progress
 from ociruntime.images.registry.resumable_download import Download, partial_path
 from ociruntime.images.registry.sources import Sources
 from ociruntime.images.store.incoming import Incoming

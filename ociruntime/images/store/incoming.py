@@ -16,10 +16,9 @@ from ociruntime.base.errors import HostError, ImageError
 from ociruntime.base.files import sync_directory, write_all
 from ociruntime.images.model.blobs import CHUNK
 from ociruntime.images.model.digest import check_digest, digest_of, hasher
-from ociruntime.images.model.image import Descriptor, Image
+from ociruntime.images.model.image import Descriptor, Image, Progress, silent
 from ociruntime.images.model.image_limits import Budget, Limits
 from ociruntime.images.model.manifest import parse_config, parse_manifest
-from ociruntime.images.model.progress import Progress, silent
 from ociruntime.images.store.database import put_name, writing
 from ociruntime.images.tar.decompression import Readable
 

@@ -17,9 +17,8 @@ from ociruntime.base.errors import HostError, ImageError, reason
 from ociruntime.base.files import write_all
 from ociruntime.images.model.blobs import Blobs
 from ociruntime.images.model.digest import hasher
-from ociruntime.images.model.image import Layer
+from ociruntime.images.model.image import Layer, Progress, silent
 from ociruntime.images.model.image_limits import Budget, Limits
-from ociruntime.images.model.progress import Progress, silent
 from ociruntime.images.tar.attributes import Notes, set_by_name, set_of_open, set_time
 from ociruntime.images.tar.decompression import CHUNK, Counted, Readable, decompressed
 from ociruntime.images.tar.header import (

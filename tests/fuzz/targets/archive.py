@@ -14,10 +14,10 @@ from contextlib import closing
 from ociruntime.images.formats.docker_archive import add_image
 from ociruntime.images.formats.local_image import kind_of_archive, named_images
 from ociruntime.images.formats.oci_layout import Layout, is_layout
+from ociruntime.images.model.image import silent
 from ociruntime.images.model.image_limits import Budget, Limits
 from ociruntime.images.model.manifest import parse_config, parse_manifest
 from ociruntime.images.model.platforms import read_index
-from ociruntime.images.model.progress import silent
 from ociruntime.images.model.reference import parse
 from ociruntime.images.store.incoming import Incoming
 from ociruntime.images.tar.archives import ArchiveFiles

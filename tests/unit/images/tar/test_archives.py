@@ -18,9 +18,8 @@ import pytest
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.formats.docker_archive import add_image
 from ociruntime.images.formats.export_image import write_archive, write_layout
-from ociruntime.images.model.image import Image
+from ociruntime.images.model.image import Image, silent
 from ociruntime.images.model.image_limits import Budget, Limits
-from ociruntime.images.model.progress import silent
 from ociruntime.images.store.incoming import Incoming
 from ociruntime.images.store.store import Store
 from ociruntime.images.tar.archives import ArchiveFiles, Reading, members
