@@ -1,4 +1,4 @@
-"""`create`: set up a container without starting its program (steps: `create_steps.py`)."""
+"""`create`: set up a container without starting its program; one method per step."""
 
 from __future__ import annotations
 

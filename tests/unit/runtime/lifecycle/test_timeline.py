@@ -6,7 +6,7 @@ import json
 import xml.etree.ElementTree as ET
 
 from ociruntime.runtime.lifecycle.create import WAITING
-from ociruntime.runtime.lifecycle.timeline.timeline import (
+from ociruntime.runtime.lifecycle.timeline import (
     EXECUTOR,
     RUNTIME,
     Span,

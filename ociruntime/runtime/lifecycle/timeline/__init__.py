@@ -1,1 +1,0 @@
-"""``--timeline``: record the duration of each step of a command."""
