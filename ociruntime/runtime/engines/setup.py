@@ -20,10 +20,10 @@ from ociruntime.base.errors import RuntimeFailure, UsageError
 from ociruntime.base.process import open_process, send_signal, start_time
 from ociruntime.base.trusted_directories import check_parent
 from ociruntime.runtime.engines import drop_in, engine_configs
-from ociruntime.runtime.engines.calls import ask, docker_host, find_first
+from ociruntime.runtime.engines.engine_commands import ask, docker_host, find_first
 from ociruntime.runtime.engines.engine_configs import DEFAULT, NAME, PRIORITY, CriEntry, Entry
 from ociruntime.runtime.engines.drop_in import Owner
-from ociruntime.runtime.engines.calls import docker_trial, podman_trial
+from ociruntime.runtime.engines.engine_commands import docker_trial, podman_trial
 
 RELOAD_TIMEOUT = 10.0  # seconds for dockerd to reread its configuration
 POLL = 0.1  # seconds
