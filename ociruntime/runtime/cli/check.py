@@ -15,7 +15,7 @@ from ociruntime.commandline.output import STDOUT, write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.runtime.cli.container_options import container_options, take_bundle_argument
 from ociruntime.runtime.doctor.check_bundle import examine_bundle
-from ociruntime.runtime.doctor.engines import ENGINES
+from ociruntime.runtime.doctor.engine_probes import ENGINES
 from ociruntime.runtime.doctor.environment_probes import CGROUPS, INSTALLATION, PRIVILEGES, USERS
 from ociruntime.runtime.doctor.finding import (
     LIMITED,
