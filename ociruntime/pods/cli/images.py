@@ -24,7 +24,7 @@ from ociruntime.images.unpack.tree_store import CHANGED, Tree, TreeStore, tree_i
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import FORMAT
 from ociruntime.pods.store.lock import prepare_lock
-from ociruntime.pods.store.references import running_trees, used_images, used_trees
+from ociruntime.pods.store.used_images import running_trees, used_images, used_trees
 
 TITLES = {
     "id": "ID",

@@ -15,7 +15,7 @@ from ociruntime.pods.bundle import pod_context, write_bundle
 from ociruntime.pods.bundle.app_config import AppFacts
 from ociruntime.pods.operations import stop_pod
 from ociruntime.pods.operations.sandbox import remove_files
-from ociruntime.pods.store import control_client, manifest_file, phases, references
+from ociruntime.pods.store import control_client, manifest_file, phases, used_images
 from ociruntime.pods.store.log_reader import LogReader
 from ociruntime.pods.store.manifest_file import manifest_lock
 from ociruntime.pods.store.phases import Pod
@@ -105,21 +105,21 @@ def test_references(tmp_path: Path, pod: Pod) -> None:
     with phases.new_pod(directory) as other:
         add_app(other, "a", '{"id": "sha256:2", "tree": "t2"}')
         add_app(other, "b", '{"id": "sha256:1", "tree": "t1"}')
-        assert references.used_images(directory) == {"sha256:1", "sha256:2"}
-        assert references.used_trees(directory) == {"t1", "t2"}
+        assert used_images.used_images(directory) == {"sha256:1", "sha256:2"}
+        assert used_images.used_trees(directory) == {"t1", "t2"}
         Path(other.path(), "apps", "b", "image.json").write_text("{")
         with pytest.raises(PodError, match="images that pods"):
-            references.used_images(directory)
+            used_images.used_images(directory)
 
 
 def test_references_without_pods(tmp_path: Path) -> None:
-    assert references.used_trees(str(tmp_path)) == set()
+    assert used_images.used_trees(str(tmp_path)) == set()
 
 
 def test_a_pod_whose_apps_cannot_be_listed(tmp_path: Path, pod: Pod) -> None:
     Path(pod.path(), "apps").touch()
     with pytest.raises(PodError, match=f"pod {pod.uuid}: not a directory"):
-        references.used_trees(str(tmp_path))
+        used_images.used_trees(str(tmp_path))
 
 
 def test_a_log_that_is_none(tmp_path: Path) -> None:
