@@ -28,7 +28,7 @@ from ociruntime.images.model.blobs import Blobs
 from ociruntime.images.model.digest import is_digest
 from ociruntime.images.model.image import Image, Progress, silent
 from ociruntime.images.model.image_limits import Limits
-from ociruntime.images.tar.attributes import refusal
+from ociruntime.images.tar.file_attributes import refusal
 
 if TYPE_CHECKING:
     from hashlib import _Hash

@@ -19,8 +19,8 @@ from ociruntime.images.model.blobs import Blobs
 from ociruntime.images.model.digest import hasher
 from ociruntime.images.model.image import Layer, Progress, silent
 from ociruntime.images.model.image_limits import Budget, Limits
-from ociruntime.images.tar.attributes import Notes, set_by_name, set_of_open, set_time
 from ociruntime.images.tar.decompression import CHUNK, Counted, Readable, decompressed
+from ociruntime.images.tar.file_attributes import Notes, set_by_name, set_of_open, set_time
 from ociruntime.images.tar.header import (
     BLOCK_DEVICE,
     CHARACTER_DEVICE,

@@ -25,8 +25,8 @@ from typing import Any, BinaryIO
 from ociruntime.base.deep_tree import walk
 from ociruntime.base.errors import HostError, ImageError, PodError, reason
 from ociruntime.images.model.image_limits import Budget, Limits
-from ociruntime.images.tar.attributes import Notes
 from ociruntime.images.tar.decompression import CHUNK
+from ociruntime.images.tar.file_attributes import Notes
 from ociruntime.images.tar.header import DIRECTORY, HARD_LINK, Header
 from ociruntime.images.tar.layer_writer import LayerTar, of_directory, of_file
 from ociruntime.images.tar.reader import TarReader

@@ -152,7 +152,7 @@ TARGET = Target(
         "images/tar/header.py",
         "images/tar/reader.py",
         "images/tar/decompression.py",
-        "images/tar/attributes.py",
+        "images/tar/file_attributes.py",
         "images/unpack/unpack.py",
         "images/unpack/tree_paths.py",
     ),

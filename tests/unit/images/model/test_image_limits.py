@@ -9,7 +9,7 @@ import pytest
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.model.image_limits import MIB, Budget, Limits
-from ociruntime.images.tar.attributes import Notes
+from ociruntime.images.tar.file_attributes import Notes
 
 BLOCK = 4096
 
