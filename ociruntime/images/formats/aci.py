@@ -25,8 +25,8 @@ from ociruntime.images.store.store import Store
 from ociruntime.images.tar.archives import Reading, member_name, members, open_file, plain
 from ociruntime.images.tar.decompression import Readable
 from ociruntime.images.tar.file_attributes import is_text
-from ociruntime.images.tar.header import DIRECTORY, HARD_LINK, REGULAR, Header
 from ociruntime.images.tar.layer_writer import LayerTar, Member, check_name
+from ociruntime.images.tar.tar_header import DIRECTORY, HARD_LINK, REGULAR, Header
 from ociruntime.images.trust.check_stored_image import Permission
 
 ID = "appc.io/id"  # annotation of the OCI manifest: appc's image id, sha512 of the uncompressed tar

@@ -18,8 +18,8 @@ from ociruntime.images.store.made_image import StoredLayer, add_documents, minim
 from ociruntime.images.store.resolve_index import Document
 from ociruntime.images.tar.archives import Reading, compression_of_file, open_file, plain
 from ociruntime.images.tar.decompression import CHUNK, OF_LAYERS
-from ociruntime.images.tar.header import BLOCK, parse_header
 from ociruntime.images.tar.layer_writer import LayerTar, of_directory
+from ociruntime.images.tar.tar_header import BLOCK, parse_header
 
 
 def add_directory(incoming: Incoming, path: str, progress: Progress) -> Document:

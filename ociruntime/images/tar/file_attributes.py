@@ -7,7 +7,7 @@ import os
 import stat
 
 from ociruntime.base.errors import reason
-from ociruntime.images.tar.header import Header
+from ociruntime.images.tar.tar_header import Header
 
 CAPABILITY = "security.capability"
 ACL = ("system.posix_acl_access", "system.posix_acl_default")

@@ -22,7 +22,7 @@ from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.model.image_limits import Budget
 from ociruntime.images.tar.decompression import CHUNK, Readable
 from ociruntime.images.tar.file_attributes import ACL, CAPABILITY, is_text, refusal
-from ociruntime.images.tar.header import LONGEST_NAME
+from ociruntime.images.tar.tar_header import LONGEST_NAME
 
 _END = b"\0" * (2 * tarfile.BLOCKSIZE)
 WHITEOUT = ".wh."

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 
 from ociruntime.base.errors import ImageError
 from ociruntime.images.tar.decompression import Readable
-from ociruntime.images.tar.header import (
+from ociruntime.images.tar.tar_header import (
     BLOCK,
     GNU_LONG_LINK,
     GNU_LONG_NAME,

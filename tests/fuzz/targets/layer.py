@@ -149,7 +149,7 @@ def mutate(data: bytes, rng: random.Random) -> bytes:
 TARGET = Target(
     run,
     (
-        "images/tar/header.py",
+        "images/tar/tar_header.py",
         "images/tar/reader.py",
         "images/tar/decompression.py",
         "images/tar/file_attributes.py",
