@@ -21,7 +21,6 @@ from ociruntime.images.model.image import Layer, Progress, silent
 from ociruntime.images.model.image_limits import Budget, Limits
 from ociruntime.images.tar.decompression import CHUNK, Counted, Readable, decompressed
 from ociruntime.images.tar.file_attributes import Notes, set_by_name, set_of_open, set_time
-from ociruntime.images.tar.reader import TarReader
 from ociruntime.images.tar.tar_header import (
     BLOCK_DEVICE,
     CHARACTER_DEVICE,
@@ -32,6 +31,7 @@ from ociruntime.images.tar.tar_header import (
     SYMLINK,
     Header,
 )
+from ociruntime.images.tar.tar_reader import TarReader
 from ociruntime.images.unpack.tree_paths import Inside, Made, split_name
 
 

@@ -28,8 +28,8 @@ from ociruntime.images.model.image_limits import Budget, Limits
 from ociruntime.images.tar.decompression import CHUNK
 from ociruntime.images.tar.file_attributes import Notes
 from ociruntime.images.tar.layer_writer import LayerTar, of_directory, of_file
-from ociruntime.images.tar.reader import TarReader
 from ociruntime.images.tar.tar_header import DIRECTORY, HARD_LINK, Header
+from ociruntime.images.tar.tar_reader import TarReader
 from ociruntime.images.unpack.tree_paths import Inside, split_name
 from ociruntime.images.unpack.unpack import LayerUnpacker
 from ociruntime.pods.bundle import overlay

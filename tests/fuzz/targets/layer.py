@@ -150,7 +150,7 @@ TARGET = Target(
     run,
     (
         "images/tar/tar_header.py",
-        "images/tar/reader.py",
+        "images/tar/tar_reader.py",
         "images/tar/decompression.py",
         "images/tar/file_attributes.py",
         "images/unpack/unpack.py",

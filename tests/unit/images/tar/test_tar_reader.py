@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import ImageError
-from ociruntime.images.tar.reader import TarReader
 from ociruntime.images.tar.tar_header import Header, number, parse_records
+from ociruntime.images.tar.tar_reader import TarReader
 from tests.support.images import member, pack
 from tests.unit.images.trees import apply
 
