@@ -14,7 +14,7 @@ from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.image import Descriptor, Image, Progress
 from ociruntime.images.model.image_limits import Budget
 from ociruntime.images.model.reference import Reference
-from ociruntime.images.store.incoming import Incoming
+from ociruntime.images.store.import_image import Incoming
 from ociruntime.images.store.resolve_index import Document, ImageVerifier
 from ociruntime.images.store.resolve_index import take_in as take_in_documents
 from ociruntime.images.store.store import Store

@@ -9,7 +9,7 @@ from ociruntime.images.model import media_types
 from ociruntime.images.model.digest import digest_of
 from ociruntime.images.model.image import Json
 from ociruntime.images.model.platforms import host
-from ociruntime.images.store.incoming import Incoming
+from ociruntime.images.store.import_image import Incoming
 from ociruntime.images.store.resolve_index import Document
 
 

@@ -234,7 +234,7 @@ class Store:
 
         Raises ImageError, HostError.
         """
-        from ociruntime.images.store.incoming import remove_stale
+        from ociruntime.images.store.import_image import remove_stale
 
         stale = remove_stale(self.tmp)
         unknown = self._unlink(self.blobs.digests())

@@ -19,7 +19,7 @@ from ociruntime.images.model.image_limits import Budget, Limits
 from ociruntime.images.model.manifest import parse_config, parse_manifest
 from ociruntime.images.model.platforms import read_index
 from ociruntime.images.model.reference import parse
-from ociruntime.images.store.incoming import Incoming
+from ociruntime.images.store.import_image import Incoming
 from ociruntime.images.tar.archives import ArchiveFiles
 from ociruntime.images.tar.decompression import Readable
 from tests.fuzz.mutation import change_tar, json_mutator, repaired

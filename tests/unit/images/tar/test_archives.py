@@ -20,7 +20,7 @@ from ociruntime.images.formats.docker_archive import add_image
 from ociruntime.images.formats.export_image import write_archive, write_layout
 from ociruntime.images.model.image import Image, silent
 from ociruntime.images.model.image_limits import Budget, Limits
-from ociruntime.images.store.incoming import Incoming
+from ociruntime.images.store.import_image import Incoming
 from ociruntime.images.store.store import Store
 from ociruntime.images.tar.archives import ArchiveFiles, Reading, members
 from ociruntime.images.tar.layer_writer import LayerTar, of_directory
