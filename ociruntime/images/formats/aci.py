@@ -19,7 +19,7 @@ from ociruntime.images.model.image_limits import Budget
 from ociruntime.images.model.manifest import LARGEST_DOCUMENT, load_document
 from ociruntime.images.model.reference import TAGS, Reference, is_tag, parse
 from ociruntime.images.store.import_image import Incoming
-from ociruntime.images.store.made_image import StoredLayer, add_documents, minimal_config
+from ociruntime.images.store.make_manifest import StoredLayer, add_documents, minimal_config
 from ociruntime.images.store.resolve_index import Document
 from ociruntime.images.store.store import Store
 from ociruntime.images.tar.archives import Reading, member_name, members, open_file, plain

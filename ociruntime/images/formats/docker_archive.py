@@ -15,7 +15,7 @@ from ociruntime.images.model.image import Json, Progress
 from ociruntime.images.model.manifest import LARGEST_DOCUMENT, load_document
 from ociruntime.images.model.reference import parse
 from ociruntime.images.store.import_image import Incoming
-from ociruntime.images.store.made_image import StoredLayer, manifest_of
+from ociruntime.images.store.make_manifest import StoredLayer, manifest_of
 from ociruntime.images.store.resolve_index import Document
 from ociruntime.images.tar.archives import ArchiveFiles, read_small
 from ociruntime.images.tar.decompression import compression_of

@@ -14,7 +14,7 @@ from ociruntime.base.errors import ImageError
 from ociruntime.images.model.image import Progress
 from ociruntime.images.model.image_limits import Budget
 from ociruntime.images.store.import_image import Incoming
-from ociruntime.images.store.made_image import StoredLayer, add_documents, minimal_config
+from ociruntime.images.store.make_manifest import StoredLayer, add_documents, minimal_config
 from ociruntime.images.store.resolve_index import Document
 from ociruntime.images.tar.archives import Reading, compression_of_file, open_file, plain
 from ociruntime.images.tar.decompression import CHUNK, OF_LAYERS

@@ -23,7 +23,7 @@ from ociruntime.images.model.digest import digest_of
 from ociruntime.images.model.image import Image, Layer
 from ociruntime.images.model.image_limits import MOST, Budget, Limits
 from ociruntime.images.model.media_types import OCI_LAYER
-from ociruntime.images.store.made_image import StoredLayer, manifest_of, to_bytes
+from ociruntime.images.store.make_manifest import StoredLayer, manifest_of, to_bytes
 from ociruntime.images.store.store import Store
 from ociruntime.images.tar.decompression import CHUNK
 from ociruntime.images.tar.layer_writer import LayerTar, Member, of_directory
