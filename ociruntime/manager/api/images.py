@@ -84,7 +84,7 @@ async def _send(answer: web.StreamResponse, line: dict[str, Any]) -> bool:
 
 
 async def inspect(manager: Manager, request: web.Request) -> web.Response:
-    """Return an image's settings, layers and history, see ``images/model/details.py``."""
+    """Return an image's settings, layers and history, see ``images/model/inspect_details.py``."""
     out = await manager.programs.call("image", "inspect", "--", request.match_info["ref"])
     return web.json_response(json.loads(out)[0])
 

@@ -48,7 +48,7 @@ def run_history(connection: Connection, arguments: Arguments) -> int:
 def steps(details: dict[str, Any], now: float, *, full: bool, human: bool) -> list[Shape]:
     """Return the steps of an image's build with docker's fields, newest first.
 
-    ``details`` are those of images/model/details.py; ``full``: whole IDs and commands; ``human``:
+    ``details`` are those of images/model/inspect_details.py; ``full``: whole IDs and commands; ``human``:
     sizes with a unit.
     """
     whole = str(details["id"])

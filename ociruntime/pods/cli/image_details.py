@@ -13,7 +13,7 @@ from ociruntime.commandline.output import write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
 from ociruntime.images.fetch import look_up
-from ociruntime.images.model.details import details
+from ociruntime.images.model.inspect_details import details
 from ociruntime.images.model.reference import parse
 from ociruntime.images.store.store import Store
 from ociruntime.pods.cli.context import Context
@@ -26,7 +26,7 @@ _LONGEST_COMMAND = 45  # characters
 def history_table(steps: list[dict[str, Any]], *, full: bool) -> str:
     """Format steps, oldest first, as a table with the newest first.
 
-    ``steps`` are the member ``history`` of images/model/details.py; ``full``: whole commands.
+    ``steps`` are the member ``history`` of images/model/inspect_details.py; ``full``: whole commands.
     """
     rows = [_TITLES]
     for step in reversed(steps):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ociruntime.images.model.details import details
 from ociruntime.images.model.image import Image, Layer
+from ociruntime.images.model.inspect_details import details
 from ociruntime.pods.cli.image_details import history_table
 
 
