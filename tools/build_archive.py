@@ -36,7 +36,7 @@ NEEDED = {
         pods.net.net_option
         pods.net.network_configs pods.net.resolver images.store.store images.fetch
         images.model.config_files images.unpack.tree_store pods.store.lock pods.store.manifest_file
-        pods.bundle.overlay pods.bundle.private_mount_namespace pods.supervisor.supervise
+        pods.bundle.overlay pods.bundle.private_mount_namespace pods.supervisor.monitor
         pods.bundle.write_bundle
     """,
     "ocipod monitor": "pods.cli.main pods.cli.monitor pods.supervisor.hibernation",

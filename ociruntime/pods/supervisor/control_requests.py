@@ -12,7 +12,7 @@ from ociruntime.pods.supervisor.app_run import AppRun
 from ociruntime.pods.supervisor.attachment import Attachment, endpoints
 
 if TYPE_CHECKING:
-    from ociruntime.pods.supervisor.supervise import Supervisor
+    from ociruntime.pods.supervisor.monitor import Supervisor
 
 Request = dict[str, Any]
 

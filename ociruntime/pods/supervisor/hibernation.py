@@ -147,7 +147,7 @@ def restore_signal_mask(snapshot: Snapshot) -> None:
 
 
 if TYPE_CHECKING:
-    from ociruntime.pods.supervisor.supervise import Supervisor
+    from ociruntime.pods.supervisor.monitor import Supervisor
 
 
 def hibernate_when_idle(pod: Supervisor, timeout: float = 0) -> None:

@@ -14,7 +14,7 @@ from ociruntime.base.errors import HostError, RuntimeFailure
 from ociruntime.pods.bundle.runtime_calls import OWN_FAILURE
 from ociruntime.pods.loop.control_socket import Connection
 from ociruntime.pods.supervisor.control_requests import Requests
-from ociruntime.pods.supervisor.supervise import Supervisor
+from ociruntime.pods.supervisor.monitor import Supervisor
 
 
 class Client:
