@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ociruntime.manager.containers.records import Answer
+from ociruntime.manager.containers.container_records import Answer
 
 CONDITIONS = ("not-running", "next-exit", "removed")
 

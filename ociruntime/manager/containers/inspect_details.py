@@ -14,8 +14,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ociruntime.base.errors import RuntimeFailure
+from ociruntime.manager.containers.container_records import Answer, Record
 from ociruntime.manager.containers.pod_status import APP
-from ociruntime.manager.containers.records import Answer, Record
 from ociruntime.pods.manifest.build_manifest import app_entry
 from ociruntime.pods.store.manifest_file import read_manifest, read_object
 from ociruntime.pods.store.pod import Pod

@@ -18,12 +18,12 @@ from ociruntime.images.store.store import Store
 from ociruntime.images.unpack.tree_store import TreeStore, tree_id
 from ociruntime.manager.containers import container_spec as specs
 from ociruntime.manager.containers.container_names import Names
+from ociruntime.manager.containers.container_records import POD, Record, RecordStore
 from ociruntime.manager.containers.daemon_settings import Settings
 from ociruntime.manager.containers.events import EventBus
 from ociruntime.manager.containers.pod_calls import Programs, classified, halt
 from ociruntime.manager.containers.pod_status import PodHandle
 from ociruntime.manager.containers.pod_watch import Watcher
-from ociruntime.manager.containers.records import POD, Record, RecordStore
 from ociruntime.manager.containers.volumes import Users, Volumes
 from ociruntime.pods.manifest.build_manifest import volume_paths
 from ociruntime.pods.store import pod_cgroup

@@ -17,7 +17,13 @@ from ociruntime.base.checks import check_object
 from ociruntime.base.errors import BadRequest, ConfigError
 from ociruntime.base.json_text import parse
 from ociruntime.manager.api import exec_route, images, login, logs_and_events, parse_requests
-from ociruntime.manager.containers import container_spec, manager, networks, records, volumes
+from ociruntime.manager.containers import (
+    container_records,
+    container_spec,
+    manager,
+    networks,
+    volumes,
+)
 from ociruntime.manager.containers.list_filters import check_filters, passes
 from ociruntime.manager.containers.pod_status import PodStatus
 from ociruntime.pods.manifest.request import document_of, sandbox_from_document
@@ -49,11 +55,13 @@ def _create(document: object) -> None:
     container_spec.app_limits(checked)
     container_spec.fetch_args(checked)
     container_spec.networks_of(checked)
-    record = records.Record("0" * 64, "n", "i", "", [], "2026-01-01T00:00:00Z", "", checked)
-    again = records.from_text(records.to_text(record))
+    record = container_records.Record(
+        "0" * 64, "n", "i", "", [], "2026-01-01T00:00:00Z", "", checked
+    )
+    again = container_records.from_text(container_records.to_text(record))
     assert again == record, "a record is not read as it was written"
     record.should_restart()
-    answer = records.answer(record, PodStatus())
+    answer = container_records.answer(record, PodStatus())
     json.dumps(answer)
     _filter(answer, manager._FILTERS)
 
@@ -171,7 +179,7 @@ TARGET = Target(
         "base/checks.py",
         "manager/api/parse_requests.py",
         "manager/containers/container_spec.py",
-        "manager/containers/records.py",
+        "manager/containers/container_records.py",
         "manager/containers/list_filters.py",
         "pods/manifest/request.py",
     ),

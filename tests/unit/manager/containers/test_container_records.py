@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import ManagerError
-from ociruntime.manager.containers.pod_status import LastRun, PodStatus
-from ociruntime.manager.containers.records import (
+from ociruntime.manager.containers.container_records import (
     Record,
     RecordStore,
     answer,
@@ -19,6 +18,7 @@ from ociruntime.manager.containers.records import (
     from_text,
     to_text,
 )
+from ociruntime.manager.containers.pod_status import LastRun, PodStatus
 
 ID = "ab" * 32
 
