@@ -17,7 +17,7 @@ from ociruntime.manager.api.parse_requests import (
     read_document,
     required,
 )
-from ociruntime.manager.containers import usage
+from ociruntime.manager.containers import resource_usage
 from ociruntime.manager.containers.container import Container
 from ociruntime.manager.containers.inspect_details import details
 from ociruntime.manager.containers.manager import Manager
@@ -165,7 +165,9 @@ async def prune(manager: Manager, request: web.Request) -> web.Response:
 async def top(manager: Manager, request: web.Request) -> web.Response:
     """List a container's processes."""
     _, uuid, app = manager.find(_ref(request)).location
-    return web.json_response({"processes": await asyncio.to_thread(usage.processes, uuid, app)})
+    return web.json_response(
+        {"processes": await asyncio.to_thread(resource_usage.processes, uuid, app)}
+    )
 
 
 async def stats(manager: Manager, request: web.Request) -> web.Response:
@@ -173,7 +175,7 @@ async def stats(manager: Manager, request: web.Request) -> web.Response:
     container = manager.find(_ref(request))
     _, uuid, app = container.location
     pid = container.inspect()["pid"] or 0
-    facts = await asyncio.to_thread(usage.usage, uuid, app, pid)
+    facts = await asyncio.to_thread(resource_usage.usage, uuid, app, pid)
     return web.json_response({"id": container.id, "name": container.name, **facts})
 
 

@@ -11,7 +11,7 @@ from unittest import mock
 
 from ociruntime.base.json_text import dump
 from ociruntime.base.mountinfo import parse_mountinfo
-from ociruntime.manager.containers import usage
+from ociruntime.manager.containers import resource_usage
 from ociruntime.runtime.cgroups import control_files, statistics_v1, statistics_v2
 from ociruntime.runtime.cgroups.cgroup_processes import pids
 from ociruntime.runtime.cgroups.delegation import visible_directories
@@ -137,8 +137,8 @@ def run(data: bytes) -> None:
 
 def _usage(place: str) -> None:
     """Read what `ocictl stats` reads."""
-    with mock.patch.object(usage, "_directories", return_value=[place]):
-        dump(usage.usage("uuid", "app"))
+    with mock.patch.object(resource_usage, "_directories", return_value=[place]):
+        dump(resource_usage.usage("uuid", "app"))
 
 
 def _pack(files: dict[str, str]) -> bytes:
@@ -165,7 +165,7 @@ TARGET = Target(
         "runtime/cgroups/hierarchies.py",
         "runtime/cgroups/freezer.py",
         "runtime/cgroups/oom_kills.py",
-        "manager/containers/usage.py",
+        "manager/containers/resource_usage.py",
     ),
     seeds,
     mutate,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ociruntime.manager.containers import usage
+from ociruntime.manager.containers import resource_usage
 from ociruntime.runtime.cgroups import control_files, statistics_v1, statistics_v2
 from ociruntime.runtime.cgroups.cgroup_processes import pids
 from ociruntime.runtime.cgroups.control_files import whole
@@ -83,8 +83,8 @@ def test_usage_of_an_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     (tmp_path / "memory.current").write_bytes(b"\xff")
     (tmp_path / "pids.current").write_text("\xb2")
     (tmp_path / "io.stat").write_text("8:0 rbytes=\xb2 wbytes=3")
-    monkeypatch.setattr(usage, "_directories", lambda *_: [str(tmp_path)])
-    found = usage.usage("0" * 36, "app")
+    monkeypatch.setattr(resource_usage, "_directories", lambda *_: [str(tmp_path)])
+    found = resource_usage.usage("0" * 36, "app")
     assert (found["memory"], found["pids"], found["block_written"]) == (None, None, 3)
 
 
@@ -93,8 +93,8 @@ def test_names_of_interfaces(monkeypatch: pytest.MonkeyPatch) -> None:
     counters = " 5 0 0 0 0 0 0 0 7 0 0 0 0 0 0 0\n"
     table = f"a\nb\n    lo:{counters}  x\x1clo:{counters}lo\x1c:{counters}"
     monkeypatch.setattr("os.stat", _Inode)
-    monkeypatch.setattr(usage, "read_file", lambda path: table.encode())
-    assert usage._network(1) == (10, 14)
+    monkeypatch.setattr(resource_usage, "read_file", lambda path: table.encode())
+    assert resource_usage._network(1) == (10, 14)
 
 
 class _Inode:

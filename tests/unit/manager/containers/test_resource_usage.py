@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ociruntime.manager.containers import usage
+from ociruntime.manager.containers import resource_usage
 from ociruntime.pods.store import pod_cgroup
 from tests.support import processes
 
@@ -18,7 +18,7 @@ def command_of(argv: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
         # The kernel closes Popen's pipe a moment before it sets the arguments.
         assert processes.until(lambda: bool(Path(f"/proc/{process.pid}/cmdline").read_bytes()))
         monkeypatch.setattr(pod_cgroup, "processes", lambda _directories: [process.pid])
-        (record,) = usage.processes("0" * 36, "app")
+        (record,) = resource_usage.processes("0" * 36, "app")
         process.communicate(b"\n")
     return str(record["command"])
 
@@ -54,7 +54,7 @@ def test_a_command_line_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_traffic_with_block_devices(
     monkeypatch: pytest.MonkeyPatch, name: str, table: str, counts: tuple[int | None, int | None]
 ) -> None:
-    monkeypatch.setattr(usage, "_files", lambda *_: {name: table})
-    found = usage.usage("0" * 36, "app")
+    monkeypatch.setattr(resource_usage, "_files", lambda *_: {name: table})
+    found = resource_usage.usage("0" * 36, "app")
     assert (found["block_read"], found["block_written"]) == counts
     assert (found["network_received"], found["network_sent"]) == (None, None)
