@@ -50,7 +50,7 @@ from ociruntime.manager.containers.pod_status import (
     LastRun,
     PodStatus,
 )
-from ociruntime.manager.containers.restarts import Restarts
+from ociruntime.manager.containers.restart_backoff import Restarts
 from ociruntime.manager.containers.shared_services import SharedServices, log
 from ociruntime.pods.store import pod as pods
 from ociruntime.pods.store.pod import Pod
