@@ -19,6 +19,7 @@ from ociruntime.base.fault_injection import fault
 from ociruntime.base.json_files import now
 from ociruntime.manager.containers import container_names, container_records
 from ociruntime.manager.containers.container import Container
+from ociruntime.manager.containers.container_mounts import Mounts, add_image, of_request
 from ociruntime.manager.containers.container_records import Answer, Record
 from ociruntime.manager.containers.container_spec import check_spec, networks_of
 from ociruntime.manager.containers.daemon_settings import Settings
@@ -39,7 +40,6 @@ from ociruntime.manager.containers.pod_status import (
     UNKNOWN,
     PodHandle,
 )
-from ociruntime.manager.containers.resolve_mounts import Mounts, add_image, of_request
 from ociruntime.manager.containers.shared_services import SharedServices, log
 from ociruntime.manager.containers.volumes import Volumes
 from ociruntime.pods.manifest.build_manifest import app_entry, ports_of

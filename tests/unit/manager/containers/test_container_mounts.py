@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import BadRequest, ManagerError, NotFound
-from ociruntime.manager.containers.container_names import is_id
-from ociruntime.manager.containers.resolve_mounts import (
+from ociruntime.manager.containers.container_mounts import (
     MOST_OF_IMAGE,
     Mounts,
     add_image,
     of_request,
 )
+from ociruntime.manager.containers.container_names import is_id
 
 OTHER: list[dict[str, Any]] = [
     {"name": "ab" * 32, "target": "/data"},
