@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager, suppress
 from aiohttp import StreamReader, web
 
 from ociruntime.base.errors import BadRequest, ManagerError, NotFound
-from ociruntime.manager.api.output import send_output
 from ociruntime.manager.api.parse_requests import flag
+from ociruntime.manager.api.stream_output import send_output
 from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.pod_calls import classified, end, message_of
 from ociruntime.manager.containers.pod_status import ACTIVE, APP

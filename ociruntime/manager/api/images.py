@@ -11,8 +11,8 @@ from aiohttp import web
 from ociruntime.base import checks
 from ociruntime.base.errors import BadRequest, Conflict, NotFound, RuntimeFailure
 from ociruntime.manager.api.error_answers import error_document
-from ociruntime.manager.api.output import send_output
 from ociruntime.manager.api.parse_requests import flag, read_body, required
+from ociruntime.manager.api.stream_output import send_output
 from ociruntime.manager.containers.container_spec import (
     INSECURE,
     PULL_POLICIES,
