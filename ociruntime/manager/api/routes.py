@@ -24,13 +24,13 @@ from ociruntime.manager.api import (
     attach,
     container_files,
     containers,
+    disk_usage,
     exec_route,
     images,
     login,
     logs_and_events,
     networks,
     pods,
-    system,
     volumes,
 )
 from ociruntime.manager.api.error_answers import error_answer, failure_of
@@ -102,7 +102,7 @@ ROUTES: tuple[Route, ...] = (
     *login.ROUTES,
     *volumes.ROUTES,
     *logs_and_events.ROUTES,
-    *system.ROUTES,
+    *disk_usage.ROUTES,
     ("GET", "/v1/containers/{ref}/attach", attach.attach),
     ("GET", "/v1/containers/{ref}/exec", exec_route.execute),
 )
