@@ -56,7 +56,7 @@ from ociruntime.pods.manifest.kernel_settings import (
     namespace_of,
 )
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
-from ociruntime.pods.manifest.seccomp import EMPTY
+from ociruntime.pods.manifest.seccomp_isolators import EMPTY
 from ociruntime.pods.manifest.tmpfs_and_devices import check_device, check_tmpfs
 from ociruntime.pods.net import net_option, resolver
 

@@ -25,7 +25,7 @@ from ociruntime.pods.bundle.filled_volume import fill
 from ociruntime.pods.bundle.host_devices import check_source
 from ociruntime.pods.bundle.users import account
 from ociruntime.pods.manifest import build_manifest as manifest
-from ociruntime.pods.manifest import environment, isolators, seccomp
+from ociruntime.pods.manifest import environment, isolators, seccomp_isolators
 from ociruntime.pods.manifest.app_options import REPLACED_BY_MANIFEST
 from ociruntime.pods.manifest.flavours import Flavour, check_number, flavour
 from ociruntime.pods.manifest.ports import check_network
@@ -179,7 +179,7 @@ def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None
     isolators.check_pod(draft.manifest["isolators"])
     for entry in draft.manifest["apps"]:
         isolators.check_app(entry["app"].get("isolators", []), f'app "{entry["name"]}"')
-        seccomp.check(entry["app"].get("isolators", []))
+        seccomp_isolators.check(entry["app"].get("isolators", []))
     check_number(kind, len(draft.manifest["apps"]))
     if request.pod.private_users:
         check_owners(draft.manifest["volumes"], COUNT)
