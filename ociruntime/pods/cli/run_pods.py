@@ -184,7 +184,7 @@ def run_run_prepared(context: Context, arguments: Arguments) -> int:
     check_sysctls(manifest, settings)
     check_networks(context, settings["net"])
     if config["flavor"] == "kvm":
-        from ociruntime.pods.kvm.settings import check_run
+        from ociruntime.pods.kvm.machine_settings import check_run
 
         check_run(request, context.local_config, str(config.get("kvm_kernel") or ""))
     if settings["interactive"]:

@@ -96,7 +96,7 @@ def check(request: Request) -> Flavour:
         raise UsageError("--interactive and --detach are mutually exclusive")
     check_network({"ports": pod.port}, _networks(request, kind))
     if kind.name == "kvm":
-        from ociruntime.pods.kvm.settings import check_request
+        from ociruntime.pods.kvm.machine_settings import check_request
 
         check_request(pod, request.host.local_config)
     elif pod.kvm_kernel:
@@ -190,7 +190,7 @@ def _check_draft(draft: manifest.Draft, request: Request, kind: Flavour) -> None
     for entry in draft.manifest["apps"]:
         check_devices(entry)
     if kind.name == "kvm":
-        from ociruntime.pods.kvm.settings import check_manifest
+        from ociruntime.pods.kvm.machine_settings import check_manifest
 
         check_manifest(draft.manifest)
 

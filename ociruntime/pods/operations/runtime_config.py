@@ -82,7 +82,7 @@ def run_settings(request: PodRequest, uuid: str, flavour: str) -> dict[str, Any]
     else:
         ipc = "parent" if request.ipc == "parent" else "private"
     if flavour == "kvm":
-        from ociruntime.pods.kvm.settings import check_networks
+        from ociruntime.pods.kvm.machine_settings import check_networks
 
         check_networks(networks, "parent" if "parent" in (ipc, request.pid, request.uts) else "")
     shares_name = request.uts == "parent"
