@@ -104,7 +104,7 @@ def write_files(
     ``dns`` is the member ``dns`` of the CNI results.  With ``named``, the hosts file does not
     contain the hostname: ``give_names`` adds it later, with the pod's address.  Raises HostError.
     """
-    from ociruntime.pods.net import resolver
+    from ociruntime.pods.net import resolv_conf
 
     hostname = str(config.get("hostname") or "")
     if hostname:
@@ -114,8 +114,8 @@ def write_files(
     names = {"resolv.conf": config.get("dns") or {}, "hosts": config.get("hosts") or {}}
     host_dns = _host_dns(is_host_network(config))
     texts = {
-        "resolv.conf": resolver.resolv_conf(names["resolv.conf"], dns, host_dns),
-        "hosts": resolver.hosts(names["hosts"], "" if named else " ".join(own), False),
+        "resolv.conf": resolv_conf.resolv_conf(names["resolv.conf"], dns, host_dns),
+        "hosts": resolv_conf.hosts(names["hosts"], "" if named else " ".join(own), False),
     }
     for name, text in texts.items():
         if names[name].get("mode") == HOST:
@@ -129,7 +129,7 @@ def _host_dns(is_host_network: bool) -> dict[str, Any]:
 
     The result has the form of ``dns`` in CNI results.
     """
-    from ociruntime.pods.net.resolver import host_dns
+    from ociruntime.pods.net.resolv_conf import host_dns
 
     settings = host_dns(_host_file("/etc/resolv.conf") or "", is_host_network)
     if not settings.get("nameservers") and (upstream := _host_file(UPSTREAM)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ociruntime.base.errors import BadRequest, UsageError
-from ociruntime.pods.net.resolver import (
+from ociruntime.pods.net.resolv_conf import (
     check_servers,
     host_dns,
     hosts,
