@@ -12,7 +12,7 @@ from typing import Any
 
 from ociruntime.base.errors import NetworkError
 from ociruntime.base.host_programs import find_program
-from ociruntime.pods.net import rules_iptables, rules_nft
+from ociruntime.pods.net import nft_rules, rules_iptables
 from ociruntime.pods.net.rules import Rules
 from ociruntime.pods.net.run_program import run_program
 
@@ -41,9 +41,9 @@ def apply(tool: str, rules: Sequence[Rules]) -> None:
         return
     if tool == NFT:
         try:
-            _run(NFT, ["-f", "-"], "".join(rules_nft.script(ruleset, False) for ruleset in rules))
+            _run(NFT, ["-f", "-"], "".join(nft_rules.script(ruleset, False) for ruleset in rules))
         except NetworkError:
-            _run(NFT, ["-f", "-"], "".join(rules_nft.script(ruleset, True) for ruleset in rules))
+            _run(NFT, ["-f", "-"], "".join(nft_rules.script(ruleset, True) for ruleset in rules))
     elif tool == IPTABLES:
         for family in (4, 6):
             ours = [ruleset for ruleset in rules if ruleset.family == family]
@@ -62,7 +62,7 @@ def remove(tool: str, tags: Sequence[tuple[str, int]]) -> None:
     ``tool`` is the result of ``find_tool``.  Raises NetworkError.
     """
     if tool == NFT and tags and find_program("nft"):
-        _run(NFT, ["-f", "-"], "".join(rules_nft.removal(*one) for one in tags))
+        _run(NFT, ["-f", "-"], "".join(nft_rules.removal(*one) for one in tags))
     if tool != IPTABLES:
         return
     for family in (4, 6):
@@ -117,5 +117,5 @@ def present(tool: str, tag: str, family: int) -> bool:
     """
     if tool == NFT:
         words = _run(NFT, ["list", "tables"], "").splitlines()
-        return f"table {rules_nft.IP[family]} {tag}" in words
+        return f"table {nft_rules.IP[family]} {tag}" in words
     return bool(rules_iptables.removal(tag, _saved(family)))

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from ociruntime.pods.net import firewall, rules_iptables, rules_nft
+from ociruntime.pods.net import firewall, nft_rules, rules_iptables
 from ociruntime.pods.net.rules import Forward, Rules, tag
 from tests.support.network_host import NetworkHost
 
@@ -92,10 +92,10 @@ COMMIT
 
 
 def test_nft() -> None:
-    assert rules_nft.script(RULES, replace=False) == NFT
+    assert nft_rules.script(RULES, replace=False) == NFT
     before = f"add table ip {TAG}\ndelete table ip {TAG}\n"
-    assert rules_nft.removal(TAG, 4) == before
-    assert rules_nft.script(RULES, replace=True) == before + NFT.split("\n", 1)[1]
+    assert nft_rules.removal(TAG, 4) == before
+    assert nft_rules.script(RULES, replace=True) == before + NFT.split("\n", 1)[1]
 
 
 def test_iptables() -> None:
@@ -134,7 +134,7 @@ COMMIT
 
 def test_isolated() -> None:
     rules = Rules(tag(UUID, "eth0", "nat"), 4, "10.7.0.2", bridge="pods0", internal=True)
-    assert NFT_ISOLATED in rules_nft.script(rules, replace=False)
+    assert NFT_ISOLATED in nft_rules.script(rules, replace=False)
     assert rules_iptables.script(rules) == IPTABLES_ISOLATED
 
 
