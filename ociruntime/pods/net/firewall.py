@@ -12,7 +12,7 @@ from typing import Any
 
 from ociruntime.base.errors import NetworkError
 from ociruntime.base.host_programs import find_program
-from ociruntime.pods.net import nft_rules, rules_iptables
+from ociruntime.pods.net import iptables_rules, nft_rules
 from ociruntime.pods.net.rules import Rules
 from ociruntime.pods.net.run_program import run_program
 
@@ -48,8 +48,8 @@ def apply(tool: str, rules: Sequence[Rules]) -> None:
         for family in (4, 6):
             ours = [ruleset for ruleset in rules if ruleset.family == family]
             saved = _saved(family) if ours else ""
-            text = "".join(rules_iptables.removal(ruleset.tag, saved) for ruleset in ours)
-            text += "".join(rules_iptables.script(ruleset) for ruleset in ours)
+            text = "".join(iptables_rules.removal(ruleset.tag, saved) for ruleset in ours)
+            text += "".join(iptables_rules.script(ruleset) for ruleset in ours)
             if text:
                 _run(_restore(family), ["--noflush", "-w", WAIT], text)
     else:
@@ -69,7 +69,7 @@ def remove(tool: str, tags: Sequence[tuple[str, int]]) -> None:
         ours = [tag for tag, its_family in tags if its_family == family]
         if ours and find_program(_restore(family)):
             saved = _saved(family)
-            text = "".join(rules_iptables.removal(tag, saved) for tag in ours)
+            text = "".join(iptables_rules.removal(tag, saved) for tag in ours)
             if text:
                 _run(_restore(family), ["--noflush", "-w", WAIT], text)
 
@@ -118,4 +118,4 @@ def present(tool: str, tag: str, family: int) -> bool:
     if tool == NFT:
         words = _run(NFT, ["list", "tables"], "").splitlines()
         return f"table {nft_rules.IP[family]} {tag}" in words
-    return bool(rules_iptables.removal(tag, _saved(family)))
+    return bool(iptables_rules.removal(tag, _saved(family)))

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from ociruntime.pods.net import firewall, nft_rules, rules_iptables
+from ociruntime.pods.net import firewall, iptables_rules, nft_rules
 from ociruntime.pods.net.rules import Forward, Rules, tag
 from tests.support.network_host import NetworkHost
 
@@ -100,12 +100,12 @@ def test_nft() -> None:
 
 def test_iptables() -> None:
     rules = Rules(TAG, 4, "172.16.28.2", forwards=FORWARDS[1:])
-    assert rules_iptables.script(rules) == IPTABLES
+    assert iptables_rules.script(rules) == IPTABLES
 
 
 def test_iptables_removal() -> None:
-    assert rules_iptables.removal(TAG, SAVED) == REMOVAL
-    assert rules_iptables.removal("ocipod-other", SAVED) == ""
+    assert iptables_rules.removal(TAG, SAVED) == REMOVAL
+    assert iptables_rules.removal("ocipod-other", SAVED) == ""
 
 
 NFT_ISOLATED = """\
@@ -135,12 +135,12 @@ COMMIT
 def test_isolated() -> None:
     rules = Rules(tag(UUID, "eth0", "nat"), 4, "10.7.0.2", bridge="pods0", internal=True)
     assert NFT_ISOLATED in nft_rules.script(rules, replace=False)
-    assert rules_iptables.script(rules) == IPTABLES_ISOLATED
+    assert iptables_rules.script(rules) == IPTABLES_ISOLATED
 
 
 def test_names_fit() -> None:
     for purpose in ("nat", "fwd"):
-        for chain in rules_iptables.chains(tag(UUID, "eth10", purpose)):
+        for chain in iptables_rules.chains(tag(UUID, "eth10", purpose)):
             assert len(chain) <= 28
             assert chain.startswith(f"OCIPOD-1a2b3c4d-eth10-{purpose}-")
 
