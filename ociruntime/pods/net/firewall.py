@@ -13,7 +13,7 @@ from typing import Any
 from ociruntime.base.errors import NetworkError
 from ociruntime.base.host_programs import find_program
 from ociruntime.pods.net import iptables_rules, nft_rules
-from ociruntime.pods.net.rules import Rules
+from ociruntime.pods.net.firewall_rules import Rules
 from ociruntime.pods.net.run_program import run_program
 
 NFT = "nft"

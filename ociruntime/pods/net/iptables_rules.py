@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ociruntime.pods.net.rules import DIGITS, Rules
+from ociruntime.pods.net.firewall_rules import DIGITS, Rules
 
 MULTICAST = {4: "224.0.0.0/4", 6: "ff00::/8"}
 LOOPBACK = {4: "127.0.0.0/8", 6: "::1/128"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ociruntime.pods.net.rules import Forward, Rules
+from ociruntime.pods.net.firewall_rules import Forward, Rules
 
 IP = {4: "ip", 6: "ip6"}
 MULTICAST = {4: "224.0.0.0/4", 6: "ff00::/8"}

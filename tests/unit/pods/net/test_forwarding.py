@@ -13,7 +13,7 @@ import pytest
 
 from ociruntime.base.errors import NetworkError
 from ociruntime.pods.net import conntrack, firewall, networks
-from ociruntime.pods.net.rules import Forward, Rules, tag
+from ociruntime.pods.net.firewall_rules import Forward, Rules, tag
 from tests.support.netns import NetworkNamespace, seen_source
 from tests.support.network_host import NetworkHost, Pod
 

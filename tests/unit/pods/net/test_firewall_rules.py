@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from ociruntime.pods.net import firewall, iptables_rules, nft_rules
-from ociruntime.pods.net.rules import Forward, Rules, tag
+from ociruntime.pods.net.firewall_rules import Forward, Rules, tag
 from tests.support.network_host import NetworkHost
 
 UUID = "1a2b3c4d-0000-4000-8000-000000000000"
