@@ -59,7 +59,7 @@ OWN = {
          runtime.cgroups.cgroup runtime.cgroups.hierarchies
         runtime.cgroups.cgroup_directory runtime.cgroups.resources runtime.cli.container_options
         runtime.cli.create runtime.executor.protocol runtime.executor.spawn base.sealed_program
-        runtime.host.facts base.linux runtime.plan.cgroup_mounts runtime.plan.plan
+        runtime.host.gather_facts base.linux runtime.plan.cgroup_mounts runtime.plan.plan
         runtime.plan.compiler_state runtime.plan.compiler runtime.plan.devices
         runtime.plan.facts runtime.plan.mount_options runtime.plan.hooks runtime.plan.identity
         runtime.plan.mounts runtime.plan.namespaces runtime.plan.operation_constructors
@@ -74,7 +74,7 @@ OWN = {
     "exec": """
         base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.cgroup
         runtime.cgroups.hierarchies runtime.cgroups.cgroup_directory runtime.cli.container_options
-        runtime.cli.exec runtime.executor.spawn runtime.executor.protocol runtime.host.facts
+        runtime.cli.exec runtime.executor.spawn runtime.executor.protocol runtime.host.gather_facts
         base.sealed_program base.foreground runtime.host.namespaces base.linux runtime.plan.plan
         runtime.plan.compiler_state runtime.plan.facts runtime.plan.hooks runtime.plan.identity
         runtime.plan.exec_plan runtime.plan.operation_constructors runtime.plan.operation_table

@@ -16,7 +16,7 @@ from ociruntime.base.process import (
     no_longer_end_on_signals,
     open_process,
 )
-from ociruntime.runtime.host.facts import gather
+from ociruntime.runtime.host.gather_facts import gather
 from ociruntime.runtime.host.namespaces import namespaces_apart
 from ociruntime.runtime.host.state_directory import FILTERS
 from ociruntime.runtime.lifecycle.container import PAUSED, STOPPED, load

@@ -11,7 +11,7 @@ from ociruntime.base.log import Log
 from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.control_files import in_user_namespace
 from ociruntime.runtime.cgroups.hierarchies import Layout, detect
-from ociruntime.runtime.host.facts import gather
+from ociruntime.runtime.host.gather_facts import gather
 from ociruntime.runtime.host.state_directory import CREATING
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.descriptors_and_terminal import take_descriptors

@@ -23,7 +23,7 @@ from ociruntime.base.stream_socket import connect
 from ociruntime.base.trusted_directories import check_directory
 from ociruntime.runtime.host.criu import Session, find_criu
 from ociruntime.runtime.host.criu_messages import RESTORE
-from ociruntime.runtime.host.facts import gather
+from ociruntime.runtime.host.gather_facts import gather
 from ociruntime.runtime.host.mount_namespaces import MountId, private_root
 from ociruntime.runtime.lifecycle.checkpoint.checkpoint import (
     failure,
