@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import PodError
-from ociruntime.pods.garbage import clean_up, collect
+from ociruntime.pods.garbage import clean_up, garbage_collection
 from ociruntime.pods.store import phases
 from tests.pods import stubs
 from tests.support import cgroupfs, isolation, leaks, processes
@@ -62,7 +62,7 @@ def test_what_it_cannot_unmount_it_does_not_empty(
         phases.open_pod(str(ocipod.directory), uuid) as pod,
         pytest.raises(PodError, match="still mounted"),
     ):
-        list(collect.discard(pod))
+        list(garbage_collection.discard(pod))
     assert (precious / "file").exists()
     assert ocipod.state(uuid) == "exited garbage"
     ocipod("rm", uuid).ok()

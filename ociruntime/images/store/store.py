@@ -2,7 +2,7 @@
 
     $D/cas/index.db         names, times and which image has which blob (database.py)
     $D/cas/blobs/sha256/..  manifests, configurations and layers (blobs.py)
-    $D/cas/tmp/..           imports in progress (incoming.py)
+    $D/cas/tmp/..           imports in progress (import_image.py)
     $D/cas/tree/..          root filesystems rendered from images (tree_store.py)
 
 Only root may enter the directory, because the trees contain setuid programs.

@@ -17,7 +17,7 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import FORMAT, TIME, UUID_FILE
-from ociruntime.pods.garbage import collect
+from ociruntime.pods.garbage import garbage_collection
 from ociruntime.pods.operations.stop_pod import stop_pod
 from ociruntime.pods.store.manifest_file import read_manifest
 from ociruntime.pods.store.phases import each_pod, open_pod
@@ -184,9 +184,13 @@ def run_rm(context: Context, arguments: Arguments) -> int:
 
 def _remove_pod(directory: str, uuid: str) -> list[str]:
     with open_pod(directory, uuid) as pod:
-        events = list(collect.discard(pod))
+        events = list(garbage_collection.discard(pod))
         write(f'"{pod.uuid}"\n')
-        return [f"pod {name}: {text}" for kind, name, text in events if kind == collect.PROBLEM]
+        return [
+            f"pod {name}: {text}"
+            for kind, name, text in events
+            if kind == garbage_collection.PROBLEM
+        ]
 
 
 def run_gc(context: Context, arguments: Arguments) -> int:
@@ -194,18 +198,20 @@ def run_gc(context: Context, arguments: Arguments) -> int:
 
     Errors about single pods are printed, but the exit status is 0.
     """
-    grace = _period(arguments, "grace-period", collect.GRACE)
-    expiry = _period(arguments, "expire-prepared", collect.EXPIRY)
+    grace = _period(arguments, "grace-period", garbage_collection.GRACE)
+    expiry = _period(arguments, "expire-prepared", garbage_collection.EXPIRY)
     mark_only = arguments.flag("mark-only")
     freed: list[int] = []
-    for kind, uuid, text in collect.collect(context.directory, grace, expiry, mark_only=mark_only):
-        if kind == collect.COLLECTING:
+    for kind, uuid, text in garbage_collection.collect(
+        context.directory, grace, expiry, mark_only=mark_only
+    ):
+        if kind == garbage_collection.COLLECTING:
             write(f'Garbage collecting pod "{uuid}"\n')
-        elif kind == collect.MOVED:
+        elif kind == garbage_collection.MOVED:
             _print(f'moving pod "{uuid}" to garbage')
-        elif kind == collect.KEPT:
+        elif kind == garbage_collection.KEPT:
             _print(f'pod "{uuid}" not removed: {text}')
-        elif kind == collect.FREED:
+        elif kind == garbage_collection.FREED:
             freed.append(int(text))
         else:
             tell("ocipod", f'pod "{uuid}": {text}')
