@@ -81,7 +81,7 @@ PROGRAMS = {
         manager.client.main manager.client.run_and_attach manager.client.containers
         manager.client.ps
         manager.client.inspection manager.client.logs manager.client.events manager.client.images
-        manager.client.history manager.client.system
+        manager.client.image_files manager.client.system
         manager.client.container_subcommands commandline.help
         commandline.progress commandline.signal_names
         commandline.formats base.terminal base.foreground
