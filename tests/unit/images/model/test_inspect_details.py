@@ -6,7 +6,7 @@ from typing import Any
 
 from ociruntime.images.model.image import Image, Layer
 from ociruntime.images.model.inspect_details import details
-from ociruntime.pods.cli.image_details import history_table
+from ociruntime.pods.cli.images import history_table
 
 
 def image(config: dict[str, Any], *sizes: int, names: tuple[str, ...] = ()) -> Image:
