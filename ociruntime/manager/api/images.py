@@ -21,6 +21,11 @@ from ociruntime.manager.containers.container_spec import (
 )
 from ociruntime.manager.containers.manager import Manager
 
+_LOGIN: checks.Members = {
+    "registry": checks.text,
+    "username": checks.text,
+    "password": checks.nonempty,
+}
 _INSECURE: checks.Members = {"insecure": checks.list_of(checks.one_of(*INSECURE))}
 _PULL: checks.Members = {
     "image": checks.text,
@@ -148,6 +153,25 @@ async def prune(manager: Manager, request: web.Request) -> web.Response:
     return web.json_response({"removed": removed, "freed": freed})
 
 
+async def log_in(manager: Manager, request: web.Request) -> web.Response:
+    """Check credentials at a registry and store them for the pulls of all clients."""
+    body = await read_body(request, _LOGIN)
+    user, password = required(body, "username"), required(body, "password")
+    if "\n" in password or "\r" in password:
+        raise BadRequest("password", "must not contain line breaks")
+    args = ["login", f"--username={user}", "--password-stdin", "--", body.get("registry", "")]
+    # The password is not an argument, because other users of the host could see that.
+    await manager.programs.call(*filter(None, args), content=password.encode())
+    return web.Response(status=204)
+
+
+async def log_out(manager: Manager, request: web.Request) -> web.Response:
+    """Remove the credentials that ``log_in`` has stored for a registry."""
+    body = await read_body(request, {"registry": checks.text})
+    await manager.programs.call("logout", "--", *filter(None, [body.get("registry", "")]))
+    return web.Response(status=204)
+
+
 ROUTES = (
     ("GET", "/v1/images", list_images),
     ("POST", "/v1/images/pull", pull),
@@ -158,4 +182,6 @@ ROUTES = (
     ("GET", "/v1/images/{ref:.+}/archive", archive),
     ("POST", "/v1/images/{ref:.+}/tag", tag),
     ("DELETE", "/v1/images/{ref:.+}", remove),
+    ("POST", "/v1/login", log_in),
+    ("POST", "/v1/logout", log_out),
 )

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 from ociruntime.base.checks import check_object
 from ociruntime.base.errors import BadRequest, ConfigError
 from ociruntime.base.json_text import parse
-from ociruntime.manager.api import exec_route, images, login, logs_and_events, parse_requests
+from ociruntime.manager.api import exec_route, images, logs_and_events, parse_requests
 from ociruntime.manager.containers import (
     container_records,
     container_spec,
@@ -33,7 +33,7 @@ from tests.fuzz.target import Target, refusals
 _NAMES = tuple(
     sorted(
         {*container_spec._MEMBERS, *exec_route.MEMBERS, *networks.MEMBERS}
-        | {*images._PULL, *login._LOGIN}
+        | {*images._PULL, *images._LOGIN}
         | {"source", "target", "read_only", "port", "host_port", "protocol", "host_ip", "maximum",
            "name", "size", "mode", "soft", "hard", "path", "permissions", "apps", "fill", "options",
            "address", "volume", "from"}
@@ -128,7 +128,7 @@ def run(data: bytes) -> None:
             document = _document(data[1:])
             with refusals():
                 handle(document)
-            for members in (images._PULL, login._LOGIN):
+            for members in (images._PULL, images._LOGIN):
                 with refusals():
                     check_object(document, members)
     elif data[:1] == b"q":
