@@ -142,7 +142,9 @@ def collect(
     directory: str, grace: float, expiry: float, mark_only: bool, fault: str = ""
 ) -> Command:
     def work(command: Command) -> int:
-        for kind, uuid, text in garbage_collection.collect(directory, grace, expiry, mark_only=mark_only):
+        for kind, uuid, text in garbage_collection.collect(
+            directory, grace, expiry, mark_only=mark_only
+        ):
             command.say(f"{kind} {uuid} {text}\n")
         return 0
 

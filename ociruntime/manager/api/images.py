@@ -1,4 +1,4 @@
-"""The API's routes for images; they run ``ocipod`` commands."""
+"""The API's routes for images and logins to registries; they run ``ocipod`` commands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands on single images and archives: ``image inspect``, ``tag``, ``save``, ``load``."""
+"""Commands on single images: ``image inspect``, ``tag``, ``save``, ``load``, ``history``."""
 
 from __future__ import annotations
 
@@ -150,8 +150,8 @@ def run_history(connection: Connection, arguments: Arguments) -> int:
 def steps(details: dict[str, Any], now: float, *, full: bool, human: bool) -> list[Shape]:
     """Return the steps of an image's build with docker's fields, newest first.
 
-    ``details`` are those of images/model/inspect_details.py; ``full``: whole IDs and commands; ``human``:
-    sizes with a unit.
+    ``details`` are those of images/model/inspect_details.py; ``full``: whole IDs and
+    commands; ``human``: sizes with a unit.
     """
     whole = str(details["id"])
     image_id = whole if full else whole.partition(":")[2][:SHORT_ID]

@@ -1,4 +1,4 @@
-"""Commands on the daemon and its pods: ``info``, ``version``, ``system``, ``pod``."""
+"""Commands on the daemon: ``info``, ``version``, ``system``, ``image prune``; on pods: ``pod``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands on the image store: ``image list``, ``rm``, ``gc``, ``verify``, ``cat-manifest``."""
+"""Commands on the image store: ``image list``, ``rm``, ``gc``, ``inspect``, ``history``, ``tag``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ociruntime.pods.cli.options import FORMAT
 from ociruntime.pods.store.lock import prepare_lock
 from ociruntime.pods.store.used_images import running_trees, used_images, used_trees
 
-_TITLES = ["CREATED", "CREATED BY", "SIZE", "COMMENT"]
+_HISTORY_TITLES = ["CREATED", "CREATED BY", "SIZE", "COMMENT"]
 USE_NAME = "use a name such as localhost:5000/team/web:1.2"
 _LONGEST_COMMAND = 45  # characters
 TITLES = {
@@ -337,9 +337,10 @@ def run_image_cat_manifest(context: Context, arguments: Arguments) -> int:
 def history_table(steps: list[dict[str, Any]], *, full: bool) -> str:
     """Format steps, oldest first, as a table with the newest first.
 
-    ``steps`` are the member ``history`` of images/model/inspect_details.py; ``full``: whole commands.
+    ``steps`` are the member ``history`` of images/model/inspect_details.py;
+    ``full``: whole commands.
     """
-    rows = [_TITLES]
+    rows = [_HISTORY_TITLES]
     for step in reversed(steps):
         command = plain(step["created_by"])
         if not full and len(command) > _LONGEST_COMMAND:
