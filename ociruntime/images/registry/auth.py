@@ -31,8 +31,6 @@ from ociruntime.base.files import replace_file
 from ociruntime.base.trusted_directories import owner_flaw
 from ociruntime.images.model.config_files import Json, Settings, parse_object, read_object
 from ociruntime.images.model.reference import DOCKER_HUB, is_host, prefix_name, registry_name
-from ociruntime.images.registry.http_client import HttpClient
-from ociruntime.images.registry.registry import Registry
 
 _PARAMETER = re.compile(r'([A-Za-z0-9_-]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,"]+))\s*(?:,\s*)?')
 FILE = "auth.json"
@@ -238,11 +236,6 @@ def registry_of(text: str) -> str:
     if not is_host(host):
         raise ImageError(f'invalid registry "{text}"', "use HOST or HOST:PORT, such as quay.io")
     return host
-
-
-def check(http: HttpClient, host: str, credential: Credential) -> None:
-    """Check that the registry ``host`` accepts the credentials.  Raises RegistryError if not."""
-    Registry(host, "", http, credential).ping()
 
 
 def keep(directory: str, host: str, credential: Credential) -> str:

@@ -10,6 +10,7 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.images.registry import auth
 from ociruntime.images.registry.auth import Credential
 from ociruntime.images.registry.http_client import HttpClient
+from ociruntime.images.registry.registry import Registry
 from ociruntime.pods.cli.context import Context
 
 
@@ -22,7 +23,7 @@ def run_login(context: Context, arguments: Arguments) -> int:
     credential = Credential(*credentials(arguments))
     http = HttpClient(context.insecure)
     try:
-        auth.check(http, host, credential)
+        Registry(host, "", http, credential).ping()
     finally:
         http.close()
     path = auth.keep(_directory(context), host, credential)
