@@ -1,4 +1,4 @@
-"""Commands on the image store: ``image list``, ``rm``, ``gc``, ``inspect``, ``history``, ``tag``."""
+"""Commands on the image store: ``image list``, ``rm``, ``gc``, ``inspect``, ``history`` ..."""
 
 from __future__ import annotations
 
