@@ -27,7 +27,7 @@ NEEDED = {
     "create": """
         runtime.cli.main runtime.cli.create runtime.spec.check_shape runtime.spec.shape
         runtime.spec.validate_linux runtime.cgroups.resources runtime.cgroups.device_policy
-        runtime.cgroups.device_policy runtime.host.seccomp_cache
+        runtime.cgroups.device_enforcement runtime.host.seccomp_cache
     """,
     "exec": "runtime.cli.main runtime.cli.exec runtime.cgroups.cgroup base.foreground",
     # For an image that is in the store; run is prepare with additions.

@@ -47,7 +47,7 @@ PROGRAMS = {
         runtime.cli.state runtime.cli.kill runtime.cli.delete runtime.cli.events_and_list
         runtime.cli.running_containers
         commandline.output runtime.spec.check_shape runtime.spec.shape runtime.spec.validate_linux
-        runtime.cgroups.resources runtime.cgroups.device_policy
+        runtime.cgroups.resources runtime.cgroups.device_policy runtime.cgroups.device_enforcement
         runtime.cgroups.settings_v1 runtime.cgroups.settings_v2 runtime.cgroups.device_program
         runtime.cgroups.statistics runtime.host.seccomp_cache base.foreground runtime.host.hooks
         runtime.host.idmap runtime.plan.cgroup_mounts runtime.plan.live_mounts _seccomp

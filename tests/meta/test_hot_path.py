@@ -55,8 +55,8 @@ COMMON = """
 """
 OWN = {
     "create": """
-        base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.device_policy
-         runtime.cgroups.cgroup runtime.cgroups.hierarchies
+        base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.device_enforcement
+        runtime.cgroups.device_policy runtime.cgroups.cgroup runtime.cgroups.hierarchies
         runtime.cgroups.cgroup_directory runtime.cgroups.resources runtime.cli.container_options
         runtime.cli.create runtime.executor.protocol runtime.executor.spawn base.sealed_program
         runtime.host.gather_facts base.linux runtime.plan.cgroup_mounts runtime.plan.plan

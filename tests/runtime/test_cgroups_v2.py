@@ -13,7 +13,7 @@ import pytest
 
 from ociruntime.base.errors import ConfigError, HostError
 from ociruntime.runtime.cgroups.cgroup import Cgroup
-from ociruntime.runtime.cgroups.device_policy import DeviceRules
+from ociruntime.runtime.cgroups.device_enforcement import DeviceRules
 from ociruntime.runtime.cgroups.hierarchies import Layout, detect
 from tests.support import cgroupfs
 

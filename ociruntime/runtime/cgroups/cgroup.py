@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Self
 
-    from ociruntime.runtime.cgroups.device_policy import DeviceRules
+    from ociruntime.runtime.cgroups.device_enforcement import DeviceRules
     from ociruntime.runtime.cgroups.hierarchies import Layout
     from ociruntime.runtime.cgroups.shared_settings import Setting
 
@@ -440,7 +440,7 @@ class Cgroup:
 
     def _device_rules(self, resources: Mapping[str, Any], where: str) -> DeviceRules:
         """Return the DeviceRules of ``resources``, not yet installed.  Raises ConfigError."""
-        from ociruntime.runtime.cgroups.device_policy import DeviceRules
+        from ociruntime.runtime.cgroups.device_enforcement import DeviceRules
 
         listing, unified = self._of("devices"), self._v2()
         return DeviceRules(

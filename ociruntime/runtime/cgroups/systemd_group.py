@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any, Self
 
-    from ociruntime.runtime.cgroups.device_policy import DeviceRules
+    from ociruntime.runtime.cgroups.device_enforcement import DeviceRules
     from ociruntime.runtime.cgroups.hierarchies import Layout
     from ociruntime.runtime.cgroups.shared_settings import Setting
     from ociruntime.runtime.cgroups.systemd_bus import Refused, SystemdManager

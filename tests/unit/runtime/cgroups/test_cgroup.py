@@ -33,7 +33,7 @@ def layout(tmp_path: Path) -> Layout:
 
 @pytest.fixture(autouse=True)
 def _no_device_program(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ociruntime.runtime.cgroups.device_policy import DeviceRules
+    from ociruntime.runtime.cgroups.device_enforcement import DeviceRules
 
     monkeypatch.setattr(DeviceRules, "install", lambda self: None)
 
