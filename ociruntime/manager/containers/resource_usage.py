@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ociruntime.base.files import read_file
+from ociruntime.base.files import read_file, whole_number
 from ociruntime.pods.store import pod_cgroup
 
 _NANOSECONDS = 1_000_000_000
@@ -13,7 +13,6 @@ _MICROSECONDS = 1_000_000
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGESIZE")
 _LONGEST_COMMAND = 4096  # bytes; the process may set its argument area to gigabytes
-_MOST_DIGITS = 20  # of a number of 64 bits
 _NO_LIMIT = 1 << 60  # v1 writes a number near 2^63
 
 
@@ -29,16 +28,16 @@ def usage(uuid: str, app: str, pid: int = 0) -> dict[str, Any]:
     cpu = _scaled(files.get("cpuacct.usage"), _NANOSECONDS)
     if cpu is None:
         cpu = _scaled(_of_table(files.get("cpu.stat"), "usage_usec"), _MICROSECONDS)
-    memory = _number(files.get("memory.usage_in_bytes") or files.get("memory.current"))
-    limit = _number(files.get("memory.limit_in_bytes") or files.get("memory.max"))
+    memory = whole_number(files.get("memory.usage_in_bytes") or files.get("memory.current", ""))
+    limit = whole_number(files.get("memory.limit_in_bytes") or files.get("memory.max", ""))
     received, sent = _network(pid)
     read, written = _blocks(files)
     return {
         "cpu_seconds": cpu,
         "memory": memory,
         "memory_limit": None if limit is None or limit >= _NO_LIMIT else limit,
-        "pids": _number(files.get("pids.current")),
-        "pids_limit": _number(files.get("pids.max")),
+        "pids": whole_number(files.get("pids.current", "")),
+        "pids_limit": whole_number(files.get("pids.max", "")),
         "network_received": received,
         "network_sent": sent,
         "block_read": read,
@@ -81,12 +80,12 @@ def _blocks(files: dict[str, str]) -> tuple[int | None, int | None]:
     counts = {"read": 0, "write": 0, "rbytes": 0, "wbytes": 0}
     for line in table.splitlines():
         words = line.split()
-        if len(words) == 3 and _number(words[2]) is not None:  # v1: 8:0 Read 4096
+        if len(words) == 3 and whole_number(words[2]) is not None:  # v1: 8:0 Read 4096
             words = [words[0], f"{words[1].lower()}={words[2]}"]
         for word in words[1:]:  # v2: 8:0 rbytes=4096 wbytes=0 ...
             name, _, number = word.partition("=")
             if name in counts:
-                counts[name] += _number(number) or 0
+                counts[name] += whole_number(number) or 0
     return counts["read"] + counts["rbytes"], counts["write"] + counts["wbytes"]
 
 
@@ -114,13 +113,8 @@ def _directories(uuid: str, app: str) -> list[str]:
     return [f"{directory}/{app}" for directory in pods]
 
 
-def _number(text: str | None) -> int | None:
-    known = text and text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
-    return int(text) if text and known else None
-
-
 def _scaled(text: str | None, unit: int) -> float | None:
-    number = _number(text)
+    number = whole_number(text or "")
     return None if number is None else number / unit
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from ociruntime.base.files import whole_number
 from ociruntime.manager.containers import resource_usage
 from ociruntime.runtime.cgroups import control_files, statistics_v1, statistics_v2
 from ociruntime.runtime.cgroups.cgroup_processes import pids
-from ociruntime.runtime.cgroups.control_files import whole
 from ociruntime.runtime.cgroups.delegation import visible_directories
 from ociruntime.runtime.cgroups.freezer import event
 from ociruntime.runtime.cgroups.hierarchies import Hierarchy, Layout
@@ -22,11 +22,15 @@ ODD = ["", "x", "\xb2", "\u0663", "1.5", "--1", "9" * 5000, "../.."]
 
 @pytest.mark.parametrize("word", ODD)
 def test_whole(word: str) -> None:
-    assert whole(word) is None
+    assert whole_number(word) is None
 
 
 def test_whole_numbers() -> None:
-    assert [whole(word) for word in ("0", "007", str((1 << 64) - 1))] == [0, 7, (1 << 64) - 1]
+    assert [whole_number(word) for word in ("0", "007", str((1 << 64) - 1))] == [
+        0,
+        7,
+        (1 << 64) - 1,
+    ]
 
 
 @pytest.mark.parametrize("odd", ODD)
