@@ -3,6 +3,10 @@
 ``import ociruntime`` exports these names; docs/api.md explains them.  No method changes the calling
 process: its working directory, signal handlers, umask, environment and children stay as they are.
 All methods may be called from several threads at once.
+
+The runtime makes the bundle its working directory: hooks run there, relative paths start there.
+All threads of a process share the working directory, unless a thread unshares it (CLONE_FS), so
+commands run in a thread of their own (``in_own_thread``).
 """
 
 from __future__ import annotations

@@ -8,6 +8,18 @@ executed from there (CVE-2019-14271).
 
 In a running app, paths lead where they lead for its program, through volumes and other mounts; in a
 stopped app, only its root filesystem and its volumes are mounted.
+
+A process that copies files keeps the app's overlay mounted.  If the app were started again
+meanwhile, its upper directory would be part of two overlays, which the kernel leaves undefined.
+So a copy holds a shared lock on the app's directory, and the app's next start waits for it
+(``mount_rootfs``).  The program of the app and the client that reads the copy can make it last as
+long as they like; therefore it ends with the run.  A child, the guard, holds the lock as well,
+because the kernel unmounts what a killed process had mounted after it has closed its files: the
+guard closes the lock once the process is gone.
+
+The program of a stopped app may have put links at the mount points of its volumes, and programs of
+other apps may change a volume that contains a mount point at any moment.  So each mount point is
+resolved with the app's root directory as root, and what was opened is mounted on.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""Find and run the commands of engines (podman, docker ...), and a test container through one."""
+"""Find and run the commands of engines (podman, docker ...), and a test container through one.
+
+The test container needs no image: its only file is our executor.  Without arguments the executor
+exits at once with the status ``RAN``; engines exit with other statuses if they fail.
+"""
 
 from __future__ import annotations
 

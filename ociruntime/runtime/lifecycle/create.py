@@ -1,4 +1,9 @@
-"""`create`: set up a container without starting its program; one method per step."""
+"""`create`: set up a container without starting its program; one method per step.
+
+Each change to the host is pushed on the undo stack, or recorded in the state directory before it is
+made. So an error leaves nothing behind, and the next command for the same id removes the stale
+state of a killed one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The groups of ``linux.intelRdt`` in the resctrl filesystem: created, recorded and removed."""
+"""The groups of ``linux.intelRdt`` in the resctrl filesystem: created, recorded and removed.
+
+``runtime/plan/intel_rdt.py`` decides which.  The functions on resctrl take paths, so that tests can
+use plain directories.
+"""
 
 from __future__ import annotations
 

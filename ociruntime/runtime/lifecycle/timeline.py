@@ -1,4 +1,11 @@
-"""Record when the phases and operations of a command began (--timeline): as a trace or picture."""
+"""Record when the phases and operations of a command began (``--timeline``, ``--debug``).
+
+The runtime marks its phases; the executor writes its times to a memfd, which needs no messages.
+Both use CLOCK_REALTIME, the only clock that time namespaces do not shift. The start time of the
+interpreter is not known, but its CPU time so far is.
+
+Pure functions convert the timeline to spans, and these to a trace (JSON) or a picture (SVG).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,17 @@
-"""`restore`: start a container from the files of a `checkpoint`."""
+"""`restore`: start a container from the files of a `checkpoint`.
+
+A restore is a ``Creation`` with CRIU in place of the executor.
+
+    criu              stage, answered by us
+      | setup-namespaces    the namespaces exist: run the prestart and createRuntime hooks
+      | orphan-pts-master   receive the master of the container's terminal
+      | pre-resume          all processes are still stopped: compare their mounts and privileges
+      |                     with config.json
+      v answer              the pid of the init, which is our child
+
+criu runs in the container's cgroup, so that all processes it creates start there, in every mode of
+ ``--manage-cgroups-mode``.
+"""
 
 from __future__ import annotations
 
