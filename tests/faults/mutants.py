@@ -34,7 +34,7 @@ class Mutation:
 MUTATIONS = (
     Mutation(
         "a failed create leaves its cgroup",
-        "ociruntime/runtime/lifecycle/create.py",
+        "ociruntime/runtime/lifecycle/create_steps.py",
         "self._rollback.push(lambda: prepared.cgroup.remove(kill=True))",
         "pass",
         "create-interpreter",
@@ -42,7 +42,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a failed create leaves its state directory",
-        "ociruntime/runtime/lifecycle/create.py",
+        "ociruntime/runtime/lifecycle/create_steps.py",
         "self._rollback.push(lambda: remove_directory(self.directory))",
         "pass",
         "create-interpreter",
@@ -50,7 +50,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a killed create's cgroup is forgotten",
-        "ociruntime/runtime/lifecycle/create.py",
+        "ociruntime/runtime/lifecycle/create_steps.py",
         "recorded_cgroup(directory).remove(kill=True)",
         "pass",
         "create-interpreter",
@@ -58,7 +58,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a signal comes between a directory and its undoing",
-        "ociruntime/runtime/lifecycle/create.py",
+        "ociruntime/runtime/lifecycle/create_steps.py",
         "with HeldSignals():",
         "if True:",
         "create-interpreter",

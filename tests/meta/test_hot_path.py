@@ -65,7 +65,7 @@ OWN = {
         runtime.plan.mounts runtime.plan.namespaces runtime.plan.operation_constructors
         runtime.plan.operation_table runtime.plan.process runtime.plan.rootfs
         runtime.plan.scheduling runtime.lifecycle.join_cgroup runtime.lifecycle.create
-         runtime.lifecycle.fast_path_record
+        runtime.lifecycle.create_steps runtime.lifecycle.fast_path_record
         runtime.lifecycle.prepare_create runtime.lifecycle.descriptors_and_terminal
         runtime.lifecycle.rollback startup.snapshot startup.snapshot_modules runtime.spec.bundle
         runtime.spec.check_shape runtime.spec.load_config runtime.spec.shape

@@ -1,26 +1,15 @@
-"""Services shared by all containers: names, records on disk, events, programs, background tasks.
-
-Images are looked up in the store without ``ocipod fetch`` (``find_ready``): most containers are
-made from images that are stored already, and starting a process to find one would take a quarter of
-the time of ``ocictl create``.
-"""
+"""Services shared by all containers: names, records on disk, events, programs, background tasks."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
-from collections.abc import Callable, Coroutine, Set
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 from ociruntime.base.errors import ManagerError, RuntimeFailure
-from ociruntime.images.fetch import fetch
-from ociruntime.images.model.config_files import Settings as ImageSettings
-from ociruntime.images.model.reference import parse
 from ociruntime.images.store.store import Store
-from ociruntime.images.unpack.tree_store import TreeStore, tree_id
 from ociruntime.manager.containers import container_spec as specs
 from ociruntime.manager.containers.container_names import Names
 from ociruntime.manager.containers.container_records import POD, Record, RecordStore
@@ -29,8 +18,8 @@ from ociruntime.manager.containers.events import EventBus
 from ociruntime.manager.containers.pod_calls import Programs, classified, halt
 from ociruntime.manager.containers.pod_status import PodHandle
 from ociruntime.manager.containers.pod_watch import Watcher
+from ociruntime.manager.containers.stored_image import StoredImage, find_ready
 from ociruntime.manager.containers.volumes import Users, Volumes
-from ociruntime.pods.manifest.build_manifest import volume_paths
 from ociruntime.pods.store import pod_cgroup
 from ociruntime.pods.store.manifest_file import read_object
 from ociruntime.pods.store.phases import each_pod
@@ -212,38 +201,3 @@ class SharedServices:
     def _global_args(self, spec: dict[str, Any]) -> list[str]:
         settings = self.settings
         return specs.global_args(spec, settings.insecure, settings.client_insecure)
-
-
-@dataclass(frozen=True)
-class StoredImage:
-    """An image in the store: its full id, and the paths of the volumes that it declares."""
-
-    id: str
-    volumes: list[str]
-
-    @classmethod
-    def parse(cls, line: str) -> StoredImage:
-        """Parse a line of ``ocipod fetch --format=json``."""
-        document = json.loads(line)
-        return cls(document["id"], document["volumes"])
-
-
-def find_ready(settings: Settings, spec: dict[str, Any], insecure: Set[str]) -> StoredImage | None:
-    """Return the image that a container's spec names, if it is in the store and unpacked.
-
-    Returns None if the image must be fetched or unpacked first, or must not be used: run ``ocipod
-    fetch`` then, which does that or fails with the reason.  Signatures are checked as ``ocipod
-    fetch --pull-policy=never`` does; ``insecure`` are the disabled checks.
-    """
-    checks = ImageSettings(*settings.config_directories, "")
-    reference, platform = spec["image"], spec.get("platform") or ""
-    try:
-        if parse(reference).is_local:
-            return None  # a file is anyone's: ocipod reads it, which may take long or hang
-        with Store(settings.directory) as store:
-            image = fetch(store, reference, "never", insecure, settings=checks, platform=platform)
-        if not TreeStore(settings.directory).is_rendered(tree_id(image)):
-            return None
-    except RuntimeFailure:
-        return None
-    return StoredImage(image.id, volume_paths(image.app))

@@ -133,6 +133,6 @@ def clear_interrupted(context: Context, container_id: str) -> None:
     ContainerError if that ``create`` or ``delete`` is still running.
     """
     for path in stale_directories(context.root, container_id):
-        from ociruntime.runtime.lifecycle.create import clear_recorded
+        from ociruntime.runtime.lifecycle.create_steps import clear_recorded
 
         clear_stale(path, container_id, lambda stale: clear_recorded(stale, context.log))

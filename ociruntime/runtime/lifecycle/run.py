@@ -13,7 +13,8 @@ from ociruntime.base.process import (
 )
 from ociruntime.runtime.lifecycle.container import Container, lock
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
-from ociruntime.runtime.lifecycle.create import Creation, begin
+from ociruntime.runtime.lifecycle.create import begin
+from ociruntime.runtime.lifecycle.create_steps import Creation
 from ociruntime.runtime.lifecycle.delete import destroy
 from ociruntime.runtime.lifecycle.start import start_locked
 

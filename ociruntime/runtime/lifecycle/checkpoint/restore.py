@@ -66,7 +66,7 @@ from ociruntime.runtime.lifecycle.checkpoint.image_record import ImageRecord, re
 from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.lifecycle.container_processes import descendants, signal_listed
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
-from ociruntime.runtime.lifecycle.create import Creation
+from ociruntime.runtime.lifecycle.create_steps import Creation
 from ociruntime.runtime.lifecycle.descriptors_and_terminal import check_terminal
 from ociruntime.runtime.lifecycle.mounts_add_remove import carry_out
 from ociruntime.runtime.lifecycle.prepare_create import prepare

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree as ET
 
-from ociruntime.runtime.lifecycle.create import WAITING
+from ociruntime.runtime.lifecycle.create_steps import WAITING
 from ociruntime.runtime.lifecycle.timeline import (
     EXECUTOR,
     RUNTIME,

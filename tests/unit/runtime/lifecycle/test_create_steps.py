@@ -17,7 +17,7 @@ from ociruntime.base.process import end_on_signals
 from ociruntime.runtime.lifecycle import run
 from ociruntime.runtime.lifecycle.container import Container
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
-from ociruntime.runtime.lifecycle.create import Creation
+from ociruntime.runtime.lifecycle.create_steps import Creation
 from ociruntime.runtime.lifecycle.rollback import Rollback
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
