@@ -39,7 +39,8 @@ class Program:
 
 
 PROGRAMS = {
-    # The commands of a container's lifecycle, for any config.json.
+    # The commands of a container's lifecycle, for any config.json. Not _seccomp: filters are cached
+    # (runtime/host/seccomp_cache.py), and mapping its two libraries costs each command a dozen calls.
     "ociruntime": Program(
         "__main__",
         """
@@ -50,7 +51,7 @@ PROGRAMS = {
         runtime.cgroups.resources runtime.cgroups.device_policy runtime.cgroups.device_enforcement
         runtime.cgroups.settings_v1 runtime.cgroups.settings_v2 runtime.cgroups.device_program
         runtime.cgroups.statistics runtime.host.seccomp_cache base.foreground runtime.host.hooks
-        runtime.host.idmap runtime.plan.cgroup_mounts runtime.plan.live_mounts _seccomp
+        runtime.host.idmap runtime.plan.cgroup_mounts runtime.plan.live_mounts
         """,
     ),
     # Commands on pods with images from the store, the monitor and networks; no registry client: a
