@@ -19,9 +19,10 @@ class Program:
     ``ociruntime.``; ``others``: modules of other distributions and of the standard library.
     ``prepare``: a module whose ``prepare()`` is called before all these are imported. ``streams``:
     the program uses ``sys.stderr`` (as logging does), which must be reopened in each process.
+    ``requires``: an optional package without which the program does not start.
     """
 
-    __slots__ = ("main", "modules", "others", "prepare", "streams")
+    __slots__ = ("main", "modules", "others", "prepare", "requires", "streams")
 
     def __init__(
         self,
@@ -30,8 +31,10 @@ class Program:
         others: str = "",
         prepare: str = "",
         streams: bool = False,
+        requires: str = "",
     ) -> None:
         self.main = main
+        self.requires = requires
         self.streams = streams
         self.modules = modules.split()
         self.others = others.split()
@@ -39,8 +42,8 @@ class Program:
 
 
 PROGRAMS = {
-    # The commands of a container's lifecycle, for any config.json. Not _seccomp: filters are cached
-    # (runtime/host/seccomp_cache.py), and mapping its two libraries costs each command a dozen calls.
+    # The commands of a container's lifecycle, for any config.json. Without _seccomp: filters are
+    # cached (runtime/host/seccomp_cache.py), and its two libraries cost each command a dozen calls.
     "ociruntime": Program(
         "__main__",
         """
@@ -99,6 +102,7 @@ PROGRAMS = {
         "aiohttp.web aiohttp.web_runner asyncio.unix_events concurrent.futures.thread",
         "manager.daemon.main",
         streams=True,
+        requires="aiohttp",
     ),
 }
 
