@@ -19,9 +19,10 @@ class Program:
     ``ociruntime.``; ``others``: modules of other distributions and of the standard library.
     ``prepare``: a module whose ``prepare()`` is called before all these are imported. ``streams``:
     the program uses ``sys.stderr`` (as logging does), which must be reopened in each process.
+    ``requires``: an optional package without which the program does not start.
     """
 
-    __slots__ = ("main", "modules", "others", "prepare", "streams")
+    __slots__ = ("main", "modules", "others", "prepare", "requires", "streams")
 
     def __init__(
         self,
@@ -30,8 +31,10 @@ class Program:
         others: str = "",
         prepare: str = "",
         streams: bool = False,
+        requires: str = "",
     ) -> None:
         self.main = main
+        self.requires = requires
         self.streams = streams
         self.modules = modules.split()
         self.others = others.split()
@@ -39,7 +42,8 @@ class Program:
 
 
 PROGRAMS = {
-    # The commands of a container's lifecycle, for any config.json.
+    # The commands of a container's lifecycle, for any config.json. Without _seccomp: filters are
+    # cached (runtime/host/seccomp_cache.py), and its two libraries cost each command a dozen calls.
     "ociruntime": Program(
         "__main__",
         """
@@ -50,7 +54,7 @@ PROGRAMS = {
         runtime.cgroups.resources runtime.cgroups.device_policy runtime.cgroups.device_enforcement
         runtime.cgroups.settings_v1 runtime.cgroups.settings_v2 runtime.cgroups.device_program
         runtime.cgroups.statistics runtime.host.seccomp_cache base.foreground runtime.host.hooks
-        runtime.host.idmap runtime.plan.cgroup_mounts runtime.plan.live_mounts _seccomp
+        runtime.host.idmap runtime.plan.cgroup_mounts runtime.plan.live_mounts
         """,
     ),
     # Commands on pods with images from the store, the monitor and networks; no registry client: a
@@ -98,6 +102,7 @@ PROGRAMS = {
         "aiohttp.web aiohttp.web_runner asyncio.unix_events concurrent.futures.thread",
         "manager.daemon.main",
         streams=True,
+        requires="aiohttp",
     ),
 }
 

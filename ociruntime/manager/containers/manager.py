@@ -195,7 +195,8 @@ class Manager:
         spec = check_spec(request)
         self.settings.check_insecure(spec.get("insecure") or ())
         rootfs = spec.get("rootfs")
-        if rootfs is not None and not os.path.isdir(rootfs):
+        # In a thread: a network file system may hang.
+        if rootfs is not None and not await asyncio.to_thread(os.path.isdir, rootfs):
             raise BadRequest("rootfs", f'directory "{rootfs}" not found on this host')
         self.networks.check(spec)
         services = self._services

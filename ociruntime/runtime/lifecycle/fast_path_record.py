@@ -1,8 +1,9 @@
-"""The file ``entry``: the data of the fast path of `state`, `start`, `kill` and `delete`.
+"""The file ``entry``: the data of the fast path.
 
-The program ``ociruntime`` runs the plain cases of these commands itself (csrc/fast_path/) and
-leaves everything else to Python.  The file repeats the contents of state.json and cgroup.json
-at creation; without it, or with one of another version, Python runs all commands.
+The program ``ociruntime`` runs the plain cases of `state`, `start`, `kill`, `delete`, `pause`,
+`resume` and `ps` itself (csrc/fast_path/) and leaves everything else to Python.  The file repeats
+the contents of state.json and cgroup.json at creation; without it, or with one of another version,
+Python runs all commands.
 
     ociruntime-entry 1
     pid PID                     the init's pid

@@ -1,10 +1,12 @@
-"""Images that do not come."""
+"""Registries and file systems that do not answer block no other request."""
 
 from __future__ import annotations
 
 import socket
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+from tests.faults.hung import Silent
 from tests.support.daemon import STAYS, Daemon
 
 
@@ -35,3 +37,21 @@ def test_slow_registries_are_in_nobodys_way(daemon: Daemon, shell_root: str) -> 
                 connection.close()
         for one in slow:
             one.result(60).failed(500, "127.0.0.1")
+
+
+def test_hung_root_file_system(daemon: Daemon, shell_root: str, work: Path) -> None:
+    """Its disk has gone: only the container with it waits."""
+    disk = work / "disk"
+    (disk / "root").mkdir(parents=True)
+    hung = Silent(disk, "deaf")
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            hung.fall_silent()
+            spec = {"rootfs": str(disk / "root"), "command": STAYS, "network": "none"}
+            waiting = pool.submit(daemon, "POST", "/v1/containers", spec)
+            daemon.run("other", rootfs=shell_root, command=STAYS)
+            assert daemon.status("other") == "running"
+            assert not waiting.done()
+        finally:
+            hung.end()
+        waiting.result().failed(400, "rootfs", "not found")
