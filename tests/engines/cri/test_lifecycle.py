@@ -7,67 +7,17 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.engines import host
-from tests.engines.cri import CREATED, EXITED, HOOKS, PAUSE, READY, RUNNING, Cri, Pod
-from tests.engines.image import Image
-from tests.engines.installed import at_its_place
+from tests.engines.cri.client import HOOKS, Cri
+from tests.engines.cri.conftest import MakePod
+from tests.engines.cri.pod import CREATED, EXITED, POD, READY, RUNNING, Pod
 from tests.engines.scripts import MIB, WAITS_FOR_TERM
-from tests.support import cgroupfs, processes, rootfs
-from tests.support.runtime import Runtime
+from tests.support import cgroupfs, processes
 from tests.support.seccomp_agent import Agent
-
-HANDLERS = ("ociruntime", "runc")
-
-
-@pytest.fixture(scope="module")
-def cri_host(
-    runtime: Runtime,
-    base: Path,
-    image: Image,
-    programs: dict[str, Path],
-    overlay: bool,
-    cgroup: str,
-    sockets: None,
-) -> Iterator[Cri]:
-    """The daemon at work, with the images."""
-    pytest.importorskip("grpc_tools")
-    found = host.program("containerd"), host.program("ctr", "containerd")
-    found_runc = host.program("runc")
-    home = base / "cri"
-    home.mkdir()
-    rootfs.build(base / "pause", programs)
-    with at_its_place(runtime.path):
-        programs_of = {"ociruntime": str(runtime.path), "runc": found_runc}
-        driver = "overlayfs" if overlay else "native"
-        cri = Cri(*found, home, driver, cgroup, programs_of)
-        try:
-            for one in (image, Image(base / "pause", PAUSE, ("sleep", "10000"))):
-                one.write_oci_archive(home / "image.tar")
-                cri.load(home / "image.tar")
-            yield cri
-        finally:
-            cri.close()
-            host.unmount_below(home)
-
-
-@pytest.fixture(params=HANDLERS)
-def handler(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
-
-
-@pytest.fixture
-def pod(cri_host: Cri, handler: str, nothing_left: None) -> Iterator[Pod]:
-    """A sandbox that is ready."""
-    made = Pod(cri_host, handler)
-    yield made
-    made.remove()
 
 
 def test_sandbox(cri_host: Cri, pod: Pod, handler: str) -> None:
@@ -109,10 +59,13 @@ def test_execution(cri_host: Cri, pod: Pod) -> None:
         pod.execute(one, "no-such-program")
 
 
+LIMITS = {"memory_limit_in_bytes": 64 * MIB, "cpu_shares": 512}
+
+
 def test_update(cri_host: Cri, pod: Pod) -> None:
     """The whole of the resources comes by standard input."""
-    one = pod.run("one", "sleep", "1000", memory_limit_in_bytes=64 * MIB, cpu_shares=512)
-    pid = pid_of(cri_host, one)
+    one = pod.run("one", "sleep", "1000", resources=LIMITS)
+    pid = cri_host.pid(one)
     limits = ("memory", "memory.limit_in_bytes", "memory.max")
     assert cgroupfs.setting(pid, *limits) == str(64 * MIB)
     more = cri_host.LinuxContainerResources(
@@ -133,30 +86,25 @@ def test_program_that_cannot_start(cri_host: Cri, pod: Pod) -> None:
     assert (status.state, status.reason) == (EXITED, "StartError")
 
 
-def test_shared_process_ids(cri_host: Cri, handler: str, nothing_left: None) -> None:
+def test_shared_process_ids(cri_host: Cri, make_pod: MakePod, handler: str) -> None:
     """shareProcessNamespace: the end of a container is not the end of its descendants."""
-    pod = Pod(cri_host, handler, shared_pids=True)
-    try:
-        first = pod.run("first", "sh", "-c", "sleep 1001 & exec sleep 1002")
-        second = pod.run("second", "sleep", "1003")
-        assert processes.until(lambda: len(seen(pod, second)) == 4)
-        assert seen(pod, second) == ["sleep 10000", "sleep 1001", "sleep 1002", "sleep 1003"]
-        cri_host.StopContainer(container_id=first, timeout=1)
-        pod.await_state(first, EXITED)
-        # When its init exits, all of a container's processes must be gone.
-        assert processes.until(lambda: seen(pod, second) == ["sleep 10000", "sleep 1003"])
-    finally:
-        pod.remove()
+    pod = make_pod(handler, namespaces={"pid": POD})
+    first = pod.run("first", "sh", "-c", "sleep 1001 & exec sleep 1002")
+    second = pod.run("second", "sleep", "1003")
+    assert processes.until(lambda: len(seen(pod, second)) == 4)
+    assert seen(pod, second) == ["sleep 10000", "sleep 1001", "sleep 1002", "sleep 1003"]
+    cri_host.StopContainer(container_id=first, timeout=1)
+    pod.await_state(first, EXITED)
+    # When its init exits, all of a container's processes must be gone.
+    assert processes.until(lambda: seen(pod, second) == ["sleep 10000", "sleep 1003"])
 
 
 @pytest.fixture
-def pod_with_hooks(cri_host: Cri, handler: str, nothing_left: None) -> Iterator[Pod]:
+def pod_with_hooks(cri_host: Cri, make_pod: MakePod, handler: str) -> Pod:
     """A sandbox below the handler with hooks and --debug."""
     for kind in HOOKS:
         (cri_host.home / kind).unlink(missing_ok=True)
-    made = Pod(cri_host, f"{handler}-more")
-    yield made
-    made.remove()
+    return make_pod(f"{handler}-more")
 
 
 def test_hooks_and_debug(cri_host: Cri, pod_with_hooks: Pod) -> None:
@@ -213,7 +161,9 @@ def test_seccomp_agent(cri_host: Cri, pod: Pod, work: Path) -> None:
     )
     try:
         script = "mkdir /made && exit 5; exit 6"
-        one = pod.run("one", "sh", "-c", script, profile=f"localhost/{profile}")
+        one = pod.run(
+            "one", "sh", "-c", script, security={"seccomp_profile_path": f"localhost/{profile}"}
+        )
         assert pod.await_state(one, EXITED).exit_code == 6
         (state,) = agent.states
         assert (state["metadata"], state["state"]["id"]) == ("of the node", one)
@@ -237,9 +187,3 @@ def seen(pod: Pod, container: str) -> list[str]:
     status, out, _ = pod.execute(container, "ps", "-o", "args")
     assert status == 0
     return sorted(line.strip() for line in out.splitlines() if line.strip().startswith("sleep"))
-
-
-def pid_of(cri: Cri, container: str) -> int:
-    """First process of a container, by its shim."""
-    file = cri.home / "state/io.containerd.runtime.v2.task/k8s.io" / container / "init.pid"
-    return int(file.read_text())

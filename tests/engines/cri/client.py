@@ -1,0 +1,262 @@
+"""containerd's CRI plugin, configured by the files of packaging/engines and called as kubelet does.
+
+Two installations of containerd can be tested: the distribution's, and a recent one that the script
+``recent`` beside this file unpacks, with a recent runc.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.engines.command import execute
+from tests.engines.daemon import PATH, Daemon
+from tests.engines.installed import SNIPPETS
+from tests.support.runtime import Result
+
+PAUSE = "localhost/pause:latest"
+HOOKS = ("createRuntime", "createContainer", "poststart", "poststop")
+SECONDS = 60  # that a call may take
+UNPACKED = Path(
+    os.environ.get("OCIRUNTIME_CONTAINERD_DIR", "/var/tmp/ociruntime-containerd"), "bin"
+)
+HERE = Path(__file__).parent
+NETWORK = HERE / "network.sh"  # a CNI plugin
+# Behind the file of packaging/engines: places of its own, and what a host needs without
+# AppArmor, overlayfs (perhaps), and CAP_SYS_RESOURCE (restrict_oom_score_adj).
+# The handlers with "-more" have a hook in their base specification, and get --debug from a script.
+MORE_OF_A_HANDLER = """
+[plugins."{runtime_plugin}".containerd.runtimes.{name}-more]
+runtime_type = "io.containerd.runc.v2"
+base_runtime_spec = "{home}/base.json"
+
+[plugins."{runtime_plugin}".containerd.runtimes.{name}-more.options]
+BinaryName = "{home}/{name}-debug"
+"""
+RUNC = """
+[plugins."{runtime_plugin}".containerd.runtimes.runc.options]
+BinaryName = "{runc}"
+"""
+MORE_OF_1 = """
+[plugins."io.containerd.grpc.v1.cri"]
+sandbox_image = "{pause}"
+restrict_oom_score_adj = true
+disable_apparmor = true
+
+[plugins."io.containerd.grpc.v1.cri".cni]
+conf_dir = "{home}/networks"
+bin_dir = "{home}/plugins"
+
+[plugins."io.containerd.grpc.v1.cri".containerd]
+snapshotter = "{snapshotter}"
+
+[plugins."io.containerd.internal.v1.opt"]
+path = "{home}/opt"
+"""
+MORE_OF_2 = """
+[plugins."io.containerd.cri.v1.runtime"]
+restrict_oom_score_adj = true
+disable_apparmor = true
+cdi_spec_dirs = ["{home}/cdi"]
+
+[plugins."io.containerd.cri.v1.runtime".cni]
+conf_dir = "{home}/networks"
+bin_dirs = ["{home}/plugins"]
+
+[plugins."io.containerd.cri.v1.images"]
+snapshotter = "{snapshotter}"
+
+[plugins."io.containerd.cri.v1.images".pinned_images]
+sandbox = "{pause}"
+
+[plugins."io.containerd.nri.v1.nri"]
+disable = true
+
+[plugins."io.containerd.internal.v1.opt"]
+path = "{home}/opt"
+"""
+# The second plugin is the one that containerd puts every pod's loopback device in the hands of.
+PLUGINS = ("pod", "loopback")
+NETWORK_OF_PODS = {
+    "cniVersion": "0.4.0",
+    "name": "pods",
+    "plugins": [{"type": PLUGINS[0]}],
+}
+
+
+@dataclass(frozen=True)
+class Installation:
+    """containerd and runc that belong together; ``version`` is containerd's first two numbers."""
+
+    directory: Path  # of containerd, its shim and ctr
+    runc: Path
+    version: tuple[int, int]
+
+    @property
+    def env(self) -> dict[str, str]:
+        """Environment of the daemon, which finds its shim on the PATH."""
+        return {"PATH": f"{self.directory}:{PATH}"}
+
+
+def installation(containerd: str, runc: str) -> Installation:
+    """Return the installation with this daemon."""
+    path = Path(containerd)
+    words = execute([containerd, "--version"], {"PATH": PATH}, Path("/")).ok().out.split()
+    major, minor = words[2].removeprefix("v").split(".")[:2]
+    return Installation(path.parent, Path(runc), (int(major), int(minor)))
+
+
+def recent() -> Installation | None:
+    """Return what the script ``recent`` has unpacked, None if it has not."""
+    if not (UNPACKED / "runc").exists():
+        return None
+    return installation(str(UNPACKED / "containerd"), str(UNPACKED / "runc"))
+
+
+class Cri:
+    """The daemon, and its runtime service: ``cri.RunPodSandbox(...)`` and all the others."""
+
+    def __init__(
+        self,
+        installed: Installation,
+        home: Path,
+        snapshotter: str,
+        cgroup: str,
+        programs: dict[str, str],
+    ) -> None:
+        self.installed = installed
+        self.home = home
+        self.cgroup = cgroup
+        self.snapshotter = snapshotter
+        self.env = installed.env
+        ctr = str(installed.directory / "ctr")
+        self._ctr = [ctr, f"--address={home}/containerd.sock", "--namespace=k8s.io"]
+        for name, program in programs.items():
+            script = home / f"{name}-debug"
+            script.write_text(f'#!/bin/sh\nexec {program} --debug "$@"\n')
+            script.chmod(0o755)
+        (home / "base.json").write_text(json.dumps(self._base_specification(ctr)))
+        self._write_network()
+        config = home / "config.toml"
+        config.write_text(self._settings(list(programs)))
+        places = [f"--root={home}/root", f"--state={home}/state"]
+        daemon = str(installed.directory / "containerd")
+        self._words = [daemon, f"--config={config}", f"--address={home}/containerd.sock", *places]
+        self._define()
+        self.start()
+
+    def _settings(self, handlers: list[str]) -> str:
+        """Return config.toml: ours of packaging/engines, and what the tests need beside it."""
+        new = self.installed.version >= (2, 0)
+        plugin = "io.containerd.cri.v1.runtime" if new else "io.containerd.grpc.v1.cri"
+        text = (SNIPPETS / f"containerd-{2 if new else 1}.toml").read_text() + RUNC
+        parts = [(MORE_OF_A_HANDLER, name) for name in handlers]
+        parts.append((MORE_OF_2 if new else MORE_OF_1, ""))
+        fields = {
+            "home": self.home,
+            "pause": PAUSE,
+            "runtime_plugin": plugin,
+            "snapshotter": self.snapshotter,
+        }
+        text = text.replace("{runtime_plugin}", plugin).replace("{runc}", str(self.installed.runc))
+        return text + "".join(part.format(name=name, **fields) for part, name in parts)
+
+    def _base_specification(self, ctr: str) -> dict[str, Any]:
+        """What containerd starts from, with hooks that write the state to files."""
+        base: dict[str, Any] = json.loads(
+            execute([ctr, "oci", "spec"], self.env, self.home).ok().out
+        )
+        hook = {"path": "/bin/sh", "env": [f"PATH={PATH}"]}
+        base["hooks"] = {
+            kind: [{**hook, "args": ["sh", "-c", f"cat >>{self.home}/{kind}"]}] for kind in HOOKS
+        }
+        return base
+
+    def _write_network(self) -> None:
+        for name in ("networks", "plugins", "cdi"):
+            (self.home / name).mkdir(exist_ok=True)
+        (self.home / "networks/pods.conflist").write_text(json.dumps(NETWORK_OF_PODS))
+        for name in PLUGINS:
+            shutil.copy(NETWORK, self.home / "plugins" / name)
+            (self.home / "plugins" / name).chmod(0o755)
+
+    def _define(self) -> None:
+        # Large, and needed by these tests alone.
+        import grpc
+
+        # protoc knows files by their path below a directory of the import path.
+        sys.path.append(str(HERE))
+        try:
+            self.messages, self._services = grpc.protos_and_services("cri.proto")
+        finally:
+            sys.path.pop()
+        self.Error: type[Exception] = grpc.RpcError
+
+    def start(self) -> None:
+        """Start the daemon and connect to it."""
+        import grpc
+
+        home = self.home
+        self.daemon = Daemon(self._words, home / "log", self.env)
+        self.daemon.wait(lambda: self.ctr("version").status == 0)
+        self._channel = grpc.insecure_channel(f"unix://{home}/containerd.sock")
+        # Else the first call would connect, in a test whose descriptors are watched.
+        grpc.channel_ready_future(self._channel).result(60)
+        self._service = self._services.RuntimeServiceStub(self._channel)
+        # The plugin is registered only when all of containerd is.
+        self.daemon.wait(self._answers)
+
+    def _answers(self) -> bool:
+        try:
+            self.Version()
+        except self.Error:
+            return False
+        return True
+
+    def restart(self, with_daemon_down: Callable[[], object] = lambda: None) -> None:
+        """Stop the daemon, as ``systemctl restart`` does, and start it; the pods stay."""
+        self.close()
+        with_daemon_down()
+        self.start()
+
+    def ctr(self, *words: str) -> Result:
+        """Call containerd's own client in the namespace of CRI."""
+        return execute([*self._ctr, *words], self.env, self.home)
+
+    def load(self, archive: Path) -> None:
+        """Import an image."""
+        self.ctr("image", "import", f"--snapshotter={self.snapshotter}", str(archive)).ok()
+
+    def tasks(self) -> Path:
+        """The directory in which shims keep the bundles of sandboxes and containers."""
+        return self.home / "state/io.containerd.runtime.v2.task/k8s.io"
+
+    def pid(self, container: str) -> int:
+        """First process of a container, by its shim."""
+        return int((self.tasks() / container / "init.pid").read_text())
+
+    def config(self, container: str) -> dict[str, Any]:
+        """The config.json that the runtime was given."""
+        text = (self.tasks() / container / "config.json").read_text()
+        config: dict[str, Any] = json.loads(text)
+        return config
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - messages are made while tests run
+        """A call of the runtime service, or the maker of a message."""
+        messages = self.__dict__["messages"]
+        methods = messages.DESCRIPTOR.services_by_name["RuntimeService"].methods_by_name
+        if name not in methods:
+            return getattr(messages, name)
+        request = getattr(messages, methods[name].input_type.name)
+        call = getattr(self.__dict__["_service"], name)
+        return lambda **fields: call(request(**fields), timeout=SECONDS)
+
+    def close(self) -> None:
+        self._channel.close()
+        self.daemon.stop()

@@ -1,0 +1,118 @@
+"""The daemon with its CRI plugin at work, and pods of ociruntime beside those of runc."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from tests.engines import host
+from tests.engines.cri.client import PAUSE, UNPACKED, Cri, Installation, installation, recent
+from tests.engines.cri.pod import Pod
+from tests.engines.image import Image
+from tests.engines.installed import at_its_place
+from tests.support import rootfs
+from tests.support.runtime import Runtime
+
+HANDLERS = ("ociruntime", "runc")
+# The ordinary run takes the installation that can do more, or the only one there is.
+HAS_RECENT = (UNPACKED / "runc").exists()
+INSTALLATIONS = [
+    pytest.param("recent"),
+    pytest.param("distribution", marks=[pytest.mark.long] if HAS_RECENT else []),
+]
+Seen = TypeVar("Seen")
+MakePod = Callable[..., Pod]
+Both = Callable[..., Any]
+
+
+@pytest.fixture(scope="module", params=INSTALLATIONS)
+def installed(request: pytest.FixtureRequest, isolated: None) -> Installation:
+    """A containerd, and a runc that belongs to it."""
+    pytest.importorskip("grpc_tools")
+    if request.param == "recent":
+        found = recent()
+        if found is None:
+            pytest.skip("no recent containerd (tests/engines/cri/recent unpacks one)")
+        return found
+    host.program("containerd-shim-runc-v2", "containerd")
+    return installation(host.program("containerd"), host.program("runc"))
+
+
+@pytest.fixture(scope="module")
+def cri_host(
+    installed: Installation,
+    runtime: Runtime,
+    base: Path,
+    image: Image,
+    programs: dict[str, Path],
+    overlay: bool,
+    cgroup: str,
+    sockets: None,
+) -> Iterator[Cri]:
+    """The daemon at work, with the images."""
+    home = Path(tempfile.mkdtemp(prefix="cri", dir=base))
+    home.chmod(0o711)  # containers with a user namespace pass through
+    rootfs.build(home / "pause", programs)
+    with at_its_place(runtime.path):
+        programs_of = {"ociruntime": str(runtime.path), "runc": str(installed.runc)}
+        driver = "overlayfs" if overlay else "native"
+        cri = Cri(installed, home, driver, cgroup, programs_of)
+        try:
+            for one in (image, Image(home / "pause", PAUSE, ("sleep", "10000"))):
+                one.write_oci_archive(home / "image.tar")
+                cri.load(home / "image.tar")
+            yield cri
+        finally:
+            cri.close()
+            host.unmount_below(home)
+
+
+@pytest.fixture(params=HANDLERS)
+def handler(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def make_pod(cri_host: Cri, nothing_left: None) -> Iterator[MakePod]:
+    """Make a pod: ``make_pod(handler, namespaces=...)``; removed at the end."""
+    made: list[Pod] = []
+
+    def make(handler: str, **how: Any) -> Pod:  # noqa: ANN401 - as Pod()
+        made.append(Pod(cri_host, handler, **how))
+        return made[-1]
+
+    yield make
+    errors = []
+    for pod in reversed(made):
+        try:
+            pod.remove()
+        except (AssertionError, cri_host.Error) as error:
+            errors.append(error)
+    if errors:
+        raise errors[0]
+
+
+@pytest.fixture
+def pod(make_pod: MakePod, handler: str) -> Pod:
+    """A sandbox that is ready."""
+    return make_pod(handler)
+
+
+@pytest.fixture
+def both(make_pod: MakePod) -> Both:
+    """Look at a pod of each runtime; return what was seen, which must be the same for both.
+
+    ``both(look, **how)`` calls ``look(pod)`` with a pod that is made as ``how`` says.
+    """
+
+    def compare(look: Callable[[Pod], Seen], **how: Any) -> Seen:  # noqa: ANN401 - as Pod()
+        seen = {name: look(make_pod(name, name=f"of-{name}", **how)) for name in HANDLERS}
+        assert seen["ociruntime"] == seen["runc"]
+        return seen["ociruntime"]
+
+    return compare
