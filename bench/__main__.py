@@ -9,14 +9,14 @@ import platform
 import sys
 from pathlib import Path
 
-from bench import box, crowd, hotspots, life, managers, pods, report, scaling
+from bench import box, crowd, hotspots, life, managers, pods, probes, report, scaling
 from bench.bundles import Bundles
 from bench.document import Document
 from bench.place import REPOSITORY, Failed, find_program, workplace
 from bench.runtimes import PEERS, Runtime, check_snapshots, chosen, prepare
 
-SUBJECTS = ("life", "scaling", "seccomp", "crowd", "profile", "pods", "managers")
-HERE_ONLY = {"profile", "pods", "managers"}  # the test VM has no perf and no engines
+SUBJECTS = ("life", "scaling", "seccomp", "crowd", "profile", "pods", "managers", "probes")
+HERE_ONLY = {"profile", "pods", "managers", "probes"}  # the test VM has no perf and no engines
 V2_ROUNDS, V2_CROWD = 8, 20
 PAGES = ("docs/performance.md", "docs/pods.md", "docs/manager.md", "README.md")
 PICTURE = REPOSITORY / "docs" / "performance.svg"
@@ -26,7 +26,8 @@ all): life (each command of a container's lifecycle, with two configurations),
 scaling (time by number of mounts, device rules, seccomp rules), seccomp (the
 cost of a profile), crowd (many containers at once), profile (where create and
 exec spend their time), pods (ocipod and ocictl, podman and containerd),
-managers (ocictl, docker and podman with hundreds of containers).
+managers (ocictl, docker and podman with hundreds of containers), probes (pods
+and exec probes of Kubernetes through containerd).
 """
 
 
@@ -54,6 +55,11 @@ def arguments() -> argparse.Namespace:
                         "(default: %(default)s)")  # fmt: skip
     parser.add_argument("--containers", type=int, default=500, metavar="N",
                         help="containers of subject managers (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--minutes", type=int, default=1, metavar="N",
+                        help="minutes of probes for each runtime "
+                        "(default: %(default)s)")  # fmt: skip
+    parser.add_argument("--probes-per-second", type=int, default=20, metavar="N",
+                        help="rate of subject probes (default: %(default)s)")  # fmt: skip
     parser.add_argument("--snapshot-only", action="store_true",
                         help="do not measure ociruntime without its snapshot")  # fmt: skip
     parser.add_argument("--v2", action="store_true",
@@ -91,7 +97,7 @@ def measure(options: argparse.Namespace) -> Document:
     paths = chosen(options.runtime, options.peers)
     found: Document = {"machine": machine(), "rounds": options.rounds, "runtimes": []}
     with workplace(with_crun=any(path.name == "crun" for path in paths)) as place:
-        if set(options.subjects) - {"pods", "managers"}:
+        if set(options.subjects) - {"pods", "managers", "probes"}:
             runtimes = prepare(paths, place, without=not options.snapshot_only)
             found["runtimes"] = [runtime.facts() for runtime in runtimes]
             measure_runtimes(options, runtimes, Bundles(place, paths[0]), found)
@@ -111,6 +117,12 @@ def measure(options: argparse.Namespace) -> Document:
                 *(paths[0].parent, find_program("runc"), place / "m"),
                 *(options.rounds, options.containers),
             )
+        if "probes" in options.subjects:
+            (place / "k").mkdir()
+            rate, minutes = options.probes_per_second, options.minutes
+            probed = probes.measure(paths[0], place / "k", rate, minutes, options.rounds)
+            if probed is not None:
+                found["probes"] = probed
     return found
 
 

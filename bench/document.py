@@ -71,6 +71,45 @@ class Managers(TypedDict):
     memory: dict[str, float]
 
 
+class ShimSize(TypedDict):
+    """The size of a pod's shim: PSS, and numbers; ``children`` with theirs."""
+
+    memory: int
+    descriptors: int
+    threads: int
+    children: int
+
+
+class NodePods(TypedDict):
+    """Pods with one container: times and CPU times of start and removal, memory while they run.
+
+    ``memory`` is PSS by program, ``state`` what the files in the state root take, per pod.
+    """
+
+    up: list[float]
+    down: list[float]
+    cpu_up: list[float]
+    cpu_down: list[float]
+    memory: dict[str, float]
+    state: float
+
+
+class Probes(TypedDict):
+    """Exec probes, by runtime and minute: times, CPU time of one, sizes of the shim.
+
+    The first size was measured before the first minute. ``left`` is what leaks.difference() tells.
+    """
+
+    engine: str
+    rate: int  # probes a second
+    minutes: int
+    times: dict[str, list[list[float]]]
+    cpu: dict[str, list[float]]
+    shim: dict[str, list[ShimSize]]
+    left: dict[str, list[str]]
+    pods: dict[str, NodePods]
+
+
 class Profile(TypedDict):
     """Milliseconds that `create` and `exec` spend, by activity."""
 
@@ -95,5 +134,6 @@ class Document(TypedDict, total=False):
     crowd: dict[str, Crowd]
     pods: Pods
     managers: Managers
+    probes: Probes
     profile: Profile
     v2: Document

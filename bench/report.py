@@ -35,6 +35,8 @@ def sections(document: Document) -> dict[str, list[Table]]:
         "pods": ("pods", lambda: [tables.pods(document)]),
         "idle": ("pods", lambda: [tables.idle(document)]),
         "managers": ("managers", lambda: [tables.managers(document)]),
+        "probes": ("probes", lambda: [tables.probes(document)]),
+        "node": ("probes", lambda: [tables.node(document)]),
     }
     for name, (subject, make) in rest.items():
         if subject in document:

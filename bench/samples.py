@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +27,12 @@ def spread(values: Sequence[float]) -> Spread:
         return Spread(values[0], values[0], values[0], values[0])
     low, median, high = statistics.quantiles(values, n=4, method="inclusive")
     return Spread(median, low, high, min(values))
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """Return the smallest of the values that at least this share of them does not exceed."""
+    ordered = sorted(values)
+    return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
 def ratio(own: float, peer: float) -> float | None:

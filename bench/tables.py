@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import pairwise
-from statistics import median
+from statistics import fmean, median
 
 from bench.document import COMMANDS, WHOLE, WHOLE_COMMANDS, Costs, Document
-from bench.samples import Spread, growth, ratio, spread
+from bench.samples import Spread, growth, quantile, ratio, spread
 
 Row = list[str]
 Table = list[Row]
@@ -229,6 +229,57 @@ def managers(document: Document) -> Table:
     cells = [f"{size:.0f}" if size else "" for size in sizes]
     compared = [_as_ratio(ratio(sizes[0], size)) for size in sizes[1:]]
     return [*rows, [f"daemon with {found['count']} containers, MiB", *cells, *compared]]
+
+
+def probes(document: Document) -> Table:
+    """Return times, CPU time and the growth of the shim under exec probes, ours first."""
+    found = document["probes"]
+    kind = f"{found['rate']} probes a second, {found['minutes']} minutes"
+    rows = [[kind, *found["times"]]]
+
+    def add(title: str, cell: Callable[[str], str]) -> None:
+        rows.append([title, *map(cell, found["times"])])
+
+    def times(name: str, first: int = 0, last: int | None = None) -> list[float]:
+        return [time for minute in found["times"][name][first:last] for time in minute]
+
+    def grown(name: str, what: str) -> str:
+        sizes: list[int] = [size[what] for size in found["shim"][name]]  # type: ignore[literal-required]
+        return f"{sizes[0]} to {sizes[-1]}"
+
+    add("p50, ms", lambda name: f"{quantile(times(name), 0.5):.1f}")
+    add("p99, ms", lambda name: f"{quantile(times(name), 0.99):.1f}")
+    add("slowest, ms", lambda name: f"{max(times(name)):.1f}")
+    add("p50 of the first minute, ms", lambda name: f"{quantile(times(name, 0, 1), 0.5):.1f}")
+    add("p50 of the last minute, ms", lambda name: f"{quantile(times(name, -1), 0.5):.1f}")
+    add("CPU per probe, ms", lambda name: f"{fmean(found['cpu'][name]):.1f}")
+    add("shim: PSS, KiB", lambda name: grown(name, "memory"))
+    add("shim: descriptors", lambda name: grown(name, "descriptors"))
+    add("shim: threads", lambda name: grown(name, "threads"))
+    add("shim: processes below it", lambda name: grown(name, "children"))
+    add("left behind", lambda name: str(len(found["left"][name])))
+    return rows
+
+
+def node(document: Document) -> Table:
+    """Return the cost of starting, running and removing a pod with one container."""
+    found = document["probes"]["pods"]
+    rows = [["pod with one container", *found]]
+    kinds = (
+        ("start, ms", "up"),
+        ("start: CPU, ms", "cpu_up"),
+        ("stop and remove, ms", "down"),
+        ("stop and remove: CPU, ms", "cpu_down"),
+    )
+    for title, kind in kinds:
+        spreads: list[list[float]] = [one[kind] for one in found.values()]  # type: ignore[literal-required]
+        rows.append([title, *(_as_spread(spread(values)) for values in spreads)])
+    programs = dict.fromkeys(name for one in found.values() for name in one["memory"])
+    for program in programs:
+        cells = [f"{one['memory'].get(program, 0):.0f}" for one in found.values()]
+        rows.append([f"running: PSS of {program}, KiB", *cells])
+    rows.append(["running: in the state root, KiB", *(f"{e['state']:.0f}" for e in found.values())])
+    return rows
 
 
 def profile(title: str, values: Mapping[str, float], unit: str) -> Table:

@@ -18,6 +18,7 @@ from typing import Any
 from tests.engines.command import execute
 from tests.engines.daemon import PATH, Daemon
 from tests.engines.installed import SNIPPETS
+from tests.support import criu
 from tests.support.runtime import Result
 
 PAUSE = "localhost/pause:latest"
@@ -100,8 +101,8 @@ class Installation:
 
     @property
     def env(self) -> dict[str, str]:
-        """Environment of the daemon, which finds its shim on the PATH."""
-        return {"PATH": f"{self.directory}:{PATH}"}
+        """Environment of the daemon, which finds its shim on the PATH, as criu is found."""
+        return {"PATH": f"{self.directory}:{Path(criu.BUILT).parent}:{PATH}"}
 
 
 def installation(containerd: str, runc: str) -> Installation:

@@ -112,7 +112,16 @@ def both(make_pod: MakePod) -> Both:
 
     def compare(look: Callable[[Pod], Seen], **how: Any) -> Seen:  # noqa: ANN401 - as Pod()
         seen = {name: look(make_pod(name, name=f"of-{name}", **how)) for name in HANDLERS}
-        assert seen["ociruntime"] == seen["runc"]
+        own, judge = seen["ociruntime"], seen["runc"]
+        if isinstance(own, dict) and isinstance(judge, dict):
+            keys = sorted(own.keys() | judge.keys())
+            lines = [
+                f"{key}: {own.get(key)!r}, below runc {judge.get(key)!r}"
+                for key in keys
+                if own.get(key) != judge.get(key)
+            ]
+            assert not lines, "\n".join(lines)
+        assert own == judge
         return seen["ociruntime"]
 
     return compare
