@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -43,7 +44,7 @@ def installed(request: pytest.FixtureRequest, isolated: None) -> Installation:
 
 
 @pytest.fixture(scope="module")
-def cri_host(
+def start_cri(
     installed: Installation,
     runtime: Runtime,
     base: Path,
@@ -52,23 +53,35 @@ def cri_host(
     overlay: bool,
     cgroup: str,
     sockets: None,
-) -> Iterator[Cri]:
+) -> Callable[[], AbstractContextManager[Cri]]:
+    """Return a function that starts a daemon, which then has the images; a context manager."""
+
+    @contextmanager
+    def start() -> Iterator[Cri]:
+        home = Path(tempfile.mkdtemp(prefix="cri", dir=base))
+        home.chmod(0o711)  # containers with a user namespace pass through
+        rootfs.build(home / "pause", programs)
+        with at_its_place(runtime.path):
+            programs_of = {"ociruntime": str(runtime.path), "runc": str(installed.runc)}
+            driver = "overlayfs" if overlay else "native"
+            cri = Cri(installed, home, driver, cgroup, programs_of)
+            try:
+                for one in (image, Image(home / "pause", PAUSE, ("sleep", "10000"))):
+                    one.write_oci_archive(home / "image.tar")
+                    cri.load(home / "image.tar")
+                yield cri
+            finally:
+                cri.close()
+                host.unmount_below(home)
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def cri_host(start_cri: Callable[[], AbstractContextManager[Cri]]) -> Iterator[Cri]:
     """The daemon at work, with the images."""
-    home = Path(tempfile.mkdtemp(prefix="cri", dir=base))
-    home.chmod(0o711)  # containers with a user namespace pass through
-    rootfs.build(home / "pause", programs)
-    with at_its_place(runtime.path):
-        programs_of = {"ociruntime": str(runtime.path), "runc": str(installed.runc)}
-        driver = "overlayfs" if overlay else "native"
-        cri = Cri(installed, home, driver, cgroup, programs_of)
-        try:
-            for one in (image, Image(home / "pause", PAUSE, ("sleep", "10000"))):
-                one.write_oci_archive(home / "image.tar")
-                cri.load(home / "image.tar")
-            yield cri
-        finally:
-            cri.close()
-            host.unmount_below(home)
+    with start_cri() as cri:
+        yield cri
 
 
 @pytest.fixture(params=HANDLERS)
@@ -103,15 +116,28 @@ def pod(make_pod: MakePod, handler: str) -> Pod:
     return make_pod(handler)
 
 
+@pytest.fixture(scope="module")
+def standing(cri_host: Cri) -> Iterator[dict[str, Pod]]:
+    """A pod of each handler, for the tests that need nothing special of the sandbox."""
+    pods: list[Pod] = []
+    try:
+        for name in HANDLERS:
+            pods.append(Pod(cri_host, name, name="standing"))
+        yield {pod.handler: pod for pod in pods}
+    finally:
+        for pod in pods:
+            pod.remove()
+
+
 @pytest.fixture
-def both(make_pod: MakePod) -> Both:
+def both(standing: dict[str, Pod], make_pod: MakePod) -> Iterator[Both]:
     """Look at a pod of each runtime; return what was seen, which must be the same for both.
 
     ``both(look, **how)`` calls ``look(pod)`` with a pod that is made as ``how`` says.
     """
 
     def compare(look: Callable[[Pod], Seen], **how: Any) -> Seen:  # noqa: ANN401 - as Pod()
-        seen = {name: look(make_pod(name, name=f"of-{name}", **how)) for name in HANDLERS}
+        seen = {name: look(make_pod(name, **how) if how else standing[name]) for name in HANDLERS}
         own, judge = seen["ociruntime"], seen["runc"]
         if isinstance(own, dict) and isinstance(judge, dict):
             keys = sorted(own.keys() | judge.keys())
@@ -122,6 +148,8 @@ def both(make_pod: MakePod) -> Both:
             ]
             assert not lines, "\n".join(lines)
         assert own == judge
-        return seen["ociruntime"]
+        return own
 
-    return compare
+    yield compare
+    for pod in standing.values():
+        pod.clear()

@@ -127,6 +127,14 @@ class Pod:
         lines = [line.split(" ", 3) for line in text.splitlines()]
         return [f"{stream} {words}" for _, stream, _, words in lines]
 
+    def clear(self) -> None:
+        """Remove the containers, also those at work."""
+        for container in self.containers:
+            self.cri.RemoveContainer(container_id=container)
+        self.containers.clear()
+        for log in self.logs.iterdir():
+            log.unlink()
+
     def remove(self) -> None:
         """Stop and remove all of it, as often as the kubelet likes; the shim ends with it."""
         for container in self.containers:
