@@ -43,6 +43,11 @@ class Daemon:
         """The end of its log."""
         return self.log.read_text(errors="replace")[-4000:]
 
+    def kill(self) -> None:
+        """SIGKILL: it cannot put anything in order."""
+        self._process.kill()
+        self._process.wait()
+
     def stop(self) -> None:
         """SIGTERM, and SIGKILL if that does not help."""
         self._process.terminate()

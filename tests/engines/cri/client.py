@@ -56,6 +56,7 @@ bin_dir = "{home}/plugins"
 
 [plugins."io.containerd.grpc.v1.cri".containerd]
 snapshotter = "{snapshotter}"
+default_runtime_name = "{default}"
 
 [plugins."io.containerd.internal.v1.opt"]
 path = "{home}/opt"
@@ -65,6 +66,9 @@ MORE_OF_2 = """
 restrict_oom_score_adj = true
 disable_apparmor = true
 cdi_spec_dirs = ["{home}/cdi"]
+
+[plugins."io.containerd.cri.v1.runtime".containerd]
+default_runtime_name = "{default}"
 
 [plugins."io.containerd.cri.v1.runtime".cni]
 conf_dir = "{home}/networks"
@@ -144,22 +148,28 @@ class Cri:
             script.chmod(0o755)
         (home / "base.json").write_text(json.dumps(self._base_specification(ctr)))
         self._write_network()
+        self._handlers = list(programs)
         config = home / "config.toml"
-        config.write_text(self._settings(list(programs)))
+        self.set_default("runc")
         places = [f"--root={home}/root", f"--state={home}/state"]
         daemon = str(installed.directory / "containerd")
         self._words = [daemon, f"--config={config}", f"--address={home}/containerd.sock", *places]
         self._define()
         self.start()
 
-    def _settings(self, handlers: list[str]) -> str:
+    def set_default(self, handler: str) -> None:
+        """Write config.toml so that pods without a runtime class get this one."""
+        (self.home / "config.toml").write_text(self._settings(handler))
+
+    def _settings(self, default: str) -> str:
         """Return config.toml: ours of packaging/engines, and what the tests need beside it."""
         new = self.installed.version >= (2, 0)
         plugin = "io.containerd.cri.v1.runtime" if new else "io.containerd.grpc.v1.cri"
         text = (SNIPPETS / f"containerd-{2 if new else 1}.toml").read_text() + RUNC
-        parts = [(MORE_OF_A_HANDLER, name) for name in handlers]
+        parts = [(MORE_OF_A_HANDLER, name) for name in self._handlers]
         parts.append((MORE_OF_2 if new else MORE_OF_1, ""))
         fields = {
+            "default": default,
             "home": self.home,
             "pause": PAUSE,
             "runtime_plugin": plugin,
