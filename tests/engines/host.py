@@ -73,3 +73,14 @@ def has_overlay(scratch: Path) -> bool:
         return True
     finally:
         shutil.rmtree(scratch)
+
+
+@contextmanager
+def covered(path: str) -> Iterator[Path]:
+    """An empty directory there, in the session's own mount namespace."""
+    Path(path).mkdir(exist_ok=True)
+    isolation.mount("none", path, "tmpfs", data="mode=755")
+    try:
+        yield Path(path)
+    finally:
+        isolation.unmount(path)

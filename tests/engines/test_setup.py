@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from tests.engines.command import execute
 from tests.engines.daemon import PATH, Daemon
 from tests.engines.image import NAME
 from tests.engines.podman import CONTAINERS_CONF, Podman
-from tests.support import cgroupfs, isolation, leaks
+from tests.support import cgroupfs, leaks
 from tests.support.peers import judge_by
 from tests.support.runtime import Result, Runtime
 
@@ -27,17 +26,6 @@ CONTAINERD = Path("/etc/containerd/config.toml")
 CONF_D = Path("/etc/containerd/conf.d/50-ociruntime.toml")
 
 
-@contextmanager
-def covered(path: str) -> Iterator[Path]:
-    """An empty directory there, in the session's own mount namespace."""
-    Path(path).mkdir(exist_ok=True)
-    isolation.mount("none", path, "tmpfs", data="mode=755")
-    try:
-        yield Path(path)
-    finally:
-        isolation.unmount(path)
-
-
 @pytest.fixture
 def configured(podman: Podman) -> Iterator[Podman]:
     """Podman with nothing of this runtime in its configuration."""
@@ -45,7 +33,7 @@ def configured(podman: Podman) -> Iterator[Podman]:
     lines = CONTAINERS_CONF.format(home=podman.home, name="-", runtime="-").splitlines()
     places = [line for line in lines if not line.startswith(("runtime", "[engine.runtimes", "-"))]
     before = podman.env.pop("CONTAINERS_CONF")
-    with covered("/etc/containers") as etc:
+    with host.covered("/etc/containers") as etc:
         try:
             shutil.copy(podman.home / ".config/containers/policy.json", etc)
             (etc / "containers.conf").write_text("\n".join(places))
@@ -162,7 +150,7 @@ def dockerd(
         "ip-forward": "false",
         "userland-proxy": "false",
     }
-    with covered("/etc/docker"):
+    with host.covered("/etc/docker"):
         daemon = Daemon(
             [program, *(f"--{name}={value}" for name, value in flags.items())], home / "log", env
         )
@@ -197,7 +185,7 @@ def test_docker_that_does_not_run(runtime: Runtime, tmp_path: Path) -> None:
     """Neither is a daemon on another host asked, nor a file that somebody has added to changed."""
     host.program("dockerd", "docker.io")
     env = {"PATH": PATH, "HOME": str(tmp_path), "DOCKER_HOST": "tcp://192.0.2.1:2375"}
-    with covered("/etc/docker"):
+    with host.covered("/etc/docker"):
         assert "is not running" in runtime("setup", "docker", env=env).ok().out
         document = json.loads(DAEMON_JSON.read_text())
         assert document == {"runtimes": {"ociruntime": {"path": str(runtime.path)}}}
@@ -218,7 +206,7 @@ def test_docker_that_does_not_run(runtime: Runtime, tmp_path: Path) -> None:
 def test_containerd_without_configuration(runtime: Runtime) -> None:
     program = host.program("containerd")
     env = {"PATH": PATH, "HOME": "/"}
-    with covered("/etc/containerd") as etc:
+    with host.covered("/etc/containerd") as etc:
         done = runtime("setup", "containerd", "--default", env=env).ok()
         assert "containerd accepts it" in done.out
         assert "systemctl restart containerd" in done.out
@@ -248,7 +236,7 @@ def test_containerd_with_a_configuration_of_somebodys_own(
     """It is not changed; a file that it imports stays only if no setting is lost by it."""
     host.program("containerd")
     env = {"PATH": PATH, "HOME": "/"}
-    with covered("/etc/containerd") as etc:
+    with host.covered("/etc/containerd") as etc:
         CONTAINERD.write_text(theirs)
         done = runtime("setup", "containerd", env=env)
         assert CONTAINERD.read_text() == theirs
@@ -271,7 +259,7 @@ def test_crio(runtime: Runtime, tmp_path: Path) -> None:
     env = {"PATH": f"{tmp_path}:{PATH}", "HOME": "/"}
     made = not Path("/etc/crio").exists()
     try:
-        with covered("/etc/crio") as etc:
+        with host.covered("/etc/crio") as etc:
             done = runtime("setup", "crio", "--default", env=env).ok()
             assert "CRI-O accepts" in done.out
             text = (etc / "crio.conf.d/50-ociruntime.conf").read_text()

@@ -149,19 +149,19 @@ class Cri:
         (home / "base.json").write_text(json.dumps(self._base_specification(ctr)))
         self._write_network()
         self._handlers = list(programs)
-        config = home / "config.toml"
+        self.settings = home / "config.toml"
         self.set_default("runc")
         places = [f"--root={home}/root", f"--state={home}/state"]
         daemon = str(installed.directory / "containerd")
-        self._words = [daemon, f"--config={config}", f"--address={home}/containerd.sock", *places]
+        self._words = [daemon, f"--address={home}/containerd.sock", *places]
         self._define()
         self.start()
 
     def set_default(self, handler: str) -> None:
         """Write config.toml so that pods without a runtime class get this one."""
-        (self.home / "config.toml").write_text(self._settings(handler))
+        self.settings.write_text(self._text_of_settings(handler))
 
-    def _settings(self, default: str) -> str:
+    def _text_of_settings(self, default: str) -> str:
         """Return config.toml: ours of packaging/engines, and what the tests need beside it."""
         new = self.installed.version >= (2, 0)
         plugin = "io.containerd.cri.v1.runtime" if new else "io.containerd.grpc.v1.cri"
@@ -214,7 +214,8 @@ class Cri:
         import grpc
 
         home = self.home
-        self.daemon = Daemon(self._words, home / "log", self.env)
+        words = [*self._words, f"--config={self.settings}"]
+        self.daemon = Daemon(words, home / "log", self.env)
         self.daemon.wait(lambda: self.ctr("version").status == 0)
         self._channel = grpc.insecure_channel(f"unix://{home}/containerd.sock")
         # Else the first call would connect, in a test whose descriptors are watched.

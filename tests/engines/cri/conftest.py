@@ -15,7 +15,7 @@ from tests.engines.cri.client import PAUSE, UNPACKED, Cri, Installation, install
 from tests.engines.cri.pod import Pod
 from tests.engines.image import Image
 from tests.engines.installed import at_its_place
-from tests.support import rootfs
+from tests.support import leaks, processes, rootfs
 from tests.support.runtime import Runtime
 
 HANDLERS = ("ociruntime", "runc")
@@ -28,6 +28,7 @@ INSTALLATIONS = [
 Seen = TypeVar("Seen")
 MakePod = Callable[..., Pod]
 Both = Callable[..., Any]
+StartCri = Callable[[], AbstractContextManager[Cri]]
 
 
 @pytest.fixture(scope="module", params=INSTALLATIONS)
@@ -53,7 +54,7 @@ def start_cri(
     overlay: bool,
     cgroup: str,
     sockets: None,
-) -> Callable[[], AbstractContextManager[Cri]]:
+) -> StartCri:
     """Return a function that starts a daemon, which then has the images; a context manager."""
 
     @contextmanager
@@ -78,10 +79,29 @@ def start_cri(
 
 
 @pytest.fixture(scope="module")
-def cri_host(start_cri: Callable[[], AbstractContextManager[Cri]]) -> Iterator[Cri]:
+def cri_host(start_cri: StartCri) -> Iterator[Cri]:
     """The daemon at work, with the images."""
     with start_cri() as cri:
         yield cri
+
+
+@pytest.fixture
+def node(start_cri: StartCri, nothing_left: None) -> Iterator[Cri]:
+    """A daemon of the test's own, because it restarts; whatever pods it has are removed."""
+    with start_cri() as cri:
+        try:
+            yield cri
+        finally:
+            _remove_all(cri)
+
+
+def _remove_all(cri: Cri) -> None:
+    for container in cri.ListContainers().containers:
+        cri.RemoveContainer(container_id=container.id)
+    for sandbox in cri.ListPodSandbox().items:
+        cri.StopPodSandbox(pod_sandbox_id=sandbox.id)
+        cri.RemovePodSandbox(pod_sandbox_id=sandbox.id)
+    assert processes.until(lambda: not leaks.entries(cri.tasks())), leaks.entries(cri.tasks())
 
 
 @pytest.fixture(params=HANDLERS)

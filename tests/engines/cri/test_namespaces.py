@@ -11,7 +11,7 @@ import pytest
 from tests.engines.cri.client import Cri
 from tests.engines.cri.conftest import Both, MakePod
 from tests.engines.cri.observe import facts, namespaces_of
-from tests.engines.cri.pod import NODE, POD, TARGET, Pod
+from tests.engines.cri.pod import CONTAINER, NODE, POD, TARGET, Pod
 from tests.support import processes
 
 FIRST_ID, IDS = 200_000, 65_536
@@ -137,3 +137,39 @@ def test_users_see_the_same(cri_host: Cri, both: Both, with_users: dict[str, Any
     seen = both(look, **with_users)
     assert seen["whose"]["user"] == "sandbox"
     assert seen["uid"] == 0
+
+
+def test_users_with_everything_else(
+    both: Both, with_users: dict[str, Any], shared_processes: dict[str, Any]
+) -> None:
+    """A user namespace with a filter, dropped capabilities, masked paths, groups and a terminal."""
+    security = {
+        "seccomp": {"profile_type": 0},
+        "capabilities": {"drop_capabilities": ["ALL"], "add_capabilities": ["NET_RAW"]},
+        "masked_paths": ["/proc/keys", "/sys/firmware"],
+        "readonly_paths": ["/proc/sys"],
+        "readonly_rootfs": True,
+        "run_as_user": {"value": 1000},
+        "supplemental_groups": [4000],
+        "no_new_privs": True,
+    }
+
+    def look(pod: Pod) -> dict[str, Any]:
+        found = facts(pod, security=security)
+        del found["/dev/mqueue"]  # as in the test above
+        one = pod.run("one", "sleep", "1000", security=security, terminal=True)
+        script = (
+            "id; cat /proc/keys; touch /x; stat -c '%u:%g' /dev/console /proc/1/fd/0; ps -o args"
+        )
+        status, out, err = pod.execute(one, "sh", "-c", script)
+        return found | {"exec": (status, out, err)}
+
+    namespaces = {**with_users["namespaces"], **shared_processes}
+    seen = both(look, namespaces=namespaces, sysctls={"net.ipv4.ping_group_range": "0 0"})
+    assert (seen["uid"], seen["seccomp"], seen["no_new_privs"]) == (1000, 2, 1)
+    assert "Read-only" in seen["exec"][2]
+
+
+@pytest.fixture(params=[CONTAINER, POD], ids=["own processes", "pod's processes"])
+def shared_processes(request: pytest.FixtureRequest) -> dict[str, Any]:
+    return {"pid": request.param}

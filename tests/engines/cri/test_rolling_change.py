@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -21,25 +19,6 @@ STATE = Path("/run/containerd/runc/k8s.io")
 OWN, JUDGE = "ociruntime", "runc"
 DEFAULT = ""  # a pod without runtimeClassName
 COUNTS = "n=0; while :; do n=$((n+1)); echo $n; sleep 0.05; done"
-
-
-@pytest.fixture
-def node(start_cri: Callable[[], AbstractContextManager[Cri]], nothing_left: None) -> Iterator[Cri]:
-    """A daemon of the test's own, because it restarts; whatever pods it has are removed."""
-    with start_cri() as cri:
-        try:
-            yield cri
-        finally:
-            _remove_all(cri)
-
-
-def _remove_all(cri: Cri) -> None:
-    for container in cri.ListContainers().containers:
-        cri.RemoveContainer(container_id=container.id)
-    for sandbox in cri.ListPodSandbox().items:
-        cri.StopPodSandbox(pod_sandbox_id=sandbox.id)
-        cri.RemovePodSandbox(pod_sandbox_id=sandbox.id)
-    assert processes.until(lambda: not leaks.entries(cri.tasks())), leaks.entries(cri.tasks())
 
 
 def maker(cri: Cri, runtime: Runtime, container: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bench.document import COMMANDS, Costs, Document, Waiting
+from bench.document import COMMANDS, Costs, Document, NodePods, ShimSize, Waiting
 
 
 def costs(*walls: float) -> dict[str, Costs]:
@@ -21,6 +21,21 @@ def costs(*walls: float) -> dict[str, Costs]:
 
 def waiting(size: int) -> Waiting:
     return {"pss": [size], "rss": [size * 2], "cpu_created": [1.0], "cpu_ended": [2.0]}
+
+
+def size(memory: int) -> ShimSize:
+    return {"memory": memory, "descriptors": 25, "threads": 12, "children": 2}
+
+
+def node_pods(time: float) -> NodePods:
+    return {
+        "up": [time],
+        "down": [time / 2],
+        "cpu_up": [time / 4],
+        "cpu_down": [time / 8],
+        "memory": {"containerd-shim": 7000.0, "sleep": 500.0},
+        "state": 16.0,
+    }
 
 
 OWN, PEER = "ociruntime 1.0", "runc 1.1.5"
@@ -64,6 +79,16 @@ def document() -> Document:
             "count": 500,
             "times": {"ocictl": {"ps": [20.0, 22.0]}, "docker": {"ps": [40.0, 44.0]}},
             "memory": {"ocictl": 40 * 1024.0, "docker": 0.0},
+        },
+        "probes": {
+            "engine": "containerd 2.1",
+            "rate": 20,
+            "minutes": 2,
+            "times": {OWN: [[20.0, 21.0, 22.0], [20.0, 21.0, 90.0]], PEER: [[40.0], [44.0]]},
+            "cpu": {OWN: [10.0, 12.0], PEER: [30.0, 30.0]},
+            "shim": {OWN: [size(100), size(120)], PEER: [size(200), size(200)]},
+            "left": {OWN: [], PEER: ["process 7 (sleep)"]},
+            "pods": {OWN: node_pods(100.0), PEER: node_pods(200.0)},
         },
         "profile": {
             "phases": {"load the command": 3.0, "read config.json": 1.0},
