@@ -87,7 +87,7 @@ def test_seccomp_localhost(both: Both, work: Path) -> None:
 
 
 def test_capabilities(both: Both) -> None:
-    """As drop wins over the defaults, and add over what is dropped with ALL."""
+    """Drop takes from the defaults; what is added stays even if ALL is dropped."""
 
     def look(pod: Pod) -> list[dict[str, int]]:
         found = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bench.samples import growth, ratio, spread
+from bench.samples import growth, quantile, ratio, spread
 
 
 def test_spread() -> None:
@@ -15,6 +15,13 @@ def test_spread() -> None:
 def test_spread_of_one_value() -> None:
     found = spread([7.0])
     assert (found.median, found.low, found.high, found.least) == (7.0, 7.0, 7.0, 7.0)
+
+
+@pytest.mark.parametrize(
+    ("share", "value"), [(0.0, 1.0), (0.5, 2.0), (0.51, 3.0), (0.99, 4.0), (1.0, 4.0)]
+)
+def test_quantile(share: float, value: float) -> None:
+    assert quantile([4.0, 1.0, 3.0, 2.0], share) == value
 
 
 def test_ratio() -> None:

@@ -106,3 +106,24 @@ def test_managers() -> None:
     assert head[1:] == ["ocictl", "docker", "ocictl / docker"]
     assert times == ["ps", "21.0 (20.5-21.5) 20.0", "42.0 (41.0-43.0) 40.0", "0.50"]
     assert memory == ["daemon with 500 containers, MiB", "40", "", ""]
+
+
+def test_probes() -> None:
+    """The columns are the runtimes; minutes are one after another."""
+    head, *rows = tables.probes(document())
+    found = {row[0]: row[1:] for row in rows}
+    assert head == ["20 probes a second, 2 minutes", OWN, PEER]
+    assert found["p50, ms"] == ["21.0", "40.0"]
+    assert found["p99, ms"] == ["90.0", "44.0"]
+    assert found["p50 of the last minute, ms"] == ["21.0", "44.0"]
+    assert found["CPU per probe, ms"] == ["11.0", "30.0"]
+    assert found["shim: PSS, KiB"] == ["100 to 120", "200 to 200"]
+    assert found["left behind"] == ["0", "1"]
+
+
+def test_node() -> None:
+    found = {row[0]: row[1:] for row in tables.node(document())}
+    assert found["pod with one container"] == [OWN, PEER]
+    assert found["start, ms"] == ["100.0 (100.0-100.0) 100.0", "200.0 (200.0-200.0) 200.0"]
+    assert found["running: PSS of containerd-shim, KiB"] == ["7000", "7000"]
+    assert found["running: in the state root, KiB"] == ["16", "16"]
