@@ -45,6 +45,7 @@ def test_exec(cri_host: Cri, both: Both, stream: Open) -> None:
         done.read_until(b"got word\n")
         done.read_until(b"err word\n", STDERR)
         done.send(STDIN, b"more\n")
+        done.read_until(b"got more\n")
         done.read_until(b"err more\n", STDERR)
         # This protocol cannot close the input; a signal ends the program.
         pod.shell(one, "kill $(ps -o pid,args | grep [r]ead | cut -c1-6)")
