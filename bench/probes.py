@@ -96,7 +96,7 @@ def _load_images(cri: Cri, place: Path) -> None:
     rootfs.build(place / "pause", {"bin/busybox": rootfs.BUSYBOX})
     for one in (make_image(place), Image(place / "pause", PAUSE, IDLE)):
         one.write_oci_archive(place / "image.tar")
-        cri.load(place / "image.tar")
+        cri.load(place / "image.tar", one.name)
 
 
 class ProbedPod:

@@ -269,6 +269,10 @@ def _await(ready: Callable[[], bool]) -> None:
 # --- containerd ---------------------------------------------------------------------
 
 _RESTART = "restart containerd (pods keep running): systemctl restart containerd"
+_RESTART_AFTER_UNDO = (
+    "first delete the pods whose RuntimeClass names this runtime: without it, containerd refuses"
+    f" exec in them; then {_RESTART}"
+)
 
 
 def _set_up_containerd(request: Request, containerd: str, outcome: Outcome) -> None:
@@ -392,7 +396,7 @@ ENGINES: dict[str, Engine] = {
         ("containerd",),
         lambda: (CONTAINERD_DROP_IN, CONTAINERD_FILE),
         _set_up_containerd,
-        after_undo=_RESTART,
+        after_undo=_RESTART_AFTER_UNDO,
     ),
     "crio": Engine(
         "CRI-O",

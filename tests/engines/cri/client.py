@@ -18,7 +18,7 @@ from typing import Any
 from tests.engines.command import execute
 from tests.engines.daemon import PATH, Daemon
 from tests.engines.installed import SNIPPETS
-from tests.support import criu
+from tests.support import criu, processes
 from tests.support.runtime import Result
 
 PAUSE = "localhost/pause:latest"
@@ -221,6 +221,7 @@ class Cri:
         # Else the first call would connect, in a test whose descriptors are watched.
         grpc.channel_ready_future(self._channel).result(60)
         self._service = self._services.RuntimeServiceStub(self._channel)
+        self._images = self._services.ImageServiceStub(self._channel)
         # The plugin is registered only when all of containerd is.
         self.daemon.wait(self._answers)
 
@@ -241,9 +242,13 @@ class Cri:
         """Call containerd's own client in the namespace of CRI."""
         return execute([*self._ctr, *words], self.env, self.home)
 
-    def load(self, archive: Path) -> None:
-        """Import an image."""
+    def load(self, archive: Path, name: str) -> None:
+        """Import an image, and wait until the CRI plugin has heard of it."""
         self.ctr("image", "import", f"--snapshotter={self.snapshotter}", str(archive)).ok()
+        request = self.messages.ImageStatusRequest(image={"image": name})
+        assert processes.until(
+            lambda: bool(self._images.ImageStatus(request, timeout=SECONDS).image.id), SECONDS
+        ), name
 
     def tasks(self) -> Path:
         """The directory in which shims keep the bundles of sandboxes and containers."""

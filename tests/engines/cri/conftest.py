@@ -19,6 +19,8 @@ from tests.support import leaks, processes, rootfs
 from tests.support.runtime import Runtime
 
 HANDLERS = ("ociruntime", "runc")
+# For tests that take long: what runc does is looked at by `./dev test --all`.
+OURS_FIRST = ("ociruntime", pytest.param("runc", marks=pytest.mark.long))
 # The ordinary run takes the installation that can do more, or the only one there is.
 HAS_RECENT = (UNPACKED / "runc").exists()
 INSTALLATIONS = [
@@ -69,7 +71,7 @@ def start_cri(
             try:
                 for one in (image, Image(home / "pause", PAUSE, ("sleep", "10000"))):
                     one.write_oci_archive(home / "image.tar")
-                    cri.load(home / "image.tar")
+                    cri.load(home / "image.tar", one.name)
                 yield cri
             finally:
                 cri.close()

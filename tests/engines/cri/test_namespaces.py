@@ -170,6 +170,9 @@ def test_users_with_everything_else(
     assert "Read-only" in seen["exec"][2]
 
 
-@pytest.fixture(params=[CONTAINER, POD], ids=["own processes", "pod's processes"])
+@pytest.fixture(
+    params=[POD, pytest.param(CONTAINER, marks=pytest.mark.long)],
+    ids=["pod's processes", "own processes"],
+)
 def shared_processes(request: pytest.FixtureRequest) -> dict[str, Any]:
     return {"pid": request.param}

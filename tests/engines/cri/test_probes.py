@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.engines.cri.client import Cri
+from tests.engines.cri.conftest import OURS_FIRST
 from tests.engines.cri.pod import Pod
 from tests.support import cgroupfs, leaks, processes
 
@@ -59,6 +60,7 @@ def run_probes(cri: Cri, pod: Pod, container: str, count: int) -> None:
 @pytest.mark.parametrize(
     "count", [pytest.param(60), pytest.param(2000, marks=pytest.mark.long)], ids=str
 )
+@pytest.mark.parametrize("handler", OURS_FIRST)
 def test_probes_leave_nothing(cri_host: Cri, pod: Pod, count: int) -> None:
     one = pod.run("one", "sleep", "1000")
     shim = processes.parent(cri_host.pid(one))

@@ -70,6 +70,7 @@ def test_limits_and_their_change(cri_host: Cri, both: Both) -> None:
     assert seen[8]["quota"].split()[0] in ("-1", "max")
 
 
+@pytest.mark.long
 def test_change_below_what_is_used(cri_host: Cri, both: Both) -> None:
     """A memory limit below the usage: it is refused or kills, the same as below runc."""
 
@@ -90,6 +91,7 @@ def test_change_below_what_is_used(cri_host: Cri, both: Both) -> None:
         assert seen == (f"refused {64 * MIB}", RUNNING)
 
 
+@pytest.mark.long
 def test_update_of_what_has_exited(cri_host: Cri, both: Both) -> None:
     """The kubelet may resize a container that exits at the same moment."""
 

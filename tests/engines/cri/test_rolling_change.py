@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.engines.cri.client import Cri
+from tests.engines.cri.conftest import OURS_FIRST
 from tests.engines.cri.pod import EXITED, READY, RUNNING, Pod
 from tests.engines.scripts import MIB
 from tests.support import cgroupfs, leaks, processes
@@ -91,6 +92,7 @@ def test_rolling_change(node: Cri, runtime: Runtime) -> None:
     assert not leaks.entries(STATE)
 
 
+@pytest.mark.long
 def test_containers_that_end_while_containerd_is_down(node: Cri) -> None:
     """What containerd then knows of an exit, a kill and a sandbox's end is the same with runc."""
     seen = {}
@@ -121,7 +123,7 @@ def test_containers_that_end_while_containerd_is_down(node: Cri) -> None:
     assert not leaks.entries(STATE)
 
 
-@pytest.mark.parametrize("handler", [OWN, JUDGE])
+@pytest.mark.parametrize("handler", OURS_FIRST)
 def test_killed_daemon(node: Cri, handler: str) -> None:
     """A crash in the middle of a probe: the container goes on, and nothing stays of it later."""
     pod = Pod(node, handler)

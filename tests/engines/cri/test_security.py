@@ -130,11 +130,14 @@ def test_capabilities_of_a_user(both: Both) -> None:
             {"run_as_user": value(1000), "supplemental_groups": [4000]},
             {"uid": 1000, "gid": 1000, "groups": [50, 1000, 4000]},
         ),
-        (
+        pytest.param(
             {"run_as_user": value(4321), "run_as_group": value(8765)},
             {"uid": 4321, "gid": 8765, "groups": [8765]},
+            marks=pytest.mark.long,
         ),
-        ({"run_as_username": "user"}, {"uid": 1000, "gid": 1000}),
+        pytest.param(
+            {"run_as_username": "user"}, {"uid": 1000, "gid": 1000}, marks=pytest.mark.long
+        ),
     ],
     ids=["root", "user of the image", "unknown ids", "name"],
 )

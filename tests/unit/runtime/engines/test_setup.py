@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import tomllib
 from collections.abc import Callable
@@ -54,7 +55,7 @@ def containerd(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[...,
     monkeypatch.setattr("os.geteuid", lambda: 0)
     engine = setup.ENGINES["containerd"]
     files = (str(drop_in), str(directory / "config.toml"))
-    own = setup.Engine(engine.title, engine.programs, lambda: files, engine.set_up)
+    own = dataclasses.replace(engine, files=lambda: files)
     monkeypatch.setitem(setup.ENGINES, "containerd", own)
 
     def play(config: str | None, imports_by_itself: bool = False) -> Path:
@@ -114,8 +115,11 @@ def test_containerd_without_a_configuration(containerd: Callable[..., Path]) -> 
     outcome = setup.set_up(request(default=False))
     assert any(line.endswith("written") for line in outcome.lines)
     assert "default_runtime_name" not in (place / "config.toml").read_text()
-    setup.undo("containerd")
+    undone = setup.undo("containerd")
     assert list(place.iterdir()) == []
+    # containerd refuses exec in pods whose handler it no longer has.
+    assert [line for line in undone.lines if "RuntimeClass" in line and "exec" in line]
+    assert "RuntimeClass" not in str(setup.undo("containerd").lines)
 
 
 def test_containerd_that_fails(
