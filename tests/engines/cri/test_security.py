@@ -48,8 +48,8 @@ def usual_mounts(pod: Pod, container: str) -> dict[str, str]:
         assert found.pop("/sys/fs/cgroup").startswith("tmpfs ")
     # Beside v1 hierarchies runc does not mount the v2 one.
     found.pop("/sys/fs/cgroup/unified", None)
-    # A bind with "rw": runc 1.2 and newer clear the source's other flags, runc 1.1, crun and we
-    # keep them (docs/spec-decisions.md, A-49).
+    # A bind with "rw": recent runcs clear the source's other flags, runc 1.1 and we keep them
+    # (docs/spec-decisions.md, A-49).
     shm = found["/dev/shm"].split()
     assert set(shm[1].split(",")) >= {"rw", "relatime"}
     if pod.handler == "ociruntime":
