@@ -1,4 +1,4 @@
-"""The table of an image's history, for ``ocipod image history`` and ``ocictl history``."""
+"""The table printed by ``ocipod image history`` and ``ocictl history``."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ _LONGEST_COMMAND = 45  # characters
 
 
 def history_table(steps: list[dict[str, Any]], *, full: bool) -> str:
-    """Format steps, oldest first, as a table with the newest first.
+    """Format the build steps of an image as a table, newest first.
 
-    ``steps`` are the member ``history`` of images/model/details.py; ``full``: whole commands.
+    ``steps`` is the member ``history`` of images/model/details.py, oldest first; with ``full``,
+    commands are not truncated.
     """
     rows = [_TITLES]
     for step in reversed(steps):
