@@ -1,4 +1,4 @@
-"""``ociruntime snapshot``: show, make, refresh or remove the snapshots of interpreters."""
+"""``ociruntime snapshot``: show, make, refresh or remove snapshots of the warm interpreter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VERBS = ("status", "make", "refresh", "remove")
 def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command
     """Show, make, refresh or remove the snapshots of the named programs, by default of all.
 
-    Return 0; for `status`, 1 if a snapshot is not usable.
+    Returns 0, or 1 if `status` finds a snapshot that cannot be used.
     """
     verb, *programs = arguments.positional
     if verb not in VERBS:
@@ -46,7 +46,7 @@ def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as eve
 
 
 def _one(verb: str, path: str) -> int:
-    """Apply ``verb`` to the snapshot at ``path`` and print the result; return the exit status."""
+    """Carry out ``verb`` for the snapshot at ``path``, print the result, return the exit status."""
     if verb == "make":
         return write(f"{path}: {snapshot.make(path)} bytes\n")
     if verb == "refresh":

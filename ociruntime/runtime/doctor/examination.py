@@ -1,4 +1,4 @@
-"""The entry points of the command ``check``: probe the host, or check a bundle."""
+"""The entry points of the command ``check``: examine the host, or check a bundle."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TABLES = (
 
 
 def examine_host(context: Context) -> list[Finding]:
-    """Run all probes of the host; return their findings, and leave nothing behind."""
+    """Run all probes of the host, clean up after them, and return their findings."""
     return run_probes(_host(context), TABLES)
 
 

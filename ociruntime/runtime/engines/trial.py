@@ -1,7 +1,7 @@
-"""Run a test container through an engine; it needs no image: its only file is our executor.
+"""Run a test container through an engine, without an image: its only file is our executor.
 
-Without arguments the executor exits at once with the status ``RAN``; engines exit with other
-statuses if they fail.
+Without arguments the executor exits at once with the status ``RAN``; if an engine fails, it exits
+with a different status.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OPTIONS = ("run", "--rm", "--network=none")
 
 
 def podman_trial(podman: str) -> str:
-    """Run a test container through podman; return the reason of a failure, or ""."""
+    """Run a test container through podman; return why it failed, or ""."""
     directory = tempfile.mkdtemp(prefix="ociruntime-setup-")
     try:
         os.chmod(directory, 0o755)

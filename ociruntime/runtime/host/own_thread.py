@@ -1,6 +1,6 @@
 """Run a command in a thread with its own working directory, for programs that use the library.
 
-The runtime makes the bundle its working directory: hooks run there, relative paths start there.
+The runtime makes the bundle its working directory: hooks run there, and relative paths start there.
 All threads of a process share the working directory, unless a thread unshares it (CLONE_FS).
 """
 

@@ -1,6 +1,6 @@
-"""Read and change the resctrl filesystem, as ``runtime/plan/intel_rdt.py`` decides.
+"""Read and change the resctrl filesystem, as planned by ``runtime/plan/intel_rdt.py``.
 
-Every function takes paths, so that tests can use plain directories.
+Every function takes paths, so that tests can use ordinary directories.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ HINTS = {ENOSPC: "the processor has no class of service or no monitoring id left
 
 
 def mountpoint() -> str:
-    """Return the mount point of resctrl.  Raises ConfigError if it is not mounted, HostError."""
+    """Return the mount point of resctrl.  Raises HostError, and ConfigError if not mounted."""
     try:
         path = find_mountpoint(own_mountinfo())
         supported = b"\tresctrl\n" in read_file("/proc/filesystems")
@@ -27,12 +27,12 @@ def mountpoint() -> str:
         return path
     if not supported:
         raise ConfigError("linux.intelRdt", "this kernel or processor does not support resctrl")
-    hint = f"mount -t resctrl resctrl {MOUNTPOINT}"
+    hint = f"mount it: mount -t resctrl resctrl {MOUNTPOINT}"
     raise ConfigError("linux.intelRdt", "resctrl is not mounted", hint)
 
 
 def find_mountpoint(mountinfo: str) -> str:
-    """Return the mount point of resctrl from the text of mountinfo; "" if it is not mounted."""
+    """Return the mount point of resctrl in the text of a mountinfo file; "" if not mounted."""
     mounts = parse_mountinfo(mountinfo)
     return next((mount.target for mount in mounts if mount.fstype == "resctrl"), "")
 
@@ -92,9 +92,9 @@ def _last_status(mount: str) -> str:
 
 
 def remove(directories: list[str], *, only_empty: bool = False) -> None:
-    """Remove resctrl groups, the last one first; missing groups are skipped.  Raises HostError.
+    """Remove resctrl groups, the last one first; skip missing ones.  Raises HostError.
 
-    Their processes move to the parent group.  ``only_empty``: keep groups with processes.
+    Their processes move to the parent group.  ``only_empty``: keep groups that have processes.
     """
     for directory in reversed(directories):
         try:

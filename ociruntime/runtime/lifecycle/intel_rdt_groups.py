@@ -1,4 +1,4 @@
-"""``linux.intelRdt``: create a container's resctrl groups, and record them for their removal."""
+"""``linux.intelRdt``: create a container's resctrl groups, and record them for removal."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def enter(placement: Placement, pid: int, directory: str, rollback: Rollback) ->
     try:
         write_new(f"{directory}/{NAME}", dump(record).encode())
     except OSError as error:
-        raise HostError(f"write {directory}/{NAME}", error) from None
+        raise HostError(f'write "{directory}/{NAME}"', error) from None
     mount = resctrl.mountpoint()
     for made in placement.made:
         resctrl.make(made)
@@ -97,8 +97,8 @@ def leave(directory: str) -> None:
 def clear(directory: str) -> None:
     """Remove the resctrl groups that a killed ``create`` recorded in its state directory.
 
-    A group named by closID is removed only if empty: another container may use it by now.  Raises
-    HostError.
+    A group named by closID is removed only if it is empty: another container may be using it.
+    Raises HostError.
     """
     record = _record(directory)
     resctrl.remove(record["own"])
@@ -112,4 +112,4 @@ def _record(directory: str) -> Any:  # noqa: ANN401 - what enter() has written
     try:
         return parse(read_file(file), file)
     except OSError as error:
-        raise HostError(f"read {file}", error) from None
+        raise HostError(f'read "{file}"', error) from None

@@ -1,4 +1,4 @@
-"""Standard streams of a container's process, specified as for subprocess (``api.py``)."""
+"""The standard streams of a container's process, specified as for subprocess (``api.py``)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def with_streams(
 def _descriptor(name: str, own: int, stream: Stream, null: int) -> int:
     """Return the descriptor of ``stream``: ``own`` for None, ``null`` for DEVNULL.
 
-    Raises UsageError if it or ``own`` is not open.
+    ``name`` is the stream's name in the error.  Raises UsageError if the descriptor is not open.
     """
     if stream is None:
         fd = own

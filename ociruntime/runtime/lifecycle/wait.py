@@ -1,4 +1,4 @@
-"""Wait for the exit of a container's init, for callers that are its parent."""
+"""Wait for a container's init to exit, if the calling process is its parent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ociruntime.runtime.lifecycle.context import Context
 def wait(context: Context, container_id: str, seconds: float | None = None) -> int | None:
     """Wait for a container's init to exit; return its exit status (128+n if signal n killed it).
 
-    Return None if the init is not a child of this process, which then cannot get the status.
+    Returns None if the init is not a child of this process, which then cannot get the status.
 
     Raises UsageError, NoSuchContainer, HostError, and TimeoutError after ``seconds``.
     """
@@ -29,10 +29,10 @@ def wait(context: Context, container_id: str, seconds: float | None = None) -> i
 
 
 def status_of(pidfd: int, name: str, seconds: float | None) -> int | None:
-    """Wait until the child ``pidfd`` exits; return its exit status, 128+N if signal N killed it.
+    """Wait until the child ``pidfd`` exits; return its exit status, 128+n if signal n killed it.
 
-    Return None if it has been reaped already.  Raises TimeoutError after ``seconds`` (None: never),
-    with ``name`` for the process in its message.
+    Returns None if it has been reaped already.  Raises TimeoutError after ``seconds`` (None:
+    never); its message calls the process ``name``.
     """
     if not await_end(pidfd, seconds):
         raise TimeoutError(f"wait for {name}: timed out after {seconds} s")

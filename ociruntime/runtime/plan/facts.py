@@ -1,8 +1,7 @@
 """The compiler's inputs besides config.json: properties of the host, and the caller's options.
 
-Both are collected by other layers (``runtime/host/facts.py``,
-``runtime/lifecycle/create.py``), so that the compiler itself makes no system call and a test can
-simulate any host.
+Other layers collect both (``runtime/host/facts.py``, ``runtime/lifecycle/create.py``), so that the
+compiler itself makes no system call and a test can simulate any host.
 """
 
 from __future__ import annotations

@@ -8,14 +8,14 @@ from typing import Required, TypedDict
 
 
 class Root(TypedDict, total=False):
-    """The type of a Root object in config.json."""
+    """An object of the type ``Root`` in config.json."""
 
     path: Required[str]
     readonly: bool
 
 
 class IdMapping(TypedDict, total=False):
-    """The type of an IdMapping object in config.json."""
+    """An object of the type ``IdMapping`` in config.json."""
 
     containerID: Required[int]
     hostID: Required[int]
@@ -23,7 +23,7 @@ class IdMapping(TypedDict, total=False):
 
 
 class Mount(TypedDict, total=False):
-    """The type of a Mount object in config.json."""
+    """An object of the type ``Mount`` in config.json."""
 
     destination: Required[str]
     type: str
@@ -34,14 +34,14 @@ class Mount(TypedDict, total=False):
 
 
 class ConsoleSize(TypedDict, total=False):
-    """The type of a ConsoleSize object in config.json."""
+    """An object of the type ``ConsoleSize`` in config.json."""
 
     height: Required[int]
     width: Required[int]
 
 
 class User(TypedDict, total=False):
-    """The type of an User object in config.json."""
+    """An object of the type ``User`` in config.json."""
 
     uid: Required[int]
     gid: Required[int]
@@ -50,7 +50,7 @@ class User(TypedDict, total=False):
 
 
 class Rlimit(TypedDict, total=False):
-    """The type of a Rlimit object in config.json."""
+    """An object of the type ``Rlimit`` in config.json."""
 
     type: Required[str]
     soft: Required[int]
@@ -58,7 +58,7 @@ class Rlimit(TypedDict, total=False):
 
 
 class Capabilities(TypedDict, total=False):
-    """The type of a Capabilities object in config.json."""
+    """An object of the type ``Capabilities`` in config.json."""
 
     bounding: list[str]
     effective: list[str]
@@ -68,7 +68,7 @@ class Capabilities(TypedDict, total=False):
 
 
 class Scheduler(TypedDict, total=False):
-    """The type of a Scheduler object in config.json."""
+    """An object of the type ``Scheduler`` in config.json."""
 
     policy: Required[str]
     nice: int
@@ -85,14 +85,14 @@ IoPriority = TypedDict(
 
 
 class ExecCpuAffinity(TypedDict, total=False):
-    """The type of an ExecCpuAffinity object in config.json."""
+    """An object of the type ``ExecCpuAffinity`` in config.json."""
 
     initial: str
     final: str
 
 
 class Process(TypedDict, total=False):
-    """The type of a Process object in config.json."""
+    """An object of the type ``Process`` in config.json."""
 
     terminal: bool
     consoleSize: ConsoleSize
@@ -112,7 +112,7 @@ class Process(TypedDict, total=False):
 
 
 class Hook(TypedDict, total=False):
-    """The type of a Hook object in config.json."""
+    """An object of the type ``Hook`` in config.json."""
 
     path: Required[str]
     args: list[str]
@@ -121,7 +121,7 @@ class Hook(TypedDict, total=False):
 
 
 class Hooks(TypedDict, total=False):
-    """The type of a Hooks object in config.json."""
+    """An object of the type ``Hooks`` in config.json."""
 
     prestart: list[Hook]
     createRuntime: list[Hook]
@@ -132,21 +132,21 @@ class Hooks(TypedDict, total=False):
 
 
 class Namespace(TypedDict, total=False):
-    """The type of a Namespace object in config.json."""
+    """An object of the type ``Namespace`` in config.json."""
 
     type: Required[str]
     path: str
 
 
 class TimeOffset(TypedDict, total=False):
-    """The type of a TimeOffset object in config.json."""
+    """An object of the type ``TimeOffset`` in config.json."""
 
     secs: int
     nanosecs: int
 
 
 class Device(TypedDict, total=False):
-    """The type of a Device object in config.json."""
+    """An object of the type ``Device`` in config.json."""
 
     type: Required[str]
     path: Required[str]
@@ -158,13 +158,13 @@ class Device(TypedDict, total=False):
 
 
 class NetDevice(TypedDict, total=False):
-    """The type of a NetDevice object in config.json."""
+    """An object of the type ``NetDevice`` in config.json."""
 
     name: str
 
 
 class DeviceRule(TypedDict, total=False):
-    """The type of a DeviceRule object in config.json."""
+    """An object of the type ``DeviceRule`` in config.json."""
 
     allow: Required[bool]
     type: str
@@ -174,7 +174,7 @@ class DeviceRule(TypedDict, total=False):
 
 
 class Memory(TypedDict, total=False):
-    """The type of a Memory object in config.json."""
+    """An object of the type ``Memory`` in config.json."""
 
     limit: int
     reservation: int
@@ -188,7 +188,7 @@ class Memory(TypedDict, total=False):
 
 
 class Cpu(TypedDict, total=False):
-    """The type of a Cpu object in config.json."""
+    """An object of the type ``Cpu`` in config.json."""
 
     shares: int
     quota: int
@@ -202,13 +202,13 @@ class Cpu(TypedDict, total=False):
 
 
 class Pids(TypedDict, total=False):
-    """The type of a Pids object in config.json."""
+    """An object of the type ``Pids`` in config.json."""
 
     limit: int
 
 
 class WeightDevice(TypedDict, total=False):
-    """The type of a WeightDevice object in config.json."""
+    """An object of the type ``WeightDevice`` in config.json."""
 
     major: Required[int]
     minor: Required[int]
@@ -217,7 +217,7 @@ class WeightDevice(TypedDict, total=False):
 
 
 class ThrottleDevice(TypedDict, total=False):
-    """The type of a ThrottleDevice object in config.json."""
+    """An object of the type ``ThrottleDevice`` in config.json."""
 
     major: Required[int]
     minor: Required[int]
@@ -225,7 +225,7 @@ class ThrottleDevice(TypedDict, total=False):
 
 
 class BlockIO(TypedDict, total=False):
-    """The type of a BlockIO object in config.json."""
+    """An object of the type ``BlockIO`` in config.json."""
 
     weight: int
     leafWeight: int
@@ -237,35 +237,35 @@ class BlockIO(TypedDict, total=False):
 
 
 class HugepageLimit(TypedDict, total=False):
-    """The type of a HugepageLimit object in config.json."""
+    """An object of the type ``HugepageLimit`` in config.json."""
 
     pageSize: Required[str]
     limit: Required[int]
 
 
 class InterfacePriority(TypedDict, total=False):
-    """The type of an InterfacePriority object in config.json."""
+    """An object of the type ``InterfacePriority`` in config.json."""
 
     name: Required[str]
     priority: Required[int]
 
 
 class Network(TypedDict, total=False):
-    """The type of a Network object in config.json."""
+    """An object of the type ``Network`` in config.json."""
 
     classID: int
     priorities: list[InterfacePriority]
 
 
 class Rdma(TypedDict, total=False):
-    """The type of a Rdma object in config.json."""
+    """An object of the type ``Rdma`` in config.json."""
 
     hcaHandles: int
     hcaObjects: int
 
 
 class Resources(TypedDict, total=False):
-    """The type of a Resources object in config.json."""
+    """An object of the type ``Resources`` in config.json."""
 
     devices: list[DeviceRule]
     memory: Memory
@@ -279,7 +279,7 @@ class Resources(TypedDict, total=False):
 
 
 class IntelRdt(TypedDict, total=False):
-    """The type of an IntelRdt object in config.json."""
+    """An object of the type ``IntelRdt`` in config.json."""
 
     closID: str
     l3CacheSchema: str
@@ -289,7 +289,7 @@ class IntelRdt(TypedDict, total=False):
 
 
 class MemoryPolicy(TypedDict, total=False):
-    """The type of a MemoryPolicy object in config.json."""
+    """An object of the type ``MemoryPolicy`` in config.json."""
 
     mode: Required[str]
     nodes: str
@@ -297,7 +297,7 @@ class MemoryPolicy(TypedDict, total=False):
 
 
 class SyscallArg(TypedDict, total=False):
-    """The type of a SyscallArg object in config.json."""
+    """An object of the type ``SyscallArg`` in config.json."""
 
     index: Required[int]
     value: Required[int]
@@ -306,7 +306,7 @@ class SyscallArg(TypedDict, total=False):
 
 
 class Syscall(TypedDict, total=False):
-    """The type of a Syscall object in config.json."""
+    """An object of the type ``Syscall`` in config.json."""
 
     names: Required[list[str]]
     action: Required[str]
@@ -315,7 +315,7 @@ class Syscall(TypedDict, total=False):
 
 
 class Seccomp(TypedDict, total=False):
-    """The type of a Seccomp object in config.json."""
+    """An object of the type ``Seccomp`` in config.json."""
 
     defaultAction: Required[str]
     defaultErrnoRet: int
@@ -327,14 +327,14 @@ class Seccomp(TypedDict, total=False):
 
 
 class Personality(TypedDict, total=False):
-    """The type of a Personality object in config.json."""
+    """An object of the type ``Personality`` in config.json."""
 
     domain: Required[str]
     flags: list[str]
 
 
 class Linux(TypedDict, total=False):
-    """The type of a Linux object in config.json."""
+    """An object of the type ``Linux`` in config.json."""
 
     namespaces: list[Namespace]
     uidMappings: list[IdMapping]
@@ -356,7 +356,7 @@ class Linux(TypedDict, total=False):
 
 
 class Config(TypedDict, total=False):
-    """The type of a whole config.json."""
+    """The whole document in config.json."""
 
     ociVersion: Required[str]
     root: Required[Root]

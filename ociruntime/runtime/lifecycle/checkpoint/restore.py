@@ -24,9 +24,9 @@ from ociruntime.runtime.lifecycle.run import delete_after_end
 def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
     """Restore a container from CRIU images; return its init's exit status, or 0 with ``detach``.
 
-    The images define the processes, config.json everything else.  Raises UsageError,
-    ConfigError, ContainerExists, ContainerError, CriuError, HookError, HostError; after an error,
-    nothing is left behind.
+    The images define the processes, config.json everything else.  Raises UsageError, ConfigError,
+    ContainerExists, ContainerError, CriuError, HookError, HostError; after an error, nothing is
+    left behind.
     """
     check_id(options.id)
     program = find_criu(criu.program)
@@ -60,7 +60,7 @@ def restore(context: Context, options: CreateOptions, criu: CriuOptions) -> int:
 
 
 def _wait(context: Context, restoration: Restoration, options: CreateOptions) -> int:
-    """Wait in the foreground for the init's exit, then delete the container; return the status."""
+    """Wait in the foreground for the init to exit, delete the container, return the status."""
     pidfd = restoration.pidfd
     try:
         relay = open_relay(restoration.master)

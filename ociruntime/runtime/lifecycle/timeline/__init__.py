@@ -1,1 +1,1 @@
-"""``--timeline``: record the duration of each step of a command."""
+"""The option ``--timeline``: record the duration of each step of a command."""

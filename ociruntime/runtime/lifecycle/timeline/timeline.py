@@ -1,8 +1,8 @@
 """Record when each phase of a command and each operation began (``--timeline``, ``--debug``).
 
 The runtime marks its phases; the executor writes its times to a memfd, which needs no messages.
-Both use CLOCK_REALTIME, the only clock that time namespaces do not shift. The start time of the
-interpreter is not known, but its CPU time so far is.
+Both use CLOCK_REALTIME, the only clock that time namespaces do not shift.  The interpreter's own
+start cannot be observed, so the CPU time used so far stands for it.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ MFD_CLOEXEC = 1
 
 
 class Timeline:
-    """The times of one command, and the file of ``--timeline`` that ``save`` writes.
+    """The times of one command, and the file of ``--timeline`` to which ``save`` writes them.
 
-    ``path`` "" means no file: times for ``--debug`` only.
+    ``path`` "" means no file: the times are only for ``--debug``.
     """
 
     def __init__(self, path: str, command: str) -> None:
@@ -51,7 +51,7 @@ class Timeline:
             raise HostError(f'open the timeline file "{path}"', error) from None
 
     def mark(self, phase: str) -> None:
-        """End the current phase, and begin one with the name ``phase``."""
+        """End the current phase, and begin one named ``phase``."""
         self.phases.append((phase, time_ns()))
 
     def follow(self, plan: Plan) -> int:
@@ -78,7 +78,7 @@ class Timeline:
         return array("Q", os.pread(self._times_fd, 8 * (len(self.operations) + 1), 0)).tolist()
 
     def carried_out(self) -> list[str]:
-        """Return log lines with the duration of each operation begun since the previous call."""
+        """Return log lines with the durations of the operations begun since the last call."""
         now = time_ns()
         times = self.times()
         lines = operation_lines(self.operations)
@@ -93,7 +93,7 @@ class Timeline:
         return unreported
 
     def save(self) -> None:
-        """Rewrite the file with all times so far: SVG if its name ends so, else JSON for Perfetto.
+        """Write all times so far to the file: SVG if its name ends in .svg, else Perfetto JSON.
 
         Raises HostError.
         """

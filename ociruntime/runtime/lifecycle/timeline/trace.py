@@ -1,4 +1,4 @@
-"""Convert a timeline to spans, and these to a trace (JSON) or a picture (SVG); pure."""
+"""Convert a timeline to spans, and spans to a trace (JSON) or a picture (SVG); pure."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ def spans(
 ) -> list[Span]:
     """Return a span for each phase of the runtime, then for each operation of the executor.
 
-    A span ends where the next one begins, the last one at ``now``; ``times`` are as from
+    A span ends where the next one begins, the last one at ``now``; ``times`` come from
     ``Timeline.times``.  Operations that have not begun are left out.  No span ends before it
-    begins, even if the clock was set back meanwhile.
+    begins, even if the clock was set back in between.
     """
     first = phases[0][1]
     found = [
@@ -84,7 +84,7 @@ def spans(
 
 
 def _ends(begun: Sequence[tuple[T, int]], now: int) -> list[tuple[tuple[T, int], int]]:
-    """Return ((name, start), end) for each (name, start): it ends where the next one starts.
+    """Return ((name, start), end) for each (name, start); a span ends where the next one begins.
 
     A start is never before the previous one, even if the clock was set back.
     """
@@ -101,7 +101,7 @@ LANES = {RUNTIME: 1, EXECUTOR: 2}
 
 
 def trace_events(command: str, spans: Sequence[Span]) -> str:
-    """Return a trace for Perfetto (JSON): an event per span, one thread each for both lanes."""
+    """Return a trace for Perfetto (JSON): an event per span; each lane is shown as a thread."""
     events: list[dict[str, object]] = [
         {"ph": "M", "name": "process_name", "pid": 1, "tid": 0, "args": {"name": command}}
     ]
@@ -176,7 +176,7 @@ def svg(command: str, spans: Sequence[Span]) -> str:
 
 
 def extent(spans: Sequence[Span]) -> tuple[int, int]:
-    """Return (first start, last end) of spans in nanoseconds, (0, 0) without spans."""
+    """Return (first start, last end) of the spans in nanoseconds; (0, 0) if there are none."""
     return (spans[0].start, max(each.end for each in spans)) if spans else (0, 0)
 
 
@@ -192,7 +192,10 @@ def duration(nanoseconds: int) -> str:
 
 
 def ticks(length: int, most: int = 10) -> list[int]:
-    """Return times (ns) for an axis's grid lines, at most ``most`` steps of 1, 2 or 5 * 10**n."""
+    """Return the times (ns) of an axis's grid lines, at most ``most``.
+
+    They are multiples of 1, 2 or 5 times a power of ten.
+    """
     step = 1000
     while length / step > most:
         step = step * 5 // 2 if str(step)[0] == "2" else step * 2
@@ -200,7 +203,7 @@ def ticks(length: int, most: int = 10) -> list[int]:
 
 
 class Drawing:
-    """An SVG picture being drawn: elements are added from the top down, the next at ``y``."""
+    """An SVG picture under construction: elements are added downwards, the next one at ``y``."""
 
     def __init__(self) -> None:
         self.parts: list[str] = []
@@ -287,13 +290,13 @@ class Drawing:
 
 
 def plain(text: str) -> str:
-    """Escape text for XML, with control characters replaced: XML does not allow them."""
+    """Escape text for XML, and replace control characters, which XML does not allow."""
     if not text.isprintable():
         text = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     return escape(text)
 
 
 def label(span: Span) -> str:
-    """Return the label of a span's row: its name and arguments, cut to LABEL characters."""
+    """Return a row's label: the span's name and arguments, cut to LABEL characters."""
     text = f"{span.name.replace('_', ' ')}  {span.arguments}".rstrip()
     return text if len(text) <= LABEL else text[: LABEL - 1] + "\N{HORIZONTAL ELLIPSIS}"

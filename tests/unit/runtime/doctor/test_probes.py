@@ -148,7 +148,7 @@ CASES: list[tuple[str, tuple[Probe, ...], MadeUp, str, str]] = [
     ("capabilities", environment.PRIVILEGES, MadeUp(status(CapEff="0")), MISSING, "CAP_SYS_ADMIN"),
     ("no_new_privs", environment.PRIVILEGES, MadeUp(status(NoNewPrivs="1")), LIMITED, "set"),
     ("outer filter", environment.PRIVILEGES, MadeUp(status(Seccomp="2")), LIMITED, "force"),
-    ("state directory", environment.INSTALLATION, MadeUp({}), MISSING, "/ is not writable"),
+    ("state directory", environment.INSTALLATION, MadeUp({}), MISSING, '"/" is not writable'),
     ("state directory", environment.INSTALLATION, MadeUp({}, writes=("/",)), OK, "/run"),
     ("criu", environment.INSTALLATION, MadeUp({}), LIMITED, "not installed"),
 ]
