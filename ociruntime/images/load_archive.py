@@ -1,4 +1,4 @@
-"""``image load``: import all images of an archive under their names in it, like docker load."""
+"""``image load``: import all images of an archive under the names it declares, like docker load."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def load(
 ) -> Iterator[tuple[Image, list[str]]]:
     """Import each image of the archive or layout at ``path``; yield (image, its new names).
 
-    ``fetch(text)`` imports the image of a local reference.  As with docker, a stored image that
-    has one of the names loses it.  An image without names is stored under the name of its file.
-    Raises HostError, ImageError.
+    ``fetch(text)`` imports the image of a local reference.  As in docker, a stored image that has
+    one of the names loses it.  An image without names is stored under its file's name. Raises
+    HostError, ImageError.
     """
     limits = settings.limits()
     reference = recognized(Reference("path", path, path=path), Budget.at(store.path, limits))

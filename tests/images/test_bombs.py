@@ -242,7 +242,7 @@ def test_limits_that_are_no_limits(refused: Refused, work: Path, name: str) -> N
         (work / "config" / "limits.json").write_text(json.dumps({name: value}))
         refused(f"dir:{work}/tree", f"limits.json: {name} must be ")
     (work / "config" / "limits.json").write_text(json.dumps({"byte": 5}))
-    refused(f"dir:{work}/tree", 'limits.json: unknown member "byte"')
+    refused(f"dir:{work}/tree", 'limits.json": unknown member "byte"')
 
 
 def test_config_shows_the_limits(ocipod: Ocipod, work: Path) -> None:

@@ -183,7 +183,7 @@ def test_what_is_no_image(ocipod: Ocipod, refused: Refused, work: Path) -> None:
         f"tar:{work}/fifo": 'fifo": not a regular',
         write("text.tar", b"hello" * 1000): "damaged",
         f"tar:{work}/text.tar": "a tar archive",
-        "tar:/proc/self/mem": "read /proc/self/mem: input/output error",
+        "tar:/proc/self/mem": 'read "/proc/self/mem": input/output error',
         write("short.tar.gz", packed[:-20]): "",
         write("other.tar.gz", packed[:-8] + bytes(8)): "other.tar.gz: the gzip data is damaged",
         write("broken.tar.gz", packed[:100] + b"x" * 9 + packed[109:]): "damaged",

@@ -10,5 +10,5 @@ Progress = Callable[[str, int, int], None]
 
 
 def silent(kind: str, done: int, total: int) -> None:
-    """A Progress callback that reports nothing."""
+    """Report nothing: a Progress callback for callers that show no progress."""
     del kind, done, total

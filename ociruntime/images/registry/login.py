@@ -1,4 +1,4 @@
-"""Login to registries: checking credentials, and storing them in an ``auth.json`` (auth.py)."""
+"""Log in to registries: check credentials, and store them in an ``auth.json`` (auth.py)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FILE = "auth.json"
 
 
 def registry_of(text: str) -> str:
-    """Return the canonical name of a registry, given as HOST[:PORT] or URL; "" is Docker Hub.
+    """Return a registry's canonical name, given HOST[:PORT] or a URL; "" means Docker Hub.
 
     Raises ImageError.
     """
@@ -39,7 +39,8 @@ def check(http: HttpClient, host: str, credential: Credential) -> None:
 def keep(directory: str, host: str, credential: Credential) -> str:
     """Add a registry's credentials to ``auth.json`` in ``directory``; return the file's path.
 
-    Those of other registries are kept.  Raises HostError, ImageError if the file is malformed.
+    Credentials of other registries are kept.  Raises HostError, and ImageError if the file is
+    malformed.
     """
     pair = f"{credential.user}:{credential.password}".encode()
 
@@ -81,7 +82,7 @@ def _change(directory: str, change: Callable[[Json], bool]) -> tuple[str, bool]:
         document = read_object(path) or {}
         auths = document.setdefault("auths", {})
         if not isinstance(auths, dict):
-            raise ImageError(f'{path}: "auths" must be a JSON object')
+            raise ImageError(f'read "{path}": "auths" must be a JSON object')
         changed = change(auths)
         if changed:
             text = json.dumps(document, indent=1).encode() + b"\n"

@@ -64,7 +64,7 @@ VERBS: dict[str, str] = {
     "become_root": "switch to root of the user namespace",
     "bounding": "drop capabilities from the bounding set",
     "capabilities": "set capabilities",
-    "chdir": "change directory to",
+    "chdir": "chdir to",
     "chroot": "chroot into the root filesystem",
     "clone_init": "fork the container's init",
     "clone_process": "fork into the pid namespace",
