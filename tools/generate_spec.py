@@ -196,7 +196,7 @@ def shape_module(schema: Schema) -> str:
 def document_module(schema: Schema) -> str:
     """runtime/spec/config_types.py: one TypedDict an object."""
     lines = [
-        '"""The types of config.json, for the type checker alone."""',
+        '"""The types of config.json, used only by the type checker."""',
         "",
         NOTE,
         "",

@@ -398,9 +398,10 @@ def _user(own: Any, options: ExecOptions) -> Any:  # noqa: ANN401  # a part of a
 
 
 def _number(text: str, option: str) -> int:
-    """Parse a uid or gid made of digits: other runtimes have read names, signs and blanks as 0.
+    """Parse a uid or gid; only digits are accepted.
 
-    ``option`` begins the error message.  Raises UsageError.
+    Other runtimes have mistaken names, signs and blanks for 0, which is root.  ``option`` begins
+    the error message.  Raises UsageError.
     """
     if not (text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= LARGEST_ID):
         raise UsageError(

@@ -31,5 +31,5 @@ def list_containers(context: Context) -> list[dict[str, Any]]:
         except (NoSuchContainer, FileNotFoundError):
             continue
         except RuntimeFailure as error:
-            context.log.warning(f"container {container_id}: {error}")
+            context.log.warning(f'list container "{container_id}": {error}')
     return documents
