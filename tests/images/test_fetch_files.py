@@ -301,7 +301,7 @@ def test_dependencies_of_an_aci(ocipod: Ocipod, work: Path) -> None:
         aci.write(work / "top.aci", aci.manifest("example.com/x", dependencies=[named]), {"b": ""})
         done = ocipod("fetch", f"{work}/top.aci")
         if given == other:
-            done.failed('top.aci: dependency "example.com/base:1.0"', "imageID")
+            done.failed('top.aci": dependency "example.com/base:1.0"', "imageID")
         else:
             done.ok()
 
