@@ -38,7 +38,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=", ".join(SUBJECTS))
     parser.add_argument("--runtime", action="append", type=Path, metavar="PATH",
-                        help="ociruntime to measure (default: the one built here); may be "
+                        help="ociruntime to measure (default: this one, installed); may be "
                         "repeated; its other programs are expected beside it")  # fmt: skip
     parser.add_argument("--peers", default=",".join(PEERS), metavar="NAME,...",
                         help="runtimes to compare with, names or paths "

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -172,17 +172,16 @@ def workplace(*, with_crun: bool = False) -> Iterator[Path]:
     isolation.mount("tmpfs", "/run", "tmpfs", data="mode=755")
     isolation.adopt_orphans()
     _raise_descriptors()
-    hugetlb = _hugetlb_as_v1() if with_crun else None
-    try:
+    with ExitStack() as stack:
+        if with_crun:
+            try:
+                stack.enter_context(cgroupfs.hugetlb_as_v1())
+            except OSError as error:
+                hint = "remove the cgroups below /sys/fs/cgroup/unified"
+                sys.exit(f"bench: mount the hugetlb controller for crun: {error} ({hint})")
+        stack.callback(_remove_containers)
         with tempfile.TemporaryDirectory(prefix="ociruntime-bench-", dir="/var/tmp") as place:
             yield Path(place)
-    finally:
-        _remove_containers()
-        if hugetlb is not None:
-            isolation.unmount(str(hugetlb))
-            # It may still be mounted in the namespace of a runtime.
-            with suppress(OSError):
-                hugetlb.rmdir()
 
 
 def _remove_containers() -> None:
@@ -196,25 +195,6 @@ def _raise_descriptors() -> None:
     """Raise the limit of descriptors, as engines do; some runtimes keep one for each mount."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, DESCRIPTORS), hard))
-
-
-def _hugetlb_as_v1() -> Path | None:
-    """Mount hugetlb as a v1 hierarchy on a hybrid host, where crun requires it; return its path.
-
-    Return None if that is not needed. The directory may exist without being a mount point: some
-    runtimes create it by mistake.
-    """
-    path = Path("/sys/fs/cgroup/hugetlb")
-    if path.is_mount() or not Path("/sys/fs/cgroup/unified").is_mount():
-        return None
-    path.mkdir(exist_ok=True)
-    try:
-        isolation.mount("cgroup", str(path), "cgroup", data="hugetlb")
-    except OSError as error:
-        path.rmdir()
-        hint = "remove the cgroups below /sys/fs/cgroup/unified"
-        sys.exit(f"bench: mount the hugetlb controller for crun: {error} ({hint})")
-    return path
 
 
 def await_child(pid: int) -> float:

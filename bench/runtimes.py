@@ -62,11 +62,12 @@ class Runtime:
 
 
 def chosen(ours: list[Path] | None, peers: str) -> list[Path]:
-    """Return the paths of ``ours`` (default: the one built here, else installed) and of ``peers``.
+    """Return the paths of ``ours`` and of ``peers``.
 
+    The default of ``ours`` is the copy that `./dev bench` installs, else the one on the PATH.
     ``peers`` are names or paths, separated by commas; those not installed are skipped.
     """
-    own = REPOSITORY / ".venv" / "bin" / OURS
+    own = REPOSITORY / "build" / "installed" / "bin" / OURS
     if not ours:
         ours = [own if own.exists() else Path(find_program(OURS))]
     names = [name for name in peers.split(",") if name]

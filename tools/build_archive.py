@@ -29,17 +29,17 @@ NEEDED = {
         runtime.spec.validate_linux runtime.cgroups.resources runtime.cgroups.device_policy
         runtime.cgroups.device_enforcement runtime.host.seccomp_cache
     """,
-    "exec": "runtime.cli.main runtime.cli.exec runtime.cgroups.group base.foreground",
+    "exec": "runtime.cli.main runtime.cli.exec runtime.cgroups.cgroup base.foreground",
     # For an image that is in the store; run is prepare with additions.
     "ocipod run": """
-        pods.cli.main pods.cli.run_pods commandline.progress pods.operations.prepare
+        pods.cli.main pods.cli.run_pods commandline.progress pods.operations.prepare_pod
         pods.net.net_option
-        pods.net.configuration pods.net.resolver images.store.store images.fetch
-        images.model.settings images.unpack.tree_store pods.store.lock pods.store.manifest_file
-        pods.bundle.overlay pods.bundle.private_mount_namespace pods.supervisor.supervise
+        pods.net.network_configs pods.net.resolv_conf images.store.store images.fetch
+        images.model.config_files images.unpack.tree_store pods.store.lock pods.store.manifest_file
+        pods.bundle.overlay pods.bundle.private_mount_namespace pods.supervisor.monitor
         pods.bundle.write_bundle
     """,
-    "ocipod monitor": "pods.cli.main pods.cli.monitor pods.supervisor.hibernated_state",
+    "ocipod monitor": "pods.cli.main pods.cli.monitor pods.supervisor.hibernation",
 }
 # Program that prints the names of these modules and of all that they import, in the order in which
 # their execution completes: each after the modules that it imports. They come from the archive, as
@@ -236,6 +236,11 @@ def replace(target: Path, content: bytes) -> None:
 
 
 def main() -> int:
+    if "no_debug_ranges" not in sys._xoptions:
+        # Without columns (only tracebacks show them) the code takes a tenth less memory, which
+        # every command copies with the snapshot.
+        command = [sys.executable, "-X", "no_debug_ranges", *sys.argv]
+        return subprocess.run(command, check=False).returncode
     directory = Path(sys.argv[1]).resolve()
     modules = compile_all(directory, installed="--installed" in sys.argv[2:])
     replace(directory / NAME, pack(modules, {}))

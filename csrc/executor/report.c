@@ -1,4 +1,4 @@
-/* Report failures to the runtime; ociruntime/runtime/executor/failure.py writes the messages. */
+/* Report failures as facts, which ociruntime/runtime/executor/failure_messages.py turns into messages. */
 #include "executor.h"
 
 #include <errno.h>

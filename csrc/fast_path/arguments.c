@@ -11,6 +11,9 @@ static const char *const verbs[] = {
 	[VERB_START] = "start",
 	[VERB_KILL] = "kill",
 	[VERB_DELETE] = "delete",
+	[VERB_PAUSE] = "pause",
+	[VERB_RESUME] = "resume",
+	[VERB_PS] = "ps",
 };
 
 static bool equal(const char *text, const char *other)
@@ -80,6 +83,15 @@ static bool is_force(const struct request *request, const char *word)
 	return request->verb == VERB_DELETE && (equal(word, "--force") || equal(word, "-f"));
 }
 
+/* The options of `ps` come before the id: what follows it are those of ps(1). */
+static bool read_format(char *const **at, struct request *request)
+{
+	const char *value = option_value(at, equal(**at, "-f") ? "-f" : "--format");
+
+	request->json = value && equal(value, "json");
+	return request->json;
+}
+
 bool read_arguments(int argc, char *const argv[], struct request *request)
 {
 	char *const *at = argv + 1;
@@ -93,7 +105,13 @@ bool read_arguments(int argc, char *const argv[], struct request *request)
 			return false;
 	if (!*at || !find_verb(*at, &request->verb))
 		return false;
-	for (at++; *at; at++) {
+	at++;
+	while (request->verb == VERB_PS && *at && **at == '-')
+		if (!read_format(&at, request))
+			return false;
+	if (request->verb == VERB_PS && !request->json)
+		return false;
+	for (; *at; at++) {
 		if (is_force(request, *at))
 			request->force = true;
 		else if (**at == '-')

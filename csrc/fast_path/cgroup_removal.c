@@ -1,5 +1,5 @@
 /*
- * Remove the cgroup directories of a stopped container: ociruntime/runtime/cgroups/placement.py,
+ * Remove the cgroup directories of a stopped container: ociruntime/runtime/cgroups/cgroup_directory.py,
  * remove_all.
  */
 #include "fast_path.h"
@@ -20,20 +20,13 @@ static bool is_gone(int error)
 	return error == ENOENT || error == ENODEV;
 }
 
-static bool has_children(const char *directory)
-{
-	struct stat found;
-
-	return stat(directory, &found) == 0 && found.st_nlink > 2;
-}
-
 /* A dead process leaves its cgroup a moment after its parent has reaped it. */
 static bool remove_own(const char *directory, int *pauses)
 {
 	static const struct timespec pause = { .tv_nsec = PAUSE_NANOSECONDS };
 
 	while (rmdir(directory) < 0 && !is_gone(errno)) {
-		if (errno != EBUSY || *pauses == 0 || has_children(directory))
+		if (errno != EBUSY || *pauses == 0 || has_child_cgroups(directory))
 			return false;
 		--*pauses;
 		nanosleep(&pause, NULL);

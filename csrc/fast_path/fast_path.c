@@ -18,6 +18,12 @@ static int answer_found(const struct request *request, struct container *contain
 		return answer_kill(container, request->signal);
 	case VERB_DELETE:
 		return answer_delete(container, request->force);
+	case VERB_PAUSE:
+		return answer_pause(container);
+	case VERB_RESUME:
+		return answer_resume(container);
+	case VERB_PS:
+		return answer_ps(container);
 	}
 	return FALL_BACK;
 }

@@ -1,5 +1,6 @@
 /*
- * The fast path: the usual cases of `state`, `start`, `kill` and `delete`, without the interpreter.
+ * The fast path: `state`, `start`, `kill`, `delete`, `pause`, `resume` and `ps` without the
+ * interpreter, in their usual cases.
  *
  * `create` writes what they need to the file `entry` of the state directory
  * (ociruntime/runtime/lifecycle/fast_path_record.py).  Every unusual case is left to the
@@ -18,7 +19,15 @@
 /* Returned by a command instead of an exit status: the interpreter has to run the command. */
 #define FALL_BACK (-1)
 
-enum verb { VERB_STATE, VERB_START, VERB_KILL, VERB_DELETE };
+enum verb {
+	VERB_STATE,
+	VERB_START,
+	VERB_KILL,
+	VERB_DELETE,
+	VERB_PAUSE,
+	VERB_RESUME,
+	VERB_PS,
+};
 
 struct request {
 	enum verb verb;
@@ -27,6 +36,7 @@ struct request {
 	const char *id;
 	int signal;
 	bool force;
+	bool json; /* of `ps`: pids only */
 };
 
 enum { MAX_OWN = 32, MAX_PARENTS = 128, RECORD_SIZE = 65536 };
@@ -72,7 +82,10 @@ bool read_decimal(const char **at, unsigned long long *number);
 /* arguments.c */
 bool read_arguments(int argc, char *const argv[], struct request *request);
 
-/* signal_names.c: returns the signal's number, or -1 for an uncommon name or number */
+/* output.c: exit status, or FALL_BACK if nothing could be written */
+int write_out(const char *text, size_t length);
+
+/* signal_names.c: 0 only checks the process; -1 for an uncommon name or number */
 int signal_number(const char *text);
 
 /* container_id.c */
@@ -109,6 +122,7 @@ int connect_gate(const struct container *container, int flags);
 /* status.c */
 enum status find_status(const struct container *container);
 bool is_frozen(const char *freezer);
+bool has_child_cgroups(const char *directory);
 
 /* cgroup_removal.c */
 bool remove_cgroups(const struct record *record);
@@ -118,6 +132,9 @@ int answer_state(struct container *container);
 int answer_start(struct container *container, int *failure_fd);
 int answer_kill(struct container *container, int number);
 int answer_delete(struct container *container, bool force);
+int answer_pause(struct container *container);
+int answer_resume(struct container *container);
+int answer_ps(struct container *container);
 
 /*
  * fast_path.c: returns an exit status or FALL_BACK.  If `failure_fd` is not -1 afterwards, it holds

@@ -7,20 +7,18 @@
 #include <limits.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 /* The container may have frozen a child cgroup of its own. */
 static bool has_children(const char *file, size_t directory)
 {
 	char path[PATH_MAX];
-	struct stat found;
 
 	if (directory >= sizeof(path))
 		return true;
 	memcpy(path, file, directory);
 	path[directory] = '\0';
-	return stat(path, &found) == 0 && found.st_nlink > 2;
+	return has_child_cgroups(path);
 }
 
 /* On v1 a frozen process cannot exit, so after SIGKILL it must also be thawed. */

@@ -5,12 +5,8 @@
 #include "fast_path.h"
 #include "text.h"
 
-#include <errno.h>
-#include <signal.h>
 #include <stdint.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 static const char *const words[] = {
 	[STATUS_CREATED] = "created",
@@ -18,27 +14,6 @@ static const char *const words[] = {
 	[STATUS_PAUSED] = "paused",
 	[STATUS_STOPPED] = "stopped",
 };
-
-static int write_out(const char *text, size_t length)
-{
-	static const uint64_t ignored[8] = { 1 /* SIG_IGN */ }; /* struct sigaction of the kernel */
-	size_t done = 0;
-
-	/*
-	 * Do not die of a reader that has closed the pipe; the interpreter ignores SIGPIPE as well.
-	 */
-	(void)syscall(SYS_rt_sigaction, SIGPIPE, ignored, NULL, 8);
-	while (done < length) {
-		ssize_t written = write(STDOUT_FILENO, text + done, length - done);
-
-		if (written < 0 && errno == EINTR)
-			continue;
-		if (written < 0)
-			return done == 0 ? FALL_BACK : 1;
-		done += (size_t)written;
-	}
-	return 0;
-}
 
 int answer_state(struct container *container)
 {

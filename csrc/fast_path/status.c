@@ -21,6 +21,14 @@ bool is_frozen(const char *freezer)
 	return false;
 }
 
+/* A directory's link count includes those of its subdirectories. */
+bool has_child_cgroups(const char *directory)
+{
+	struct stat found;
+
+	return stat(directory, &found) == 0 && found.st_nlink > 2;
+}
+
 static enum status ask_gate(const struct container *container)
 {
 	struct stat found;

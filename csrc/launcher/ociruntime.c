@@ -1,5 +1,5 @@
 /*
- * main() of `ociruntime`: run the usual cases of four commands in C (fast_path/), and leave
+ * main() of `ociruntime`: run the usual cases of some commands in C (fast_path/), and leave
  * everything else to the interpreter or its snapshot.
  */
 #include "fast_path/fast_path.h"

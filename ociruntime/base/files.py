@@ -8,6 +8,7 @@ from collections.abc import Container, Iterator
 _DIRECTORY = posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC
 # EISDIR (before Linux 3.11), EINVAL and EOPNOTSUPP: O_TMPFILE is not supported.
 _NO_TMPFILE = {21, 22, 95}
+_MOST_DIGITS = 20  # of a number of 64 bits
 _LONG_PATH = 3500  # characters: PATH_MAX is 4096 bytes, and the name of a control file follows
 
 
@@ -23,6 +24,14 @@ def read_file(path: str) -> bytes:
         return b"".join(parts)
     finally:
         posix.close(fd)
+
+
+def whole_number(text: str) -> int | None:
+    """Return a decimal number of up to 64 bits, as files of the kernel have; else None.
+
+    ``str.isdigit`` alone accepts digits that ``int`` refuses, such as a superscript.
+    """
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS else None
 
 
 def write_new(

@@ -1,6 +1,10 @@
-"""Functions on paths as text, without access to a filesystem."""
+"""Default directories, and pure functions on paths as text, without access to a filesystem."""
 
 from __future__ import annotations
+
+DATA = "/var/lib/ociruntime"
+SYSTEM_CONFIG = "/usr/lib/ociruntime"
+LOCAL_CONFIG = "/etc/ociruntime"
 
 
 def clean(path: str) -> str:

@@ -91,7 +91,7 @@ def duration(seconds: float) -> str:
 
 
 class Layers:
-    """The progress display of an image pull, for use as a Progress (images/model/progress.py).
+    """The progress display of an image pull, for use as a Progress (images/model/image.py).
 
     On a terminal each layer has a line that is redrawn in place; if they do not all fit, only
     active layers are shown.  Otherwise a line is printed whenever a layer is complete, unless

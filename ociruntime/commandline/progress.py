@@ -18,7 +18,7 @@ _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
 class Bar:
-    """A progress bar on standard error, for use as a Progress (images/model/progress.py).
+    """A progress bar on standard error, for use as a Progress (images/model/image.py).
 
     It is one line, redrawn in place; leaving the ``with`` block erases it.  If standard error is
     not a terminal, nothing is shown.

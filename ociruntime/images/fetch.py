@@ -7,15 +7,14 @@ import os.path
 from collections.abc import Callable, Set
 
 from ociruntime.base.errors import ImageError, RuntimeFailure
-from ociruntime.images.model.image import Image, Record
+from ociruntime.images.model.config_files import Settings
+from ociruntime.images.model.image import Image, Progress, Record, silent
 from ociruntime.images.model.platforms import fits, parse_platform
-from ociruntime.images.model.progress import Progress, silent
 from ociruntime.images.model.reference import LOCAL_KINDS, SURE_DIGITS, Reference, parse
-from ociruntime.images.model.settings import Settings
 from ociruntime.images.registry.sources import Sources
 from ociruntime.images.store.resolve_index import ImageVerifier
 from ociruntime.images.store.store import Store
-from ociruntime.images.trust.permission import Permission
+from ociruntime.images.trust.check_stored_image import Permission
 from ociruntime.images.trust.policy import ACCEPT
 
 
@@ -86,7 +85,7 @@ def _fetched(
             return image
     if reference.is_local:
         from ociruntime.images.formats.local_image import Claims, take_in
-        from ociruntime.images.model.limits import Budget
+        from ociruntime.images.model.image_limits import Budget
 
         verifier = _verifier_for(reference, permission, signature, None)
         claims = Claims(permission, replace, warn)
@@ -164,7 +163,7 @@ def _detect_kind(store: Store, reference: Reference, settings: Settings) -> Refe
                 continue
             return before
     from ociruntime.images.formats.local_image import recognized
-    from ociruntime.images.model.limits import Budget
+    from ociruntime.images.model.image_limits import Budget
 
     return recognized(reference, Budget.at(store.path, settings.limits()))
 
@@ -180,7 +179,7 @@ def _verifier_for(
         from ociruntime.images.store.resolve_index import ImageVerifier
 
         return ImageVerifier()
-    from ociruntime.images.trust.signatures import SignatureVerifier
+    from ociruntime.images.trust.verify_signatures import SignatureVerifier
 
     return SignatureVerifier(reference, permission, signature, sources)
 
@@ -204,7 +203,7 @@ def _from_registry(
     signature: bytes | None,
     warn: Callable[[str], None],
 ) -> Image:
-    from ociruntime.images.model.limits import Budget
+    from ociruntime.images.model.image_limits import Budget
     from ociruntime.images.registry.http_client import HttpClient
     from ociruntime.images.registry.pull import update
     from ociruntime.images.registry.sources import Sources
@@ -247,7 +246,7 @@ def _full_name(store: Store, text: str) -> str:
         reference = parse(text)
         if reference.kind == "path":
             from ociruntime.images.formats.local_image import recognized
-            from ociruntime.images.model.limits import Budget, Limits
+            from ociruntime.images.model.image_limits import Budget, Limits
 
             reference = recognized(reference, Budget.at(store.path, Limits()))
     except RuntimeFailure:

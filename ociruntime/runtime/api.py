@@ -3,16 +3,23 @@
 ``import ociruntime`` exports these names; docs/api.md explains them.  No method changes the calling
 process: its working directory, signal handlers, umask, environment and children stay as they are.
 All methods may be called from several threads at once.
+
+The runtime makes the bundle its working directory: hooks run there, relative paths start there.
+All threads of a process share the working directory, unless a thread unshares it (CLONE_FS), so
+commands run in a thread of their own (``in_own_thread``).
 """
 
 from __future__ import annotations
 
+import _thread
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from os import strerror
+from subprocess import DEVNULL
 from types import TracebackType
-from typing import Any, Literal, TypedDict, TypeVar, Unpack
+from typing import Any, Literal, Protocol, TypedDict, TypeVar, Unpack
 
 from ociruntime.base.errors import (
     ConfigError,
@@ -26,19 +33,19 @@ from ociruntime.base.errors import (
     RuntimeFailure,
     StepError,
     UsageError,
+    reason,
 )
 from ociruntime.base.log import Log, plain
-from ociruntime.base.process import end_status
-from ociruntime.runtime.host.own_thread import in_own_thread
-from ociruntime.runtime.lifecycle.context import CreateOptions, make_root, open_context
+from ociruntime.base.process import await_end, end_status, open_child
+from ociruntime.runtime.lifecycle.container import load
+from ociruntime.runtime.lifecycle.container_id import check_id
+from ociruntime.runtime.lifecycle.context import Context, CreateOptions, make_root, open_context
 from ociruntime.runtime.lifecycle.create import begin
 from ociruntime.runtime.lifecycle.delete import delete
 from ociruntime.runtime.lifecycle.kill import kill
 from ociruntime.runtime.lifecycle.list import list_containers
 from ociruntime.runtime.lifecycle.start import start
 from ociruntime.runtime.lifecycle.state import state
-from ociruntime.runtime.lifecycle.streams import Stream, with_streams
-from ociruntime.runtime.lifecycle.wait import status_of, wait
 
 __all__ = [
     "ConfigError",
@@ -383,3 +390,127 @@ def _state(document: dict[str, Any]) -> State:
 def _absolute(path: Path) -> str:
     # Keep "..": after a symbolic link, only the kernel knows where it leads.
     return os.path.join(os.getcwd(), path) if os.fspath(path) else ""
+
+
+def wait(context: Context, container_id: str, seconds: float | None = None) -> int | None:
+    """Wait for a container's init to exit; return its exit status (128+n if signal n killed it).
+
+    Returns None if the init is not a child of this process, which then cannot get the status.
+
+    Raises UsageError, NoSuchContainer, HostError, and TimeoutError after ``seconds``.
+    """
+    check_id(container_id)
+    container = load(context.root, container_id)
+    pidfd = open_child(container.pid, container.started)
+    if pidfd < 0:
+        return None
+    try:
+        return status_of(pidfd, container_id, seconds)
+    finally:
+        os.close(pidfd)
+
+
+def status_of(pidfd: int, name: str, seconds: float | None) -> int | None:
+    """Wait until the child ``pidfd`` exits; return its exit status, 128+n if signal n killed it.
+
+    Returns None if it has been reaped already.  Raises TimeoutError after ``seconds`` (None:
+    never); its message calls the process ``name``.
+    """
+    if not await_end(pidfd, seconds):
+        raise TimeoutError(f"wait for {name}: timed out after {seconds} s")
+    return end_status(pidfd)
+
+
+class HasDescriptor(Protocol):
+    """An object with a method ``fileno``, such as an open file or a socket."""
+
+    def fileno(self) -> int: ...
+
+
+# A descriptor or an object with one, DEVNULL, or None for the caller's own, as with subprocess.
+Stream = int | HasDescriptor | None
+
+
+def with_streams(
+    streams: tuple[Stream, Stream, Stream], act: Callable[[tuple[int, int, int]], Result]
+) -> Result:
+    """Call ``act`` with descriptors for stdin, stdout and stderr; return its result.
+
+    Raises UsageError if one of them is not open.
+    """
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC) if DEVNULL in streams else -1
+    try:
+        stdin, stdout, stderr = (
+            _descriptor(name, own, stream, null)
+            for own, (name, stream) in enumerate(
+                zip(("stdin", "stdout", "stderr"), streams, strict=True)
+            )
+        )
+        return act((stdin, stdout, stderr))
+    finally:
+        if null >= 0:
+            os.close(null)
+
+
+def _descriptor(name: str, own: int, stream: Stream, null: int) -> int:
+    """Return the descriptor of ``stream``: ``own`` for None, ``null`` for DEVNULL.
+
+    ``name`` is the stream's name in the error.  Raises UsageError if the descriptor is not open.
+    """
+    if stream is None:
+        fd = own
+    elif isinstance(stream, int):
+        fd = null if stream == DEVNULL else stream
+    else:
+        fd = stream.fileno()
+    for needed in (own, fd):
+        try:
+            os.fstat(needed)
+        except OSError as error:
+            raise UsageError(
+                f"{name}: descriptor {needed} is not open ({reason(error)})",
+                "open at least /dev/null as descriptors 0, 1 and 2, and pass only open descriptors",
+            ) from None
+    return fd
+
+
+def in_own_thread(work: Callable[[], Result]) -> Result:
+    """Run ``work`` in a separate thread; return its result, or raise its exception.
+
+    An exception from a signal handler is delayed until the work is finished.  Raises HostError if
+    the thread cannot unshare its working directory.
+    """
+    results: list[Result] = []
+    failures: list[BaseException] = []
+    done = _thread.allocate_lock()  # unlike Thread.join, correct if interrupted
+    done.acquire()
+
+    def carry_out() -> None:
+        try:
+            _leave_shared_directory()
+            results.append(work())
+        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+            failures.append(error)
+        finally:
+            done.release()
+
+    _thread.start_new_thread(carry_out, ())
+    interrupted: BaseException | None = None
+    while not (results or failures):
+        try:
+            done.acquire()
+        except BaseException as error:  # noqa: BLE001 - whatever a signal handler raises
+            interrupted = error
+    if failures:
+        raise failures.pop()
+    if interrupted is not None:
+        raise interrupted
+    return results[0]
+
+
+def _leave_shared_directory() -> None:
+    from ociruntime._shim import lib
+
+    result = lib.oci_unshare_fs()
+    if result < 0:
+        raise HostError("unshare a thread's working directory", OSError(-result, strerror(-result)))

@@ -19,9 +19,10 @@ class Program:
     ``ociruntime.``; ``others``: modules of other distributions and of the standard library.
     ``prepare``: a module whose ``prepare()`` is called before all these are imported. ``streams``:
     the program uses ``sys.stderr`` (as logging does), which must be reopened in each process.
+    ``requires``: an optional package without which the program does not start.
     """
 
-    __slots__ = ("main", "modules", "others", "prepare", "streams")
+    __slots__ = ("main", "modules", "others", "prepare", "requires", "streams")
 
     def __init__(
         self,
@@ -30,8 +31,10 @@ class Program:
         others: str = "",
         prepare: str = "",
         streams: bool = False,
+        requires: str = "",
     ) -> None:
         self.main = main
+        self.requires = requires
         self.streams = streams
         self.modules = modules.split()
         self.others = others.split()
@@ -39,7 +42,8 @@ class Program:
 
 
 PROGRAMS = {
-    # The commands of a container's lifecycle, for any config.json.
+    # The commands of a container's lifecycle, for any config.json. Without _seccomp: filters are
+    # cached (runtime/host/seccomp_cache.py), and its two libraries cost each command a dozen calls.
     "ociruntime": Program(
         "__main__",
         """
@@ -50,7 +54,7 @@ PROGRAMS = {
         runtime.cgroups.resources runtime.cgroups.device_policy runtime.cgroups.device_enforcement
         runtime.cgroups.settings_v1 runtime.cgroups.settings_v2 runtime.cgroups.device_program
         runtime.cgroups.statistics runtime.host.seccomp_cache base.foreground runtime.host.hooks
-        runtime.host.idmap runtime.plan.cgroup_mounts runtime.plan.live_mounts _seccomp
+        runtime.host.idmap runtime.plan.cgroup_mounts runtime.plan.live_mounts
         """,
     ),
     # Commands on pods with images from the store, the monitor and networks; no registry client: a
@@ -60,16 +64,16 @@ PROGRAMS = {
         """
         pods.cli.main pods.cli.run_pods pods.cli.monitor pods.cli.pods pods.cli.logs pods.cli.apps
         pods.cli.fetch pods.cli.images commandline.help
-        pods.supervisor.supervise pods.supervisor.hibernated_state pods.bundle.write_bundle
+        pods.supervisor.monitor pods.supervisor.hibernation pods.bundle.write_bundle
         pods.manifest.oci_resources pods.operations.sandbox pods.operations.sandbox
-        pods.operations.app_exec pods.operations.attach pods.store.control_client
+        pods.operations.app_exec pods.operations.attach_client pods.store.control_client
         pods.bundle.copy_files
-        pods.store.description pods.garbage.garbage pods.bundle.host_facts
-        pods.garbage.sweep pods.garbage.sweep pods.store.manifest_file
-        pods.operations.stopping pods.garbage.sweep pods.bundle.pod_network pods.bundle.overlay
+        pods.store.pod_status pods.garbage.garbage_collection pods.bundle.host_facts
+        pods.garbage.clean_up pods.garbage.clean_up pods.store.manifest_file
+        pods.operations.stop_pod pods.garbage.clean_up pods.bundle.pod_network pods.bundle.overlay
         pods.bundle.users images.fetch images.store.database
-        pods.net.networks pods.net.links pods.net.ipam pods.net.rules pods.net.rules_nft
-        pods.net.builtin.bridge pods.net.builtin.loopback pods.net.port_mappings pods.net.firewall
+        pods.net.networks pods.net.links pods.net.ipam pods.net.firewall_rules pods.net.nft_rules
+        pods.net.builtin.bridge pods.net.builtin.loopback pods.net.firewall
         commandline.progress commandline.formats
         base.foreground base.terminal
         """,
@@ -81,7 +85,7 @@ PROGRAMS = {
         manager.client.main manager.client.run_and_attach manager.client.containers
         manager.client.ps
         manager.client.inspection manager.client.logs manager.client.events manager.client.images
-        manager.client.history manager.client.prune manager.client.system
+        manager.client.image_files manager.client.system
         manager.client.container_subcommands commandline.help
         commandline.progress commandline.signal_names
         commandline.formats base.terminal base.foreground
@@ -92,12 +96,13 @@ PROGRAMS = {
         "manager.daemon.__main__",
         """
         manager.daemon.main manager.daemon.daemon manager.daemon.daemon_socket manager.api.routes
-        manager.containers.manager manager.containers.settings manager.containers.shared_services
-        commandline.output
+        manager.containers.manager manager.containers.daemon_settings
+        manager.containers.shared_services commandline.output
         """,
         "aiohttp.web aiohttp.web_runner asyncio.unix_events concurrent.futures.thread",
         "manager.daemon.main",
         streams=True,
+        requires="aiohttp",
     ),
 }
 

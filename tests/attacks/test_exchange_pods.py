@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import RuntimeFailure
-from ociruntime.images.model.limits import Budget, Limits
+from ociruntime.images.model.image_limits import Budget, Limits
 from ociruntime.images.tar.layer_writer import LayerTar, of_directory
 from ociruntime.pods.bundle.copy_files import copy_tree
 from ociruntime.pods.cli.main import main

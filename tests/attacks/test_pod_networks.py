@@ -21,7 +21,7 @@ ICMPV6, UDP = 58, 17
 
 @pytest.fixture(autouse=True)
 def _without_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ociruntime.pods.net.configuration.PLUGIN_DIRECTORIES", ())
+    monkeypatch.setattr("ociruntime.pods.net.network_configs.PLUGIN_DIRECTORIES", ())
 
 
 @pytest.fixture(params=["nft", "iptables"])

@@ -9,7 +9,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from ociruntime.runtime.cli.main import main
-from ociruntime.runtime.lifecycle import preparation
+from ociruntime.runtime.lifecycle import prepare_create
 from ociruntime.runtime.plan.compiler import compile_plan
 from ociruntime.runtime.plan.facts import HostFacts, Request
 from ociruntime.runtime.plan.plan import Plan
@@ -24,5 +24,5 @@ def broken_plan(config: Config, facts: HostFacts, request: Request) -> Plan:
 
 
 if __name__ == "__main__":
-    vars(preparation)["compile_plan"] = broken_plan
+    vars(prepare_create)["compile_plan"] = broken_plan
     os._exit(main(sys.argv[2:]))

@@ -7,7 +7,7 @@ import errno
 import pytest
 
 from ociruntime.base.errors import HookError, StepError
-from ociruntime.runtime.executor.failure import HINTS, ending, failure
+from ociruntime.runtime.executor.failure_messages import HINTS, ending, failure
 from ociruntime.runtime.executor.protocol import LONG, Message
 from ociruntime.runtime.plan import operation_constructors as o
 from ociruntime.runtime.plan.operation_table import MESSAGE_FAILURE, NO_SLOT, OPERATIONS

@@ -20,7 +20,7 @@ from ociruntime.commandline.durations import interval, period
 from ociruntime.commandline.signal_names import signal_number
 from ociruntime.images.registry.http_client import HttpClient
 from ociruntime.images.trust import cosign, openpgp
-from ociruntime.manager.containers.spec import check_spec
+from ociruntime.manager.containers.container_spec import check_spec
 from ociruntime.pods.manifest import isolators, user_manifest
 
 Refused = dict[str, Any]

@@ -93,7 +93,7 @@ MUTATIONS = (
 POD_MUTATIONS = (
     Mutation(
         "gc leaves a killed pod's containers",
-        "ociruntime/pods/garbage/sweep.py",
+        "ociruntime/pods/garbage/clean_up.py",
         "problems = delete_containers(pod.uuid, _runtime(pod))",
         "problems: list[str] = []",
         "pod-run",
@@ -101,7 +101,7 @@ POD_MUTATIONS = (
     ),
     Mutation(
         "gc leaves a killed pod's network",
-        "ociruntime/pods/garbage/sweep.py",
+        "ociruntime/pods/garbage/clean_up.py",
         "    problems += _leave_networks(pod)\n",
         "",
         "pod-run-network",

@@ -122,7 +122,10 @@ SCENARIOS = (
     Scenario("delete-running-python", running, FORCED, removes=True, python=True),
     Scenario("delete-paused", paused, FORCED, removes=True),
     Scenario("pause", running, ("pause", "{id}"), "paused"),
+    Scenario("pause-python", running, ("pause", "{id}"), "paused", python=True),
     Scenario("resume", paused, ("resume", "{id}"), "running"),
+    Scenario("resume-python", paused, ("resume", "{id}"), "running", python=True),
+    Scenario("ps", running, ("ps", "--format", "json", "{id}"), "running"),
     Scenario("update", running, UPDATE, "running", UPDATED_TO),
 )
 BY_NAME = {one.name: one for one in SCENARIOS}

@@ -23,8 +23,8 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from ociruntime.images.model.limits import Budget, Limits
-from ociruntime.images.tar.streams import decompressed
+from ociruntime.images.model.image_limits import Budget, Limits
+from ociruntime.images.tar.decompression import decompressed
 from tests.images.conftest import Refused
 from tests.support import aci, images
 from tests.support.ocipod import Ocipod
@@ -41,7 +41,7 @@ FETCH = """
 import sys
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.images.fetch import fetch
-from ociruntime.images.model.settings import Settings
+from ociruntime.images.model.config_files import Settings
 from ociruntime.images.store.store import Store
 
 with Store(sys.argv[1]) as store:

@@ -247,7 +247,7 @@ def test_a_client_that_goes_in_the_middle_of_its_request(api: Api) -> None:
 def test_a_client_that_is_slow_keeps_nobody_waiting(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ociruntime.manager.api.requests.BODY_TIMEOUT", 0.2)
+    monkeypatch.setattr("ociruntime.manager.api.parse_requests.BODY_TIMEOUT", 0.2)
     with api.connect() as sock:
         sock.sendall(b"POST /v1/containers HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
         assert api("GET", "/v1/ping") == (200, {"ok": True})

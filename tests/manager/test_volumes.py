@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ociruntime.manager.containers.names import is_id
+from ociruntime.manager.containers.container_names import is_id
 from tests.support.daemon import STAYS, Daemon
 from tests.support.images import make_layout, member
 from tests.support.pod_images import busybox

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from ociruntime.runtime.engines.configuration import (
+from ociruntime.runtime.engines.engine_configs import (
     RUNC_SHIM,
     CriEntry,
     Entry,

@@ -30,7 +30,7 @@ OTHERS = (
 FOREIGN = re.compile("|".join(map(re.escape, OTHERS)))
 # Files whose texts are input that others write, not what a test expects of us.
 EXEMPT = {
-    "tests/unit/pods/net/test_rules.py": "rules for nft",
+    "tests/unit/pods/net/test_firewall_rules.py": "rules for nft",
     "tests/unit/pods/bundle/test_runtime_calls.py": "messages of crun",
 }
 # The calls whose texts a user reads, and those in tests whose texts are about the test.

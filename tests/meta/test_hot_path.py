@@ -49,33 +49,32 @@ FOREIGN = {
 # What every one of them loads of the project, and what each adds.
 COMMON = """
     commandline.parser runtime.cli.main commandline.options runtime.cli.options base.errors
-    base.files base.locks runtime.host.start_gate base.process base.log
-    runtime.host.state_directory base.paths runtime.lifecycle.container
-    runtime.lifecycle.container_id runtime.lifecycle.context base.json_text runtime.spec.state
-    base.trusted_directories startup.archive
+    base.files base.locks runtime.host.start_gate base.process base.log runtime.host.state_directory
+    base.paths runtime.lifecycle.container runtime.lifecycle.container_id runtime.lifecycle.context
+    base.json_text runtime.spec.state_document base.trusted_directories startup.archive
 """
 OWN = {
     "create": """
         base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.device_enforcement
-        runtime.cgroups.device_policy runtime.cgroups.group runtime.cgroups.layout
-        runtime.cgroups.placement runtime.cgroups.resources runtime.cli.container_options
+        runtime.cgroups.device_policy runtime.cgroups.cgroup runtime.cgroups.hierarchies
+        runtime.cgroups.cgroup_directory runtime.cgroups.resources runtime.cli.container_options
         runtime.cli.create runtime.executor.protocol runtime.executor.spawn base.sealed_program
-        runtime.host.facts base.linux runtime.plan.cgroup_mounts runtime.plan.plan
+        runtime.host.gather_facts base.linux runtime.plan.cgroup_mounts runtime.plan.plan
         runtime.plan.compiler_state runtime.plan.compiler runtime.plan.devices
         runtime.plan.facts runtime.plan.mount_options runtime.plan.hooks runtime.plan.identity
         runtime.plan.mounts runtime.plan.namespaces runtime.plan.operation_constructors
         runtime.plan.operation_table runtime.plan.process runtime.plan.rootfs
         runtime.plan.scheduling runtime.lifecycle.join_cgroup runtime.lifecycle.create
         runtime.lifecycle.create_steps runtime.lifecycle.fast_path_record
-        runtime.lifecycle.preparation runtime.lifecycle.descriptors_and_terminal
+        runtime.lifecycle.prepare_create runtime.lifecycle.descriptors_and_terminal
         runtime.lifecycle.rollback startup.snapshot startup.snapshot_modules runtime.spec.bundle
         runtime.spec.check_shape runtime.spec.load_config runtime.spec.shape
         runtime.spec.validate runtime.spec.validate_linux runtime.spec.validate_process
     """,
     "exec": """
-        base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.group
-        runtime.cgroups.layout runtime.cgroups.placement runtime.cli.container_options
-        runtime.cli.exec runtime.executor.spawn runtime.executor.protocol runtime.host.facts
+        base.mountinfo _shim runtime.cgroups.control_files runtime.cgroups.cgroup
+        runtime.cgroups.hierarchies runtime.cgroups.cgroup_directory runtime.cli.container_options
+        runtime.cli.exec runtime.executor.spawn runtime.executor.protocol runtime.host.gather_facts
         base.sealed_program base.foreground runtime.host.namespaces base.linux runtime.plan.plan
         runtime.plan.compiler_state runtime.plan.facts runtime.plan.hooks runtime.plan.identity
         runtime.plan.exec_plan runtime.plan.operation_constructors runtime.plan.operation_table
@@ -90,8 +89,8 @@ OWN = {
     "state": "commandline.output runtime.cli.state runtime.lifecycle.state",
     "kill": "runtime.cli.kill commandline.signal_names base.linux runtime.lifecycle.kill",
     "delete": """
-        base.mountinfo runtime.cgroups.control_files runtime.cgroups.group
-        runtime.cgroups.layout runtime.cgroups.placement runtime.cli.delete base.linux
+        base.mountinfo runtime.cgroups.control_files runtime.cgroups.cgroup
+        runtime.cgroups.hierarchies runtime.cgroups.cgroup_directory runtime.cli.delete base.linux
         runtime.lifecycle.delete
     """,
 }

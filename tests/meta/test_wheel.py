@@ -97,6 +97,32 @@ def test_pods_with_nothing_around(environment: Path) -> None:
     assert run(program, "--help").returncode == 0
 
 
+def test_snapshots_without_the_manager_s_packages(environment: Path) -> None:
+    """They are made of the programs that can start."""
+    program = str(environment / "bin" / "ociruntime")
+    # Not root's, which the tests beside this one use.
+    inside = [
+        "unshare",
+        "--mount",
+        "sh",
+        "-c",
+        'mount -t tmpfs none /run && exec "$0" "$@"',
+        program,
+    ]
+    done = subprocess.run(
+        [*inside, "snapshot", "make"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    made = {line.partition(":")[0].rpartition("/")[2] for line in done.stdout.splitlines()}
+    assert made == {".snapshot", ".snapshot-ocipod", ".snapshot-ocictl"}
+    done = subprocess.run(
+        [*inside, "snapshot", "make", "ocid"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "ocid" in done.stderr
+    assert "aiohttp" in done.stderr
+
+
 def test_extensions_load(environment: Path) -> None:
     done = run(environment / "bin" / "ociruntime", "features")
     assert (done.returncode, done.stderr) == (0, "")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import PodError
-from ociruntime.pods.garbage import garbage, sweep
+from ociruntime.pods.garbage import clean_up, garbage_collection
 from ociruntime.pods.store import phases
 from tests.pods import stubs
 from tests.support import cgroupfs, isolation, leaks, processes
@@ -50,19 +50,19 @@ def test_what_it_cannot_unmount_it_does_not_empty(
     (precious / "file").touch()
     rootfs = ocipod.path(uuid) / "apps" / "stub" / "rootfs"
     isolation.mount(str(precious), str(rootfs), "", flags=4096)
-    real = sweep.mounts_below
+    real = clean_up.mounts_below
     # The first look sees nothing to unmount; the second one is the check.
     looks = iter([lambda *_: [], real])
 
     def look(path: str, mountinfo: str) -> list[str]:
         return next(looks)(path, mountinfo)
 
-    monkeypatch.setattr(sweep, "mounts_below", look)
+    monkeypatch.setattr(clean_up, "mounts_below", look)
     with (
         phases.open_pod(str(ocipod.directory), uuid) as pod,
         pytest.raises(PodError, match="still mounted"),
     ):
-        list(garbage.discard(pod))
+        list(garbage_collection.discard(pod))
     assert (precious / "file").exists()
     assert ocipod.state(uuid) == "exited garbage"
     ocipod("rm", uuid).ok()
@@ -105,8 +105,8 @@ def test_processes_that_do_not_end(
     place = work / "cgroup"
     (place / "app").mkdir(parents=True)
     (place / "app" / "busy").touch()
-    monkeypatch.setattr(sweep, "_TIMEOUT", 0.05)
-    left = sweep.remove_cgroups([str(place)])
+    monkeypatch.setattr(clean_up, "_TIMEOUT", 0.05)
+    left = clean_up.remove_cgroups([str(place)])
     assert set(left) == {str(place), str(place / "app")}
 
 

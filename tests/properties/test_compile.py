@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.linux import CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER
 from ociruntime.runtime.cgroups import systemd_group
-from ociruntime.runtime.cgroups.group import Cgroup
-from ociruntime.runtime.cgroups.layout import Hierarchy, Layout
+from ociruntime.runtime.cgroups.cgroup import Cgroup
+from ociruntime.runtime.cgroups.hierarchies import Hierarchy, Layout
 from ociruntime.runtime.cgroups.systemd_group import SystemdCgroup
 from ociruntime.runtime.cgroups.systemd_properties import limits
 from ociruntime.runtime.host.seccomp import compile_filter
@@ -60,7 +60,7 @@ class MadeUpManager:
 
 
 def cgroup_of(config: Json, mode: str, driver: str) -> Cgroup:
-    """Return the cgroup that runtime/lifecycle/preparation.py plans."""
+    """Return the cgroup that runtime/lifecycle/prepare_create.py plans."""
     path = (config.get("linux") or {}).get("cgroupsPath")
     if driver == "cgroupfs":
         return Cgroup.plan(LAYOUTS[mode], path, "c1")

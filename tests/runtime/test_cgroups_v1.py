@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import ConfigError, HostError
-from ociruntime.runtime.cgroups.group import Cgroup
-from ociruntime.runtime.cgroups.layout import Layout, detect
+from ociruntime.runtime.cgroups.cgroup import Cgroup
+from ociruntime.runtime.cgroups.hierarchies import Layout, detect
 from tests.support import cgroupfs
 from tests.support.plugin import MakeBundle, MakeContainer
 from tests.support.runtime import Runtime
@@ -379,9 +379,9 @@ def test_killing_those_who_multiply(layout: Layout) -> None:
 def test_what_is_left_is_named(
     layout: Layout, sleep: Sleep, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ociruntime.runtime.cgroups import placement
+    from ociruntime.runtime.cgroups import cgroup_directory
 
-    monkeypatch.setattr(placement, "_REMOVAL_DEADLINE", 0.05)
+    monkeypatch.setattr(cgroup_directory, "_REMOVAL_DEADLINE", 0.05)
     cgroup = Cgroup.plan(layout, f"/{TAG}/left", "x")
     cgroup.create(None)
     process = sleep()

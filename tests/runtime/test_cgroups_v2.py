@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import ConfigError, HostError
+from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.device_enforcement import DeviceRules
-from ociruntime.runtime.cgroups.group import Cgroup
-from ociruntime.runtime.cgroups.layout import Layout, detect
+from ociruntime.runtime.cgroups.hierarchies import Layout, detect
 from tests.support import cgroupfs
 
 pytestmark = pytest.mark.root

@@ -64,7 +64,10 @@ def wait_for_end(one: Container, expected: bool) -> None:
         freeze(one.pid, frozen=False)
 
 
-COMMANDS = ("start", "kill", "kill 0", "kill KILL", "delete", "delete --force")
+COMMANDS = (
+    *("start", "kill", "kill 0", "kill KILL", "delete", "delete --force"),
+    *("pause", "resume", "ps --format json"),
+)
 
 
 @pytest.mark.parametrize("status", STATUSES)
@@ -76,7 +79,9 @@ def test_commands_agree(
     ends = []
     for one, how in ((container(), runtime), (container(), python)):
         bring(one, status)
-        result = how(verb, one.id, *rest)
+        result = how(verb, *rest, one.id) if verb == "ps" else how(verb, one.id, *rest)
+        if verb == "ps":
+            result.out = result.out.replace(str(one.pid), "PID")
         wait_for_end(one, "KILL" in command)
         ends.append((plain(result, one.id), *after(one, python)))
         one.exists = one.id in os.listdir(runtime.root)
@@ -88,6 +93,13 @@ def test_whole_life_without_python(container: MakeContainer, alone: Alone) -> No
     alone("start", one.id).silent()
     assert not (one.runtime.root / one.id / "start").exists()
     assert '"running"' in alone("state", one.id).ok().out
+    for _ in range(2):
+        alone("pause", one.id).silent()
+        assert '"paused"' in alone("state", one.id).ok().out
+    for _ in range(2):
+        alone("resume", one.id).silent()
+        assert '"running"' in alone("state", one.id).ok().out
+    assert alone("ps", "--format", "json", one.id).ok().out == f"[{one.pid}]\n"
     alone("kill", one.id, "9").silent()
     one.wait()
     assert '"stopped"' in alone("state", one.id).ok().out
@@ -128,13 +140,15 @@ def test_cgroup_that_was_there(container: MakeContainer, bundle: MakeBundle, alo
     one = bundle()
     one.linux["cgroupsPath"] = f"/{TAG}adopted"
     made = container(one).created()
-    alone("delete", made.id).failed(LEFT_TO_PYTHON)
+    for command in ("delete", "pause", "resume", "ps --format json"):
+        alone(*command.split(), made.id).failed(LEFT_TO_PYTHON)
     made.delete().silent()
     cgroupfs.remove(set(places))
 
 
-def test_cgroups_made_inside(container: MakeContainer, runtime: Runtime) -> None:
+def test_cgroups_made_inside(container: MakeContainer, runtime: Runtime, alone: Alone) -> None:
     one = container().started()
     for place in set(cgroupfs.of_process(one.pid).values()):
         (place / "inner").mkdir()
+    alone("ps", "--format", "json", one.id).failed(LEFT_TO_PYTHON)
     one.delete("--force").silent()

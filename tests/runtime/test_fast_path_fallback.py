@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ociruntime.runtime.cgroups import freezer
 from tests.support import cgroupfs, processes
 from tests.support.bundle import Bundle
 from tests.support.container import Container
@@ -253,3 +254,40 @@ def test_output_that_nobody_takes(container: MakeContainer, runtime: Runtime) ->
         assert done.returncode == 1
         assert words in said
         assert bool(said) == bool(words)
+
+
+def test_resume_below_a_frozen_cgroup(
+    container: MakeContainer, bundle: MakeBundle, alone: Alone
+) -> None:
+    """The message names the cgroup above, which stays as it is."""
+    below = bundle()
+    below.linux["cgroupsPath"] = f"/{TAG}above/below"
+    one = container(below).started()
+    above = cgroupfs.directory(one.pid, "freezer").parent
+    version = 2 if cgroupfs.is_v2() else 1
+    freezer.freeze(str(above), version)
+    try:
+        alone("resume", one.id).failed(LEFT_TO_PYTHON)
+        one.runtime("resume", one.id).failed(f"cgroup {above} above it is frozen")
+    finally:
+        freezer.thaw(str(above), version)
+
+
+def test_pause_that_takes_long(container: MakeContainer, alone: Alone, work: Path) -> None:
+    """Python waits longer.  The freezer here is a file in which FROZEN never becomes the state."""
+    one = container().started()
+    (work / "freezer").mkdir()
+    state = work / "freezer" / "freezer.state"
+    state.write_text("FREEZING\n")
+    entry = one.runtime.root / one.id / "entry"
+    lines = entry.read_bytes().split(b"\n")
+    freezing = next(at for at, line in enumerate(lines) if line.startswith(b"freezer "))
+    lines[freezing] = f"freezer {state}".encode()
+    first = next(at for at, line in enumerate(lines) if line.startswith(b"cgroup "))
+    lines[first] = f"cgroup {state.parent}".encode()
+    entry.write_bytes(b"\n".join(lines))
+    alone("pause", one.id).failed(LEFT_TO_PYTHON)
+    assert state.read_text().startswith("FROZEN")
+    one.runtime("pause", one.id).silent()
+    state.write_text("THAWED\n")
+    one.runtime("resume", one.id).silent()

@@ -1,7 +1,8 @@
 """Groups of resctrl around whole containers.
 
 No machine for tests has such a processor, so a directory plays resctrl's part: the program is
-the runtime with three calls of ``runtime/host/resctrl.py`` replaced, by what the kernel would do.
+the runtime with three calls of ``runtime/lifecycle/intel_rdt_groups.py`` replaced, by what the
+kernel would do.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ pytestmark = judge_by("ociruntime")
 
 PROGRAM = """
 import pathlib, posix, shutil, sys
-from ociruntime.runtime.host import resctrl
+from ociruntime.runtime.lifecycle import intel_rdt_groups
 from ociruntime.runtime.cli.main import main
 
 root = pathlib.Path(sys.argv[1])
@@ -40,9 +41,9 @@ def make(path):
 
 if not root.exists():
     make(str(root))
-resctrl.mountpoint = lambda: str(root)
-resctrl.make_directory = make
-resctrl.remove_directory = shutil.rmtree
+intel_rdt_groups.mountpoint = lambda: str(root)
+intel_rdt_groups.make_directory = make
+intel_rdt_groups.remove_directory = shutil.rmtree
 sys.exit(main(sys.argv[2:]))
 """
 

@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 
 from ociruntime.images.model.image import Descriptor, Image
 from ociruntime.images.model.manifest import parse_manifest
-from ociruntime.images.store.incoming import Incoming
+from ociruntime.images.store.import_image import Incoming
 from ociruntime.images.store.store import Store
 from tests.support import rootfs
 

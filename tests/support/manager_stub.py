@@ -16,9 +16,9 @@ from aiohttp import web
 
 from ociruntime.base.errors import Conflict, ManagerError, NotFound, StartFailed
 from ociruntime.manager.api.routes import make_application
+from ociruntime.manager.containers.daemon_settings import Settings
 from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.pod_calls import Programs
-from ociruntime.manager.containers.settings import Settings
 
 ID = "ab" * 32
 POD = "0b9d2a6e-4a5c-4e8b-9b7f-2f6f0a6f7c01"

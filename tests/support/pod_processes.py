@@ -13,9 +13,9 @@ from typing import ClassVar
 
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.base.fault_injection import VARIABLE
-from ociruntime.pods.garbage import garbage
+from ociruntime.pods.garbage import garbage_collection
 from ociruntime.pods.store import phases
-from ociruntime.pods.store.description import describe
+from ociruntime.pods.store.pod_status import describe
 from tests.support import stub_pod
 
 FAILED = 254
@@ -142,7 +142,9 @@ def collect(
     directory: str, grace: float, expiry: float, mark_only: bool, fault: str = ""
 ) -> Command:
     def work(command: Command) -> int:
-        for kind, uuid, text in garbage.collect(directory, grace, expiry, mark_only=mark_only):
+        for kind, uuid, text in garbage_collection.collect(
+            directory, grace, expiry, mark_only=mark_only
+        ):
             command.say(f"{kind} {uuid} {text}\n")
         return 0
 
@@ -152,7 +154,7 @@ def collect(
 def remove(directory: str, uuid: str, fault: str = "") -> Command:
     def work(command: Command) -> int:
         with phases.open_pod(directory, uuid) as pod:
-            for kind, _, text in garbage.discard(pod):
+            for kind, _, text in garbage_collection.discard(pod):
                 command.say(f"{kind} {uuid} {text}\n")
         return 0
 

@@ -14,21 +14,20 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from ociruntime.base.errors import ImageError
-from ociruntime.images.model.image import Json
-from ociruntime.images.model.limits import Budget
+from ociruntime.images.model.image import Json, Progress
+from ociruntime.images.model.image_limits import Budget
 from ociruntime.images.model.manifest import LARGEST_DOCUMENT, load_document
-from ociruntime.images.model.progress import Progress
 from ociruntime.images.model.reference import TAGS, Reference, is_tag, parse
-from ociruntime.images.store.incoming import Incoming
-from ociruntime.images.store.made_image import StoredLayer, add_documents, minimal_config
+from ociruntime.images.store.import_image import Incoming
+from ociruntime.images.store.make_manifest import StoredLayer, add_documents, minimal_config
 from ociruntime.images.store.resolve_index import Document
 from ociruntime.images.store.store import Store
 from ociruntime.images.tar.archives import Reading, member_name, members, open_file, plain
-from ociruntime.images.tar.attributes import is_text
-from ociruntime.images.tar.header import DIRECTORY, HARD_LINK, REGULAR, Header
+from ociruntime.images.tar.decompression import Readable
+from ociruntime.images.tar.file_attributes import is_text
 from ociruntime.images.tar.layer_writer import LayerTar, Member, check_name
-from ociruntime.images.tar.streams import Readable
-from ociruntime.images.trust.permission import Permission
+from ociruntime.images.tar.tar_header import DIRECTORY, HARD_LINK, REGULAR, Header
+from ociruntime.images.trust.check_stored_image import Permission
 
 ID = "appc.io/id"  # annotation of the OCI manifest: appc's image id, sha512 of the uncompressed tar
 ROOTFS = "rootfs"

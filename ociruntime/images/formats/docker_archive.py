@@ -11,15 +11,14 @@ import json
 from contextlib import closing
 
 from ociruntime.base.errors import ImageError
-from ociruntime.images.model.image import Json
+from ociruntime.images.model.image import Json, Progress
 from ociruntime.images.model.manifest import LARGEST_DOCUMENT, load_document
-from ociruntime.images.model.progress import Progress
 from ociruntime.images.model.reference import parse
-from ociruntime.images.store.incoming import Incoming
-from ociruntime.images.store.made_image import StoredLayer, manifest_of
+from ociruntime.images.store.import_image import Incoming
+from ociruntime.images.store.make_manifest import StoredLayer, manifest_of
 from ociruntime.images.store.resolve_index import Document
 from ociruntime.images.tar.archives import ArchiveFiles, read_small
-from ociruntime.images.tar.streams import compression_of
+from ociruntime.images.tar.decompression import compression_of
 
 
 def add_image(incoming: Incoming, files: ArchiveFiles, tag: str, progress: Progress) -> Document:

@@ -1,20 +1,20 @@
-"""Import images from local files: detect a file's format and add its image to the store."""
+"""Import images from local files (``fetch FILE``, ``image load``): detect the format of a path."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from contextlib import closing
 from dataclasses import dataclass, replace
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.formats.docker_archive import full_name, listing
-from ociruntime.images.formats.layout import Layout, is_layout, names_of
-from ociruntime.images.model.image import Descriptor, Image
-from ociruntime.images.model.limits import Budget
-from ociruntime.images.model.progress import Progress
+from ociruntime.images.formats.oci_layout import Layout, is_layout, names_of
+from ociruntime.images.model.config_files import Settings
+from ociruntime.images.model.image import Descriptor, Image, Progress
+from ociruntime.images.model.image_limits import Budget
 from ociruntime.images.model.reference import Reference
-from ociruntime.images.store.incoming import Incoming
+from ociruntime.images.store.import_image import Incoming
 from ociruntime.images.store.resolve_index import Document, ImageVerifier
 from ociruntime.images.store.resolve_index import take_in as take_in_documents
 from ociruntime.images.store.store import Store
@@ -27,7 +27,7 @@ from ociruntime.images.tar.archives import (
     open_file,
     plain,
 )
-from ociruntime.images.trust.permission import Permission
+from ociruntime.images.trust.check_stored_image import Permission
 from ociruntime.images.trust.policy import ACCEPT, REJECT
 
 _SIGNIFICANT = ("oci-layout", "index.json", "manifest.json", "manifest")
@@ -213,3 +213,33 @@ def _signer(
     except ImageError:
         pass  # the image is not in the store
     return verifier(documents)
+
+
+def load(
+    store: Store,
+    path: str,
+    fetch: Callable[[str], Image],
+    permission: Permission,
+    settings: Settings,
+    warn: Callable[[str], None],
+) -> Iterator[tuple[Image, list[str]]]:
+    """Import each image of the archive or layout at ``path``; yield (image, its new names).
+
+    ``fetch(text)`` imports the image of a local reference.  As in docker, a stored image that has
+    one of the names loses it.  An image without names is stored under its file's name. Raises
+    HostError, ImageError.
+    """
+    limits = settings.limits()
+    reference = recognized(Reference("path", path, path=path), Budget.at(store.path, limits))
+    images = named_images(reference, store.tmp, Budget.at(store.path, limits))
+    if not images:
+        hint = "use an archive of `docker save`, or an OCI image layout"
+        raise ImageError(f'load "{path}": the file contains no images', hint)
+    claims = Claims(permission, replace=True, warn=warn)
+    for tag, names in images.items():
+        source = replace(reference, tag=tag).name
+        image = fetch(source)
+        claimed = [name for name in names if claims.settle(store, image, name, path)]
+        if claimed:
+            store.remove_name(image.id, source)
+        yield image, claimed

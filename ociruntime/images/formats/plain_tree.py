@@ -11,15 +11,15 @@ from contextlib import closing
 from typing import BinaryIO
 
 from ociruntime.base.errors import ImageError
-from ociruntime.images.model.limits import Budget
-from ociruntime.images.model.progress import Progress
-from ociruntime.images.store.incoming import Incoming
-from ociruntime.images.store.made_image import StoredLayer, add_documents, minimal_config
+from ociruntime.images.model.image import Progress
+from ociruntime.images.model.image_limits import Budget
+from ociruntime.images.store.import_image import Incoming
+from ociruntime.images.store.make_manifest import StoredLayer, add_documents, minimal_config
 from ociruntime.images.store.resolve_index import Document
 from ociruntime.images.tar.archives import Reading, compression_of_file, open_file, plain
-from ociruntime.images.tar.header import BLOCK, parse_header
+from ociruntime.images.tar.decompression import CHUNK, OF_LAYERS
 from ociruntime.images.tar.layer_writer import LayerTar, of_directory
-from ociruntime.images.tar.streams import CHUNK, OF_LAYERS
+from ociruntime.images.tar.tar_header import BLOCK, parse_header
 
 
 def add_directory(incoming: Incoming, path: str, progress: Progress) -> Document:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+# Called often with (label such as "unpacking layer 2 of 3", bytes done, total bytes or 0 if
+# unknown); the callback itself limits how often it prints.
+Progress = Callable[[str, int, int], None]
 Json = dict[str, Any]
 
 
@@ -89,3 +93,8 @@ class Record:
     used: float
     index: str
     origins: tuple[tuple[str, str], ...] = ()
+
+
+def silent(kind: str, done: int, total: int) -> None:
+    """Report nothing: a Progress callback for callers that show no progress."""
+    del kind, done, total

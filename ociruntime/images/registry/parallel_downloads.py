@@ -15,11 +15,10 @@ from collections.abc import Sequence
 from queue import SimpleQueue
 
 from ociruntime.base.errors import ImageError, RegistryError
-from ociruntime.images.model.image import Descriptor
-from ociruntime.images.model.progress import Progress
+from ociruntime.images.model.image import Descriptor, Progress
 from ociruntime.images.registry.resumable_download import Download, partial_path
 from ociruntime.images.registry.sources import Sources
-from ociruntime.images.store.incoming import Incoming
+from ociruntime.images.store.import_image import Incoming
 
 AT_ONCE = 4
 _END = 2.0  # seconds for the other downloads to end after a failure

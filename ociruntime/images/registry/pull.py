@@ -5,10 +5,9 @@ from __future__ import annotations
 from errno import EDQUOT, ENOSPC
 
 from ociruntime.base.errors import HostError, ImageError, RegistryError
-from ociruntime.images.model.image import Image
-from ociruntime.images.model.limits import Budget
+from ociruntime.images.model.image import Image, Progress
+from ociruntime.images.model.image_limits import Budget
 from ociruntime.images.model.platforms import fits
-from ociruntime.images.model.progress import Progress
 from ociruntime.images.model.reference import Reference
 from ociruntime.images.registry.parallel_downloads import Downloads
 from ociruntime.images.registry.sources import Sources

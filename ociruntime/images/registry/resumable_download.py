@@ -19,6 +19,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ociruntime.base.errors import HostError, ImageError, RegistryError
+from ociruntime.base.files import whole_number
 from ociruntime.images.model.digest import hasher
 from ociruntime.images.model.image import Descriptor
 from ociruntime.images.registry.sources import Sources
@@ -26,7 +27,6 @@ from ociruntime.images.registry.sources import Sources
 if TYPE_CHECKING:  # requests is an extra: commands without a registry run without it
     from requests import Response
 
-_MOST_DIGITS = 18  # of a size that a registry may announce
 _ATTEMPTS = 5  # successive connections that deliver no data
 _CHUNK = 1 << 18
 _WAIT = 3.0  # seconds to wait for another download of the blob
@@ -151,12 +151,10 @@ class Download:
     def _connect(self) -> None:
         response, begin = self._sources.open_blob(self.blob.digest, self._at)
         self._response = response
-        length = response.headers.get("Content-Length", "")
-        # The header is the registry's own choice: also digits that int() refuses.
-        known = length.isascii() and length.isdigit() and len(length) <= _MOST_DIGITS
-        if known and begin + int(length) != self.blob.size:
+        length = whole_number(response.headers.get("Content-Length", ""))
+        if length is not None and begin + length != self.blob.size:
             self._disconnect()
-            total = begin + int(length)
+            total = begin + length
             message = f"size mismatch: expected {self.blob.size} bytes, got {total}"
             url = response.url.partition("?")[0]
             raise ImageError(f"download blob {self.blob.digest}: {message} from {url}")

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from ociruntime.base.errors import ImageError
 from ociruntime.images.model.image import Descriptor, Image
-from ociruntime.images.model.limits import Budget
+from ociruntime.images.model.image_limits import Budget
 from ociruntime.images.model.manifest import parse_manifest
 from ociruntime.images.model.platforms import choose, matching_platforms, read_index
-from ociruntime.images.store.incoming import Incoming
+from ociruntime.images.store.import_image import Incoming
 from ociruntime.images.store.store import Store
 
 _DEEPEST = 3  # maximum nesting of indexes

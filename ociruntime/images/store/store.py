@@ -2,7 +2,7 @@
 
     $D/cas/index.db         names, times and which image has which blob (database.py)
     $D/cas/blobs/sha256/..  manifests, configurations and layers (blobs.py)
-    $D/cas/tmp/..           imports in progress (incoming.py)
+    $D/cas/tmp/..           imports in progress (import_image.py)
     $D/cas/tree/..          root filesystems rendered from images (tree_store.py)
 
 Only root may enter the directory, because the trees contain setuid programs.
@@ -234,7 +234,7 @@ class Store:
 
         Raises ImageError, HostError.
         """
-        from ociruntime.images.store.incoming import remove_stale
+        from ociruntime.images.store.import_image import remove_stale
 
         stale = remove_stale(self.tmp)
         unknown = self._unlink(self.blobs.digests())

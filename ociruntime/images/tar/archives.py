@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import BinaryIO
 
 from ociruntime.base.errors import HostError, ImageError, reason
-from ociruntime.images.model.limits import Budget
-from ociruntime.images.tar.header import HARD_LINK, REGULAR, SYMLINK, Header
-from ociruntime.images.tar.reader import Piece, TarReader
-from ociruntime.images.tar.streams import CHUNK, MAGIC, Readable, compression_of, decompressed
+from ociruntime.images.model.image_limits import Budget
+from ociruntime.images.tar.decompression import CHUNK, MAGIC, Readable, compression_of, decompressed
+from ociruntime.images.tar.tar_header import HARD_LINK, REGULAR, SYMLINK, Header
+from ociruntime.images.tar.tar_reader import Piece, TarReader
 
 _MOST_LINKS = 8
 _MEMBER_COST = 300  # bytes of memory per member, besides its name

@@ -19,10 +19,10 @@ from collections.abc import Collection, Iterator
 
 from ociruntime.base.deep_tree import TreeEntry, open_regular, walk
 from ociruntime.base.errors import HostError, ImageError
-from ociruntime.images.model.limits import Budget
-from ociruntime.images.tar.attributes import ACL, CAPABILITY, is_text, refusal
-from ociruntime.images.tar.header import LONGEST_NAME
-from ociruntime.images.tar.streams import CHUNK, Readable
+from ociruntime.images.model.image_limits import Budget
+from ociruntime.images.tar.decompression import CHUNK, Readable
+from ociruntime.images.tar.file_attributes import ACL, CAPABILITY, is_text, refusal
+from ociruntime.images.tar.tar_header import LONGEST_NAME
 
 _END = b"\0" * (2 * tarfile.BLOCKSIZE)
 WHITEOUT = ".wh."

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.model.image import Descriptor
 from ociruntime.images.model.manifest import descriptor, load_document
-from ociruntime.images.trust.permission import cosign_signer
+from ociruntime.images.trust.check_stored_image import cosign_signer
 
 if TYPE_CHECKING:  # cryptography is an extra: commands that check no signature run without it
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey

@@ -18,8 +18,8 @@ import os.path
 from dataclasses import dataclass
 
 from ociruntime.base.errors import ImageError
+from ociruntime.images.model.config_files import Json, Settings
 from ociruntime.images.model.reference import LOCAL_KINDS, is_host_alone, prefix_name
-from ociruntime.images.model.settings import Json, Settings
 
 ACCEPT = "accept"
 REJECT = "reject"

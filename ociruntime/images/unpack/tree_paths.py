@@ -11,8 +11,8 @@ import errno
 import os
 
 from ociruntime.base.errors import ImageError
-from ociruntime.images.model.limits import Budget
-from ociruntime.images.tar.header import LONGEST_NAME
+from ociruntime.images.model.image_limits import Budget
+from ociruntime.images.tar.tar_header import LONGEST_NAME
 
 MOST_LINKS = 40
 MOST_LAYER_STEPS = 32_000_000  # components in a layer: 16 for each of its 2,000,000 files

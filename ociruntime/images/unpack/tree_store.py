@@ -26,10 +26,9 @@ from ociruntime.base.locks import FileLock, forget_lock
 from ociruntime.base.trusted_directories import make_directory
 from ociruntime.images.model.blobs import Blobs
 from ociruntime.images.model.digest import is_digest
-from ociruntime.images.model.image import Image
-from ociruntime.images.model.limits import Limits
-from ociruntime.images.model.progress import Progress, silent
-from ociruntime.images.tar.attributes import refusal
+from ociruntime.images.model.image import Image, Progress, silent
+from ociruntime.images.model.image_limits import Limits
+from ociruntime.images.tar.file_attributes import refusal
 
 if TYPE_CHECKING:
     from hashlib import _Hash

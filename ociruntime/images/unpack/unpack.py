@@ -17,11 +17,11 @@ from ociruntime.base.errors import HostError, ImageError, reason
 from ociruntime.base.files import write_all
 from ociruntime.images.model.blobs import Blobs
 from ociruntime.images.model.digest import hasher
-from ociruntime.images.model.image import Layer
-from ociruntime.images.model.limits import Budget, Limits
-from ociruntime.images.model.progress import Progress, silent
-from ociruntime.images.tar.attributes import Notes, set_by_name, set_of_open, set_time
-from ociruntime.images.tar.header import (
+from ociruntime.images.model.image import Layer, Progress, silent
+from ociruntime.images.model.image_limits import Budget, Limits
+from ociruntime.images.tar.decompression import CHUNK, Counted, Readable, decompressed
+from ociruntime.images.tar.file_attributes import Notes, set_by_name, set_of_open, set_time
+from ociruntime.images.tar.tar_header import (
     BLOCK_DEVICE,
     CHARACTER_DEVICE,
     DIRECTORY,
@@ -31,8 +31,7 @@ from ociruntime.images.tar.header import (
     SYMLINK,
     Header,
 )
-from ociruntime.images.tar.reader import TarReader
-from ociruntime.images.tar.streams import CHUNK, Counted, Readable, decompressed
+from ociruntime.images.tar.tar_reader import TarReader
 from ociruntime.images.unpack.tree_paths import Inside, Made, split_name
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from aiohttp import WSMsgType, web
 
 from ociruntime.base.errors import BadRequest, Conflict, PodError
-from ociruntime.manager.api.errors import error_document
+from ociruntime.manager.api.error_answers import error_document
 from ociruntime.manager.containers.container import Container
 from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.pod_calls import ask_over

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from ociruntime.base import checks
 from ociruntime.base.errors import BadRequest, NotFound
-from ociruntime.manager.api.requests import (
+from ociruntime.manager.api.parse_requests import (
     flag,
     has_gone,
     json_query,
@@ -17,9 +17,9 @@ from ociruntime.manager.api.requests import (
     read_document,
     required,
 )
-from ociruntime.manager.containers import usage
+from ociruntime.manager.containers import resource_usage
 from ociruntime.manager.containers.container import Container
-from ociruntime.manager.containers.details import details
+from ociruntime.manager.containers.inspect_details import details
 from ociruntime.manager.containers.manager import Manager
 
 _POLL = 1.0  # seconds between two checks whether a waiting client is still connected
@@ -38,7 +38,7 @@ async def list_containers(manager: Manager, request: web.Request) -> web.Respons
 
 
 async def create(manager: Manager, request: web.Request) -> web.Response:
-    """Create a container from the request's body (``manager/containers/spec.py``).
+    """Create a container from the request's body (``manager/containers/container_spec.py``).
 
     ``fetch=0``: 404 if the image is not in the store, which the client then pulls.
     """
@@ -50,7 +50,7 @@ async def create(manager: Manager, request: web.Request) -> web.Response:
 
 
 async def inspect(manager: Manager, request: web.Request) -> web.Response:
-    """Return a container's status and configuration, with ``details`` (``details.py``)."""
+    """Return a container's status and configuration, with ``details`` (``inspect_details.py``)."""
     container = manager.find(_ref(request))
     answer = container.inspect()
     if not container.is_corrupt:
@@ -165,7 +165,9 @@ async def prune(manager: Manager, request: web.Request) -> web.Response:
 async def top(manager: Manager, request: web.Request) -> web.Response:
     """List a container's processes."""
     _, uuid, app = manager.find(_ref(request)).location
-    return web.json_response({"processes": await asyncio.to_thread(usage.processes, uuid, app)})
+    return web.json_response(
+        {"processes": await asyncio.to_thread(resource_usage.processes, uuid, app)}
+    )
 
 
 async def stats(manager: Manager, request: web.Request) -> web.Response:
@@ -173,7 +175,7 @@ async def stats(manager: Manager, request: web.Request) -> web.Response:
     container = manager.find(_ref(request))
     _, uuid, app = container.location
     pid = container.inspect()["pid"] or 0
-    facts = await asyncio.to_thread(usage.usage, uuid, app, pid)
+    facts = await asyncio.to_thread(resource_usage.usage, uuid, app, pid)
     return web.json_response({"id": container.id, "name": container.name, **facts})
 
 

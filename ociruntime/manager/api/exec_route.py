@@ -25,9 +25,9 @@ from ociruntime.base import checks
 from ociruntime.base.errors import BadRequest, Conflict, HostError, RuntimeFailure, StartFailed
 from ociruntime.base.terminal import set_window_size
 from ociruntime.manager.api.attach import MESSAGE, control, relay, window_size
-from ociruntime.manager.api.errors import error_document
+from ociruntime.manager.api.error_answers import error_document
 from ociruntime.manager.api.exec_streams import ProgramInput, pump
-from ociruntime.manager.api.requests import BODY_TIMEOUT
+from ociruntime.manager.api.parse_requests import BODY_TIMEOUT
 from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.pod_calls import message_of
 from ociruntime.pods.bundle.runtime_calls import OWN_FAILURE, failure, failure_code

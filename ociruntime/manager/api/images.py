@@ -1,4 +1,4 @@
-"""The API's routes for images; they run ``ocipod`` commands."""
+"""The API's routes for images and logins to registries; they run ``ocipod`` commands."""
 
 from __future__ import annotations
 
@@ -10,17 +10,22 @@ from aiohttp import web
 
 from ociruntime.base import checks
 from ociruntime.base.errors import BadRequest, Conflict, NotFound, RuntimeFailure
-from ociruntime.manager.api.errors import error_document
-from ociruntime.manager.api.output import send_output
-from ociruntime.manager.api.requests import flag, read_body, required
-from ociruntime.manager.containers.manager import Manager
-from ociruntime.manager.containers.spec import (
+from ociruntime.manager.api.error_answers import error_document
+from ociruntime.manager.api.parse_requests import flag, read_body, required
+from ociruntime.manager.api.stream_output import send_output
+from ociruntime.manager.containers.container_spec import (
     INSECURE,
     PULL_POLICIES,
     check_platform,
     platform_args,
 )
+from ociruntime.manager.containers.manager import Manager
 
+_LOGIN: checks.Members = {
+    "registry": checks.text,
+    "username": checks.text,
+    "password": checks.nonempty,
+}
 _INSECURE: checks.Members = {"insecure": checks.list_of(checks.one_of(*INSECURE))}
 _PULL: checks.Members = {
     "image": checks.text,
@@ -84,7 +89,7 @@ async def _send(answer: web.StreamResponse, line: dict[str, Any]) -> bool:
 
 
 async def inspect(manager: Manager, request: web.Request) -> web.Response:
-    """Return an image's settings, layers and history, see ``images/model/details.py``."""
+    """Return an image's settings, layers and history, see ``images/model/inspect_details.py``."""
     out = await manager.programs.call("image", "inspect", "--", request.match_info["ref"])
     return web.json_response(json.loads(out)[0])
 
@@ -148,6 +153,25 @@ async def prune(manager: Manager, request: web.Request) -> web.Response:
     return web.json_response({"removed": removed, "freed": freed})
 
 
+async def log_in(manager: Manager, request: web.Request) -> web.Response:
+    """Check credentials at a registry and store them for the pulls of all clients."""
+    body = await read_body(request, _LOGIN)
+    user, password = required(body, "username"), required(body, "password")
+    if "\n" in password or "\r" in password:
+        raise BadRequest("password", "must not contain line breaks")
+    args = ["login", f"--username={user}", "--password-stdin", "--", body.get("registry", "")]
+    # The password is not an argument, because other users of the host could see that.
+    await manager.programs.call(*filter(None, args), content=password.encode())
+    return web.Response(status=204)
+
+
+async def log_out(manager: Manager, request: web.Request) -> web.Response:
+    """Remove the credentials that ``log_in`` has stored for a registry."""
+    body = await read_body(request, {"registry": checks.text})
+    await manager.programs.call("logout", "--", *filter(None, [body.get("registry", "")]))
+    return web.Response(status=204)
+
+
 ROUTES = (
     ("GET", "/v1/images", list_images),
     ("POST", "/v1/images/pull", pull),
@@ -158,4 +182,6 @@ ROUTES = (
     ("GET", "/v1/images/{ref:.+}/archive", archive),
     ("POST", "/v1/images/{ref:.+}/tag", tag),
     ("DELETE", "/v1/images/{ref:.+}", remove),
+    ("POST", "/v1/login", log_in),
+    ("POST", "/v1/logout", log_out),
 )

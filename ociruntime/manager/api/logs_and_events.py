@@ -18,13 +18,13 @@ from aiohttp import web
 
 from ociruntime.base.errors import BadRequest
 from ociruntime.base.json_files import time_text
-from ociruntime.manager.api.requests import flag, has_gone, moment
+from ociruntime.manager.api.parse_requests import flag, has_gone, moment
 from ociruntime.manager.containers.events import KINDS, shown
 from ociruntime.manager.containers.manager import Manager
-from ociruntime.pods.store.description import app_record
-from ociruntime.pods.store.logs import Line, LogReader, form
+from ociruntime.pods.store.log_reader import Line, LogReader, form
 from ociruntime.pods.store.phases import open_pod
 from ociruntime.pods.store.pod import PREPARED, RUNNING
+from ociruntime.pods.store.pod_status import app_record
 
 FRAMES = "application/vnd.ociruntime.frames"
 LOG_POLL = 0.1  # seconds between two reads of a followed log

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aiohttp import web
 
-from ociruntime.manager.api.requests import json_query, read_body
+from ociruntime.manager.api.parse_requests import json_query, read_body
 from ociruntime.manager.containers.manager import Manager
 from ociruntime.manager.containers.networks import MEMBERS
 

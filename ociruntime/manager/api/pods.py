@@ -9,11 +9,11 @@ from aiohttp import web
 
 from ociruntime.base import checks
 from ociruntime.base.errors import Conflict
-from ociruntime.manager.api.requests import read_body
+from ociruntime.manager.api.parse_requests import read_body
+from ociruntime.manager.containers.container_spec import DEFAULTS
 from ociruntime.manager.containers.manager import Manager
-from ociruntime.manager.containers.spec import DEFAULTS
-from ociruntime.pods.store.description import try_describe
 from ociruntime.pods.store.phases import each_pod, open_pod
+from ociruntime.pods.store.pod_status import try_describe
 
 
 async def list_pods(manager: Manager, request: web.Request) -> web.Response:

@@ -2,7 +2,7 @@
 
 ``make_application`` builds the aiohttp application that ocid serves on its socket.  A handler is
 called with the manager and the request; the errors that it raises become answers by the table in
-``errors.py``.
+``error_answers.py``.
 """
 
 from __future__ import annotations
@@ -22,18 +22,17 @@ from ociruntime import __version__
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.manager.api import (
     attach,
+    container_files,
     containers,
+    disk_usage,
     exec_route,
-    files,
     images,
-    login,
     logs_and_events,
     networks,
     pods,
-    system,
     volumes,
 )
-from ociruntime.manager.api.errors import error_answer, failure_of
+from ociruntime.manager.api.error_answers import error_answer, failure_of
 from ociruntime.manager.containers.manager import Manager
 
 Handler = Callable[[Manager, web.Request], Awaitable[web.StreamResponse]]
@@ -95,14 +94,14 @@ ROUTES: tuple[Route, ...] = (
     ("GET", "/v1/version", version),
     ("GET", "/v1/info", info),
     *containers.ROUTES,
-    *files.ROUTES,
+    *container_files.ROUTES,
     *images.ROUTES,
     *networks.ROUTES,
     *pods.ROUTES,
-    *login.ROUTES,
+    *images.ROUTES,
     *volumes.ROUTES,
     *logs_and_events.ROUTES,
-    *system.ROUTES,
+    *disk_usage.ROUTES,
     ("GET", "/v1/containers/{ref}/attach", attach.attach),
     ("GET", "/v1/containers/{ref}/exec", exec_route.execute),
 )

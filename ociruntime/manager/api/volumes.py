@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from ociruntime.base import checks
-from ociruntime.manager.api.requests import check_lists, json_query, read_body
+from ociruntime.manager.api.parse_requests import check_lists, json_query, read_body
 from ociruntime.manager.containers.manager import Manager
 
 

@@ -93,10 +93,17 @@ GROUPS: Groups = {
     "images, pods and the daemon": {
         "images": ("images", "pull", "rmi", "image ls", "image pull", "image rm"),
         "login": ("login", "logout"),
-        "image_files": ("image inspect", "tag", "save", "load"),
-        "history": ("history",),
-        "prune": ("image prune", "system prune"),
-        "system": ("pod ls", "pod stop", "pod rm", "info", "version", "system df"),
+        "image_files": ("image inspect", "tag", "save", "load", "history"),
+        "system": (
+            "image prune",
+            "system prune",
+            "pod ls",
+            "pod stop",
+            "pod rm",
+            "info",
+            "version",
+            "system df",
+        ),
     },
     "strict commands for scripts, with fixed columns": {
         "container_subcommands": (

@@ -24,11 +24,17 @@ from ociruntime.base.errors import (
 )
 from ociruntime.base.fault_injection import fault
 from ociruntime.commandline.signal_names import signal_name
-from ociruntime.manager.containers import limits, records
-from ociruntime.manager.containers.clients import CONDITIONS, Clients
+from ociruntime.manager.containers import container_records, update_limits
+from ociruntime.manager.containers.attached_clients import CONDITIONS, Clients
+from ociruntime.manager.containers.container_names import check_name
 from ociruntime.manager.containers.container_pod import ContainerPod
+from ociruntime.manager.containers.container_records import Answer, Record
+from ociruntime.manager.containers.container_spec import (
+    changed_spec,
+    check_signal,
+    names_on_networks,
+)
 from ociruntime.manager.containers.events import described
-from ociruntime.manager.containers.names import check_name
 from ociruntime.manager.containers.pod_calls import ask
 from ociruntime.manager.containers.pod_status import (
     ACTIVE,
@@ -44,10 +50,8 @@ from ociruntime.manager.containers.pod_status import (
     LastRun,
     PodStatus,
 )
-from ociruntime.manager.containers.records import Answer, Record
-from ociruntime.manager.containers.restarts import Restarts
+from ociruntime.manager.containers.restart_backoff import Restarts
 from ociruntime.manager.containers.shared_services import SharedServices, log
-from ociruntime.manager.containers.spec import changed_spec, check_signal, names_on_networks
 from ociruntime.pods.store import pod as pods
 from ociruntime.pods.store.pod import Pod
 
@@ -116,9 +120,9 @@ class Container:
     def inspect(self) -> Answer:
         """Return the container's status and configuration, as ``records.answer`` describes them."""
         if self._record is None:
-            return records.corrupt_answer(self.id, self.damage)
+            return container_records.corrupt_answer(self.id, self.damage)
         pending = self._restarts.pending
-        answer = records.answer(self._record, self.pod.status(), starting=pending)
+        answer = container_records.answer(self._record, self.pod.status(), starting=pending)
         return answer | {"status": REMOVING} if self._removing else answer
 
     def volumes(self) -> tuple[list[Answer], list[str]]:
@@ -276,7 +280,7 @@ class Container:
             pod_status = await self._reconcile()
             runs = self._status(pod_status) in ACTIVE and not pod_status.is_ending
             spec = changed_spec(self.record.spec, changes)
-            await limits.apply(self._services, self.record, spec, self.pod.open(), runs=runs)
+            await update_limits.apply(self._services, self.record, spec, self.pod.open(), runs=runs)
             if self._restarts.pending and not self.record.should_restart():
                 self._restarts.cancel()
                 self._notify("not-running")
@@ -433,10 +437,10 @@ class Container:
         With ``volumes``, or for ``--rm``, the file lists the anonymous volumes to remove.
         """
         services, store = self._services, self._services.store
-        unwanted = store.marked_volumes(self.id, records.REMOVING)
+        unwanted = store.marked_volumes(self.id, container_records.REMOVING)
         if not self.is_corrupt and (volumes or self.record.auto_remove):
             unwanted = self.record.anonymous_volumes
-        await asyncio.to_thread(store.write_marker, self.id, records.REMOVING, unwanted)
+        await asyncio.to_thread(store.write_marker, self.id, container_records.REMOVING, unwanted)
         self._removing = True
         if self.is_corrupt:
             pods = await asyncio.to_thread(services.pods_of, self.id)

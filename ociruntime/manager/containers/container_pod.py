@@ -14,9 +14,9 @@ from contextlib import suppress
 from ociruntime.base.errors import ManagerError, RuntimeFailure
 from ociruntime.base.fault_injection import fault
 from ociruntime.manager.containers import pod_watch
+from ociruntime.manager.containers.container_records import POD, Record
 from ociruntime.manager.containers.pod_calls import halt
 from ociruntime.manager.containers.pod_status import APP, PodStatus
-from ociruntime.manager.containers.records import POD, Record
 from ociruntime.manager.containers.shared_services import SharedServices, log
 from ociruntime.pods.store.manifest_file import read_runtime_config, write_runtime_config
 from ociruntime.pods.store.pod import EXITED, PREPARED, RUNNING, Pod

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from ociruntime.base.json_files import now
-from ociruntime.manager.containers.records import Record
+from ociruntime.manager.containers.container_records import Record
 
 Event = dict[str, Any]
 

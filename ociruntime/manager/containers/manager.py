@@ -17,10 +17,14 @@ from ociruntime.base.errors import (
 )
 from ociruntime.base.fault_injection import fault
 from ociruntime.base.json_files import now
-from ociruntime.manager.containers import names, records
+from ociruntime.manager.containers import container_names, container_records
 from ociruntime.manager.containers.container import Container
+from ociruntime.manager.containers.container_mounts import Mounts, add_image, of_request
+from ociruntime.manager.containers.container_records import Answer, Record
+from ociruntime.manager.containers.container_spec import check_spec, networks_of
+from ociruntime.manager.containers.daemon_settings import Settings
 from ociruntime.manager.containers.events import EventBus, described
-from ociruntime.manager.containers.filters import LABEL, NAME, Filter, check_filters, passes
+from ociruntime.manager.containers.list_filters import LABEL, NAME, Filter, check_filters, passes
 from ociruntime.manager.containers.networks import Networks, User, publish
 from ociruntime.manager.containers.pod_calls import Programs
 from ociruntime.manager.containers.pod_status import (
@@ -36,11 +40,7 @@ from ociruntime.manager.containers.pod_status import (
     UNKNOWN,
     PodHandle,
 )
-from ociruntime.manager.containers.records import Answer, Record
-from ociruntime.manager.containers.resolve_mounts import Mounts, add_image, of_request
-from ociruntime.manager.containers.settings import Settings
 from ociruntime.manager.containers.shared_services import SharedServices, log
-from ociruntime.manager.containers.spec import check_spec, networks_of
 from ociruntime.manager.containers.volumes import Volumes
 from ociruntime.pods.manifest.build_manifest import app_entry, ports_of
 from ociruntime.pods.store.manifest_file import read_manifest
@@ -113,7 +113,7 @@ class Manager:
 
     async def _load(self, container_id: str) -> Container | None:
         store = self._services.store
-        if store.has(container_id, records.CREATING):
+        if store.has(container_id, container_records.CREATING):
             log.info('container "%s": rolling back its unfinished creation', container_id[:12])
             await self._roll_back(container_id)
             return None
@@ -127,7 +127,7 @@ class Manager:
             log.warning('container "%s": its record is corrupt: %s', container_id[:12], damage)
         container = self._add(container_id, record, damage)
         # Before anything else: a half-removed pod cannot be reconciled.
-        if store.has(container_id, records.REMOVING):
+        if store.has(container_id, container_records.REMOVING):
             await container.remove_held()
             return None
         if not container.is_corrupt:
@@ -195,12 +195,13 @@ class Manager:
         spec = check_spec(request)
         self.settings.check_insecure(spec.get("insecure") or ())
         rootfs = spec.get("rootfs")
-        if rootfs is not None and not os.path.isdir(rootfs):
+        # In a thread: a network file system may hang.
+        if rootfs is not None and not await asyncio.to_thread(os.path.isdir, rootfs):
             raise BadRequest("rootfs", f'directory "{rootfs}" not found on this host')
         self.networks.check(spec)
         services = self._services
-        container_id = names.new_id()
-        name = spec.get("name") or names.new_name(services.names)
+        container_id = container_names.new_id()
+        name = spec.get("name") or container_names.new_name(services.names)
         services.names.reserve(name, container_id)
         try:
             mounts = of_request(spec, lambda ref: self.find(ref).volumes())
@@ -255,7 +256,7 @@ class Manager:
         attributes = described(record, {"at": container_id})
         services.events.publish("create", container_id, name, attributes)
         # The commit point: a daemon that is killed from here on leaves a complete container.
-        services.store.forget(container_id, records.CREATING, records.POD)
+        services.store.forget(container_id, container_records.CREATING, container_records.POD)
         return container
 
     async def _with_published_ports(self, spec: dict[str, Any], image_id: str) -> dict[str, Any]:
@@ -277,7 +278,7 @@ class Manager:
         """
         services = self._services
         await services.remove_new_pod(container_id)
-        volumes = services.store.marked_volumes(container_id, records.CREATING)
+        volumes = services.store.marked_volumes(container_id, container_records.CREATING)
         await self.volumes.remove_with_container(self._incomplete_name(container_id), volumes)
         if services.events.has("create", container_id, container_id):
             services.events.publish("destroy", container_id, name, {"at": container_id})

@@ -1,7 +1,7 @@
 """Networks: created by clients or configured by an administrator, and the containers on them.
 
 A network that a client makes is a CNI configuration in ``net.d`` of the data directory, so that
-``ocipod`` finds it like any other (``pods/net/configuration.py``).
+``ocipod`` finds it like any other (``pods/net/network_configs.py``).
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from ociruntime.base.errors import BadRequest, Conflict, HostError, NotFound
 from ociruntime.base.files import remove_file, replace_file, sync_directory
 from ociruntime.base.locks import FileLock
 from ociruntime.base.trusted_directories import make_directory
-from ociruntime.manager.containers.filters import (
+from ociruntime.manager.containers.container_spec import WITHOUT_NAMES, networks_of
+from ociruntime.manager.containers.daemon_settings import Settings
+from ociruntime.manager.containers.list_filters import (
     DANGLING,
     LABEL,
     NAME,
@@ -29,12 +31,11 @@ from ociruntime.manager.containers.filters import (
     check_filters,
     passes,
 )
-from ociruntime.manager.containers.settings import Settings
-from ociruntime.manager.containers.spec import WITHOUT_NAMES, networks_of
 from ociruntime.pods.net import pod_names
 from ociruntime.pods.net.addresses import Network, parse_address, parse_network
 from ociruntime.pods.net.builtin import host_local
-from ociruntime.pods.net.configuration import (
+from ociruntime.pods.net.net_option import ALL
+from ociruntime.pods.net.network_configs import (
     BUILT_IN,
     OWN,
     RESERVED,
@@ -43,7 +44,6 @@ from ociruntime.pods.net.configuration import (
     is_name,
     load,
 )
-from ociruntime.pods.net.net_option import ALL
 from ociruntime.pods.net.subnets import (
     AF_INET,
     free_subnet,

@@ -27,8 +27,8 @@ from ociruntime.base.errors import (
 )
 from ociruntime.base.host_programs import own_launcher
 from ociruntime.base.process import die_with
+from ociruntime.manager.containers.daemon_settings import Settings
 from ociruntime.manager.containers.pod_status import APP
-from ociruntime.manager.containers.settings import Settings
 from ociruntime.pods.bundle.runtime_calls import RuntimeCalls, find_runtime
 from ociruntime.pods.loop.control_socket import LARGEST, answer_of
 from ociruntime.pods.manifest.request import BaseRequest, document_of

@@ -10,14 +10,14 @@ from typing import Any
 
 from ociruntime.base.errors import ManagerError, RuntimeFailure
 from ociruntime.images.store.store import Store
-from ociruntime.manager.containers import spec as specs
+from ociruntime.manager.containers import container_spec as specs
+from ociruntime.manager.containers.container_names import Names
+from ociruntime.manager.containers.container_records import POD, Record, RecordStore
+from ociruntime.manager.containers.daemon_settings import Settings
 from ociruntime.manager.containers.events import EventBus
-from ociruntime.manager.containers.names import Names
 from ociruntime.manager.containers.pod_calls import Programs, classified, halt
 from ociruntime.manager.containers.pod_status import PodHandle
 from ociruntime.manager.containers.pod_watch import Watcher
-from ociruntime.manager.containers.records import POD, Record, RecordStore
-from ociruntime.manager.containers.settings import Settings
 from ociruntime.manager.containers.stored_image import StoredImage, find_ready
 from ociruntime.manager.containers.volumes import Users, Volumes
 from ociruntime.pods.store import pod_cgroup

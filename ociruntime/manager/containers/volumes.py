@@ -23,7 +23,8 @@ from ociruntime.base import json_files
 from ociruntime.base.deep_tree import disk_usage
 from ociruntime.base.errors import Conflict, HostError, NotFound, RuntimeFailure
 from ociruntime.base.files import remove_file, replace_file
-from ociruntime.manager.containers.filters import (
+from ociruntime.manager.containers.container_spec import check_volume_name
+from ociruntime.manager.containers.list_filters import (
     DANGLING,
     LABEL,
     NAME,
@@ -31,7 +32,6 @@ from ociruntime.manager.containers.filters import (
     check_filters,
     passes,
 )
-from ociruntime.manager.containers.spec import check_volume_name
 from ociruntime.pods.bundle import filled_volume
 from ociruntime.pods.store.lock import open_directory
 from ociruntime.pods.store.remove_tree import remove_tree

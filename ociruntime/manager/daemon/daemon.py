@@ -18,9 +18,9 @@ from ociruntime.base.process import heed_ignored_signals
 from ociruntime.base.trusted_directories import check_directory
 from ociruntime.commandline.parser import Arguments
 from ociruntime.manager.api.routes import make_application
+from ociruntime.manager.containers.container_spec import INSECURE
+from ociruntime.manager.containers.daemon_settings import DIRECTORY, ROOT, Settings
 from ociruntime.manager.containers.manager import Manager
-from ociruntime.manager.containers.settings import DIRECTORY, ROOT, Settings
-from ociruntime.manager.containers.spec import INSECURE
 from ociruntime.manager.daemon.daemon_socket import Notifier, activated, listen
 from ociruntime.manager.daemon.options import SOCKET
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ociruntime.base.errors import PodError
-from ociruntime.pods.manifest import isolators, kernel_settings, oci_resources, seccomp
+from ociruntime.pods.manifest import isolators, kernel_settings, oci_resources, seccomp_isolators
 from ociruntime.pods.manifest.build_manifest import app_entry
 from ociruntime.pods.manifest.environment import with_term
 from ociruntime.pods.manifest.flavours import FLAVOURS, Flavour, Mount
@@ -170,7 +170,7 @@ def app_config(manifest: Json, app_name: str, image_config: Json, facts: AppFact
         linux["maskedPaths"] = [*MASKED, *facts.filesystems]
         linux["readonlyPaths"] = list(READONLY)
     if "seccomp" not in facts.insecure and not _is_unfiltered(app_isolators, facts):
-        profile = seccomp.profile(app_isolators, facts.seccomp, facts.machine, granted)
+        profile = seccomp_isolators.profile(app_isolators, facts.seccomp, facts.machine, granted)
         if profile is not None:
             linux["seccomp"] = profile
     return config

@@ -8,6 +8,8 @@ from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.base.files import read_file
 
+HIGHEST = 65535
+PROTOCOLS = ("tcp", "udp", "sctp")
 INFO = "net-info.json"
 HOST = "host"  # mode of resolv.conf and hosts: the host's own file
 # Lists the servers to which systemd-resolved forwards.  /etc/resolv.conf names its stub resolver,
@@ -44,8 +46,7 @@ def bring_up(path: str, uuid: str, config: dict[str, Any], namespace: str) -> No
     ``take_down`` works after a crash.  Raises RuntimeFailure.
     """
     from ociruntime.pods.net import networks
-    from ociruntime.pods.net.configuration import net_directories
-    from ociruntime.pods.net.port_mappings import forwarded
+    from ociruntime.pods.net.network_configs import net_directories
 
     manifest = json_files.read(f"{path}/pod")
     request = networks.NetworkRequest(
@@ -103,7 +104,7 @@ def write_files(
     ``dns`` is the member ``dns`` of the CNI results.  With ``named``, the hosts file does not
     contain the hostname: ``give_names`` adds it later, with the pod's address.  Raises HostError.
     """
-    from ociruntime.pods.net import resolver
+    from ociruntime.pods.net import resolv_conf
 
     hostname = str(config.get("hostname") or "")
     if hostname:
@@ -113,8 +114,8 @@ def write_files(
     names = {"resolv.conf": config.get("dns") or {}, "hosts": config.get("hosts") or {}}
     host_dns = _host_dns(is_host_network(config))
     texts = {
-        "resolv.conf": resolver.resolv_conf(names["resolv.conf"], dns, host_dns),
-        "hosts": resolver.hosts(names["hosts"], "" if named else " ".join(own), False),
+        "resolv.conf": resolv_conf.resolv_conf(names["resolv.conf"], dns, host_dns),
+        "hosts": resolv_conf.hosts(names["hosts"], "" if named else " ".join(own), False),
     }
     for name, text in texts.items():
         if names[name].get("mode") == HOST:
@@ -128,7 +129,7 @@ def _host_dns(is_host_network: bool) -> dict[str, Any]:
 
     The result has the form of ``dns`` in CNI results.
     """
-    from ociruntime.pods.net.resolver import host_dns
+    from ociruntime.pods.net.resolv_conf import host_dns
 
     settings = host_dns(_host_file("/etc/resolv.conf") or "", is_host_network)
     if not settings.get("nameservers") and (upstream := _host_file(UPSTREAM)):
@@ -155,3 +156,72 @@ def take_down(path: str) -> dict[str, Any]:
     from ociruntime.pods.net.networks import tear_down
 
     return {"problems": tear_down(info)}
+
+
+def forwarded(manifest: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return CNI port mappings for the host ports that a pod's manifest forwards to the pod.
+
+    Each is ``{"hostPort", "containerPort", "protocol", "hostIP"}``.  Raises PodError for a port
+    that no app defines or that apps define differently, and for a duplicate host port.
+    """
+    named: dict[str, list[dict[str, Any]]] = {}
+    for app in manifest.get("apps") or ():
+        for port in app.get("app", {}).get("ports") or ():
+            named.setdefault(port["name"], []).append(port)
+    mappings: list[dict[str, Any]] = []
+    for wish in manifest.get("ports") or ():
+        name = wish["name"]
+        owners = named.get(name, [])
+        # The apps share the network, so one name must mean one port.
+        if any(_place(one) != _place(owners[0]) for one in owners):
+            raise PodError(f'forward port "{name}": the apps of the pod define it differently')
+        port = owners[0] if owners else _port_of_name(name)
+        if not port and not wish.get("podPort"):
+            raise PodError(
+                f'forward port "{name}": no app defines it',
+                f"ports of the apps: {', '.join(named) or 'none'}",
+            )
+        mappings += _mappings(wish, port)
+    taken = set()
+    for one in mappings:
+        key = (one["protocol"], one["hostIP"], one["hostPort"])
+        if key in taken:
+            raise PodError(
+                f"forward host port {one['hostPort']}/{one['protocol']}: the port is used twice"
+            )
+        taken.add(key)
+    return mappings
+
+
+def _place(port: dict[str, Any]) -> tuple[object, ...]:
+    return port.get("protocol"), port.get("port"), port.get("count")
+
+
+def _port_of_name(name: str) -> dict[str, Any]:
+    """Parse ``name``, such as ``80-tcp``, to ``{"port", "protocol"}``; return {} for other names.
+
+    Apps need not define such a port.
+    """
+    number, _, protocol = name.partition("-")
+    if not (number.isascii() and number.isdigit()) or protocol not in PROTOCOLS:
+        return {}
+    return {"port": int(number), "protocol": protocol}
+
+
+def _mappings(wish: dict[str, Any], port: dict[str, Any]) -> list[dict[str, Any]]:
+    inside = wish.get("podPort") or port["port"]
+    count = port.get("count") or 1
+    if not wish.get("hostPort") or max(wish["hostPort"], inside) + count - 1 > HIGHEST:
+        raise PodError(
+            f'forward port "{wish["name"]}": it must have a host port, and both must be at most '
+            f"{HIGHEST}"
+        )
+    return [
+        {
+            "hostPort": wish["hostPort"] + i,
+            "containerPort": inside + i,
+            "protocol": port.get("protocol") or "tcp",
+            "hostIP": wish.get("hostIP") or "",
+        }
+        for i in range(count)
+    ]

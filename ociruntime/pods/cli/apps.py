@@ -16,12 +16,12 @@ from ociruntime.pods.bundle.runtime_calls import OWN_FAILURE
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import TIME
 from ociruntime.pods.operations import app_exec
-from ociruntime.pods.operations.attach import attach, parse_mode
+from ociruntime.pods.operations.attach_client import attach, parse_mode
 from ociruntime.pods.operations.sandbox import remove_app
 from ociruntime.pods.store.control_client import ask
-from ociruntime.pods.store.description import app_names, app_record, choose_app
 from ociruntime.pods.store.manifest_file import read_manifest
 from ociruntime.pods.store.phases import open_pod
+from ociruntime.pods.store.pod_status import app_names, app_record, choose_app
 
 
 def run_app_start(context: Context, arguments: Arguments) -> int:

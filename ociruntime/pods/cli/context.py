@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ociruntime.base import directories
+from ociruntime.base import paths
 from ociruntime.base.errors import UsageError
 from ociruntime.base.log import Log
 from ociruntime.base.trusted_directories import check_directory, check_entry
@@ -71,7 +71,7 @@ class Context:
     @property
     def directory(self) -> str:
         """The data directory (pods and images), without symbolic links."""
-        path = _checked(self.arguments.text("dir", directories.DATA), "data directory")
+        path = _checked(self.arguments.text("dir", paths.DATA), "data directory")
         for part in PARTS:
             check_entry(f"{path}/{part}", "data directory")
         return path
@@ -79,12 +79,12 @@ class Context:
     @property
     def system_config(self) -> str:
         """The directory of the settings that the distribution ships (--system-config)."""
-        return _checked(self.arguments.text("system-config", directories.SYSTEM_CONFIG), "settings")
+        return _checked(self.arguments.text("system-config", paths.SYSTEM_CONFIG), "settings")
 
     @property
     def local_config(self) -> str:
         """The directory of the administrator's settings (--local-config)."""
-        return _checked(self.arguments.text("local-config", directories.LOCAL_CONFIG), "settings")
+        return _checked(self.arguments.text("local-config", paths.LOCAL_CONFIG), "settings")
 
     @property
     def user_config(self) -> str:

@@ -9,15 +9,15 @@ from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import Bar
 from ociruntime.images.fetch import look_up
-from ociruntime.images.formats.export import write_archive, write_layout
+from ociruntime.images.formats.export_image import write_archive, write_layout
+from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.image import Image
-from ociruntime.images.model.limits import Limits
-from ociruntime.images.model.settings import Settings
+from ociruntime.images.model.image_limits import Limits
 from ociruntime.images.store.store import Store
 from ociruntime.images.unpack.unpack import unpack
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.new_directory import check_target, new_file, put_directory
-from ociruntime.pods.operations.export import BlobsAndNew, exported, lock_stopped_pod
+from ociruntime.pods.operations.export_app import BlobsAndNew, exported, lock_stopped_pod
 from ociruntime.pods.store.manifest_file import read_manifest
 from ociruntime.pods.store.phases import open_pod
 

@@ -11,9 +11,9 @@ from ociruntime.commandline.output import tell, write, write_lines
 from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import Bar, Lines
 from ociruntime.images.fetch import fetch
+from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.image import Image
 from ociruntime.images.model.manifest import LARGEST_DOCUMENT
-from ociruntime.images.model.settings import Settings
 from ociruntime.images.store.store import Store
 from ociruntime.images.trust.openpgp import Key
 from ociruntime.images.unpack.tree_store import TreeStore
@@ -92,8 +92,8 @@ def _fetch(
 
 def run_image_load(context: Context, arguments: Arguments) -> int:
     """Load the images in each archive into the store, and print their ids and names."""
-    from ociruntime.images.load_archive import load
-    from ociruntime.images.trust.permission import Permission
+    from ociruntime.images.formats.local_image import load
+    from ociruntime.images.trust.check_stored_image import Permission
 
     settings = Settings(context.system_config, context.local_config, context.user_config)
     with Store(context.directory) as store:

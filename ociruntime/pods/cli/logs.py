@@ -6,10 +6,10 @@ from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write_all
 from ociruntime.commandline.parser import Arguments
 from ociruntime.pods.cli.context import Context
-from ociruntime.pods.store.description import app_names
-from ociruntime.pods.store.logs import Line, LogReader, check_app, form, in_order
+from ociruntime.pods.store.log_reader import Line, LogReader, check_app, form, in_order
 from ociruntime.pods.store.phases import open_pod
 from ociruntime.pods.store.pod import Pod
+from ociruntime.pods.store.pod_status import app_names
 
 POLL = 0.1  # seconds between two reads of the logs with --follow
 

@@ -9,7 +9,7 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.store.pod import RUN, phase_path
 from ociruntime.pods.supervisor.hibernation import load_snapshot
-from ociruntime.pods.supervisor.supervise import Supervisor
+from ociruntime.pods.supervisor.monitor import Supervisor
 
 
 def run(context: Context, arguments: Arguments) -> int:

@@ -63,8 +63,16 @@ GROUPS: Groups = {
     "images": {
         "fetch": ("fetch", "image load", "trust", "config"),
         "login": ("login", "logout"),
-        "images": ("image list", "image rm", "image gc", "image verify", "image cat-manifest"),
-        "image_details": ("image inspect", "image history", "image tag"),
+        "images": (
+            "image list",
+            "image rm",
+            "image gc",
+            "image verify",
+            "image cat-manifest",
+            "image inspect",
+            "image history",
+            "image tag",
+        ),
         "exports": ("image export", "image extract", "image render"),
     },
     "": {"monitor": ("monitor",)},

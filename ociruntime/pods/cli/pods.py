@@ -17,18 +17,18 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.progress import amount
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import FORMAT, TIME, UUID_FILE
-from ociruntime.pods.garbage import garbage
-from ociruntime.pods.operations.stopping import stop_pod
-from ociruntime.pods.store.description import (
+from ociruntime.pods.garbage import garbage_collection
+from ociruntime.pods.operations.stop_pod import stop_pod
+from ociruntime.pods.store.manifest_file import read_manifest
+from ociruntime.pods.store.phases import each_pod, open_pod
+from ociruntime.pods.store.pod import GONE, Pod
+from ociruntime.pods.store.pod_status import (
     RUNNING,
     describe,
     try_describe,
     wait_for_end,
     wait_until_ready,
 )
-from ociruntime.pods.store.manifest_file import read_manifest
-from ociruntime.pods.store.phases import each_pod, open_pod
-from ociruntime.pods.store.pod import GONE, Pod
 
 
 def given_uuid(arguments: Arguments) -> str:
@@ -184,9 +184,13 @@ def run_rm(context: Context, arguments: Arguments) -> int:
 
 def _remove_pod(directory: str, uuid: str) -> list[str]:
     with open_pod(directory, uuid) as pod:
-        events = list(garbage.discard(pod))
+        events = list(garbage_collection.discard(pod))
         write(f'"{pod.uuid}"\n')
-        return [f"pod {name}: {text}" for kind, name, text in events if kind == garbage.PROBLEM]
+        return [
+            f"pod {name}: {text}"
+            for kind, name, text in events
+            if kind == garbage_collection.PROBLEM
+        ]
 
 
 def run_gc(context: Context, arguments: Arguments) -> int:
@@ -194,18 +198,20 @@ def run_gc(context: Context, arguments: Arguments) -> int:
 
     Errors about single pods are printed, but the exit status is 0.
     """
-    grace = _period(arguments, "grace-period", garbage.GRACE)
-    expiry = _period(arguments, "expire-prepared", garbage.EXPIRY)
+    grace = _period(arguments, "grace-period", garbage_collection.GRACE)
+    expiry = _period(arguments, "expire-prepared", garbage_collection.EXPIRY)
     mark_only = arguments.flag("mark-only")
     freed: list[int] = []
-    for kind, uuid, text in garbage.collect(context.directory, grace, expiry, mark_only=mark_only):
-        if kind == garbage.COLLECTING:
+    for kind, uuid, text in garbage_collection.collect(
+        context.directory, grace, expiry, mark_only=mark_only
+    ):
+        if kind == garbage_collection.COLLECTING:
             write(f'Garbage collecting pod "{uuid}"\n')
-        elif kind == garbage.MOVED:
+        elif kind == garbage_collection.MOVED:
             _print(f'moving pod "{uuid}" to garbage')
-        elif kind == garbage.KEPT:
+        elif kind == garbage_collection.KEPT:
             _print(f'pod "{uuid}" not removed: {text}')
-        elif kind == garbage.FREED:
+        elif kind == garbage_collection.FREED:
             freed.append(int(text))
         else:
             tell("ocipod", f'pod "{uuid}": {text}')

@@ -15,7 +15,7 @@ from ociruntime.commandline.progress import Bar
 from ociruntime.pods.bundle.runtime_calls import find_runtime
 from ociruntime.pods.cli.context import Context
 from ociruntime.pods.cli.options import GLOBAL_OPTIONS
-from ociruntime.pods.garbage.sweep import forget_run
+from ociruntime.pods.garbage.clean_up import forget_run
 from ociruntime.pods.manifest.app_arguments import (
     PodArguments,
     app_request,
@@ -41,8 +41,8 @@ from ociruntime.pods.manifest.request import (
     sandbox_from_document,
 )
 from ociruntime.pods.net import net_option
-from ociruntime.pods.net.configuration import net_directories
-from ociruntime.pods.operations.prepare import Request, check, prepare
+from ociruntime.pods.net.network_configs import net_directories
+from ociruntime.pods.operations.prepare_pod import Request, check, prepare
 from ociruntime.pods.operations.runtime_config import Host, run_settings
 from ociruntime.pods.operations.sandbox import add_to_pod, make_sandbox, save_uuid, settings_of
 from ociruntime.pods.store.manifest_file import (
@@ -184,7 +184,7 @@ def run_run_prepared(context: Context, arguments: Arguments) -> int:
     check_sysctls(manifest, settings)
     check_networks(context, settings["net"])
     if config["flavor"] == "kvm":
-        from ociruntime.pods.kvm.settings import check_run
+        from ociruntime.pods.kvm.machine_settings import check_run
 
         check_run(request, context.local_config, str(config.get("kvm_kernel") or ""))
     if settings["interactive"]:

@@ -22,7 +22,7 @@ from ociruntime.base.linux import (
     MS_REC,
 )
 from ociruntime.pods.bundle.private_mount_namespace import NODEV, NOEXEC, NOSUID, check_call, mount
-from ociruntime.pods.garbage.sweep import mountinfo, mounts_below
+from ociruntime.pods.garbage.clean_up import mountinfo, mounts_below
 from ociruntime.pods.kvm.qemu import CONSOLE, Hardware
 
 ROOT = "machine-root"  # in the pod's directory: where the new root is assembled

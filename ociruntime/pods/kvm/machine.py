@@ -22,8 +22,8 @@ from ociruntime.pods.bundle.runtime_calls import RuntimeCalls
 from ociruntime.pods.kvm import virtio_port
 from ociruntime.pods.kvm.qemu import CONSOLE
 from ociruntime.pods.loop import worker
+from ociruntime.pods.loop.control_socket import listen
 from ociruntime.pods.loop.event_loop import Loop, Timer
-from ociruntime.pods.loop.listening import listen
 from ociruntime.pods.loop.worker import Outcome
 
 PORTS = (

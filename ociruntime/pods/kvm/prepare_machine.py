@@ -16,8 +16,8 @@ from ociruntime.pods.bundle.pod_network import INFO
 from ociruntime.pods.bundle.write_bundle import write_bundle
 from ociruntime.pods.kvm import network
 from ociruntime.pods.kvm.kernel_modules import Modules
+from ociruntime.pods.kvm.machine_settings import Settings, cpus_of, memory_of, settings
 from ociruntime.pods.kvm.qemu import Hardware, Share
-from ociruntime.pods.kvm.settings import Settings, cpus_of, memory_of, settings
 from ociruntime.pods.kvm.virtio_port import PROGRAM
 from ociruntime.pods.manifest import isolators
 from ociruntime.pods.manifest.oci_resources import unified

@@ -20,7 +20,6 @@ from typing import Any
 from ociruntime.base import json_files
 from ociruntime.base.errors import HostError, InternalError, PodError, RuntimeFailure
 from ociruntime.pods.loop.event_loop import HUNG_UP, READABLE, WRITABLE, Loop, Timer
-from ociruntime.pods.loop.listening import listen
 
 Answer = Callable[[dict[str, Any]], None]
 Handler = Callable[["Connection", dict[str, Any]], None]
@@ -253,3 +252,24 @@ def answer_of(message: bytes) -> dict[str, Any]:
 
 def _nothing() -> None:
     pass
+
+
+def listen(path: str, kind: int, backlog: int) -> socket.socket:
+    """Create a Unix socket of type ``kind`` (SOCK_*) at ``path`` and return it, listening.
+
+    Its mode is 0600.  Raises HostError if it cannot be created.
+    """
+    try:
+        listener = socket.socket(socket.AF_UNIX, kind | socket.SOCK_CLOEXEC)
+        old = os.umask(0o177)
+        try:
+            listener.bind(path)
+            listener.listen(backlog)
+        except OSError:
+            listener.close()
+            raise
+        finally:
+            os.umask(old)
+    except OSError as error:
+        raise HostError(f'listen at the socket "{path}"', error) from None
+    return listener

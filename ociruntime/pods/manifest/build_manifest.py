@@ -11,9 +11,9 @@ from typing import Any, Protocol
 
 from ociruntime.base.errors import PodError, UsageError
 from ociruntime.base.paths import clean
-from ociruntime.pods.manifest import isolators, seccomp
+from ociruntime.pods.manifest import isolators, seccomp_isolators
+from ociruntime.pods.manifest.app_names import name_of_image, volume_of_path
 from ociruntime.pods.manifest.environment import merged
-from ociruntime.pods.manifest.names import name_of_image, volume_of_path
 from ociruntime.pods.manifest.ports import add_ports, port_of_name
 from ociruntime.pods.manifest.request import AppRequest, BaseRequest, PodRequest
 
@@ -175,7 +175,7 @@ def _app(name: str, request: AppRequest, settings: dict[str, Any]) -> dict[str, 
     """
     user, _, group = (settings.get("User") or "").partition(":")
     limits = _isolators(request)
-    seccomp.check(limits)
+    seccomp_isolators.check(limits)
     directory = request.working_dir or settings.get("WorkingDir") or "/"
     if not directory.startswith("/"):
         hint = "set it with --working-dir"

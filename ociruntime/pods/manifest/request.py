@@ -24,8 +24,8 @@ from ociruntime.commandline.parser import Arguments
 from ociruntime.commandline.signal_names import signal_name
 from ociruntime.commandline.sizes import CPU_RANGE, milli_cpus
 from ociruntime.pods.manifest import isolators, kernel_settings, tmpfs_and_devices, volumes
-from ociruntime.pods.manifest.names import is_name
-from ociruntime.pods.net import net_option, resolver
+from ociruntime.pods.manifest.app_names import is_name
+from ociruntime.pods.net import net_option, resolv_conf
 
 Json = dict[str, Any]
 Parse = Callable[[Any, str], Any]
@@ -161,10 +161,9 @@ def networks(where: str, value: list[str]) -> None:
 def network_name(where: str, value: Any) -> None:  # noqa: ANN401
     """Check that ``value`` is a valid name of a pod on its networks.  Raises BadRequest."""
     nonempty(where, value)
-    if not resolver.is_pod_name(value):
-        hint = (
-            f"letters, digits, dashes and dots, at most {resolver.LONGEST_POD_NAME}, not localhost"
-        )
+    if not resolv_conf.is_pod_name(value):
+        longest = resolv_conf.LONGEST_POD_NAME
+        hint = f"letters, digits, dashes and dots, at most {longest}, not localhost"
         raise BadRequest(where, f'invalid name "{value}" of a pod on its networks', hint)
 
 
@@ -181,7 +180,7 @@ def name_servers(where: str, value: list[str]) -> None:
     Raises BadRequest.
     """
     list_of(string)(where, value)
-    resolver.check_servers(where, value)
+    resolv_conf.check_servers(where, value)
 
 
 def _app_name(where: str, value: Any) -> None:  # noqa: ANN401

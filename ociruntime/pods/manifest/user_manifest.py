@@ -9,8 +9,8 @@ from typing import Any, Protocol
 from ociruntime.base import checks
 from ociruntime.base.errors import PodError, UsageError
 from ociruntime.pods.manifest import build_manifest as manifest
+from ociruntime.pods.manifest.app_names import is_name
 from ociruntime.pods.manifest.build_manifest import ImageFacts
-from ociruntime.pods.manifest.names import is_name
 from ociruntime.pods.manifest.ports import add_ports
 from ociruntime.pods.manifest.request import AppRequest, PodRequest
 from ociruntime.pods.manifest.tmpfs_and_devices import check_device, check_tmpfs

@@ -16,7 +16,7 @@ from typing import Any
 from ociruntime.base import checks
 from ociruntime.base.errors import BadRequest, UsageError
 from ociruntime.base.paths import clean
-from ociruntime.pods.manifest.names import is_name
+from ociruntime.pods.manifest.app_names import is_name
 from ociruntime.pods.manifest.ports import port_of_name
 from ociruntime.pods.net.addresses import parse_address
 

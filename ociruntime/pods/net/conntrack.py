@@ -11,7 +11,7 @@ from collections.abc import Collection
 from struct import pack, unpack
 
 from ociruntime.base.rtnetlink import NLM_F_DUMP, Rtnetlink, attribute, attributes
-from ociruntime.pods.net.rules import Forward
+from ociruntime.pods.net.firewall_rules import Forward
 
 NETLINK_NETFILTER = 12
 GET, DELETE = 1 << 8 | 1, 1 << 8 | 2  # NFNL_SUBSYS_CTNETLINK, IPCTNL_MSG_CT_*

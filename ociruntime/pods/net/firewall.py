@@ -12,8 +12,8 @@ from typing import Any
 
 from ociruntime.base.errors import NetworkError
 from ociruntime.base.host_programs import find_program
-from ociruntime.pods.net import rules_iptables, rules_nft
-from ociruntime.pods.net.rules import Rules
+from ociruntime.pods.net import iptables_rules, nft_rules
+from ociruntime.pods.net.firewall_rules import Rules
 from ociruntime.pods.net.run_program import run_program
 
 NFT = "nft"
@@ -41,15 +41,15 @@ def apply(tool: str, rules: Sequence[Rules]) -> None:
         return
     if tool == NFT:
         try:
-            _run(NFT, ["-f", "-"], "".join(rules_nft.script(ruleset, False) for ruleset in rules))
+            _run(NFT, ["-f", "-"], "".join(nft_rules.script(ruleset, False) for ruleset in rules))
         except NetworkError:
-            _run(NFT, ["-f", "-"], "".join(rules_nft.script(ruleset, True) for ruleset in rules))
+            _run(NFT, ["-f", "-"], "".join(nft_rules.script(ruleset, True) for ruleset in rules))
     elif tool == IPTABLES:
         for family in (4, 6):
             ours = [ruleset for ruleset in rules if ruleset.family == family]
             saved = _saved(family) if ours else ""
-            text = "".join(rules_iptables.removal(ruleset.tag, saved) for ruleset in ours)
-            text += "".join(rules_iptables.script(ruleset) for ruleset in ours)
+            text = "".join(iptables_rules.removal(ruleset.tag, saved) for ruleset in ours)
+            text += "".join(iptables_rules.script(ruleset) for ruleset in ours)
             if text:
                 _run(_restore(family), ["--noflush", "-w", WAIT], text)
     else:
@@ -62,14 +62,14 @@ def remove(tool: str, tags: Sequence[tuple[str, int]]) -> None:
     ``tool`` is the result of ``find_tool``.  Raises NetworkError.
     """
     if tool == NFT and tags and find_program("nft"):
-        _run(NFT, ["-f", "-"], "".join(rules_nft.removal(*one) for one in tags))
+        _run(NFT, ["-f", "-"], "".join(nft_rules.removal(*one) for one in tags))
     if tool != IPTABLES:
         return
     for family in (4, 6):
         ours = [tag for tag, its_family in tags if its_family == family]
         if ours and find_program(_restore(family)):
             saved = _saved(family)
-            text = "".join(rules_iptables.removal(tag, saved) for tag in ours)
+            text = "".join(iptables_rules.removal(tag, saved) for tag in ours)
             if text:
                 _run(_restore(family), ["--noflush", "-w", WAIT], text)
 
@@ -117,5 +117,5 @@ def present(tool: str, tag: str, family: int) -> bool:
     """
     if tool == NFT:
         words = _run(NFT, ["list", "tables"], "").splitlines()
-        return f"table {rules_nft.IP[family]} {tag}" in words
-    return bool(rules_iptables.removal(tag, _saved(family)))
+        return f"table {nft_rules.IP[family]} {tag}" in words
+    return bool(iptables_rules.removal(tag, _saved(family)))

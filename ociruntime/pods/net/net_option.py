@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.base.errors import NetworkError, UsageError
-from ociruntime.pods.net.configuration import DEFAULT, RESTRICTED, Configuration
+from ociruntime.pods.net.network_configs import DEFAULT, RESTRICTED, Configuration
 
 NONE = "none"
 HOST = "host"
@@ -90,7 +90,7 @@ def check(networks: list[tuple[str, str]], net_directories: list[str]) -> None:
 
     Raises NetworkError if one is not.
     """
-    from ociruntime.pods.net.configuration import load
+    from ociruntime.pods.net.network_configs import load
 
     if all(name not in (NONE, HOST) for name, _ in networks):
         select(networks, load(net_directories))

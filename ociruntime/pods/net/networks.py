@@ -22,10 +22,10 @@ from typing import Any
 from ociruntime.base.errors import NetworkError, RuntimeFailure, reason
 from ociruntime.base.fault_injection import fault
 from ociruntime.pods.net import cni, conntrack, firewall, net_option, pod_records
-from ociruntime.pods.net.configuration import Configuration, load, plugin_directories
+from ociruntime.pods.net.firewall_rules import Rules
 from ociruntime.pods.net.links import set_sysctl
+from ociruntime.pods.net.network_configs import Configuration, load, plugin_directories
 from ociruntime.pods.net.plugin_call import PluginCall, addresses, dns
-from ociruntime.pods.net.rules import Rules
 
 VERSION = 1
 PORTS = "portMappings"

@@ -7,7 +7,7 @@ from typing import Any
 
 from ociruntime.base.errors import NetworkError
 from ociruntime.pods.net.addresses import parse_address, parse_network
-from ociruntime.pods.net.rules import Rules
+from ociruntime.pods.net.firewall_rules import Rules
 
 
 class PluginCall:

@@ -16,7 +16,7 @@ from ociruntime.base.errors import HostError, NetworkError
 from ociruntime.base.files import replace_file
 from ociruntime.base.json_text import dump, load
 from ociruntime.base.trusted_directories import make_directory
-from ociruntime.pods.net.rules import DIGITS
+from ociruntime.pods.net.firewall_rules import DIGITS
 
 DIRECTORY = ".pods"
 ANY = ("0.0.0.0", "::")  # noqa: S104 - addresses that mean all of the host's

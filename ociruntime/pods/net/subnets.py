@@ -10,8 +10,8 @@ from typing import NamedTuple
 from ociruntime.base.errors import HostError, NetworkError
 from ociruntime.base.rtnetlink import NLM_F_DUMP, ROUTE, RTM_GETROUTE, Rtnetlink, attributes
 from ociruntime.pods.net.addresses import Address, Network, parse_network
-from ociruntime.pods.net.configuration import Configuration
 from ociruntime.pods.net.links import RTA_DST, RTA_GATEWAY
+from ociruntime.pods.net.network_configs import Configuration
 
 AF_INET, AF_INET6 = 2, 10
 # The first free /24 network of this range is chosen: podman's range, which docker does not use.

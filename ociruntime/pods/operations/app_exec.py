@@ -11,9 +11,9 @@ from ociruntime.base.files import memory_file
 from ociruntime.pods.bundle.runtime_calls import RuntimeCalls, failure, find_runtime
 from ociruntime.pods.bundle.users import Account, account
 from ociruntime.pods.manifest.environment import with_term
-from ociruntime.pods.store.description import app_record
 from ociruntime.pods.store.manifest_file import read_object, read_runtime_config
 from ociruntime.pods.store.pod import Pod
+from ociruntime.pods.store.pod_status import app_record
 
 
 class Command:

@@ -8,36 +8,56 @@ executed from there (CVE-2019-14271).
 
 In a running app, paths lead where they lead for its program, through volumes and other mounts; in a
 stopped app, only its root filesystem and its volumes are mounted.
+
+A process that copies files keeps the app's overlay mounted.  If the app were started again
+meanwhile, its upper directory would be part of two overlays, which the kernel leaves undefined.
+So a copy holds a shared lock on the app's directory, and the app's next start waits for it
+(``mount_rootfs``).  The program of the app and the client that reads the copy can make it last as
+long as they like; therefore it ends with the run.  A child, the guard, holds the lock as well,
+because the kernel unmounts what a killed process had mounted after it has closed its files: the
+guard closes the lock once the process is gone.
+
+The program of a stopped app may have put links at the mount points of its volumes, and programs of
+other apps may change a volume that contains a mount point at any moment.  So each mount point is
+resolved with the app's root directory as root, and what was opened is mounted on.
 """
 
 from __future__ import annotations
 
 import os
+import select
 import shutil
+import signal
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from ociruntime.base.deep_tree import walk
 from ociruntime.base.errors import HostError, ImageError, PodError, reason
-from ociruntime.images.model.limits import Budget, Limits
-from ociruntime.images.tar.attributes import Notes
-from ociruntime.images.tar.header import DIRECTORY, HARD_LINK, Header
+from ociruntime.base.open_below_root import open_inside
+from ociruntime.images.model.image_limits import MOST, Budget, Limits
+from ociruntime.images.tar.decompression import CHUNK
+from ociruntime.images.tar.file_attributes import Notes
 from ociruntime.images.tar.layer_writer import LayerTar, of_directory, of_file
-from ociruntime.images.tar.reader import TarReader
-from ociruntime.images.tar.streams import CHUNK
-from ociruntime.images.unpack.tree_paths import Inside, split_name
+from ociruntime.images.tar.tar_header import DIRECTORY, HARD_LINK, Header
+from ociruntime.images.tar.tar_reader import TarReader
+from ociruntime.images.unpack.tree_paths import Inside, Made, split_name
 from ociruntime.images.unpack.unpack import LayerUnpacker
 from ociruntime.pods.bundle import overlay
-from ociruntime.pods.bundle.private_mount_namespace import enter_own_mounts, unmount
-from ociruntime.pods.operations.copy_guard import guarded, has_ended, lock_files
-from ociruntime.pods.operations.stopped_volumes import mount_volumes
-from ociruntime.pods.store.description import app_record
-from ociruntime.pods.store.manifest_file import read_object, read_runtime_config
+from ociruntime.pods.bundle.app_config import AppFacts, volume_mounts
+from ociruntime.pods.bundle.private_mount_namespace import enter_own_mounts, mount, unmount
+from ociruntime.pods.manifest.build_manifest import app_entry
+from ociruntime.pods.manifest.flavours import flavour
+from ociruntime.pods.store.lock import open_directory, try_lock
+from ociruntime.pods.store.manifest_file import read_manifest, read_object, read_runtime_config
 from ociruntime.pods.store.pod import Pod
+from ociruntime.pods.store.pod_status import app_record
 
+_MS_RDONLY, _MS_REMOUNT, _MS_BIND, _MS_REC = 1 << 0, 1 << 5, 1 << 12, 1 << 14
+_PATH = os.O_PATH | os.O_CLOEXEC
+_IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM, signal.SIGPIPE)
 _PATH_ONLY = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _MOST_LINKS = 40
@@ -388,3 +408,162 @@ def _is_below(tree: int, path: str) -> bool:
     finally:
         os.close(fd)
     return True
+
+
+@contextmanager
+def lock_files(pod: Pod, app: str) -> Iterator[int]:
+    """Context manager: lock the directory of ``app``, so that it cannot be started meanwhile.
+
+    Yields the descriptor that holds the lock.  Raises PodError if the app is just being started,
+    HostError.
+    """
+    try:
+        lock = open_directory(f"apps/{app}", pod.fd)
+    except OSError as error:
+        raise HostError(f'open the directory of app "{app}"', error) from None
+    try:
+        if not try_lock(lock, exclusive=False):
+            raise PodError(f'copy files of app "{app}": it is just being started', "try again")
+        yield lock
+    finally:
+        os.close(lock)
+
+
+@contextmanager
+def guarded(lock: int, app: str, init: int = -1) -> Iterator[None]:
+    """Context manager: start a child that holds ``lock``, too, until the context ends.
+
+    If this process is killed, the child holds the lock until the mounts of this process are gone.
+    ``init`` is the pidfd of the app's init, or -1; when the init exits, the child kills this
+    process.  Raises HostError.
+    """
+    try:
+        us = os.pidfd_open(os.getpid())
+        ended, end = os.pipe2(os.O_CLOEXEC)
+        guard = os.fork()
+    except OSError as error:
+        raise HostError(f'start a process that holds the lock of app "{app}"', error) from None
+    if guard == 0:
+        try:
+            _guard(lock, us, init, ended, app)
+        finally:
+            os._exit(0)
+    os.close(us)
+    os.close(ended)
+    try:
+        yield
+    finally:
+        with suppress(BrokenPipeError):  # the guard was killed
+            os.write(end, b"x")
+        os.close(end)
+        os.waitpid(guard, 0)
+
+
+def has_ended(pidfd: int) -> bool:
+    """Return whether the process to which ``pidfd`` refers has exited."""
+    return bool(select.select([pidfd], [], [], 0)[0])
+
+
+def _guard(lock: int, us: int, init: int, ended: int, app: str) -> None:
+    for number in _IGNORED:
+        signal.signal(number, signal.SIG_IGN)
+    needed = sorted({2, lock, us, ended, init} - {-1})
+    # Close all others: they would keep the mount busy, or the pipe open.
+    for below, above in zip([-1, *needed], [*needed, os.sysconf("SC_OPEN_MAX")], strict=True):
+        os.closerange(below + 1, above)
+    poll = select.poll()
+    for fd in {us, ended, init} - {-1}:
+        poll.register(fd, select.POLLIN)
+    ready = {fd for fd, _ in poll.poll()}
+    if ended in ready and os.read(ended, 1):
+        return  # the context has ended
+    if init in ready and us not in ready and ended not in ready:
+        message = f'ocipod: copy files of app "{app}": the app has ended (try again)\n'
+        os.write(2, message.encode())
+        signal.pidfd_send_signal(us, signal.SIGKILL)
+    # A killed process closes its pipe before the kernel unmounts: wait for its pidfd.
+    select.select([us], [], [])
+
+
+def mount_volumes(pod: Pod, app: str, settings: dict[str, Any], root: int, limits: Limits) -> None:
+    """Mount the volumes of ``app`` below its root directory, the descriptor ``root``.
+
+    This process must be in a private mount namespace and in the pod's directory; ``settings`` is
+    the pod's runtime-config.  A volume is skipped if its source is missing or its mount point is
+    unsuitable, so that the app's other files remain accessible.  Raises HostError, PodError.
+    """
+    manifest = read_manifest(pod)
+    facts = AppFacts(pod.uuid, "")
+    facts.flavour = flavour(settings.get("flavor") or "oci")
+    for volume in manifest["volumes"]:
+        # Only a relative path leads to the pod in this mount namespace.
+        facts.volumes[volume["name"]] = volume.get("source") or f"volumes/{volume['name']}"
+    for one in volume_mounts(manifest, app_entry(manifest, app), facts):
+        try:
+            source = os.open(one["source"], _PATH)
+        except OSError:
+            continue
+        try:
+            _mount(source, root, one, None if settings.get("private_users") else limits)
+        finally:
+            os.close(source)
+
+
+def _mount(source: int, root: int, one: dict[str, Any], limits: Limits | None) -> None:
+    target = _mount_point(source, root, one["destination"], limits)
+    if target < 0:
+        return
+    recursive = _MS_REC if "rbind" in one["options"] else 0
+    try:
+        mount(f"/proc/self/fd/{source}", f"/proc/self/fd/{target}", "", _MS_BIND | recursive)
+    finally:
+        os.close(target)
+    if "ro" in one["options"]:
+        _make_read_only(source, root, one["destination"])
+
+
+def _mount_point(source: int, root: int, path: str, limits: Limits | None) -> int:
+    """Open the mount point ``path`` below ``root`` for ``source``, and return a descriptor.
+
+    With ``limits``, a missing mount point is created if ``source`` is a directory.  Returns -1 if
+    it is missing, or if only one of mount point and ``source`` is a directory.
+    """
+    is_directory = stat.S_ISDIR(os.fstat(source).st_mode)
+    try:
+        try:
+            target = open_inside(root, path, os.O_PATH)
+        except FileNotFoundError:
+            if limits is None or not is_directory:
+                return -1
+            budget = Budget(limits, lambda: (MOST, MOST))
+            inside = Inside(root, budget)
+            try:
+                inside.directory(os.fsencode(path).split(b"/"), Made(budget))
+            finally:
+                inside.close()
+            target = open_inside(root, path, os.O_PATH)
+    except (OSError, ImageError):
+        return -1
+    if stat.S_ISDIR(os.fstat(target).st_mode) != is_directory:
+        os.close(target)
+        return -1
+    return target
+
+
+def _make_read_only(source: int, root: int, path: str) -> None:
+    """Make the bind mount of ``source`` at ``path`` below ``root`` read-only.
+
+    Raises HostError, also if something else is mounted there.
+    """
+    action = f'mount a volume read-only at "{path}"'
+    try:
+        made = open_inside(root, path, os.O_PATH)
+    except OSError as error:
+        raise HostError(action, error) from None
+    try:
+        # A program may replace a directory above the mount point: remount nothing but the volume.
+        if not os.path.samestat(os.fstat(made), os.fstat(source)):
+            raise HostError(action, OSError(116, "it was moved meanwhile"))
+        mount("", f"/proc/self/fd/{made}", "", _MS_REMOUNT | _MS_BIND | _MS_RDONLY)
+    finally:
+        os.close(made)

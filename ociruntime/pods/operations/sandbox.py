@@ -23,8 +23,8 @@ from ociruntime.pods.manifest.isolators import check_sysctls
 from ociruntime.pods.manifest.ports import add_ports, check_network
 from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
 from ociruntime.pods.manifest.volumes import check_owners
-from ociruntime.pods.operations.export import lock_stopped_pod
-from ociruntime.pods.operations.prepare import (
+from ociruntime.pods.operations.export_app import lock_stopped_pod
+from ociruntime.pods.operations.prepare_pod import (
     CopyBudget,
     Request,
     add_files,
@@ -35,7 +35,6 @@ from ociruntime.pods.operations.prepare import (
 )
 from ociruntime.pods.operations.runtime_config import Host, prepared_settings, run_settings
 from ociruntime.pods.store.control_client import ask
-from ociruntime.pods.store.description import choose_app, is_ready
 from ociruntime.pods.store.lock import open_directory
 from ociruntime.pods.store.manifest_file import (
     manifest_lock,
@@ -45,6 +44,7 @@ from ociruntime.pods.store.manifest_file import (
     write_runtime_config,
 )
 from ociruntime.pods.store.pod import RUNNING, Pod
+from ociruntime.pods.store.pod_status import choose_app, is_ready
 from ociruntime.pods.store.remove_tree import remove_tree
 
 if TYPE_CHECKING:

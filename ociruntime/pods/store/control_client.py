@@ -1,4 +1,4 @@
-"""Client of a running pod's control socket; ``pods/supervisor/requests.py`` is the server."""
+"""Client of a running pod's control socket (server: ``pods/supervisor/control_requests.py``)."""
 
 from __future__ import annotations
 

@@ -19,7 +19,6 @@ from ociruntime.pods.loop import worker
 from ociruntime.pods.loop.event_loop import Timer
 from ociruntime.pods.loop.worker import Outcome
 from ociruntime.pods.store import pod_cgroup
-from ociruntime.pods.supervisor.app_log import AppLog
 from ociruntime.pods.supervisor.app_record import (
     RecordFile,
     new_record,
@@ -27,6 +26,7 @@ from ociruntime.pods.supervisor.app_record import (
     record_start,
 )
 from ociruntime.pods.supervisor.app_streams import AppStreams, ConsoleListener
+from ociruntime.pods.supervisor.log_writer import AppLog
 
 Done = Callable[[RuntimeFailure | None], None]
 App = dict[str, Any]

@@ -13,8 +13,8 @@ from typing import Any
 
 from ociruntime.base.errors import HostError
 from ociruntime.base.files import remove_file
+from ociruntime.pods.loop.control_socket import listen
 from ociruntime.pods.loop.event_loop import READABLE, WRITABLE, Loop
-from ociruntime.pods.loop.listening import listen
 
 Sink = Callable[[str, bytes], None]  # "stdout" or "stderr", and a chunk of output
 

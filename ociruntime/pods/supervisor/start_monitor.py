@@ -11,7 +11,7 @@ from ociruntime.base.process import heed_ignored_signals, inheritable_descriptor
 from ociruntime.pods.store.pod import Pod
 
 if TYPE_CHECKING:
-    from ociruntime.pods.supervisor.supervise import Supervisor
+    from ociruntime.pods.supervisor.monitor import Supervisor
 
 HandleMessage = Callable[[str], None]
 
@@ -85,7 +85,7 @@ def _monitor(pod: Pod, warn: HandleMessage) -> Supervisor:
     Raises RuntimeFailure.
     """
     from ociruntime.pods.bundle.private_mount_namespace import enter_own_mounts
-    from ociruntime.pods.supervisor.supervise import Supervisor
+    from ociruntime.pods.supervisor.monitor import Supervisor
 
     enter_own_mounts()
     os.chdir(pod.path())

@@ -7,7 +7,7 @@ import posix
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from ociruntime.base.files import cgroup_tree
+from ociruntime.base.files import cgroup_tree, whole_number
 from ociruntime.base.linux import SIGKILL
 from ociruntime.base.process import signal_pinned
 from ociruntime.runtime.cgroups.control_files import (
@@ -15,7 +15,6 @@ from ociruntime.runtime.cgroups.control_files import (
     failure,
     is_directory,
     read,
-    whole,
     write,
 )
 
@@ -49,7 +48,7 @@ def pids(directory: str) -> list[int]:
             if error.errno == errno.EOPNOTSUPP:
                 continue
             raise failure(f'read "{directory}/{file}"', error) from None
-        return [pid for number in numbers if (pid := whole(number))]
+        return [pid for number in numbers if (pid := whole_number(number))]
     return []
 
 

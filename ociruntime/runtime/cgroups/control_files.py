@@ -10,8 +10,9 @@ import posix
 from collections.abc import Callable, Mapping, Sequence
 
 from ociruntime.base.errors import ConfigError, HostError
+from ociruntime.base.files import read_file, whole_number
 from ociruntime.base.linux import S_IFDIR, S_IFMT
-from ociruntime.runtime.cgroups.setting import Setting
+from ociruntime.runtime.cgroups.shared_settings import Setting
 
 _FIRST_USER_NAMESPACE = 0xEFFFFFFD  # PROC_USER_INIT_INO, include/linux/proc_ns.h
 
@@ -21,14 +22,7 @@ GONE = (errno.ENOENT, errno.ENODEV, errno.ESRCH)
 
 def read(path: str) -> str:
     """Return the content of a control file.  Raises OSError."""
-    fd = posix.open(path, posix.O_RDONLY | posix.O_CLOEXEC)
-    try:
-        data = b""
-        while piece := posix.read(fd, 65536):  # the kernel gives lists in pieces below a page
-            data += piece
-    finally:
-        posix.close(fd)
-    return data.decode("utf-8", "surrogateescape")
+    return read_file(path).decode("utf-8", "surrogateescape")
 
 
 def write(path: str, value: str) -> None:
@@ -115,10 +109,10 @@ def check_floor(setting: Setting, directory: str) -> None:
     """
     value = setting.files[0][1]
     try:
-        usage = whole(read(f"{directory}/{setting.floor}").strip()) or 0
+        usage = whole_number(read(f"{directory}/{setting.floor}").strip()) or 0
     except OSError as error:
         raise failure(f'{setting.where}: read "{directory}/{setting.floor}"', error) from None
-    limit = whole(value)
+    limit = whole_number(value)
     if limit is not None and limit < usage:
         raise ConfigError(
             setting.where,
@@ -235,7 +229,6 @@ def failure(action: str, error: OSError, hint: str = "") -> HostError:
     return HostError(action, error, hint)
 
 
-_LONGEST = 20  # digits of a number in a control file
 UNLIMITED = 0xFFFFFFFFFFFFFFFF  # runc's value for "max"
 
 
@@ -247,21 +240,13 @@ def text(directory: str, file: str) -> str:
         return ""
 
 
-def whole(word: str) -> int | None:
-    """Parse a decimal number of up to 64 bits; return None for any other text.
-
-    ``str.isdigit`` alone is not sufficient: it accepts superscripts, which ``int`` refuses.
-    """
-    return int(word) if word.isascii() and word.isdigit() and len(word) <= _LONGEST else None
-
-
 def number(directory: str, file: str) -> int:
     """Return the number in a control file: UNLIMITED for ``max``, 0 if there is none."""
     word = text(directory, file).strip()
     if word == "max":
         return UNLIMITED
     sign = -1 if word.startswith("-") else 1
-    return sign * (whole(word.removeprefix("-")) or 0)
+    return sign * (whole_number(word.removeprefix("-")) or 0)
 
 
 def keyed(directory: str, file: str) -> dict[str, int]:
@@ -269,7 +254,7 @@ def keyed(directory: str, file: str) -> dict[str, int]:
     values = {}
     for line in text(directory, file).splitlines():
         name, _, value = line.partition(" ")
-        count = whole(value)
+        count = whole_number(value)
         if count is not None:
             values[name] = count
     return values

@@ -15,10 +15,10 @@ from typing import Any, Self
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.cgroups import control_files
+from ociruntime.runtime.cgroups.cgroup import Cgroup
+from ociruntime.runtime.cgroups.cgroup_directory import Placement
 from ociruntime.runtime.cgroups.control_files import read
-from ociruntime.runtime.cgroups.group import Cgroup
-from ociruntime.runtime.cgroups.layout import CGROUPS_PATH, Hierarchy, Layout
-from ociruntime.runtime.cgroups.placement import Placement
+from ociruntime.runtime.cgroups.hierarchies import CGROUPS_PATH, Hierarchy, Layout
 from ociruntime.runtime.spec.config_types import Config
 
 DELEGATE = (

@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 
 from ociruntime.base.errors import HostError
+from ociruntime.base.files import whole_number
 from ociruntime.runtime.cgroups.cgroup_processes import tree, wait_for
-from ociruntime.runtime.cgroups.control_files import failure, gone, read, whole, write
+from ociruntime.runtime.cgroups.control_files import failure, gone, read, write
 
 _FREEZE_TIMEOUT = 10.0  # seconds
 
@@ -83,7 +84,7 @@ def event(directory: str, name: str, file: str = "cgroup.events") -> int:
     for line in read(f"{directory}/{file}").splitlines():
         key, _, value = line.partition(" ")
         if key == name:
-            return whole(value) or 0
+            return whole_number(value) or 0
     return 0
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.cgroups.setting import Setting
+from ociruntime.runtime.cgroups.shared_settings import Setting
 
 # (section of the resources, controller in v1, in v2, name of the conversion in settings_*).
 # Memory comes last: with a tight limit in force, the other writes could fail for lack of memory.
@@ -56,7 +56,7 @@ def settings(
 
 
 def _convert(conversion: str, value: Any, where: str, version: int) -> list[Setting]:  # noqa: ANN401
-    from ociruntime.runtime.cgroups.setting import SHARED
+    from ociruntime.runtime.cgroups.shared_settings import SHARED
 
     if conversion in SHARED:
         return SHARED[conversion](value, where, version)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.cgroups.setting import (
+from ociruntime.runtime.cgroups.shared_settings import (
     Converter,
     Setting,
     device_number,

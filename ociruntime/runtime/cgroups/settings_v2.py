@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from ociruntime.base.cpu_shares import weight_of_shares
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.cgroups.setting import (
+from ociruntime.runtime.cgroups.shared_settings import (
     Converter,
     Setting,
     device_number,

@@ -6,8 +6,8 @@ from typing import Any
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.cgroups import statistics_v1, statistics_v2
+from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.control_files import UNLIMITED, number, text, without_zeros
-from ociruntime.runtime.cgroups.group import Cgroup
 from ociruntime.runtime.spec.cpu_list import listed_numbers
 
 _NO_MEMORY = {"limit": 0, "failcnt": 0}

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ociruntime.base.files import whole_number
 from ociruntime.runtime.cgroups.control_files import (
     keyed,
     number,
     page_sizes,
     text,
-    whole,
     without_zeros,
 )
 
@@ -50,13 +50,15 @@ def cpuacct(directory: str) -> dict[str, Any]:
     """Return the member ``usage`` of ``cpu``: ns in total, per CPU, in kernel and user mode."""
     ticks = keyed(directory, "cpuacct.stat")
     usage: dict[str, Any] = without_zeros({"total": number(directory, "cpuacct.usage")})
-    if percpu := [whole(word) or 0 for word in text(directory, "cpuacct.usage_percpu").split()]:
+    if percpu := [
+        whole_number(word) or 0 for word in text(directory, "cpuacct.usage_percpu").split()
+    ]:
         usage["percpu"] = percpu
     # The first line is the heading "cpu user system"; a line for each CPU follows.
     lines = [line.split() for line in text(directory, "cpuacct.usage_all").splitlines()[1:]]
     if lines := [fields for fields in lines if len(fields) > 2]:
-        usage["percpu_kernel"] = [whole(fields[2]) or 0 for fields in lines]
-        usage["percpu_user"] = [whole(fields[1]) or 0 for fields in lines]
+        usage["percpu_kernel"] = [whole_number(fields[2]) or 0 for fields in lines]
+        usage["percpu_user"] = [whole_number(fields[1]) or 0 for fields in lines]
     usage["kernel"] = ticks.get("system", 0) * _TICK
     usage["user"] = ticks.get("user", 0) * _TICK
     return {"usage": usage}
@@ -121,7 +123,11 @@ def _entries(content: str) -> list[dict[str, Any]]:
         fields = line.replace(":", " ").split()
         if len(fields) < 3:
             continue
-        major, minor, value = whole(fields[0]), whole(fields[1]), whole(fields[-1])
+        major, minor, value = (
+            whole_number(fields[0]),
+            whole_number(fields[1]),
+            whole_number(fields[-1]),
+        )
         if major is None or minor is None or value is None:
             continue
         entry: dict[str, Any] = without_zeros({"major": major, "minor": minor})

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ociruntime.base.files import whole_number
 from ociruntime.runtime.cgroups.control_files import (
     UNLIMITED,
     keyed,
     number,
     page_sizes,
     text,
-    whole,
     without_zeros,
 )
 
@@ -81,12 +81,12 @@ def blkio(directory: str) -> dict[str, Any]:
             name, equals, value = word.partition("=")
             if not equals:
                 # Some kernels put several devices in one line; the counters are the last one's.
-                major, minor = map(whole, word.partition(":")[::2])
+                major, minor = map(whole_number, word.partition(":")[::2])
                 known = major is not None and minor is not None
                 device = (
                     without_zeros({"major": major or 0, "minor": minor or 0}) if known else None
                 )
-            elif device is not None and name in _IO and (count := whole(value)) is not None:
+            elif device is not None and name in _IO and (count := whole_number(value)) is not None:
                 member, operation = _IO[name]
                 entry = {**device, "op": operation, **without_zeros({"value": count})}
                 counters.setdefault(member, []).append(entry)
@@ -118,7 +118,7 @@ def pressure(directory: str, kind: str) -> dict[str, Any]:
         for pair in pairs.split():
             key, _, value = pair.partition("=")
             units, point, fraction = value.partition(".")
-            count, hundredths = whole(units), whole(fraction) if point else 0
+            count, hundredths = whole_number(units), whole_number(fraction) if point else 0
             if count is not None and hundredths is not None:
                 values[key] = float(value) if point else count
         lines[name] = values

@@ -12,9 +12,9 @@ import posix
 
 from ociruntime.base.errors import ConfigError, HostError
 from ociruntime.runtime.cgroups import control_files
-from ociruntime.runtime.cgroups.group import Cgroup
-from ociruntime.runtime.cgroups.layout import CGROUPS_PATH
-from ociruntime.runtime.cgroups.placement import Placement
+from ociruntime.runtime.cgroups.cgroup import Cgroup
+from ociruntime.runtime.cgroups.cgroup_directory import Placement
+from ociruntime.runtime.cgroups.hierarchies import CGROUPS_PATH
 from ociruntime.runtime.cgroups.systemd_properties import (
     device_properties,
     limits,
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from typing import Any, Self
 
     from ociruntime.runtime.cgroups.device_enforcement import DeviceRules
-    from ociruntime.runtime.cgroups.layout import Layout
-    from ociruntime.runtime.cgroups.setting import Setting
+    from ociruntime.runtime.cgroups.hierarchies import Layout
+    from ociruntime.runtime.cgroups.shared_settings import Setting
     from ociruntime.runtime.cgroups.systemd_bus import Refused, SystemdManager
     from ociruntime.runtime.cgroups.systemd_properties import Property
 

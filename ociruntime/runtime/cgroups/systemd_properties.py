@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.cgroups.device_policy import DevicePolicy, lines_v1
 from ociruntime.runtime.cgroups.gvariant import Malformed, parse
-from ociruntime.runtime.cgroups.setting import Setting
+from ociruntime.runtime.cgroups.shared_settings import Setting
 from ociruntime.runtime.cgroups.systemd_unit import directory_name
 from ociruntime.runtime.spec.annotations import PROPERTY, SUBGROUP, where
 from ociruntime.runtime.spec.cpu_list import listed_numbers

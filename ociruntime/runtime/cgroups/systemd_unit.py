@@ -7,7 +7,7 @@ Sources: systemd.slice(5), systemd.unit(5), and what engines send: ``slice:prefi
 from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.cgroups.layout import CGROUPS_PATH, is_systemd_form
+from ociruntime.runtime.cgroups.hierarchies import CGROUPS_PATH, is_systemd_form
 
 SCOPE = ".scope"
 SLICE = ".slice"

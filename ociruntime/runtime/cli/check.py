@@ -14,10 +14,32 @@ from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import STDOUT, write
 from ociruntime.commandline.parser import Arguments
 from ociruntime.runtime.cli.container_options import container_options, take_bundle_argument
-from ociruntime.runtime.doctor.examination import check_bundle, examine_host
-from ociruntime.runtime.doctor.finding import LIMITED, MISSING, OK, Fault, Finding, can_run
-from ociruntime.runtime.lifecycle.context import Context
+from ociruntime.runtime.doctor.check_bundle import examine_bundle
+from ociruntime.runtime.doctor.engine_probes import ENGINES
+from ociruntime.runtime.doctor.environment_probes import CGROUPS, INSTALLATION, PRIVILEGES, USERS
+from ociruntime.runtime.doctor.finding import (
+    LIMITED,
+    MISSING,
+    OK,
+    Fault,
+    Finding,
+    Host,
+    can_run,
+    run_probes,
+)
+from ociruntime.runtime.doctor.kernel_probes import KERNEL
+from ociruntime.runtime.doctor.trial import TRIAL
+from ociruntime.runtime.lifecycle.context import Context, CreateOptions, is_rootless
 
+TABLES = (
+    ("kernel", KERNEL),
+    ("cgroups", CGROUPS),
+    ("users", USERS),
+    ("privileges", PRIVILEGES),
+    ("installation", INSTALLATION),
+    ("engines", ENGINES),
+    ("trial", TRIAL),
+)
 Paint = Callable[[str, str], str]
 
 _COLOURS = {OK: "32", LIMITED: "33", MISSING: "31", "fault": "31", "warning": "33"}
@@ -173,3 +195,17 @@ COMMANDS = (
         exit_status=(("0", "no problem found"), ("1", "problems found, or any other failure")),
     ),
 )
+
+
+def examine_host(context: Context) -> list[Finding]:
+    """Run all probes of the host, clean up after them, and return their findings."""
+    return run_probes(_host(context), TABLES)
+
+
+def check_bundle(context: Context, options: CreateOptions) -> list[Fault]:
+    """Return all faults of a bundle.  Raises ConfigError if the bundle does not exist."""
+    return examine_bundle(context, options, _host(context))
+
+
+def _host(context: Context) -> Host:
+    return Host(context.root, is_rootless(os.environb, os.geteuid()))

@@ -98,7 +98,7 @@ def open_timeline(context: Context, arguments: Arguments, command: str) -> None:
         raise UsageError(
             f'--timeline "{path}": unknown format', "use a file name that ends with .svg or .json"
         )
-    from ociruntime.runtime.lifecycle.timeline.timeline import Timeline
+    from ociruntime.runtime.lifecycle.timeline import Timeline
 
     context.timeline = Timeline(path, command)
 

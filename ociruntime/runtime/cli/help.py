@@ -37,7 +37,7 @@ def version_text() -> str:
     release.
     """
     from ociruntime.runtime.lifecycle.features import libseccomp_version
-    from ociruntime.runtime.spec.state import SPEC_VERSION
+    from ociruntime.runtime.spec.state_document import SPEC_VERSION
 
     lines = [
         f"ociruntime version {__version__}",

@@ -10,7 +10,7 @@ from ociruntime.base.process import end_on_signals
 from ociruntime.commandline.options import Command, Option
 from ociruntime.commandline.output import write, write_lines
 from ociruntime.commandline.parser import Arguments
-from ociruntime.runtime.engines.configuration import NAME
+from ociruntime.runtime.engines.engine_configs import NAME
 from ociruntime.runtime.engines.setup import Request, set_up, undo
 from ociruntime.runtime.lifecycle.context import Context
 

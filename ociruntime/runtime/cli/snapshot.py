@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 
 from ociruntime.base.errors import RuntimeFailure, UsageError
@@ -16,9 +17,10 @@ VERBS = ("status", "make", "refresh", "remove")
 
 
 def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as every command
-    """Show, make, refresh or remove the snapshots of the named programs, by default of all.
+    """Show, make, refresh or remove the snapshots of the named programs.
 
-    Returns 0, or 1 if `status` finds a snapshot that cannot be used.
+    The default is all programs that can start here.  Return 0; for `status`, 1 if a snapshot is not
+    usable.
     """
     verb, *programs = arguments.positional
     if verb not in VERBS:
@@ -27,6 +29,11 @@ def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as eve
     for program in programs:
         if program not in PROGRAMS:
             raise UsageError(f'snapshot: unknown program "{program}"', f"use {', '.join(PROGRAMS)}")
+        if verb in ("make", "refresh") and not _can_start(program):
+            raise RuntimeFailure(
+                f'make the snapshot of {program}: package "{PROGRAMS[program].requires}" not found',
+                "pip install 'ociruntime[manager]'",
+            )
     if not snapshot.location(os.environb, os.geteuid()):
         raise UsageError(
             "snapshot: XDG_RUNTIME_DIR is not set", "set it to a directory that you own"
@@ -34,7 +41,7 @@ def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as eve
     if verb in ("make", "refresh"):
         os.chdir("/")  # a background process must not keep the caller's mounts busy
     statuses, failures = [], []
-    for program in programs or PROGRAMS:
+    for program in programs or filter(_can_start, PROGRAMS):
         path = snapshot.location(os.environb, os.geteuid(), program)
         try:
             statuses.append(_one(verb, path))
@@ -43,6 +50,12 @@ def run(context: Context, arguments: Arguments) -> int:  # noqa: ARG001 - as eve
     if failures:
         raise failures[0]
     return max(statuses)
+
+
+def _can_start(program: str) -> bool:
+    """Return whether the packages that the program requires are installed."""
+    required = PROGRAMS[program].requires
+    return not required or importlib.util.find_spec(required) is not None
 
 
 def _one(verb: str, path: str) -> int:

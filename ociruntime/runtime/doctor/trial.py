@@ -15,10 +15,10 @@ import tempfile
 from ociruntime.base.errors import RuntimeFailure, StepError
 from ociruntime.runtime.cgroups.control_files import in_user_namespace
 from ociruntime.runtime.doctor.finding import MISSING, OK, Answer, Host, Json, Probe
-from ociruntime.runtime.executor.failure import failure
+from ociruntime.runtime.executor.failure_messages import failure
 from ociruntime.runtime.executor.protocol import go, receive
 from ociruntime.runtime.executor.spawn import Executor, spawn
-from ociruntime.runtime.host.facts import gather
+from ociruntime.runtime.host.gather_facts import gather
 from ociruntime.runtime.host.idmap import write_maps
 from ociruntime.runtime.host.namespaces import obstacle
 from ociruntime.runtime.plan import operation_table as ops

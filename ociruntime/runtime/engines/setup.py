@@ -19,11 +19,11 @@ from typing import Any
 from ociruntime.base.errors import RuntimeFailure, UsageError
 from ociruntime.base.process import open_process, send_signal, start_time
 from ociruntime.base.trusted_directories import check_parent
-from ociruntime.runtime.engines import configuration, drop_in
-from ociruntime.runtime.engines.calls import ask, docker_host, find_first
-from ociruntime.runtime.engines.configuration import DEFAULT, NAME, PRIORITY, CriEntry, Entry
+from ociruntime.runtime.engines import drop_in, engine_configs
+from ociruntime.runtime.engines.engine_commands import ask, docker_host, find_first
+from ociruntime.runtime.engines.engine_configs import DEFAULT, NAME, PRIORITY, CriEntry, Entry
 from ociruntime.runtime.engines.drop_in import Owner
-from ociruntime.runtime.engines.trial import docker_trial, podman_trial
+from ociruntime.runtime.engines.engine_commands import docker_trial, podman_trial
 
 RELOAD_TIMEOUT = 10.0  # seconds for dockerd to reread its configuration
 POLL = 0.1  # seconds
@@ -145,7 +145,7 @@ def _refuse_others(path: str, request: Request, lines: str, outcome: Outcome) ->
     if drop_in.owner(path, ENGINES[request.engine].is_ours) is not Owner.OTHERS:
         return False
     outcome.lines.append(f"{path}: unchanged: {Owner.OTHERS.value}")
-    use = configuration.find_use(request.engine, drop_in.read(path) or "")
+    use = engine_configs.find_use(request.engine, drop_in.read(path) or "")
     if use is None or use.program != request.program or (request.default and use.how != DEFAULT):
         outcome.file, outcome.missing = path, lines
     else:
@@ -168,7 +168,7 @@ def podman_file() -> str:
 
 
 def _set_up_podman(request: Request, podman: str, outcome: Outcome) -> None:
-    path, lines = podman_file(), configuration.podman_lines(request.entry)
+    path, lines = podman_file(), engine_configs.podman_lines(request.entry)
     if _refuse_others(path, request, lines, outcome):
         return
     outcome.changed(path, drop_in.put(path, lines, "podman"))
@@ -192,7 +192,7 @@ def _set_up_podman(request: Request, podman: str, outcome: Outcome) -> None:
 
 
 def _set_up_docker(request: Request, dockerd: str, outcome: Outcome) -> None:
-    lines = configuration.docker_lines(request.entry)
+    lines = engine_configs.docker_lines(request.entry)
     if not _refuse_others(DOCKER_FILE, request, lines, outcome):
         outcome.changed(DOCKER_FILE, drop_in.put(DOCKER_FILE, lines, ""))
         checked = ask(dockerd, "--validate", "--config-file", DOCKER_FILE)
@@ -282,7 +282,7 @@ def _set_up_containerd(request: Request, containerd: str, outcome: Outcome) -> N
     """
     own = [path for path in (CONTAINERD_DROP_IN, CONTAINERD_FILE) if _is_ours(path)]
     before = _dump(containerd)
-    plugin = configuration.cri_plugin(before)
+    plugin = engine_configs.cri_plugin(before)
     if not plugin:
         raise RuntimeFailure(
             "set up containerd: its configuration has no CRI plugin",
@@ -293,9 +293,9 @@ def _set_up_containerd(request: Request, containerd: str, outcome: Outcome) -> N
         request.default,
         plugin,
         int(before.get("version", 2)),
-        configuration.runc_settings(before, plugin),
+        engine_configs.runc_settings(before, plugin),
     )
-    lines = configuration.containerd_lines(entry)
+    lines = engine_configs.containerd_lines(entry)
     # An existing configuration may import the drop-in file; without one, ours is the whole.
     candidates = [CONTAINERD_DROP_IN]
     if drop_in.owner(CONTAINERD_FILE) is not Owner.OTHERS:
@@ -350,11 +350,11 @@ def _objection(
     shown = ask(containerd, "config", "dump")
     if shown.status != 0:
         return f"containerd refuses the file: {shown.last_line}"
-    use = configuration.find_use("containerd", shown.out)
+    use = engine_configs.find_use("containerd", shown.out)
     if use is None or use.program != request.program:
         return "containerd does not import the file"
     allowed = ("imports", NAME, *(("default_runtime_name",) * (request.default or changes_default)))
-    if path := configuration.lost_setting(before, tomllib.loads(shown.out), allowed):
+    if path := engine_configs.lost_setting(before, tomllib.loads(shown.out), allowed):
         return f"the file would override the setting {path}"
     return ""
 
@@ -363,12 +363,12 @@ def _objection(
 
 
 def _set_up_crio(request: Request, crio: str, outcome: Outcome) -> None:
-    lines = configuration.crio_lines(request.entry)
+    lines = engine_configs.crio_lines(request.entry)
     if _refuse_others(CRIO_FILE, request, lines, outcome):
         return
     outcome.changed(CRIO_FILE, drop_in.put(CRIO_FILE, lines, "crio"))
     shown = ask(crio, "config")
-    use = configuration.find_use("crio", shown.out)
+    use = engine_configs.find_use("crio", shown.out)
     if shown.status != 0:
         outcome.failure = f"crio config: {shown.last_line}"
     elif use is None or use.program != request.program:
@@ -387,7 +387,7 @@ ENGINES: dict[str, Engine] = {
         ("dockerd",),
         lambda: (DOCKER_FILE,),
         _set_up_docker,
-        is_ours=configuration.is_docker_lines,
+        is_ours=engine_configs.is_docker_lines,
         after_undo="a running dockerd keeps the runtime until systemctl reload docker",
     ),
     "containerd": Engine(

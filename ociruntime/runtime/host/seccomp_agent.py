@@ -10,7 +10,7 @@ from typing import Any
 
 from ociruntime.base.json_text import dump
 from ociruntime.base.stream_socket import connect, send_descriptor
-from ociruntime.runtime.spec.state import SPEC_VERSION
+from ociruntime.runtime.spec.state_document import SPEC_VERSION
 
 LISTENER = "seccompFd"
 SECONDS = 30.0  # timeout for an agent that does not accept or does not read

@@ -16,14 +16,14 @@ from ociruntime.base.process import is_alive, is_exiting
 from ociruntime.runtime.host.start_gate import NAME as GATE_NAME
 from ociruntime.runtime.host.start_gate import is_waiting
 from ociruntime.runtime.host.state_directory import LOCK_SECONDS, Lock, find_directory
-from ociruntime.runtime.spec.state import SPEC_VERSION, state_document
+from ociruntime.runtime.spec.state_document import SPEC_VERSION, state_document
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import UnionType
     from typing import Any
 
-    from ociruntime.runtime.cgroups.group import Cgroup
+    from ociruntime.runtime.cgroups.cgroup import Cgroup
     from ociruntime.runtime.host.seccomp_agent import SeccompAgent
     from ociruntime.runtime.spec.config_types import Config
 
@@ -198,7 +198,7 @@ def recorded_cgroup(directory: str) -> Cgroup:
         from ociruntime.runtime.cgroups.systemd_group import SystemdCgroup
 
         return SystemdCgroup.from_record(record)
-    from ociruntime.runtime.cgroups.group import Cgroup
+    from ociruntime.runtime.cgroups.cgroup import Cgroup
 
     return Cgroup.from_record(record)
 

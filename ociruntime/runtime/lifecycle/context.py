@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ociruntime.base.log import Log
-    from ociruntime.runtime.lifecycle.timeline.timeline import Timeline
+    from ociruntime.runtime.lifecycle.timeline import Timeline
     from ociruntime.runtime.plan.plan import Plan
 
 NAME = "ociruntime"
@@ -140,7 +140,7 @@ class Context:
         The result is -1 unless ``--timeline`` or ``--debug`` is given.
         """
         if self.timeline is None and self.log.debugging:
-            from ociruntime.runtime.lifecycle.timeline.timeline import Timeline
+            from ociruntime.runtime.lifecycle.timeline import Timeline
 
             self.timeline = Timeline("", "")
         return -1 if self.timeline is None else self.timeline.follow(plan)

@@ -11,7 +11,7 @@ from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.create_steps import Creation
 from ociruntime.runtime.lifecycle.descriptors_and_terminal import check_terminal
-from ociruntime.runtime.lifecycle.preparation import prepare
+from ociruntime.runtime.lifecycle.prepare_create import prepare
 
 
 def create(context: Context, options: CreateOptions) -> None:

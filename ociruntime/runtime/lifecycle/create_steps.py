@@ -48,11 +48,11 @@ from ociruntime.runtime.lifecycle.container import (
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
 from ociruntime.runtime.lifecycle.fast_path_record import Removal, removal, write_entry
 from ociruntime.runtime.lifecycle.join_cgroup import attach, let_in, refuse_entry
-from ociruntime.runtime.lifecycle.preparation import Preparation
+from ociruntime.runtime.lifecycle.prepare_create import Preparation
 from ociruntime.runtime.lifecycle.rollback import Rollback
 from ociruntime.runtime.plan import operation_table as ops
 from ociruntime.runtime.plan.plan import Operation
-from ociruntime.runtime.spec.state import SPEC_VERSION, state_document
+from ociruntime.runtime.spec.state_document import SPEC_VERSION, state_document
 
 WAITING = "wait for the executor"
 WAIT_START = CODES["wait_start"]

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 
 from ociruntime.base.errors import ContainerError, NotRunning
 from ociruntime.base.process import open_process
-from ociruntime.runtime.cgroups.group import Cgroup
-from ociruntime.runtime.cgroups.oom import OomNotice, oom_kills
-from ociruntime.runtime.cgroups.placement import Placement
+from ociruntime.runtime.cgroups.cgroup import Cgroup
+from ociruntime.runtime.cgroups.cgroup_directory import Placement
+from ociruntime.runtime.cgroups.oom_kills import OomNotice, oom_kills
 from ociruntime.runtime.cgroups.statistics import statistics
 from ociruntime.runtime.lifecycle.container import Container, load
 from ociruntime.runtime.lifecycle.container_id import check_id

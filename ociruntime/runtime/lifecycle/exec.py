@@ -16,7 +16,7 @@ from ociruntime.base.process import (
     no_longer_end_on_signals,
     open_process,
 )
-from ociruntime.runtime.host.facts import gather
+from ociruntime.runtime.host.gather_facts import gather
 from ociruntime.runtime.host.namespaces import namespaces_apart
 from ociruntime.runtime.host.state_directory import FILTERS
 from ociruntime.runtime.lifecycle.container import PAUSED, STOPPED, load
@@ -97,7 +97,7 @@ def begin(context: Context, options: ExecOptions, caught: CaughtSignals | None =
     check_terminal(process, options.console_socket, options.detach)
     cgroup = container.cgroup()
     if options.cgroups:
-        from ociruntime.runtime.cgroups.subgroup import below
+        from ociruntime.runtime.cgroups.exec_cgroup import below
 
         cgroup = below(cgroup, options.cgroups)
     console = _console(options.console_socket)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from socket import socket
 
     from ociruntime.base.foreground import CaughtSignals
-    from ociruntime.runtime.cgroups.group import Cgroup
+    from ociruntime.runtime.cgroups.cgroup import Cgroup
     from ociruntime.runtime.executor.protocol import Message
     from ociruntime.runtime.executor.spawn import Executor
     from ociruntime.runtime.lifecycle.container import Container
@@ -208,7 +208,7 @@ class Execution:
 
     def _failed(self, message: Message) -> RuntimeFailure:
         """Return the error for the executor's FAILURE message."""
-        from ociruntime.runtime.executor.failure import failure
+        from ociruntime.runtime.executor.failure_messages import failure
 
         if not self._container.alive():
             return NotRunning(self._container.id)

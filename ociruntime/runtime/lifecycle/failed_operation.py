@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ociruntime.base.errors import RuntimeFailure
-from ociruntime.runtime.executor.failure import failure
+from ociruntime.runtime.executor.failure_messages import failure
 from ociruntime.runtime.executor.protocol import Message
 from ociruntime.runtime.host.namespaces import obstacle
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions

@@ -1,8 +1,9 @@
-"""The file ``entry``: data for the fast path of `state`, `start`, `kill` and `delete`.
+"""The file ``entry``: the data of the fast path.
 
-The program ``ociruntime`` handles the usual cases of these commands itself (csrc/fast_path/) and
-leaves everything else to Python.  The file repeats the contents of state.json and cgroup.json at
-creation; if it is missing or has another version, Python runs all commands.
+The program ``ociruntime`` handles the usual cases of `state`, `start`, `kill`, `delete`, `pause`,
+`resume` and `ps` itself (csrc/fast_path/) and leaves everything else to Python.  The file repeats
+the contents of state.json and cgroup.json at creation; if it is missing or has another version,
+Python runs all commands.
 
     ociruntime-entry 1
     pid PID                     the init's pid
@@ -27,7 +28,7 @@ from typing import Any
 from ociruntime.base.errors import HostError
 from ociruntime.base.files import write_new
 from ociruntime.base.json_text import dump
-from ociruntime.runtime.cgroups.group import Cgroup
+from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.lifecycle.container import describe
 
 NAME = "entry"

@@ -25,7 +25,7 @@ from ociruntime.runtime.host.seccomp import ARCHITECTURES, OPERATORS, compile_fi
 from ociruntime.runtime.plan.mount_options import option_names
 from ociruntime.runtime.spec import shape
 from ociruntime.runtime.spec.annotations import unsafe
-from ociruntime.runtime.spec.state import SPEC_VERSION
+from ociruntime.runtime.spec.state_document import SPEC_VERSION
 
 # Since runtime-spec 1.0.0 every version has been a superset of the previous one.
 OLDEST_SPEC_VERSION = "1.0.0"

@@ -1,17 +1,25 @@
-"""``linux.intelRdt``: create a container's resctrl groups, and record them for removal."""
+"""The groups of ``linux.intelRdt`` in the resctrl filesystem: create, record and remove them.
+
+``runtime/plan/intel_rdt.py`` decides which.  The functions for resctrl take paths, so that tests
+can use ordinary directories.
+"""
 
 from __future__ import annotations
 
+import posix
+from errno import ENOSPC
 from typing import Any
 
-from ociruntime.base.errors import HostError, RuntimeFailure, UsageError
+from ociruntime.base.errors import ConfigError, HostError, RuntimeFailure, UsageError, reason
 from ociruntime.base.files import exists, read_file, write_new
 from ociruntime.base.json_text import dump, parse
-from ociruntime.runtime.host import resctrl
+from ociruntime.base.mountinfo import own_mountinfo, parse_mountinfo
 from ociruntime.runtime.lifecycle.rollback import Rollback
 from ociruntime.runtime.plan.intel_rdt import Group, Placement, group_path, lines, place
 from ociruntime.runtime.spec.config_types import Config, IntelRdt
 
+MOUNTPOINT = "/sys/fs/resctrl"
+HINTS = {ENOSPC: "the processor has no class of service or no monitoring id left"}
 NAME = "rdt.json"
 
 
@@ -20,9 +28,9 @@ def prepare_rdt(rdt: IntelRdt, container_id: str) -> Placement:
 
     Raises ConfigError, HostError.
     """
-    mount = resctrl.mountpoint()
+    mount = mountpoint()
     path = group_path(rdt, container_id, mount)
-    there, schemata, monitoring = resctrl.inspect(mount, path)
+    there, schemata, monitoring = inspect(mount, path)
     group = Group(path, exists=there, schemata=schemata, monitoring=monitoring)
     return place(rdt, container_id, group)
 
@@ -39,14 +47,14 @@ def enter(placement: Placement, pid: int, directory: str, rollback: Rollback) ->
         write_new(f"{directory}/{NAME}", dump(record).encode())
     except OSError as error:
         raise HostError(f'write "{directory}/{NAME}"', error) from None
-    mount = resctrl.mountpoint()
+    mount = mountpoint()
     for made in placement.made:
-        resctrl.make(made)
-        rollback.push(lambda made=made: resctrl.remove([made]))  # type: ignore[misc]
+        make(made)
+        rollback.push(lambda made=made: remove([made]))  # type: ignore[misc]
     for where, file, line in placement.lines:
-        resctrl.write(where, file, line, mount)
+        write(where, file, line, mount)
     for file in placement.tasks:
-        resctrl.write("linux.intelRdt", file, str(pid), mount)
+        write("linux.intelRdt", file, str(pid), mount)
 
 
 def follow(directory: str, pid: int) -> None:
@@ -54,9 +62,9 @@ def follow(directory: str, pid: int) -> None:
 
     ``directory`` is the container's state directory.  Raises HostError, RuntimeFailure.
     """
-    mount = resctrl.mountpoint()
+    mount = mountpoint()
     for file in _record(directory)["tasks"]:
-        resctrl.write("linux.intelRdt", file, str(pid), mount)
+        write("linux.intelRdt", file, str(pid), mount)
 
 
 def change(config: Config, container_id: str, l3_cache: str, bandwidth: str) -> None:
@@ -73,16 +81,16 @@ def change(config: Config, container_id: str, l3_cache: str, bandwidth: str) -> 
             f'{flag}: container "{container_id}" has no resctrl group',
             "create it with linux.intelRdt in config.json",
         )
-    mount = resctrl.mountpoint()
+    mount = mountpoint()
     path = group_path(rdt, container_id, mount)
-    _, before, _ = resctrl.inspect(mount, path)
+    _, before, _ = inspect(mount, path)
     schemata = lines({"l3CacheSchema": l3_cache, "memBwSchema": bandwidth})
     try:
         for where, line in schemata:
-            resctrl.write(where, f"{path}/schemata", line, mount)
+            write(where, f"{path}/schemata", line, mount)
     except RuntimeFailure:
         for line in before.splitlines():
-            resctrl.write("linux.intelRdt", f"{path}/schemata", line, mount)
+            write("linux.intelRdt", f"{path}/schemata", line, mount)
         raise
 
 
@@ -91,7 +99,7 @@ def leave(directory: str) -> None:
 
     ``directory`` is its state directory.  Raises HostError.
     """
-    resctrl.remove(_record(directory)["own"])
+    remove(_record(directory)["own"])
 
 
 def clear(directory: str) -> None:
@@ -101,8 +109,8 @@ def clear(directory: str) -> None:
     Raises HostError.
     """
     record = _record(directory)
-    resctrl.remove(record["own"])
-    resctrl.remove(record["made"], only_empty=True)
+    remove(record["own"])
+    remove(record["made"], only_empty=True)
 
 
 def _record(directory: str) -> Any:  # noqa: ANN401 - what enter() has written
@@ -113,3 +121,97 @@ def _record(directory: str) -> Any:  # noqa: ANN401 - what enter() has written
         return parse(read_file(file), file)
     except OSError as error:
         raise HostError(f'read "{file}"', error) from None
+
+
+def mountpoint() -> str:
+    """Return the mount point of resctrl.  Raises HostError, and ConfigError if not mounted."""
+    try:
+        path = find_mountpoint(own_mountinfo())
+        supported = b"\tresctrl\n" in read_file("/proc/filesystems")
+    except OSError as error:
+        raise HostError("find the mount point of resctrl in /proc", error) from None
+    if path:
+        return path
+    if not supported:
+        raise ConfigError("linux.intelRdt", "this kernel or processor does not support resctrl")
+    hint = f"mount it: mount -t resctrl resctrl {MOUNTPOINT}"
+    raise ConfigError("linux.intelRdt", "resctrl is not mounted", hint)
+
+
+def find_mountpoint(mountinfo: str) -> str:
+    """Return the mount point of resctrl in the text of a mountinfo file; "" if not mounted."""
+    mounts = parse_mountinfo(mountinfo)
+    return next((mount.target for mount in mounts if mount.fstype == "resctrl"), "")
+
+
+def inspect(mount: str, path: str) -> tuple[bool, str, bool]:
+    """Return (whether the group ``path`` exists, its schemata, whether groups can be monitored).
+
+    ``mount`` is the mount point of resctrl.  Raises HostError.
+    """
+    group_exists = exists(f"{path}/tasks")
+    schemata = b""
+    # A processor with monitoring alone, without allocation, has no file schemata.
+    if group_exists and exists(f"{path}/schemata"):
+        try:
+            schemata = read_file(f"{path}/schemata")
+        except OSError as error:
+            raise HostError(f'linux.intelRdt: read "{path}/schemata"', error) from None
+    return group_exists, schemata.decode(errors="replace"), exists(f"{mount}/mon_groups")
+
+
+def make(directory: str) -> None:
+    """Create the directory of a resctrl group.  Raises HostError, also if it exists."""
+    try:
+        make_directory(directory)
+    except OSError as error:
+        hint = HINTS.get(error.errno or 0, "")
+        raise HostError(
+            f'linux.intelRdt: create resctrl group "{directory}"', error, hint
+        ) from None
+
+
+# A name of its own: tests replace it to fill the new directory with files, as the kernel does.
+make_directory = posix.mkdir
+
+
+def write(where: str, file: str, line: str, mount: str) -> None:
+    """Write a line of schemata, or a pid, to ``file``.  Raises RuntimeFailure with the reason."""
+    try:
+        fd = posix.open(file, posix.O_WRONLY | posix.O_CLOEXEC)
+        try:
+            posix.write(fd, f"{line}\n".encode())
+        finally:
+            posix.close(fd)
+    except OSError as error:
+        status = _last_status(mount)
+        cause = f"{reason(error)}: {status}" if status else reason(error)
+        raise RuntimeFailure(f'{where}: write "{line}" to "{file}": {cause}') from None
+
+
+def _last_status(mount: str) -> str:
+    """Return resctrl's explanation of the last error (info/last_cmd_status), or ""."""
+    try:
+        text = read_file(f"{mount}/info/last_cmd_status").decode(errors="replace").strip()
+    except OSError:
+        return ""
+    return "" if text == "ok" else text
+
+
+def remove(directories: list[str], *, only_empty: bool = False) -> None:
+    """Remove resctrl groups, the last one first; skip missing ones.  Raises HostError.
+
+    Their processes move to the parent group.  ``only_empty``: keep groups that have processes.
+    """
+    for directory in reversed(directories):
+        try:
+            if only_empty and read_file(f"{directory}/tasks").strip():
+                continue
+            remove_directory(directory)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise HostError(f'linux.intelRdt: remove resctrl group "{directory}"', error) from None
+
+
+remove_directory = posix.rmdir

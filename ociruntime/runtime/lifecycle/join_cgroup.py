@@ -12,7 +12,7 @@ from __future__ import annotations
 import posix
 from socket import socket
 
-from ociruntime.runtime.cgroups.group import Cgroup
+from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.executor.protocol import GO_FILES, Message, go
 
 ENTER = "enter cgroup"  # the call of a failure in run_sync (csrc/executor/ops_namespaces.c)

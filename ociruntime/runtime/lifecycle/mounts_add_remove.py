@@ -13,10 +13,10 @@ from ociruntime.base.linux import CLONE_NEWNS
 from ociruntime.base.mountinfo import Mount as ShownMount
 from ociruntime.base.mountinfo import parse_mountinfo
 from ociruntime.base.process import end_on_signals, open_process
-from ociruntime.runtime.executor.failure import failure
+from ociruntime.runtime.executor.failure_messages import failure
 from ociruntime.runtime.executor.protocol import Message, go, receive, skip, unexpected
 from ociruntime.runtime.executor.spawn import spawn
-from ociruntime.runtime.host.facts import gather
+from ociruntime.runtime.host.gather_facts import gather
 from ociruntime.runtime.host.mount_namespaces import MountId, mount_id
 from ociruntime.runtime.host.namespaces import namespaces_apart
 from ociruntime.runtime.lifecycle.container import Container, lock

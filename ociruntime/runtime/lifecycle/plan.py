@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ociruntime.base.log import plain
 from ociruntime.runtime.lifecycle.context import Context, CreateOptions
-from ociruntime.runtime.lifecycle.preparation import Preparation, prepare
+from ociruntime.runtime.lifecycle.prepare_create import Preparation, prepare
 from ociruntime.runtime.plan.cgroup_mounts import NOBODY_ELSE, cgroup_owner
 from ociruntime.runtime.plan.explain import explain, plan_document
 from ociruntime.runtime.plan.plan import Plan

@@ -28,7 +28,7 @@ from ociruntime.base.mountinfo import Mount as ShownMount
 from ociruntime.base.mountinfo import parse_mountinfo
 from ociruntime.base.paths import is_below
 from ociruntime.base.process import SIGKILL, await_end, open_process, send_signal, start_time
-from ociruntime.runtime.host.facts import gather
+from ociruntime.runtime.host.gather_facts import gather
 from ociruntime.runtime.host.mount_namespaces import MountId, mount_id
 from ociruntime.runtime.host.state_directory import CREATING, DELETING, ROOT_MOUNT
 from ociruntime.runtime.lifecycle.container import check_record

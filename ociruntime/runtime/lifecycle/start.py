@@ -212,7 +212,7 @@ def _report(context: Context, container: Container, message: Message, *, deletes
     """Raise the error for a FAILURE message; after a failed hook, delete the container first."""
     # RT-LIFE-12
     from ociruntime.base.errors import HookError
-    from ociruntime.runtime.executor.failure import failure
+    from ociruntime.runtime.executor.failure_messages import failure
     from ociruntime.runtime.executor.protocol import unexpected
     from ociruntime.runtime.plan.plan import Operation
 

@@ -8,7 +8,7 @@ from ociruntime.base.errors import HostError, NotRunning
 from ociruntime.base.files import exists, read_file, replace_file
 from ociruntime.base.json_text import dump, parse
 from ociruntime.base.process import HeldSignals
-from ociruntime.runtime.cgroups.update import Update
+from ociruntime.runtime.cgroups.update_limits import Update
 from ociruntime.runtime.lifecycle.container import Container, lock
 from ociruntime.runtime.lifecycle.container_id import check_id
 from ociruntime.runtime.lifecycle.context import Context

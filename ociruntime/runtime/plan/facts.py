@@ -1,7 +1,8 @@
 """The compiler's inputs besides config.json: properties of the host, and the caller's options.
 
-Other layers collect both (``runtime/host/facts.py``, ``runtime/lifecycle/create.py``), so that the
-compiler itself makes no system call and a test can simulate any host.
+Both are collected by other layers (``runtime/host/gather_facts.py``,
+``runtime/lifecycle/create.py``), so that the compiler itself makes no system call and a test can
+simulate any host.
 """
 
 from __future__ import annotations

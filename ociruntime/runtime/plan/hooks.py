@@ -43,7 +43,7 @@ def compile_start_hooks(job: Compilation) -> None:
 
 def _add(job: Compilation, kind: str, hooks: list[Hook], status: str, env: list[str]) -> None:
     from ociruntime.base.json_text import dump
-    from ociruntime.runtime.spec.state import SPEC_VERSION, state_document
+    from ociruntime.runtime.spec.state_document import SPEC_VERSION, state_document
 
     state = dump(
         state_document(

@@ -1,6 +1,6 @@
 """``linux.intelRdt``: choose a container's resctrl groups (config-linux.md#intelrdt).
 
-Pure: ``runtime/host/resctrl.py`` reads the existing groups and applies the decision.
+Pure: ``runtime/lifecycle/intel_rdt_groups.py`` reads the existing groups, and applies the decision.
 """
 
 from __future__ import annotations

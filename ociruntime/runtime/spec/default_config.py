@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ociruntime.runtime.spec.state import SPEC_VERSION
+from ociruntime.runtime.spec.state_document import SPEC_VERSION
 
 _CAPABILITIES = ("CAP_AUDIT_WRITE", "CAP_KILL", "CAP_NET_BIND_SERVICE")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.spec.config_types import Config, Hooks, Mount
-from ociruntime.runtime.spec.state import SPEC_VERSION
+from ociruntime.runtime.spec.state_document import SPEC_VERSION
 from ociruntime.runtime.spec.validate_linux import (
     namespace_paths,
     validate_linux,

@@ -24,6 +24,8 @@ static void check(const struct request *request, char *const argv[], int argc)
 		abort();
 	if (request->force && request->verb != VERB_DELETE)
 		abort();
+	if (request->json != (request->verb == VERB_PS))
+		abort();
 	if (request->root && request->root[0] == '\0')
 		abort();
 }

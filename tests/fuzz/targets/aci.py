@@ -13,11 +13,11 @@ from collections.abc import Iterator
 
 from ociruntime.base.errors import ImageError
 from ociruntime.images.formats.aci import config_of, read_aci_manifest, read_manifest, root_members
-from ociruntime.images.model.limits import Budget, Limits
+from ociruntime.images.model.image_limits import Budget, Limits
 from ociruntime.images.model.manifest import load_document
 from ociruntime.images.tar.archives import Reading
 from ociruntime.images.tar.layer_writer import LayerTar
-from ociruntime.images.tar.reader import TarReader
+from ociruntime.images.tar.tar_reader import TarReader
 from tests.fuzz.mutation import change_tar, json_mutator, repaired
 from tests.fuzz.target import Target, empty_directory, refusals
 from tests.support import aci, images

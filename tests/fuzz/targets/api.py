@@ -16,9 +16,15 @@ from urllib.parse import parse_qsl
 from ociruntime.base.checks import check_object
 from ociruntime.base.errors import BadRequest, ConfigError
 from ociruntime.base.json_text import parse
-from ociruntime.manager.api import exec_route, images, login, logs_and_events, requests
-from ociruntime.manager.containers import manager, networks, records, spec, volumes
-from ociruntime.manager.containers.filters import check_filters, passes
+from ociruntime.manager.api import exec_route, images, logs_and_events, parse_requests
+from ociruntime.manager.containers import (
+    container_records,
+    container_spec,
+    manager,
+    networks,
+    volumes,
+)
+from ociruntime.manager.containers.list_filters import check_filters, passes
 from ociruntime.manager.containers.pod_status import PodStatus
 from ociruntime.pods.manifest.request import document_of, sandbox_from_document
 from tests.fuzz.mutation import change_lines, json_mutator
@@ -26,7 +32,8 @@ from tests.fuzz.target import Target, refusals
 
 _NAMES = tuple(
     sorted(
-        {*spec._MEMBERS, *exec_route.MEMBERS, *networks.MEMBERS, *images._PULL, *login._LOGIN}
+        {*container_spec._MEMBERS, *exec_route.MEMBERS, *networks.MEMBERS}
+        | {*images._PULL, *images._LOGIN}
         | {"source", "target", "read_only", "port", "host_port", "protocol", "host_ip", "maximum",
            "name", "size", "mode", "soft", "hard", "path", "permissions", "apps", "fill", "options",
            "address", "volume", "from"}
@@ -44,15 +51,17 @@ def _document(data: bytes) -> Any:  # noqa: ANN401 - JSON
 
 
 def _create(document: object) -> None:
-    checked = spec.check_spec(document)
-    spec.app_limits(checked)
-    spec.fetch_args(checked)
-    spec.networks_of(checked)
-    record = records.Record("0" * 64, "n", "i", "", [], "2026-01-01T00:00:00Z", "", checked)
-    again = records.from_text(records.to_text(record))
+    checked = container_spec.check_spec(document)
+    container_spec.app_limits(checked)
+    container_spec.fetch_args(checked)
+    container_spec.networks_of(checked)
+    record = container_records.Record(
+        "0" * 64, "n", "i", "", [], "2026-01-01T00:00:00Z", "", checked
+    )
+    again = container_records.from_text(container_records.to_text(record))
     assert again == record, "a record is not read as it was written"
     record.should_restart()
-    answer = records.answer(record, PodStatus())
+    answer = container_records.answer(record, PodStatus())
     json.dumps(answer)
     _filter(answer, manager._FILTERS)
 
@@ -69,9 +78,9 @@ def _filter(answer: dict[str, Any], table: Any) -> None:  # noqa: ANN401
 
 
 def _update(document: object) -> None:
-    old = spec.check_spec({"image": "a", "memory": 1 << 30})
-    changed = spec.changed_spec(old, document)
-    spec.app_limits(changed)
+    old = container_spec.check_spec({"image": "a", "memory": 1 << 30})
+    changed = container_spec.changed_spec(old, document)
+    container_spec.app_limits(changed)
 
 
 def _exec(document: object) -> None:
@@ -99,11 +108,11 @@ def _query(data: bytes) -> None:
     request: Any = mock.Mock(query=query)
     for ask in (
         lambda: logs_and_events.parse_query(query),
-        lambda: requests.moment(query, "since"),
-        lambda: requests.flag(query, "force"),
-        lambda: check_filters(requests.json_query(request, "filters"), manager._FILTERS),
-        lambda: check_filters(requests.json_query(request, "filters"), networks._FILTERS),
-        lambda: check_filters(requests.json_query(request, "filters"), volumes._FILTERS),
+        lambda: parse_requests.moment(query, "since"),
+        lambda: parse_requests.flag(query, "force"),
+        lambda: check_filters(parse_requests.json_query(request, "filters"), manager._FILTERS),
+        lambda: check_filters(parse_requests.json_query(request, "filters"), networks._FILTERS),
+        lambda: check_filters(parse_requests.json_query(request, "filters"), volumes._FILTERS),
     ):
         with refusals():
             ask()
@@ -119,7 +128,7 @@ def run(data: bytes) -> None:
             document = _document(data[1:])
             with refusals():
                 handle(document)
-            for members in (images._PULL, login._LOGIN):
+            for members in (images._PULL, images._LOGIN):
                 with refusals():
                     check_object(document, members)
     elif data[:1] == b"q":
@@ -168,10 +177,10 @@ TARGET = Target(
     run,
     (
         "base/checks.py",
-        "manager/api/requests.py",
-        "manager/containers/spec.py",
-        "manager/containers/records.py",
-        "manager/containers/filters.py",
+        "manager/api/parse_requests.py",
+        "manager/containers/container_spec.py",
+        "manager/containers/container_records.py",
+        "manager/containers/list_filters.py",
         "pods/manifest/request.py",
     ),
     seeds,

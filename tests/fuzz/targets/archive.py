@@ -12,16 +12,16 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from ociruntime.images.formats.docker_archive import add_image
-from ociruntime.images.formats.layout import Layout, is_layout
 from ociruntime.images.formats.local_image import kind_of_archive, named_images
-from ociruntime.images.model.limits import Budget, Limits
+from ociruntime.images.formats.oci_layout import Layout, is_layout
+from ociruntime.images.model.image import silent
+from ociruntime.images.model.image_limits import Budget, Limits
 from ociruntime.images.model.manifest import parse_config, parse_manifest
 from ociruntime.images.model.platforms import read_index
-from ociruntime.images.model.progress import silent
 from ociruntime.images.model.reference import parse
-from ociruntime.images.store.incoming import Incoming
+from ociruntime.images.store.import_image import Incoming
 from ociruntime.images.tar.archives import ArchiveFiles
-from ociruntime.images.tar.streams import Readable
+from ociruntime.images.tar.decompression import Readable
 from tests.fuzz.mutation import change_tar, json_mutator, repaired
 from tests.fuzz.target import Target, empty_directory, refusals
 from tests.support import images
@@ -148,7 +148,7 @@ TARGET = Target(
     run,
     (
         "images/formats/docker_archive.py",
-        "images/formats/layout.py",
+        "images/formats/oci_layout.py",
         "images/formats/local_image.py",
         "images/model/manifest.py",
         "images/model/platforms.py",

@@ -11,20 +11,20 @@ from unittest import mock
 
 from ociruntime.base.json_text import dump
 from ociruntime.base.mountinfo import parse_mountinfo
-from ociruntime.manager.containers import usage
+from ociruntime.manager.containers import resource_usage
 from ociruntime.runtime.cgroups import control_files, statistics_v1, statistics_v2
 from ociruntime.runtime.cgroups.cgroup_processes import pids
 from ociruntime.runtime.cgroups.delegation import visible_directories
 from ociruntime.runtime.cgroups.freezer import event, frozen
-from ociruntime.runtime.cgroups.layout import (
+from ociruntime.runtime.cgroups.hierarchies import (
     Hierarchy,
     Layout,
     assemble,
     cgroup_mounts,
     parse_existing,
 )
-from ociruntime.runtime.cgroups.oom import oom_kills
-from ociruntime.runtime.host.resctrl import inspect
+from ociruntime.runtime.cgroups.oom_kills import oom_kills
+from ociruntime.runtime.lifecycle.intel_rdt_groups import inspect
 from tests.fuzz.mutation import change_lines
 from tests.fuzz.target import Target, empty_directory, refusals
 
@@ -137,8 +137,8 @@ def run(data: bytes) -> None:
 
 def _usage(place: str) -> None:
     """Read what `ocictl stats` reads."""
-    with mock.patch.object(usage, "_directories", return_value=[place]):
-        dump(usage.usage("uuid", "app"))
+    with mock.patch.object(resource_usage, "_directories", return_value=[place]):
+        dump(resource_usage.usage("uuid", "app"))
 
 
 def _pack(files: dict[str, str]) -> bytes:
@@ -162,10 +162,10 @@ TARGET = Target(
         "runtime/cgroups/statistics_v1.py",
         "runtime/cgroups/statistics_v2.py",
         "runtime/cgroups/control_files.py",
-        "runtime/cgroups/layout.py",
+        "runtime/cgroups/hierarchies.py",
         "runtime/cgroups/freezer.py",
-        "runtime/cgroups/oom.py",
-        "manager/containers/usage.py",
+        "runtime/cgroups/oom_kills.py",
+        "manager/containers/resource_usage.py",
     ),
     seeds,
     mutate,

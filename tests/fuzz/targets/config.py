@@ -10,13 +10,13 @@ from typing import Any
 from ociruntime.base.errors import ConfigError
 from ociruntime.base.json_text import dump, parse
 from ociruntime.runtime.cgroups import settings_v1, settings_v2  # noqa: F401 - imported at first use
+from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.device_policy import lines_v1, policy
 from ociruntime.runtime.cgroups.device_program import assemble
-from ociruntime.runtime.cgroups.group import Cgroup
-from ociruntime.runtime.cgroups.layout import Hierarchy, Layout
+from ociruntime.runtime.cgroups.hierarchies import Hierarchy, Layout
 from ociruntime.runtime.cgroups.resources import settings
 from ociruntime.runtime.cgroups.systemd_properties import device_properties, limits
-from ociruntime.runtime.doctor.bundle import check_config
+from ociruntime.runtime.doctor.check_bundle import check_config
 from ociruntime.runtime.host.namespaces import check_settings
 from ociruntime.runtime.host.seccomp import compile_filter
 from ociruntime.runtime.host.seccomp_verdicts import CALLS, allowed_calls

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import zstandard
 
-from ociruntime.images.model.limits import Limits
+from ociruntime.images.model.image_limits import Limits
 from tests.fuzz.mutation import change_tar, repaired
 from tests.fuzz.target import Target, empty_directory, refusals
 from tests.support.images import Content, compress, member, pack
@@ -149,10 +149,10 @@ def mutate(data: bytes, rng: random.Random) -> bytes:
 TARGET = Target(
     run,
     (
-        "images/tar/header.py",
-        "images/tar/reader.py",
-        "images/tar/streams.py",
-        "images/tar/attributes.py",
+        "images/tar/tar_header.py",
+        "images/tar/tar_reader.py",
+        "images/tar/decompression.py",
+        "images/tar/file_attributes.py",
         "images/unpack/unpack.py",
         "images/unpack/tree_paths.py",
     ),

@@ -12,7 +12,7 @@ import socket
 from array import array
 from collections.abc import Iterator
 
-from ociruntime.runtime.executor.failure import failure
+from ociruntime.runtime.executor.failure_messages import failure
 from ociruntime.runtime.executor.protocol import LONG, SHORT, Expected, check_listener, receive
 from ociruntime.runtime.plan.operation_table import MESSAGE_CONSOLE, MESSAGE_FAILURE, MESSAGE_STAGE
 from tests.fuzz.target import Target, refusals
@@ -103,7 +103,7 @@ def mutate(data: bytes, rng: random.Random) -> bytes:
 
 TARGET = Target(
     run,
-    ("runtime/executor/protocol.py", "runtime/executor/failure.py"),
+    ("runtime/executor/protocol.py", "runtime/executor/failure_messages.py"),
     seeds,
     mutate,
 )

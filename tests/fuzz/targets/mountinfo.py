@@ -6,11 +6,11 @@ import random
 from collections.abc import Iterator
 
 from ociruntime.base.mountinfo import find_kernel_mounts, parse_mountinfo, reachable
-from ociruntime.runtime.cgroups.layout import cgroup_mounts
-from ociruntime.runtime.host.resctrl import find_mountpoint
+from ociruntime.runtime.cgroups.hierarchies import cgroup_mounts
+from ociruntime.runtime.lifecycle.intel_rdt_groups import find_mountpoint
 from tests.fuzz.mutation import change_lines
 from tests.fuzz.target import Target, refusals
-from tests.unit.runtime.cgroups.test_layout import V1_MOUNTS, V2_MOUNT
+from tests.unit.runtime.cgroups.test_hierarchies import V1_MOUNTS, V2_MOUNT
 
 _ESCAPED = {" ": "\\040", "\t": "\\011", "\n": "\\012", "\\": "\\134"}
 

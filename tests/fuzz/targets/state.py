@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ociruntime.base import json_files
-from ociruntime.manager.containers import events, records
+from ociruntime.manager.containers import container_records, events
 from ociruntime.manager.containers.pod_status import PodStatus
-from ociruntime.pods.store.logs import Assembler
+from ociruntime.pods.store.log_reader import Assembler
 from ociruntime.runtime.lifecycle import container, mounts_add_remove, root_mount
 from ociruntime.runtime.lifecycle.fast_path_record import entry_text
 from tests.fuzz.mutation import change_lines, json_mutator
@@ -27,7 +27,7 @@ _NAMES = (*FACTS, "path", "placements", "unit", "user", "subgroup", "controllers
           "namespace", "device", "source", "pid", "started", "inside", "may_mount", "spec",
           "image", "restart_policy", "last", "exit_code")  # fmt: skip
 _mutate_json = json_mutator(_NAMES)
-_RECORD = records.Record(
+_RECORD = container_records.Record(
     "0" * 64, "web", "a", "", ["sh"], "2026-01-01T00:00:00Z", "u", {"image": "a"}
 )
 _CGROUP = {
@@ -57,10 +57,10 @@ def _cgroup(directory: Path) -> None:
 
 
 def _manager(data: bytes) -> None:
-    record = records.from_text(data)
-    json.dumps(records.answer(record, PodStatus()))
+    record = container_records.from_text(data)
+    json.dumps(container_records.answer(record, PodStatus()))
     record.should_restart()
-    assert records.from_text(records.to_text(record)) == record
+    assert container_records.from_text(container_records.to_text(record)) == record
 
 
 def _log(data: bytes) -> None:
@@ -105,7 +105,7 @@ def seeds() -> Iterator[bytes]:
     mount = {"rootfs": "/r", "number": 1, "unique": 2, "boot": "b", "namespace": 3, "device": "0:1"}
     mount |= {"source": "/", "pid": 4, "started": 5, "inside": [1], "may_mount": True}
     yield b"r" + json.dumps(mount).encode()
-    yield b"k" + records.to_text(_RECORD)
+    yield b"k" + container_records.to_text(_RECORD)
     yield b'p{"acVersion": "0.8.11", "apps": []}'
     yield b'e{"time": "2026-01-01T00:00:00+00:00", "kind": "start", "id": "a", "attributes": {}}\n'
     yield b"l2026-01-01T00:00:00Z stdout F a\n2026-01-01T00:00:00Z stderr P b\n"
@@ -123,11 +123,11 @@ TARGET = Target(
     (
         "runtime/lifecycle/container.py",
         "runtime/lifecycle/fast_path_record.py",
-        "manager/containers/records.py",
+        "manager/containers/container_records.py",
         "manager/containers/events.py",
         "base/json_files.py",
         "base/json_text.py",
-        "pods/store/logs.py",
+        "pods/store/log_reader.py",
     ),
     seeds,
     mutate,

@@ -14,7 +14,7 @@ import pytest
 
 from ociruntime.base.deep_tree import TreeCursor, disk_usage, open_regular, walk
 from ociruntime.base.errors import HostError, ImageError
-from ociruntime.images.model.limits import Budget, Limits
+from ociruntime.images.model.image_limits import Budget, Limits
 from ociruntime.images.tar.layer_writer import LayerTar, of_directory
 from ociruntime.pods.bundle.copy_files import copy_tree
 from ociruntime.pods.store import phases

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from ociruntime.base.mountinfo import find_kernel_mounts, parse_mountinfo, reachable, unescape
-from ociruntime.pods.garbage.sweep import mounts_below
-from ociruntime.runtime.cgroups import layout
+from ociruntime.pods.garbage.clean_up import mounts_below
+from ociruntime.runtime.cgroups import hierarchies
 from ociruntime.runtime.host.namespaces import obstacle
 
 EPERM = 1
@@ -21,7 +21,7 @@ GROUPS = "23 21 0:41 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"
 # What each of them makes of the text, and what it has to be.
 READERS: dict[str, tuple[Callable[[str], object], Callable[[str], object]]] = {
     "groups": (
-        lambda text: [mount.mountpoint for mount in layout.cgroup_mounts(text)],
+        lambda text: [mount.mountpoint for mount in hierarchies.cgroup_mounts(text)],
         lambda _: ["/sys/fs/cgroup"],
     ),
     "of the kernel": (lambda text: find_kernel_mounts(text, "/rootfs"), lambda _: ()),

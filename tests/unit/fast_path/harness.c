@@ -50,7 +50,8 @@ static int try_records(void)
 
 static int show_arguments(int argc, char *argv[])
 {
-	static const char *const verbs[] = { "state", "start", "kill", "delete" };
+	static const char *const verbs[] = { "state", "start",  "kill", "delete",
+					     "pause", "resume", "ps" };
 	struct request request;
 
 	if (!read_arguments(argc, argv, &request))

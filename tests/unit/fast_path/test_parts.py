@@ -192,7 +192,8 @@ VOCABULARY = """
     --root --root=/r --root= --log --log=/l --log=syslog: --log-format --log-format=json
     --log-format=xml --systemd-cgroup --systemd-cgroup=true --cgroup-manager=cgroupfs
     --cgroup-manager=systemd --debug --version -h --roo -root -v -- - -9 /r text json cgroupfs
-    state start kill delete create one two .x --force -f -fa --all -a 9 KILL sigterm RTMIN
+    state start kill delete pause resume ps create one two .x --force -f -fa --all -a 9 KILL
+    sigterm RTMIN --format --format=json --format=table -f=json table
     --failure-fd --failure-fd=3
 """
 WORDS = st.sampled_from(VOCABULARY.split())
@@ -216,12 +217,14 @@ def python_reading(argv: list[str]) -> tuple[str, str, str, int, bool] | None:
     known = {"systemd-cgroup", "force"}
     if not arguments.flags.keys() <= known or arguments.numbers:
         return None
+    if (verb == "ps") != (arguments.text("format") == "json") or (verb == "ps" and words):
+        return None
     return verb, arguments.text("root"), name, number, arguments.flag("force")
 
 
 @given(
     before=st.lists(WORDS, max_size=3),
-    verb=st.sampled_from(["state", "start", "kill", "delete"]),
+    verb=st.sampled_from(["state", "start", "kill", "delete", "pause", "resume", "ps"]),
     after=st.lists(WORDS, max_size=3),
 )
 @UNHURRIED
@@ -244,6 +247,11 @@ def test_arguments_mean_the_same(
         "--root=/r --log=/l --log-format=text --cgroup-manager=cgroupfs kill one 9",
         "delete --force one",
         "delete one -f",
+        "--root /r --log /l --log-format json pause one",
+        "resume one",
+        "--root /r --log /l --log-format json ps --format json one",
+        "ps -f json one",
+        "ps --format=json one",
     ],
 )
 def test_what_engines_write_is_taken(harness: Path, line: str) -> None:
@@ -271,6 +279,13 @@ def test_what_engines_write_is_taken(harness: Path, line: str) -> None:
         "--root",
         "create one",
         "start --failure-fd 3 one",
+        "pause --force one",
+        "pause one two",
+        "ps one",
+        "ps --format table one",
+        "ps --format json one -ef",
+        "ps one --format json",
+        "ps -f=json one",
     ],
 )
 def test_everything_else_is_not(harness: Path, line: str) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.fetch import fetch, look_up
-from ociruntime.images.model import limits
+from ociruntime.images.model import image_limits
+from ociruntime.images.model.config_files import Settings
 from ociruntime.images.model.image import Image
-from ociruntime.images.model.settings import Settings
 from ociruntime.images.registry import resumable_download
 from ociruntime.images.store.store import Store
 from tests.support import images
@@ -124,7 +124,7 @@ def test_an_image_that_does_not_fit_is_not_begun(
     built = images.build([images.pack({name: os.urandom(100_000)}) for name in "ab"])
     registry.push("web", "1", built)
     sizes = [layer["size"] for layer in built.manifest_document["layers"]]
-    monkeypatch.setattr(limits, "_room", lambda *_: (max(sizes) + 20_000, 1000))
+    monkeypatch.setattr(image_limits, "_room", lambda *_: (max(sizes) + 20_000, 1000))
     with pytest.raises(ImageError, match="disk has only"):
         get(store, f"{registry.host}/web:1", "new")
     assert registry.asked("blobs") == []

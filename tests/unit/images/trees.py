@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ociruntime.images.model.image import Layer
-from ociruntime.images.model.limits import Budget, Limits
-from ociruntime.images.tar.attributes import Notes
+from ociruntime.images.model.image_limits import Budget, Limits
+from ociruntime.images.tar.file_attributes import Notes
 from ociruntime.images.unpack.unpack import unpack_layer
 from tests.support import images
 

@@ -306,7 +306,7 @@ def _dns(ipam: dict[str, Any]) -> dict[str, Any]:
     path = _path(ipam, "resolvConf")
     if not path:
         return {}
-    from ociruntime.pods.net.resolver import parse_resolv_conf
+    from ociruntime.pods.net.resolv_conf import parse_resolv_conf
 
     try:
         with open(path, encoding="utf-8", errors="replace") as file:

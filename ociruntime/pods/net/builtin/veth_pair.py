@@ -12,10 +12,10 @@ from ociruntime.base.rtnetlink import IFF_UP, Link, Rtnetlink
 from ociruntime.pods.net import firewall
 from ociruntime.pods.net import links as network_links
 from ociruntime.pods.net.addresses import Network
+from ociruntime.pods.net.firewall_rules import DIGITS, Rules, tag
 from ociruntime.pods.net.ipam import Addresses
 from ociruntime.pods.net.links import add_route, hardware_text
 from ociruntime.pods.net.plugin_call import PluginCall
-from ociruntime.pods.net.rules import DIGITS, Rules, tag
 
 Made = TypeVar("Made")
 

@@ -12,12 +12,12 @@ import pytest
 
 from ociruntime.base.errors import ImageError, RegistryError
 from ociruntime.images.model.image import Descriptor
-from ociruntime.images.model.limits import Budget, Limits
+from ociruntime.images.model.image_limits import Budget, Limits
 from ociruntime.images.registry.http_client import HttpClient
 from ociruntime.images.registry.parallel_downloads import AT_ONCE, Downloads
 from ociruntime.images.registry.registry import Registry as Client
 from ociruntime.images.registry.sources import Sources
-from ociruntime.images.store.incoming import Incoming
+from ociruntime.images.store.import_image import Incoming
 from ociruntime.images.store.store import Store
 from tests.support import images
 from tests.support.registry import Registry

@@ -12,8 +12,7 @@ from unittest.mock import Mock
 import pytest
 
 from ociruntime.base.errors import HostError, ImageError
-from ociruntime.images.model.image import Descriptor
-from ociruntime.images.model.progress import silent
+from ociruntime.images.model.image import Descriptor, silent
 from ociruntime.images.registry.http_client import HttpClient
 from ociruntime.images.registry.parallel_downloads import Downloads
 from ociruntime.images.registry.registry import Registry as Client

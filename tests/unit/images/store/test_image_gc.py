@@ -6,7 +6,7 @@ import pytest
 
 from ociruntime.images.model.image import Record
 from ociruntime.images.store.image_gc import garbage
-from ociruntime.images.tar.attributes import Notes, refusal
+from ociruntime.images.tar.file_attributes import Notes, refusal
 from ociruntime.images.unpack.tree_store import Tree
 
 NOW = 1000.0

@@ -11,7 +11,7 @@ import pytest
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.model.image import Descriptor, Image
-from ociruntime.images.store.incoming import Incoming
+from ociruntime.images.store.import_image import Incoming
 from ociruntime.images.store.store import Store
 from tests.support import file_size_limit, images
 from tests.support.images import BuiltImage

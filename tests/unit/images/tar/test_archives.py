@@ -17,11 +17,10 @@ import pytest
 
 from ociruntime.base.errors import HostError, ImageError
 from ociruntime.images.formats.docker_archive import add_image
-from ociruntime.images.formats.export import write_archive, write_layout
-from ociruntime.images.model.image import Image
-from ociruntime.images.model.limits import Budget, Limits
-from ociruntime.images.model.progress import silent
-from ociruntime.images.store.incoming import Incoming
+from ociruntime.images.formats.export_image import write_archive, write_layout
+from ociruntime.images.model.image import Image, silent
+from ociruntime.images.model.image_limits import Budget, Limits
+from ociruntime.images.store.import_image import Incoming
 from ociruntime.images.store.store import Store
 from ociruntime.images.tar.archives import ArchiveFiles, Reading, members
 from ociruntime.images.tar.layer_writer import LayerTar, of_directory
@@ -121,7 +120,7 @@ READER = """
 import sys
 from ociruntime.base.errors import ImageError
 from ociruntime.images.tar.archives import ArchiveFiles
-from ociruntime.images.model.limits import Budget, Limits
+from ociruntime.images.model.image_limits import Budget, Limits
 from ociruntime.images.formats.local_image import recognized
 from ociruntime.images.model.reference import parse
 

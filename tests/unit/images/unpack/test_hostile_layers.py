@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ociruntime.base.errors import RuntimeFailure
-from ociruntime.images.model.limits import Limits
+from ociruntime.images.model.image_limits import Limits
 from tests.support.images import Content, member, pack
 from tests.unit.images.trees import apply, contents
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import ImageError
-from ociruntime.images.model.limits import Limits
+from ociruntime.images.model.image_limits import Limits
 from ociruntime.images.unpack import tree_paths
 from tests.support.images import Content, member, pack
 from tests.unit.images.trees import apply, contents

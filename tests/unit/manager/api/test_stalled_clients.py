@@ -9,8 +9,8 @@ import pytest
 from aiohttp import web
 
 from ociruntime.base.errors import ManagerError
-from ociruntime.manager.api import output
-from ociruntime.manager.api.files import pieces
+from ociruntime.manager.api import stream_output
+from ociruntime.manager.api.container_files import pieces
 from ociruntime.manager.containers.pod_calls import Programs
 
 
@@ -82,7 +82,7 @@ def test_one_that_reads_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def send() -> None:
         given = cast("web.Request", request), cast("Programs", programs)
-        await output.send_output(*given, ("app",), timeout=0.05)
+        await stream_output.send_output(*given, ("app",), timeout=0.05)
 
     with pytest.raises(ManagerError, match="read nothing"):
         asyncio.run(send())

@@ -13,7 +13,7 @@ from ociruntime.manager.api.attach import control, window_size
 from ociruntime.manager.api.exec_route import MEMBERS, check, exec_args
 from ociruntime.manager.api.images import _PULL
 from ociruntime.manager.api.logs_and_events import LogFilter, parse_query
-from ociruntime.pods.store.logs import Line
+from ociruntime.pods.store.log_reader import Line
 from tests.support import project
 
 PAGE = (project.ROOT / "docs" / "manager.md").read_text(encoding="utf-8")

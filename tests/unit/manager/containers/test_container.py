@@ -10,9 +10,9 @@ import pytest
 
 from ociruntime.base.errors import HostError
 from ociruntime.manager.containers.container import Container
+from ociruntime.manager.containers.container_records import Record
 from ociruntime.manager.containers.pod_status import LastRun, PodStatus
-from ociruntime.manager.containers.records import Record
-from ociruntime.manager.containers.restarts import next_delay
+from ociruntime.manager.containers.restart_backoff import next_delay
 
 
 class ExitedPod:

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ociruntime.manager.containers import pod_calls
+from ociruntime.manager.containers.daemon_settings import Settings
 from ociruntime.manager.containers.pod_calls import Programs
-from ociruntime.manager.containers.settings import Settings
 from ociruntime.pods.manifest.request import AppRequest
 
 # Prints its arguments, and what it can read.

@@ -10,8 +10,8 @@ from typing import Any, cast
 import pytest
 
 from ociruntime.base.errors import ManagerError, NotFound
+from ociruntime.manager.containers.daemon_settings import Settings
 from ociruntime.manager.containers.pod_calls import NOT_STORED
-from ociruntime.manager.containers.settings import Settings
 from ociruntime.manager.containers.shared_services import SharedServices
 from ociruntime.manager.containers.stored_image import StoredImage
 

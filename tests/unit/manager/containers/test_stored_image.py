@@ -12,7 +12,7 @@ from ociruntime.images.formats import local_image
 from ociruntime.images.store.store import Store
 from ociruntime.images.tar import archives
 from ociruntime.images.unpack.tree_store import TreeStore
-from ociruntime.manager.containers.settings import Settings
+from ociruntime.manager.containers.daemon_settings import Settings
 from ociruntime.manager.containers.stored_image import StoredImage, find_ready
 from tests.support import images
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import HostError, PodError
-from ociruntime.pods.kvm import settings as kvm_settings
+from ociruntime.pods.kvm import machine_settings as kvm_settings
 from ociruntime.pods.kvm.kernel_modules import Modules
+from ociruntime.pods.kvm.machine_settings import Settings, cpus_of, memory_of, settings
 from ociruntime.pods.kvm.prepare_machine import archive
-from ociruntime.pods.kvm.settings import Settings, cpus_of, memory_of, settings
 
 
 def entries(data: bytes) -> dict[str, tuple[int, bytes]]:

@@ -15,7 +15,7 @@ import pytest
 
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.pods.kvm import virtio_port
-from ociruntime.pods.loop.listening import listen
+from ociruntime.pods.loop.control_socket import listen
 from tests.support import processes
 
 ENDED = os.WEXITED | os.WNOWAIT

@@ -8,9 +8,9 @@ import pytest
 
 from ociruntime.base.errors import PodError, UsageError
 from ociruntime.base.linux import CAPABILITIES
+from ociruntime.pods.kvm.machine_settings import check_manifest, check_networks
 from ociruntime.pods.kvm.prepare_machine import describe
 from ociruntime.pods.kvm.qemu import Hardware, Share, command
-from ociruntime.pods.kvm.settings import check_manifest, check_networks
 
 COMMAND = """
 /usr/bin/qemu-system-x86_64

@@ -13,10 +13,10 @@ from ociruntime.base.paths import clean
 from ociruntime.commandline.sizes import milli_cpus
 from ociruntime.pods.manifest import isolators, volumes
 from ociruntime.pods.manifest.app_arguments import PodArguments, parse_pod_arguments, pod_request
+from ociruntime.pods.manifest.app_names import is_name, name_of_image
 from ociruntime.pods.manifest.app_options import APP_OPTIONS, PREPARE_OPTIONS, RUN_OPTIONS
 from ociruntime.pods.manifest.build_manifest import build
 from ociruntime.pods.manifest.environment import parse_file
-from ociruntime.pods.manifest.names import is_name, name_of_image
 
 ID = "sha256:" + "2" * 64
 OPTIONS = (*PREPARE_OPTIONS, *RUN_OPTIONS, *APP_OPTIONS)

@@ -8,9 +8,9 @@ import pytest
 
 from ociruntime.base.errors import PodError, UsageError
 from ociruntime.pods.manifest.app_arguments import parse_pod_arguments, pod_request
+from ociruntime.pods.manifest.app_names import name_of_image
 from ociruntime.pods.manifest.app_options import APP_OPTIONS, PREPARE_OPTIONS, RUN_OPTIONS
 from ociruntime.pods.manifest.build_manifest import Draft, build
-from ociruntime.pods.manifest.names import name_of_image
 from ociruntime.pods.manifest.ports import add_ports, check_network, forwarded_ports
 
 POD = (*PREPARE_OPTIONS, *RUN_OPTIONS)

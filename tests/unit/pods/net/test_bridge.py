@@ -19,7 +19,7 @@ IPAM = {"type": "host-local", "subnet": "10.7.0.0/24"}
 
 @pytest.fixture(autouse=True)
 def _without_programs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ociruntime.pods.net.configuration.PLUGIN_DIRECTORIES", ())
+    monkeypatch.setattr("ociruntime.pods.net.network_configs.PLUGIN_DIRECTORIES", ())
 
 
 def configure(host: NetworkHost, **more: Any) -> None:  # noqa: ANN401

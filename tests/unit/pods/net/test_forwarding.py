@@ -13,7 +13,7 @@ import pytest
 
 from ociruntime.base.errors import NetworkError
 from ociruntime.pods.net import conntrack, firewall, networks
-from ociruntime.pods.net.rules import Forward, Rules, tag
+from ociruntime.pods.net.firewall_rules import Forward, Rules, tag
 from tests.support.netns import NetworkNamespace, seen_source
 from tests.support.network_host import NetworkHost, Pod
 
@@ -230,7 +230,7 @@ def test_ipv6(
     tool: str, host: NetworkHost, outside: NetworkNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The pod's own families are what ports and masquerade are made for."""
-    monkeypatch.setattr("ociruntime.pods.net.configuration.PLUGIN_DIRECTORIES", ())
+    monkeypatch.setattr("ociruntime.pods.net.network_configs.PLUGIN_DIRECTORIES", ())
     for namespace, device, address in (
         (host.namespace, "out0", "2001:db8::1/64"),
         (outside, "eth0", "2001:db8::2/64"),

@@ -17,9 +17,9 @@ from tests.support.network_host import NetworkHost, Pod
 MAKE = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
-from ociruntime.pods.net import configuration
+from ociruntime.pods.net import network_configs
 from ociruntime.pods.net.networks import NetworkRequest, carry_out, plan
-configuration.PLUGIN_DIRECTORIES = ()
+network_configs.PLUGIN_DIRECTORIES = ()
 words = json.load(sys.stdin)
 info = plan(NetworkRequest(*words))
 with open(sys.argv[2], "w") as file:

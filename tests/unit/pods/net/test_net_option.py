@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import NetworkError, UsageError
-from ociruntime.pods.net.configuration import BUILT_IN, Configuration
 from ociruntime.pods.net.net_option import check, parse, refuse_ports, select
+from ociruntime.pods.net.network_configs import BUILT_IN, Configuration
 
 OWN = [Configuration(name, "1.0.0", ({"type": "ptp"},), f"{name}.conf") for name in ("a", "b")]
 KNOWN = [*OWN, *BUILT_IN]

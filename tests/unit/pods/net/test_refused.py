@@ -6,7 +6,7 @@ import pytest
 
 from ociruntime.base.errors import NetworkError, UsageError
 from ociruntime.pods.net import ipam
-from ociruntime.pods.net.resolver import parse_dns
+from ociruntime.pods.net.resolv_conf import parse_dns
 
 
 @pytest.mark.parametrize(

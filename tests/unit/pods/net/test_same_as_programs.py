@@ -113,7 +113,7 @@ def test_same(host: NetworkHost, monkeypatch: pytest.MonkeyPatch, name: str, ver
     for path in (host.state / "n").glob("last_reserved_ip.*"):
         path.unlink()
     host.run("sh", "-c", "echo 0 > /proc/sys/net/ipv4/ip_forward")
-    monkeypatch.setattr("ociruntime.pods.net.configuration.PLUGIN_DIRECTORIES", ())
+    monkeypatch.setattr("ociruntime.pods.net.network_configs.PLUGIN_DIRECTORIES", ())
     ours = outcome(host, host.pod(), "n")
     assert ours == theirs, [
         (key, ours[key], theirs[key]) for key in ours if ours[key] != theirs[key]
@@ -130,7 +130,7 @@ def test_either_goes_on_where_the_other_was(
     for i, pod in enumerate(pods):
         with monkeypatch.context() as patch:
             if i % 2:
-                patch.setattr("ociruntime.pods.net.configuration.PLUGIN_DIRECTORIES", ())
+                patch.setattr("ociruntime.pods.net.network_configs.PLUGIN_DIRECTORIES", ())
             host.join(pod, "n")
     assert [pod.info["networks"][0]["ip4"] for pod in pods] == [f"10.7.0.{i}" for i in range(2, 6)]
     for pod in pods:

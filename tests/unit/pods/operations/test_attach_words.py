@@ -6,7 +6,7 @@ import pytest
 
 from ociruntime.base.detach_keys import DETACH_KEYS, KeyWatch, parse_keys
 from ociruntime.base.errors import UsageError
-from ociruntime.pods.operations.attach import parse_mode
+from ociruntime.pods.operations.attach_client import parse_mode
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,10 @@ import pytest
 from ociruntime.base.errors import HostError, PodError
 from ociruntime.pods.bundle import pod_context, write_bundle
 from ociruntime.pods.bundle.app_config import AppFacts
-from ociruntime.pods.operations import stopping
+from ociruntime.pods.operations import stop_pod
 from ociruntime.pods.operations.sandbox import remove_files
-from ociruntime.pods.store import control_client, manifest_file, phases, references
-from ociruntime.pods.store.logs import LogReader
+from ociruntime.pods.store import control_client, manifest_file, phases, used_images
+from ociruntime.pods.store.log_reader import LogReader
 from ociruntime.pods.store.manifest_file import manifest_lock
 from ociruntime.pods.store.phases import Pod
 
@@ -105,21 +105,21 @@ def test_references(tmp_path: Path, pod: Pod) -> None:
     with phases.new_pod(directory) as other:
         add_app(other, "a", '{"id": "sha256:2", "tree": "t2"}')
         add_app(other, "b", '{"id": "sha256:1", "tree": "t1"}')
-        assert references.used_images(directory) == {"sha256:1", "sha256:2"}
-        assert references.used_trees(directory) == {"t1", "t2"}
+        assert used_images.used_images(directory) == {"sha256:1", "sha256:2"}
+        assert used_images.used_trees(directory) == {"t1", "t2"}
         Path(other.path(), "apps", "b", "image.json").write_text("{")
         with pytest.raises(PodError, match="images that pods"):
-            references.used_images(directory)
+            used_images.used_images(directory)
 
 
 def test_references_without_pods(tmp_path: Path) -> None:
-    assert references.used_trees(str(tmp_path)) == set()
+    assert used_images.used_trees(str(tmp_path)) == set()
 
 
 def test_a_pod_whose_apps_cannot_be_listed(tmp_path: Path, pod: Pod) -> None:
     Path(pod.path(), "apps").touch()
     with pytest.raises(PodError, match=f"pod {pod.uuid}: not a directory"):
-        references.used_trees(str(tmp_path))
+        used_images.used_trees(str(tmp_path))
 
 
 def test_a_log_that_is_none(tmp_path: Path) -> None:
@@ -167,7 +167,7 @@ def test_a_monitor_that_another_program_plays(pod: Pod) -> None:
 def test_a_monitor_that_cannot_be_found_to_be_killed(pod: Pod, record: str) -> None:
     Path(pod.path(), "monitor.json").write_text(record)
     with pytest.raises(PodError, match=f"monitor of pod {pod.uuid}: monitor.json is damaged"):
-        stopping._kill(pod)
+        stop_pod._kill(pod)
 
 
 def test_waiting_for_the_end_of_one_run_only(pod: Pod, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,11 +177,11 @@ def test_waiting_for_the_end_of_one_run_only(pod: Pod, monkeypatch: pytest.Monke
     phases.to_run(pod)
     monitor = Path(pod.path(), "monitor.json")
     asked = threading.Event()
-    monkeypatch.setattr(stopping, "ask", lambda *_: asked.set())
+    monkeypatch.setattr(stop_pod, "ask", lambda *_: asked.set())
     with phases.open_pod(pod.directory, pod.uuid) as other:
         stopped: list[bool] = []
         thread = threading.Thread(
-            target=lambda: stopped.append(stopping.stop_pod(other, 0, force=True, wait=True))
+            target=lambda: stopped.append(stop_pod.stop_pod(other, 0, force=True, wait=True))
         )
         thread.start()
         assert asked.wait(30)

@@ -8,7 +8,7 @@ from ociruntime.base.errors import UsageError
 from ociruntime.pods.bundle.runtime_calls import failure_code
 from ociruntime.pods.cli.apps import status_of
 from ociruntime.pods.manifest.volumes import sandbox_port
-from ociruntime.pods.store.description import state_of
+from ociruntime.pods.store.pod_status import state_of
 
 
 @pytest.mark.parametrize(

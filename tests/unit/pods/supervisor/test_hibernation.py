@@ -16,9 +16,9 @@ from ociruntime.base.errors import HostError
 from ociruntime.pods.loop.control_socket import Connection, ControlSocket
 from ociruntime.pods.loop.event_loop import READABLE, Loop
 from ociruntime.pods.supervisor import hibernation
-from ociruntime.pods.supervisor.app_log import AppLog
 from ociruntime.pods.supervisor.app_streams import AppStreams
-from ociruntime.pods.supervisor.foreground import ForegroundCopy
+from ociruntime.pods.supervisor.foreground_output import ForegroundCopy
+from ociruntime.pods.supervisor.log_writer import AppLog
 from tests.support.descriptors import open_descriptors
 
 

@@ -13,7 +13,7 @@ import pytest
 from ociruntime.base.errors import ConfigError, HostError
 from ociruntime.base.files import read_file
 from ociruntime.runtime.cgroups import control_files
-from ociruntime.runtime.cgroups.setting import Setting
+from ociruntime.runtime.cgroups.shared_settings import Setting
 
 Refuse = Callable[[str, str], int]
 

@@ -11,9 +11,9 @@ import pytest
 
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.cgroups import control_files
+from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.delegation import keep_within_reach
-from ociruntime.runtime.cgroups.group import Cgroup
-from ociruntime.runtime.cgroups.layout import Hierarchy, Layout
+from ociruntime.runtime.cgroups.hierarchies import Hierarchy, Layout
 
 Allow = Callable[..., None]
 

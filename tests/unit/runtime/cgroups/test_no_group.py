@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ociruntime.base.errors import ConfigError
+from ociruntime.runtime.cgroups.cgroup import Cgroup
 from ociruntime.runtime.cgroups.delegation import NoCgroup, visible_directories
-from ociruntime.runtime.cgroups.group import Cgroup
-from ociruntime.runtime.cgroups.layout import Hierarchy, Layout
+from ociruntime.runtime.cgroups.hierarchies import Hierarchy, Layout
 
 V1 = Layout(
     "v1",

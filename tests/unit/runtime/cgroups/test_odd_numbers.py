@@ -7,26 +7,30 @@ from typing import Any
 
 import pytest
 
-from ociruntime.manager.containers import usage
+from ociruntime.base.files import whole_number
+from ociruntime.manager.containers import resource_usage
 from ociruntime.runtime.cgroups import control_files, statistics_v1, statistics_v2
 from ociruntime.runtime.cgroups.cgroup_processes import pids
-from ociruntime.runtime.cgroups.control_files import whole
 from ociruntime.runtime.cgroups.delegation import visible_directories
 from ociruntime.runtime.cgroups.freezer import event
-from ociruntime.runtime.cgroups.layout import Hierarchy, Layout
-from ociruntime.runtime.cgroups.oom import oom_kills
-from ociruntime.runtime.cgroups.setting import Setting
+from ociruntime.runtime.cgroups.hierarchies import Hierarchy, Layout
+from ociruntime.runtime.cgroups.oom_kills import oom_kills
+from ociruntime.runtime.cgroups.shared_settings import Setting
 
 ODD = ["", "x", "\xb2", "\u0663", "1.5", "--1", "9" * 5000, "../.."]
 
 
 @pytest.mark.parametrize("word", ODD)
 def test_whole(word: str) -> None:
-    assert whole(word) is None
+    assert whole_number(word) is None
 
 
 def test_whole_numbers() -> None:
-    assert [whole(word) for word in ("0", "007", str((1 << 64) - 1))] == [0, 7, (1 << 64) - 1]
+    assert [whole_number(word) for word in ("0", "007", str((1 << 64) - 1))] == [
+        0,
+        7,
+        (1 << 64) - 1,
+    ]
 
 
 @pytest.mark.parametrize("odd", ODD)
@@ -83,8 +87,8 @@ def test_usage_of_an_app(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     (tmp_path / "memory.current").write_bytes(b"\xff")
     (tmp_path / "pids.current").write_text("\xb2")
     (tmp_path / "io.stat").write_text("8:0 rbytes=\xb2 wbytes=3")
-    monkeypatch.setattr(usage, "_directories", lambda *_: [str(tmp_path)])
-    found = usage.usage("0" * 36, "app")
+    monkeypatch.setattr(resource_usage, "_directories", lambda *_: [str(tmp_path)])
+    found = resource_usage.usage("0" * 36, "app")
     assert (found["memory"], found["pids"], found["block_written"]) == (None, None, 3)
 
 
@@ -93,8 +97,8 @@ def test_names_of_interfaces(monkeypatch: pytest.MonkeyPatch) -> None:
     counters = " 5 0 0 0 0 0 0 0 7 0 0 0 0 0 0 0\n"
     table = f"a\nb\n    lo:{counters}  x\x1clo:{counters}lo\x1c:{counters}"
     monkeypatch.setattr("os.stat", _Inode)
-    monkeypatch.setattr(usage, "read_file", lambda path: table.encode())
-    assert usage._network(1) == (10, 14)
+    monkeypatch.setattr(resource_usage, "read_file", lambda path: table.encode())
+    assert resource_usage._network(1) == (10, 14)
 
 
 class _Inode:

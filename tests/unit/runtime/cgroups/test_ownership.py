@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from ociruntime.base.errors import HostError
-from ociruntime.runtime.cgroups import group
-from ociruntime.runtime.cgroups.group import Cgroup
-from ociruntime.runtime.cgroups.layout import Hierarchy, Layout
+from ociruntime.runtime.cgroups import cgroup
+from ociruntime.runtime.cgroups.cgroup import Cgroup
+from ociruntime.runtime.cgroups.hierarchies import Hierarchy, Layout
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def changed(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, int]]:
 
 
 @pytest.fixture
-def cgroup(tmp_path: Path) -> Path:
+def directory(tmp_path: Path) -> Path:
     directory = tmp_path / "c1"
     directory.mkdir()
     for name in ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads", "memory.max"):
@@ -36,11 +36,11 @@ def cgroup(tmp_path: Path) -> Path:
 
 
 def test_the_kernels_list(
-    cgroup: Path, tmp_path: Path, changed: list[tuple[str, int, int]]
+    directory: Path, tmp_path: Path, changed: list[tuple[str, int, int]]
 ) -> None:
     listing = tmp_path / "delegate"
     listing.write_text("cgroup.procs\ncgroup.threads\nmemory.reclaim\n")
-    group.hand_over(str(cgroup), 1000, 2000, str(listing))
+    cgroup.hand_over(str(directory), 1000, 2000, str(listing))
     assert changed == [
         ("c1", 1000, 2000),
         ("cgroup.procs", 1000, 2000),
@@ -48,15 +48,17 @@ def test_the_kernels_list(
     ]
 
 
-def test_without_a_list(cgroup: Path, tmp_path: Path, changed: list[tuple[str, int, int]]) -> None:
-    group.hand_over(str(cgroup), 1, 2, str(tmp_path / "missing"))
+def test_without_a_list(
+    directory: Path, tmp_path: Path, changed: list[tuple[str, int, int]]
+) -> None:
+    cgroup.hand_over(str(directory), 1, 2, str(tmp_path / "missing"))
     names = [name for name, _, _ in changed]
     assert names == ["c1", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"]
 
 
 def test_failure(tmp_path: Path, changed: list[tuple[str, int, int]]) -> None:
     with pytest.raises(HostError, match=r"gone\" to 1:2"):
-        group.hand_over(str(tmp_path / "gone"), 1, 2)
+        cgroup.hand_over(str(tmp_path / "gone"), 1, 2)
 
 
 @pytest.mark.parametrize(("versions", "count"), [((1, 2), 0), ((1,), 0), ((2,), 1)])

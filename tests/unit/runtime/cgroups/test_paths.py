@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.cgroups.layout import components, resolve_path
+from ociruntime.runtime.cgroups.hierarchies import components, resolve_path
 
 
 @pytest.mark.parametrize(

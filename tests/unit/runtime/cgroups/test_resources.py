@@ -9,8 +9,8 @@ import pytest
 from ociruntime.base.cpu_shares import weight_of_shares
 from ociruntime.base.errors import ConfigError
 from ociruntime.runtime.cgroups.resources import settings
-from ociruntime.runtime.cgroups.setting import Setting
 from ociruntime.runtime.cgroups.settings_v2 import io_weight
+from ociruntime.runtime.cgroups.shared_settings import Setting
 
 V1_NAMES = ("cpu", "cpuset", "memory", "pids", "blkio", "hugetlb", "net_cls", "net_prio", "rdma")
 V1 = dict.fromkeys(V1_NAMES, 1)

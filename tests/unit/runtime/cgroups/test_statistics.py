@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from ociruntime.runtime.cgroups import statistics_v1, statistics_v2
-from ociruntime.runtime.cgroups.group import Cgroup
-from ociruntime.runtime.cgroups.layout import Hierarchy
-from ociruntime.runtime.cgroups.placement import Placement
+from ociruntime.runtime.cgroups.cgroup import Cgroup
+from ociruntime.runtime.cgroups.cgroup_directory import Placement
+from ociruntime.runtime.cgroups.hierarchies import Hierarchy
 from ociruntime.runtime.cgroups.statistics import statistics
 
 UNLIMITED = (1 << 64) - 1

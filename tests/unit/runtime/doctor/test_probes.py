@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from ociruntime.base.linux import CAPABILITIES, NAMESPACE_FILES
-from ociruntime.runtime.cli.check import coloured, host_text, host_values, uncoloured
-from ociruntime.runtime.doctor import environment, kernel
-from ociruntime.runtime.doctor.examination import TABLES
+from ociruntime.runtime.cli.check import TABLES, coloured, host_text, host_values, uncoloured
+from ociruntime.runtime.doctor import environment_probes, kernel_probes
 from ociruntime.runtime.doctor.finding import (
     LIMITED,
     MISSING,
@@ -72,85 +71,97 @@ def status(**lines: str) -> dict[str, str]:
 WITHOUT_RESOURCE = ((1 << 41) - 1) & ~(1 << CAPABILITIES.index("CAP_SYS_RESOURCE"))
 SYSCTL = "/proc/sys/kernel/"
 CASES: list[tuple[str, tuple[Probe, ...], MadeUp, str, str]] = [
-    ("clone3", kernel.KERNEL, MadeUp({}, refusal=errno.ENOSYS), MISSING, "this kernel"),
-    ("clone3", kernel.KERNEL, MadeUp({}, refusal=errno.EPERM), MISSING, "filter"),
-    ("openat2", kernel.KERNEL, MadeUp({}, refusal=errno.ENOSYS), LIMITED, "this kernel"),
-    ("openat2", kernel.KERNEL, MadeUp({}), OK, "available"),
+    ("clone3", kernel_probes.KERNEL, MadeUp({}, refusal=errno.ENOSYS), MISSING, "this kernel"),
+    ("clone3", kernel_probes.KERNEL, MadeUp({}, refusal=errno.EPERM), MISSING, "filter"),
+    ("openat2", kernel_probes.KERNEL, MadeUp({}, refusal=errno.ENOSYS), LIMITED, "this kernel"),
+    ("openat2", kernel_probes.KERNEL, MadeUp({}), OK, "available"),
     (
         "clone into cgroup",
-        kernel.KERNEL,
+        kernel_probes.KERNEL,
         MadeUp({}, refusal=errno.E2BIG),
         LIMITED,
         "this kernel",
     ),
-    ("clone into cgroup", kernel.KERNEL, MadeUp({}, refusal=errno.EBADF), OK, "available"),
-    ("id-mapped mounts", kernel.KERNEL, MadeUp({}, rootless=True), LIMITED, "root"),
-    ("namespaces", kernel.KERNEL, MadeUp({}), OK, "all 8"),
-    ("seccomp", kernel.KERNEL, MadeUp({}), LIMITED, "this kernel"),
-    ("seccomp", kernel.KERNEL, MadeUp(status(Seccomp="0")), LIMITED, "notifications"),
-    ("overlayfs", kernel.KERNEL, MadeUp({"/proc/filesystems": "nodev\toverlay\n"}), OK, ""),
+    ("clone into cgroup", kernel_probes.KERNEL, MadeUp({}, refusal=errno.EBADF), OK, "available"),
+    ("id-mapped mounts", kernel_probes.KERNEL, MadeUp({}, rootless=True), LIMITED, "root"),
+    ("namespaces", kernel_probes.KERNEL, MadeUp({}), OK, "all 8"),
+    ("seccomp", kernel_probes.KERNEL, MadeUp({}), LIMITED, "this kernel"),
+    ("seccomp", kernel_probes.KERNEL, MadeUp(status(Seccomp="0")), LIMITED, "notifications"),
+    ("overlayfs", kernel_probes.KERNEL, MadeUp({"/proc/filesystems": "nodev\toverlay\n"}), OK, ""),
     (
         "filesystems",
-        kernel.KERNEL,
+        kernel_probes.KERNEL,
         MadeUp({"/proc/filesystems": "nodev\ttmpfs\n"}),
         MISSING,
         "proc",
     ),
     (
         "programs in memory",
-        kernel.KERNEL,
+        kernel_probes.KERNEL,
         MadeUp({"/proc/sys/vm/memfd_noexec": "2\n"}),
         MISSING,
         "memfd_noexec",
     ),
     (
         "/proc",
-        kernel.KERNEL,
+        kernel_probes.KERNEL,
         MadeUp({"/proc/self/mountinfo": "1 2 0:3 / /proc/acpi ro - tmpfs t ro\n"}),
         LIMITED,
         "/proc/acpi",
     ),
     (
         "user namespaces",
-        environment.USERS,
+        environment_probes.USERS,
         MadeUp({f"{SYSCTL}unprivileged_userns_clone": "0\n"}, rootless=True, uid=1000),
         MISSING,
         "unprivileged_userns_clone",
     ),
     (
         "user namespaces",
-        environment.USERS,
+        environment_probes.USERS,
         MadeUp({f"{SYSCTL}apparmor_restrict_unprivileged_userns": "1\n"}),
         LIMITED,
         "apparmor",
     ),
     (
         "user namespaces",
-        environment.USERS,
+        environment_probes.USERS,
         MadeUp({"/proc/sys/user/max_user_namespaces": "0\n"}, rootless=True),
         MISSING,
         "not allowed",
     ),
     (
         "subordinate ids",
-        environment.USERS,
+        environment_probes.USERS,
         MadeUp({"/etc/subuid": "4321:100000:65536\n"}, rootless=True, uid=4321),
         LIMITED,
         "none for",
     ),
     (
         "capabilities",
-        environment.PRIVILEGES,
+        environment_probes.PRIVILEGES,
         MadeUp(status(CapEff=f"{WITHOUT_RESOURCE:x}")),
         LIMITED,
         "CAP_SYS_RESOURCE",
     ),
-    ("capabilities", environment.PRIVILEGES, MadeUp(status(CapEff="0")), MISSING, "CAP_SYS_ADMIN"),
-    ("no_new_privs", environment.PRIVILEGES, MadeUp(status(NoNewPrivs="1")), LIMITED, "set"),
-    ("outer filter", environment.PRIVILEGES, MadeUp(status(Seccomp="2")), LIMITED, "force"),
-    ("state directory", environment.INSTALLATION, MadeUp({}), MISSING, '"/" is not writable'),
-    ("state directory", environment.INSTALLATION, MadeUp({}, writes=("/",)), OK, "/run"),
-    ("criu", environment.INSTALLATION, MadeUp({}), LIMITED, "not installed"),
+    (
+        "capabilities",
+        environment_probes.PRIVILEGES,
+        MadeUp(status(CapEff="0")),
+        MISSING,
+        "CAP_SYS_ADMIN",
+    ),
+    ("no_new_privs", environment_probes.PRIVILEGES, MadeUp(status(NoNewPrivs="1")), LIMITED, "set"),
+    ("outer filter", environment_probes.PRIVILEGES, MadeUp(status(Seccomp="2")), LIMITED, "force"),
+    (
+        "state directory",
+        environment_probes.INSTALLATION,
+        MadeUp({}),
+        MISSING,
+        '"/" is not writable',
+    ),
+    ("state directory", environment_probes.INSTALLATION, MadeUp({}, writes=("/",)), OK, "/run"),
+    ("criu", environment_probes.INSTALLATION, MadeUp({}), LIMITED, "not installed"),
 ]
 
 
@@ -169,7 +180,7 @@ def test_every_limit_is_explained() -> None:
         (found,) = run_probes(host, [("x", (row(table, name),))])
         assert bool(found.meaning) == (state != OK), name
         assert bool(found.remedy) == (state != OK), name
-    (found,) = run_probes(CASES[14][2], [("x", environment.USERS[:1])])
+    (found,) = run_probes(CASES[14][2], [("x", environment_probes.USERS[:1])])
     assert "sysctl -w kernel.unprivileged_userns_clone=1" in found.remedy
 
 

@@ -12,8 +12,8 @@ import pytest
 
 from ociruntime.base.errors import RuntimeFailure
 from ociruntime.runtime.engines import setup
-from ociruntime.runtime.engines.calls import Answer
-from ociruntime.runtime.engines.configuration import CRI_PLUGINS, find_use
+from ociruntime.runtime.engines.engine_commands import Answer
+from ociruntime.runtime.engines.engine_configs import CRI_PLUGINS, find_use
 
 PROGRAM = "/usr/bin/ociruntime"
 DEFAULTS = {CRI_PLUGINS[0]: {"containerd": {"runtimes": {"runc": {"options": {"Root": ""}}}}}}

@@ -9,8 +9,8 @@ import pytest
 
 from ociruntime.base.errors import HostError
 from ociruntime.base.json_text import dump
-from ociruntime.runtime.cgroups.group import Cgroup
-from ociruntime.runtime.cgroups.layout import Hierarchy, Layout
+from ociruntime.runtime.cgroups.cgroup import Cgroup
+from ociruntime.runtime.cgroups.hierarchies import Hierarchy, Layout
 from ociruntime.runtime.lifecycle.container import describe
 from ociruntime.runtime.lifecycle.fast_path_record import Removal, entry_text, removal, write_entry
 

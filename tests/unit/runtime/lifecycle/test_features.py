@@ -12,7 +12,7 @@ from ociruntime.base.linux import SECCOMP_ACTIONS, SECCOMP_FILTER_FLAGS
 from ociruntime.runtime.lifecycle import features as module
 from ociruntime.runtime.lifecycle.features import features
 from ociruntime.runtime.plan.mount_options import DATA_KEYS, parse_mount_options
-from ociruntime.runtime.spec.state import SPEC_VERSION
+from ociruntime.runtime.spec.state_document import SPEC_VERSION
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from ociruntime.base.json_text import dump
 from ociruntime.runtime.spec.default_config import default_config
 from ociruntime.runtime.spec.load_config import parse_config
-from ociruntime.runtime.spec.state import SPEC_VERSION, state_document
+from ociruntime.runtime.spec.state_document import SPEC_VERSION, state_document
 from ociruntime.runtime.spec.validate import validate
 
 STATE_SCHEMA = Path(__file__, "../../../../../schemas/state.schema.json").resolve()

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from ociruntime.base.errors import ConfigError
-from ociruntime.runtime.doctor.bundle import check_config
+from ociruntime.runtime.doctor.check_bundle import check_config
 from ociruntime.runtime.doctor.finding import Json
 from ociruntime.runtime.spec.default_config import default_config
 from ociruntime.runtime.spec.tolerated_settings import tolerate

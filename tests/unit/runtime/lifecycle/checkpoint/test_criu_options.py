@@ -31,7 +31,7 @@ from ociruntime.runtime.lifecycle.checkpoint.external_mounts import (
     unmet,
     wanted_flags,
 )
-from ociruntime.runtime.lifecycle.checkpoint.restore_steps import excess, thread_statuses
+from ociruntime.runtime.lifecycle.checkpoint.restore import excess, thread_statuses
 
 
 def given(verb: str, *argv: str) -> CriuOptions:

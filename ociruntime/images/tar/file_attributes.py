@@ -1,0 +1,129 @@
+"""Set the owner, mode, times and extended attributes of an unpacked file."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from ociruntime.base.errors import reason
+from ociruntime.images.tar.tar_header import Header
+
+CAPABILITY = "security.capability"
+ACL = ("system.posix_acl_access", "system.posix_acl_default")
+_USER = "user."
+# overlayfs interprets these attributes, so an image could use them to change how it is mounted.
+_OVERLAY = ("user.overlay.", "trusted.overlay.")
+_MOST_NOTES = 100
+_UNSUPPORTED = (errno.EOPNOTSUPP, errno.EPERM)  # by the filesystem, or in a user namespace
+
+
+class Notes:
+    """Warnings about attributes that could not be set: one line per attribute and reason.
+
+    An image can have any number of attribute names; beyond a limit, they are only counted.
+    """
+
+    def __init__(self) -> None:
+        self._files: dict[tuple[str, str], tuple[str, int]] = {}  # first file, number of files
+
+    def add(self, what: str, why: str, name: str) -> None:
+        """Record a warning: the attribute ``what`` of the file ``name`` was not set, and why."""
+        if len(self._files) >= _MOST_NOTES and (what, why) not in self._files:
+            what, why = "further extended attributes", "too many to list"
+        first, count = self._files.get((what, why), (name, 0))
+        self._files[what, why] = (first, count + 1)
+
+    def lines(self) -> list[str]:
+        """Return the warnings as lines of text."""
+        return [
+            f'left out {what} of "{first}"'
+            + (f" and {count - 1} others" if count > 1 else "")
+            + f": {why}"
+            for (what, why), (first, count) in self._files.items()
+        ]
+
+
+def refusal(attribute: str) -> str:
+    """Return why an image is not allowed to set an extended attribute; "" if it is allowed."""
+    if attribute.startswith(_OVERLAY):
+        return "overlayfs would interpret it"
+    if attribute == CAPABILITY or attribute in ACL or attribute.startswith(_USER):
+        return ""
+    return "it is reserved for the host's own policy"
+
+
+def is_text(attribute: str) -> bool:
+    """Return whether an extended attribute's name is valid UTF-8, as pax headers require."""
+    try:
+        attribute.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def set_of_open(fd: int, header: Header, notes: Notes) -> None:
+    """Set owner, mode and extended attributes of an open file or directory.  Raises OSError.
+
+    The order matters: chown(2) clears setuid bits and capabilities.
+    """
+    os.fchown(fd, header.uid, header.gid)
+    _set_attributes(fd, header, notes)
+    os.fchmod(fd, header.mode)
+
+
+def set_by_name(directory: int, name: bytes, header: Header, notes: Notes, *, link: bool) -> None:
+    """Set owner, mode, attributes and times of a device, a FIFO or (``link``) a symbolic link.
+
+    Raises OSError.
+    """
+    os.chown(name, header.uid, header.gid, dir_fd=directory, follow_symlinks=False)
+    if header.xattrs:
+        _set_attributes(b"/proc/self/fd/%d/%s" % (directory, name), header, notes)
+    if not link:
+        _chmod(directory, name, header.mode)
+    set_time(directory, name, header.mtime)
+
+
+def _chmod(directory: int, name: bytes, mode: int) -> None:
+    """Change the mode of ``name`` without following links, which fchmodat(2) cannot do."""
+    fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
+    try:
+        if stat.S_ISLNK(os.fstat(fd).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+        os.chmod(f"/proc/self/fd/{fd}", mode)
+    finally:
+        os.close(fd)
+
+
+def set_time(directory: int, name: bytes, mtime: int) -> None:
+    """Set a file's atime and mtime (nanoseconds), without following links.  Raises OSError."""
+    os.utime(name, ns=(mtime, mtime), dir_fd=directory, follow_symlinks=False)
+
+
+def _set_attributes(file: int | bytes, header: Header, notes: Notes) -> None:
+    """Set the header's extended attributes on a file; remove all others that images may set.
+
+    Such others come from a directory of a lower layer, or from the parent's default ACL.
+    """
+    follow = isinstance(file, int)
+    try:
+        present = os.listxattr(file, follow_symlinks=follow)
+    except OSError as error:
+        if error.errno != errno.EOPNOTSUPP:
+            raise
+        present = []
+    for name in present:
+        if name not in header.xattrs and not refusal(name):
+            os.removexattr(file, name, follow_symlinks=follow)
+    for name, value in header.xattrs.items():
+        why = refusal(name)
+        if not why:
+            try:
+                os.setxattr(file, name, value, follow_symlinks=follow)
+            except OSError as error:
+                if error.errno not in _UNSUPPORTED:
+                    raise
+                why = reason(error)
+        if why:
+            notes.add(f"the extended attribute {name}", why, header.shown())

@@ -1,0 +1,115 @@
+"""Check whether the signature policy still allows an image that is already in the store.
+
+The store records the names under which an image was imported, with the signer verified then.  That
+signer's key must still be allowed to sign images of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from ociruntime.base.errors import HostError, ImageError
+from ociruntime.images.model.config_files import Settings
+from ociruntime.images.model.digest import digest_of
+from ociruntime.images.store.store import Store
+from ociruntime.images.trust.policy import ACCEPT, REJECT, Rule, load_policy
+
+
+def openpgp_signer(fingerprint: str) -> str:
+    """Return the signer recorded in the store for an OpenPGP key: ``openpgp:FINGERPRINT``."""
+    return f"openpgp:{fingerprint}"
+
+
+def cosign_signer(key: bytes) -> str:
+    """Return the signer to record in the store for a cosign key, given its file's content."""
+    return f"cosign:{digest_of(key)}"
+
+
+class Permission:
+    """The signature policy in ``settings``, applied to the images in ``store``.
+
+    ``insecure`` with "image" disables signature checks.  Every method raises HostError, ImageError
+    for unreadable or malformed configuration.
+    """
+
+    def __init__(self, store: Store, settings: Settings, insecure: Set[str]) -> None:
+        self.store = store
+        self.settings = settings
+        self.policy = load_policy(settings)
+        self.unsigned = "image" in insecure
+
+    def rule(self, name: str) -> Rule:
+        """Return the policy's rule for images called ``name``.  Raises ImageError for "reject"."""
+        rule = self.policy.rule(name)
+        if rule.kind == REJECT:
+            message = f'image "{name}" is rejected by the signature policy'
+            raise ImageError(message, f"see {rule.where}")
+        return rule
+
+    def has(self, id: str, name: str) -> bool:
+        """Return whether a stored image may be used as ``name`` without verifying it again.
+
+        If the image got the name after its import (from an ACI's manifest or an administrator), the
+        policy must allow both that name and one under which it was imported.
+        """
+        self.rule(name)
+        return self.policy.accepts_all or not self._culprit(id, name)
+
+    def require(self, id: str, name: str) -> None:
+        """Raise ImageError if a stored image must not be used as ``name``; see ``has``."""
+        if not self.has(id, name):
+            culprit = self._culprit(id, name)
+            hint = f"see {self.rule(culprit).where}; run ocipod fetch {culprit} to look for one"
+            message = f'image "{culprit}" was imported without a valid signature'
+            raise ImageError(message, hint)
+
+    def _culprit(self, id: str, name: str) -> str:
+        """Return the name under which the policy refuses the image ``id``; "" if it is allowed."""
+        origins = self.store.origins(id)
+        if (
+            origins
+            and name not in origins
+            and not any(self._allows(*origin) for origin in origins.items())
+        ):
+            return min(origins)
+        return "" if self._allows(name, origins.get(name, "")) else name
+
+    def _allows(self, name: str, signer: str) -> bool:
+        """Return whether the policy accepts an image under ``name`` signed by ``signer``."""
+        rule = self.policy.rule(name)
+        if rule.kind == REJECT:
+            return False
+        if rule.kind == ACCEPT or self.unsigned:
+            return True
+        return signer != "" and signer in self._signers(rule, name)
+
+    def require_any(self, id: str) -> None:
+        """Require that the policy allows one of the names under which an image was imported.
+
+        Raises ImageError.
+        """
+        if self.policy.accepts_all:
+            return
+        refused: list[ImageError] = []
+        for name in self.store.origins(id) or [id]:
+            try:
+                self.require(id, name)
+            except ImageError as error:
+                refused.append(error)
+            else:
+                return
+        raise refused[0]
+
+    def _signers(self, rule: Rule, name: str) -> set[str]:
+        """Return all signers that the policy's rule currently allows for images called ``name``."""
+        from ociruntime.images.trust.trusted_keys import keys_for
+
+        trusted = keys_for(name, self.settings) if rule.openpgp else []
+        signers = {openpgp_signer(key.fingerprint) for key in trusted}
+        for path in rule.cosign:
+            try:
+                with open(path, "rb") as file:
+                    signers.add(cosign_signer(file.read()))
+            except OSError as error:
+                raise HostError(f'read cosign key "{path}"', error) from None
+        return signers

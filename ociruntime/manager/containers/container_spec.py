@@ -1,0 +1,595 @@
+"""The request for a new container (the body of ``POST /v1/containers``): a container's spec.
+
+It is checked by a table, and translated into the requests that ``ocipod`` reads.
+
+    {"name", "image" or "rootfs", "command": [...], "entrypoint": [...], "env": {NAME: VALUE},
+     "working_dir", "user", "group", "volumes": [{"source" or "name", "target", "read_only",
+     "no_copy", "propagation"}], "volumes_from": [{"container", "read_only"}],
+     "ports": [{"host_ip", "host_port", "port", "protocol"}], "publish_all", "network",
+     "network_aliases": [...], "hostname", "dns": [...], "dns_search": [...],
+     "dns_options": [...], "hosts": [{"name", "address"}], "ipc",
+     "shm_size": bytes, "memory": bytes, "cpus", "cpu_shares", "pids_limit", "oom_score_adj",
+     "group_add": [gid], "cap_add": [...], "cap_drop": [...], "no_new_privileges", "seccomp",
+     "read_only", "tty", "stdin", "labels": {NAME: VALUE}, "restart_policy": {"name", "maximum"},
+     "stop_signal", "stop_timeout", "auto_remove", "pull_policy", "insecure": [...],
+     "ulimits": [{"name", "soft", "hard"}], "sysctls": {NAME: VALUE},
+     "tmpfs": [{"target", "options": [...]}], "memory_swap": bytes, "memory_reservation": bytes,
+     "pid", "uts", "domainname", "devices": [{"source", "target", "access"}], "privileged",
+     "platform", "cpu_quota": microseconds, "cpu_period": microseconds, "cpuset_cpus",
+     "cpuset_mems"}
+
+Only ``image`` or ``rootfs`` is required.  Unknown members are refused.  A volume with neither
+``source`` nor ``name`` is anonymous.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from ociruntime.base import checks
+from ociruntime.base.errors import BadRequest, ImageError, PodError
+from ociruntime.base.linux import CAPABILITIES
+from ociruntime.base.paths import clean
+from ociruntime.commandline.signal_names import signal_name
+from ociruntime.commandline.sizes import CPU_RANGE
+from ociruntime.images.model.platforms import parse_platform
+from ociruntime.images.model.reference import parse
+from ociruntime.manager.containers.container_names import check_name
+from ociruntime.manager.containers.pod_status import APP
+from ociruntime.pods.bundle.app_config import CAPABILITIES as DEFAULT_CAPABILITIES
+from ociruntime.pods.bundle.host_devices import check_source
+from ociruntime.pods.manifest import request as requests
+from ociruntime.pods.manifest import volumes
+from ociruntime.pods.manifest.build_manifest import limits_of
+from ociruntime.pods.manifest.isolators import (
+    PERIOD_RANGE,
+    QUOTA_RANGE,
+    SHARES_RANGE,
+    Isolator,
+)
+from ociruntime.pods.manifest.kernel_settings import (
+    check_cpu_list,
+    check_sysctls,
+    check_ulimit,
+    namespace_of,
+)
+from ociruntime.pods.manifest.request import AppRequest, SandboxRequest
+from ociruntime.pods.manifest.seccomp_isolators import EMPTY
+from ociruntime.pods.manifest.tmpfs_and_devices import check_device, check_tmpfs
+from ociruntime.pods.net import net_option, resolv_conf
+
+Spec = dict[str, Any]
+
+NO = "no"
+ON_FAILURE = "on-failure"
+ALWAYS = "always"
+UNLESS_STOPPED = "unless-stopped"
+# Pull policy -> that of `ocipod fetch`.
+PULL_POLICIES = {"missing": "new", "always": "update", "never": "never"}
+INSECURE = ("image", "tls", "http", "pubkey", "capabilities", "paths", "seccomp")
+ALL = "ALL"
+ANNOTATION = "ocid/container"
+_SHORT = 12  # digits of the container's id that are its default host name
+# Member of the spec -> field of the app's request where the value is passed on unchanged.
+_UNCHANGED = {
+    "working_dir": "working_dir",
+    "memory": "memory",
+    "pids_limit": "pids",
+    "stop_signal": "stop_signal",
+    "read_only": "readonly_rootfs",
+    "cpu_shares": "cpu_shares",
+    "oom_score_adj": "oom_score_adj",
+    "group_add": "supplementary_gids",
+    "no_new_privileges": "no_new_privileges",
+    "ulimits": "ulimit",
+    "devices": "device",
+    "privileged": "privileged",
+    "memory_swap": "memory_swap",
+    "memory_reservation": "memory_reservation",
+    "cpu_quota": "cpu_quota",
+    "cpu_period": "cpu_period",
+    "cpuset_cpus": "cpuset_cpus",
+    "cpuset_mems": "cpuset_mems",
+    "tmpfs": "tmpfs",
+}
+# The same for the request of its pod.
+_UNCHANGED_FOR_POD = {
+    "dns_search": "dns_search",
+    "dns_options": "dns_opt",
+    "shm_size": "shm_size",
+    "domainname": "domainname",
+    "sysctls": "sysctl",
+}
+# Members that ``update`` changes: limits, and the restart policy.
+CHANGEABLE = (
+    *("memory", "memory_swap", "memory_reservation", "cpus", "cpu_quota", "cpu_period"),
+    *("cpu_shares", "cpuset_cpus", "cpuset_mems", "pids_limit", "restart_policy"),
+)
+UNCONFINED = "unconfined"
+_IPC = {"private": "private", "host": "parent"}
+_HOST = "host"  # value of the members pid and uts
+_NO_FILTER = {"mode": "remove", "set": [EMPTY]}
+# Members that a spec may leave out.
+DEFAULTS: dict[str, Any] = {
+    "network": "default",
+    "pull_policy": "missing",
+    "restart_policy": {"name": NO},
+    "stop_signal": "SIGTERM",
+    "stop_timeout": 10,  # seconds
+}
+_WITHOUT_PORTS = ("none", "host")
+WITHOUT_NAMES = (["default"], ["none"], ["host"])  # lists of networks that need no configuration
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
+
+
+def check_spec(spec: object) -> Spec:
+    """Check a client's spec and return it without its null members.
+
+    Raises BadRequest with the JSON path.
+    """
+    request = checks.check_object(spec, _MEMBERS, "the spec of the container")
+    if "platform" in request and "rootfs" in request:
+        raise BadRequest(
+            "platform", "cannot be combined with rootfs: it selects a variant of an image"
+        )
+    if ("image" in request) == ("rootfs" in request):
+        raise BadRequest("image", "exactly one of image and rootfs is required")
+    if "rootfs" in request and not request.get("command") and not request.get("entrypoint"):
+        raise BadRequest(
+            "command", "is required with rootfs: there is no image that sets a command"
+        )
+    if request.get("auto_remove") and setting(request, "restart_policy")["name"] != NO:
+        raise BadRequest("auto_remove", "cannot be combined with a restart policy")
+    has_ports = request.get("ports") or request.get("publish_all")
+    if has_ports and request.get("network") in _WITHOUT_PORTS:
+        hint = "leave out the ports, or use another network"
+        raise BadRequest("ports", f'network "{request["network"]}" cannot forward ports', hint)
+    for name in ("hostname", "domainname"):
+        if name in request and request.get("uts") == _HOST:
+            raise BadRequest(
+                name, "cannot be combined with uts=host: the container has the host's name"
+            )
+    covered = {clean(mount["target"]) for mount in request.get("volumes") or ()}
+    for index, tmpfs in enumerate(request.get("tmpfs") or ()):
+        if clean(tmpfs["target"]) in covered:
+            raise BadRequest(
+                f"tmpfs[{index}].target", f'a volume is also mounted at "{tmpfs["target"]}"'
+            )
+    _check_limits(request)
+    _check_sysctls(request)
+    for index, volume in enumerate(request.get("volumes") or ()):
+        source = volume.get("source")
+        if source is not None and not os.path.exists(source):
+            hint = "create it first, or use a named volume"
+            raise BadRequest(f"volumes[{index}].source", f'"{source}" not found on this host', hint)
+    return request
+
+
+def _check_limits(spec: Spec) -> None:
+    """Raise BadRequest if a spec's memory or CPU limits contradict each other."""
+    swap, memory = spec.get("memory_swap"), spec.get("memory")
+    if swap is not None and memory is None:
+        raise BadRequest("memory_swap", "requires memory", "the swap limit counts memory and swap")
+    if swap is not None and 0 <= swap < memory:
+        raise BadRequest(
+            "memory_swap",
+            "must not be less than memory",
+            "the swap limit counts memory and swap",
+        )
+    if "cpus" in spec and ("cpu_quota" in spec or "cpu_period" in spec):
+        raise BadRequest("cpus", "cannot be combined with cpu_quota and cpu_period")
+
+
+def _check_sysctls(spec: Spec) -> None:
+    """Raise BadRequest for a sysctl of a namespace that the container shares with the host."""
+    shared = {"network": spec.get("network"), "ipc": spec.get("ipc")}
+    for name in spec.get("sysctls") or ():
+        kind = namespace_of(name)
+        if shared[kind] == "host":
+            message = (
+                f'cannot set "{name}": the container shares the {kind} namespace with the host'
+            )
+            raise BadRequest("sysctls", message)
+
+
+def changed_spec(spec: Spec, changes: object) -> Spec:
+    """Return a copy of ``spec`` with the limits and restart policy that ``changes`` contains.
+
+    ``spec`` was checked before.  Raises BadRequest with the JSON path of an invalid change.
+    """
+    checked = checks.check_object(changes, {name: _MEMBERS[name] for name in CHANGEABLE})
+    if not checked:
+        hint = f"supported: {', '.join(CHANGEABLE)}"
+        raise BadRequest("", "update the container: no change given", hint)
+    result = {**spec, **checked}
+    _check_limits(result)
+    if result.get("auto_remove") and setting(result, "restart_policy")["name"] != NO:
+        raise BadRequest("restart_policy", "cannot be combined with auto_remove")
+    return result
+
+
+def app_limits(spec: Spec) -> list[Isolator]:
+    """Return the limits of a checked spec as isolators (entries of a pod's manifest)."""
+    limits = (name for name in CHANGEABLE if name in spec and name in _UNCHANGED)
+    request = AppRequest(image="", **{_UNCHANGED[name]: spec[name] for name in limits})
+    request.cpu = round(spec["cpus"] * 1000) if "cpus" in spec else None
+    return limits_of(request)
+
+
+def networks_of(spec: Spec) -> list[str]:
+    """Return the names of the networks that a container with this spec joins."""
+    return [name for name, _ in net_option.parse(_parts(setting(spec, "network")))]
+
+
+def setting(spec: Spec, name: str) -> Any:  # noqa: ANN401 - JSON
+    """Return a member of a checked spec, or the member's default from ``DEFAULTS``."""
+    return spec.get(name, DEFAULTS[name])
+
+
+def _image(where: str, value: Any) -> None:  # noqa: ANN401 - unchecked JSON
+    checks.nonempty(where, value)
+    if value.startswith("-") or value.split() != [value]:
+        raise BadRequest(where, f'"{value}" is not a valid image reference')
+
+
+def check_platform(where: str, value: Any) -> None:  # noqa: ANN401
+    """Check that ``value`` is a platform such as ``linux/arm64``.  Raises BadRequest."""
+    checks.nonempty(where, value)
+    try:
+        parse_platform(value)
+    except ImageError as error:
+        raise BadRequest(where, error.message, error.hint) from None
+
+
+def _capability(where: str, value: object) -> None:
+    checks.nonempty(where, value)
+    if value != ALL and capability(str(value)) not in CAPABILITIES:
+        raise BadRequest(where, f'unknown capability "{value}"', "for example CAP_NET_RAW, or ALL")
+
+
+def capability(word: str) -> str:
+    """Return a capability's full name in upper case: ``CAP_NET_RAW`` for ``net_raw``."""
+    name = word.upper()
+    return name if name.startswith("CAP_") else f"CAP_{name}"
+
+
+def check_signal(where: str, signal: str) -> str:
+    """Return the name (``SIGTERM``) of a signal given as name or number.  Raises BadRequest."""
+    requests.signal(where, signal)
+    return signal_name(signal)
+
+
+def _network(where: str, value: Any) -> None:  # noqa: ANN401
+    checks.nonempty(where, value)
+    requests.networks(where, _parts(value))
+
+
+def _name_servers(where: str, value: Any) -> None:  # noqa: ANN401
+    checks.list_of(checks.nonempty)(where, value)
+    requests.name_servers(where, [word for text in value for word in _parts(text)])
+
+
+def _host(where: str, value: Any) -> None:  # noqa: ANN401
+    members = {"name": requests.host_name, "address": volumes.address}
+    checks.object_of(members, "name", "address")(where, value)
+
+
+def _parts(text: str) -> list[str]:
+    return [word for word in text.split(",") if word]
+
+
+def check_volume_name(where: str, value: Any) -> None:  # noqa: ANN401
+    """Check that ``value`` is a valid name for a volume.  Raises BadRequest."""
+    checks.nonempty(where, value)
+    if set(value) - _LETTERS or value[0] in "._-" or len(value) > 128:
+        hint = "use at most 128 letters, digits, _ . and -; the first is a letter or digit"
+        raise BadRequest(where, f'"{value}" is not a valid volume name', hint)
+
+
+def _volume(where: str, value: Any) -> None:  # noqa: ANN401
+    members: checks.Members = {
+        "source": checks.absolute_path,
+        "name": check_volume_name,
+        "target": volumes.target,
+        "read_only": checks.flag,
+        "no_copy": checks.flag,
+        "propagation": _propagation,
+    }
+    checks.object_of(members, "target")(where, value)
+    if "source" in value and "name" in value:
+        raise BadRequest(where, "source and name are mutually exclusive")
+    if value.get("no_copy") and "source" in value:
+        raise BadRequest(
+            f"{where}.no_copy", "cannot be combined with source: only volumes are filled"
+        )
+    if "propagation" in value and "source" not in value:
+        raise BadRequest(f"{where}.propagation", "requires source: it applies only to bind mounts")
+
+
+def _propagation(where: str, value: Any) -> None:  # noqa: ANN401
+    if value in ("shared", "rshared"):
+        reason = "mounts made in a container cannot propagate to the host: its pod's monitor is"
+        hint = f"supported: {', '.join(volumes.PROPAGATIONS)}; rslave propagates from the host"
+        raise BadRequest(where, f"{value}: {reason} in a mount namespace of its own", hint)
+    checks.one_of(*volumes.PROPAGATIONS)(where, value)
+
+
+def _shared_volumes(where: str, value: Any) -> None:  # noqa: ANN401
+    members: checks.Members = {"container": checks.nonempty, "read_only": checks.flag}
+    checks.object_of(members, "container")(where, value)
+
+
+def _device(where: str, value: Any) -> None:  # noqa: ANN401
+    check_device(where, value)
+    try:
+        check_source(value["source"])
+    except PodError as error:
+        raise BadRequest(f"{where}.source", error.message) from None
+
+
+def _policy(where: str, value: Any) -> None:  # noqa: ANN401
+    names = checks.one_of(NO, ON_FAILURE, ALWAYS, UNLESS_STOPPED)
+    members = {"name": names, "maximum": checks.number(0, 1 << 31)}
+    checks.object_of(members, "name")(where, value)
+    if value.get("maximum") and value["name"] != ON_FAILURE:
+        raise BadRequest(f"{where}.maximum", f"is valid only with the policy {ON_FAILURE}")
+
+
+_MEMBERS: checks.Members = {
+    "name": check_name,
+    "image": _image,
+    "rootfs": checks.absolute_path,
+    "command": checks.list_of(checks.string),
+    "entrypoint": checks.list_of(checks.string),
+    "env": checks.strings_by_name,
+    "working_dir": checks.absolute_path,
+    "user": checks.nonempty,
+    "group": checks.nonempty,
+    "volumes": checks.list_of(_volume),
+    "volumes_from": checks.list_of(_shared_volumes),
+    "ports": checks.list_of(
+        checks.object_of(
+            {
+                "host_ip": volumes.address,
+                "host_port": volumes.PORT,
+                "port": volumes.PORT,
+                "protocol": checks.one_of("tcp", "udp"),
+            },
+            "host_port",
+            "port",
+        )
+    ),
+    "network": _network,
+    "network_aliases": checks.list_of(requests.network_name),
+    "publish_all": checks.flag,
+    "hostname": requests.host_name,
+    "dns": _name_servers,
+    "dns_search": checks.list_of(checks.nonempty),
+    "dns_options": checks.list_of(checks.nonempty),
+    "hosts": checks.list_of(_host),
+    "ipc": checks.one_of(*_IPC),
+    "pid": checks.one_of("private", _HOST),
+    "uts": checks.one_of("private", _HOST),
+    "domainname": requests.host_name,
+    "shm_size": requests.size,
+    "memory": requests.size,
+    "cpus": checks.number(*(limit / 1000 for limit in CPU_RANGE), whole=False),
+    "cpu_shares": checks.number(*SHARES_RANGE),
+    "pids_limit": requests.PIDS,
+    "oom_score_adj": checks.number(-1000, 1000),
+    "group_add": checks.list_of(volumes.ID),
+    "cap_add": checks.list_of(_capability),
+    "cap_drop": checks.list_of(_capability),
+    "no_new_privileges": checks.flag,
+    "seccomp": checks.one_of(UNCONFINED),
+    "ulimits": checks.list_of(check_ulimit),
+    "devices": checks.list_of(_device),
+    "privileged": checks.flag,
+    "platform": check_platform,
+    "memory_swap": requests.swap_size,
+    "memory_reservation": requests.size,
+    "cpu_quota": checks.number(*QUOTA_RANGE),
+    "cpu_period": checks.number(*PERIOD_RANGE),
+    "cpuset_cpus": check_cpu_list,
+    "cpuset_mems": check_cpu_list,
+    "sysctls": check_sysctls,
+    "tmpfs": checks.list_of(check_tmpfs),
+    "read_only": checks.flag,
+    "tty": checks.flag,
+    "stdin": checks.flag,
+    "labels": checks.strings_by_name,
+    "restart_policy": _policy,
+    "stop_signal": requests.signal,
+    "stop_timeout": checks.seconds,
+    "auto_remove": checks.flag,
+    "pull_policy": checks.one_of(*PULL_POLICIES),
+    "insecure": checks.list_of(checks.one_of(*INSECURE)),
+}
+
+
+# --- translation ---
+
+
+def fetch_args(spec: Spec) -> list[str]:
+    """Return the ``ocipod`` arguments that fetch a container's image and print it as JSON."""
+    if "rootfs" in spec:
+        # The directory may have changed since it was last made an image of.
+        return ["fetch", "--format=json", "--pull-policy=update", f"dir:{spec['rootfs']}"]
+    policy = PULL_POLICIES[setting(spec, "pull_policy")]
+    platform = platform_args(spec)
+    return ["fetch", "--format=json", f"--pull-policy={policy}", *platform, spec["image"]]
+
+
+def platform_args(spec: Spec) -> list[str]:
+    """Return ``["--platform=..."]`` for ``ocipod fetch``, [] if the request has no platform."""
+    return [f"--platform={spec['platform']}"] if spec.get("platform") else []
+
+
+def stored_args(spec: Spec) -> list[str]:
+    """Return the ``ocipod fetch`` arguments that look for a container's image only in the store.
+
+    Returns [] if the image must be read again anyway: pull policy ``always``, or a local file.
+    """
+    policy = setting(spec, "pull_policy")
+    if "rootfs" in spec or policy == "always" or (policy != "never" and _is_local(spec["image"])):
+        return []
+    return ["fetch", "--format=json", "--pull-policy=never", *platform_args(spec), spec["image"]]
+
+
+def _is_local(image: str) -> bool:
+    try:
+        return parse(image).is_local
+    except ImageError:
+        return False  # ocipod refuses it
+
+
+def global_args(
+    spec: Spec, insecure: tuple[str, ...] = (), allowed: tuple[str, ...] = ()
+) -> list[str]:
+    """Return ``ocipod``'s global options for a container; see ``disabled_checks``."""
+    checks = sorted(disabled_checks(spec, insecure, allowed))
+    return [f"--insecure-options={','.join(checks)}"] if checks else []
+
+
+def disabled_checks(
+    spec: Spec, insecure: tuple[str, ...] = (), allowed: tuple[str, ...] = ()
+) -> set[str]:
+    """Return the security checks that are disabled for a container.
+
+    ``insecure`` are the checks disabled for every container, ``allowed`` those that a client may
+    disable.  They are filtered here again: the container may have been made under a daemon that
+    allowed more than this one does.
+    """
+    return {*insecure, *(set(spec.get("insecure") or ()) & set(allowed))}
+
+
+def pod_request(
+    spec: Spec,
+    container_id: str,
+    image_id: str,
+    volume: Callable[[str], str],
+    *,
+    fill: bool = False,
+) -> SandboxRequest:
+    """Return the request from which ``ocipod`` makes a container's pod with its app.
+
+    ``volume`` maps the name of a volume to its directory; with ``fill`` an empty volume gets the
+    image's files.
+    """
+    host_name = _host_name(spec, container_id)
+    app = _app(spec, image_id, host_name)
+    app.mnt_volume = _mounts(spec, volume, fill)
+    pod = _sandbox(spec, container_id, host_name)
+    pod.apps.append(app)
+    return pod
+
+
+def _mounts(spec: Spec, volume: Callable[[str], str], fill: bool) -> list[Spec]:
+    mounts = []
+    for number, volume_mount in enumerate(spec.get("volumes") or ()):
+        mount: Spec = {"name": f"volume-{number}", "kind": "host", "target": volume_mount["target"]}
+        mount["source"] = volume_mount.get("source") or volume(volume_mount["name"])
+        if volume_mount.get("read_only"):
+            mount["readOnly"] = True
+        if "propagation" in volume_mount:
+            mount["propagation"] = volume_mount["propagation"]
+        if fill and "name" in volume_mount and not volume_mount.get("no_copy"):
+            mount["fill"] = True
+        mounts.append(mount)
+    return mounts
+
+
+def _host_name(spec: Spec, container_id: str) -> str:
+    """Return a container's hostname: the host's if it shares the network or UTS namespace."""
+    is_shared = _HOST in (setting(spec, "network"), spec.get("uts"))
+    default = os.uname().nodename if is_shared else container_id[:_SHORT]
+    return str(spec.get("hostname") or default)
+
+
+def _sandbox(spec: Spec, container_id: str, host_name: str) -> SandboxRequest:
+    ports = [
+        {
+            "name": f"{port['port']}-{port.get('protocol') or 'tcp'}",
+            "hostPort": port["host_port"],
+            "hostIP": port.get("host_ip") or "",
+        }
+        for port in spec.get("ports") or ()
+    ]
+    return SandboxRequest(
+        prepare=True,
+        keep=True,
+        on_exit="halt",
+        annotation={ANNOTATION: container_id},
+        net=_parts(setting(spec, "network")),
+        net_name=names_on_networks(spec, container_id),
+        hostname="" if spec.get("uts") == _HOST else host_name,
+        pid="parent" if spec.get("pid") == _HOST else "private",
+        uts="parent" if spec.get("uts") == _HOST else "private",
+        dns=[word for text in spec.get("dns") or () for word in _parts(text)],
+        hosts_entry=[f"{one['address']}={one['name']}" for one in spec.get("hosts") or ()],
+        ipc=_IPC[spec["ipc"]] if "ipc" in spec else "auto",
+        port=ports,
+        **{field: spec[member] for member, field in _UNCHANGED_FOR_POD.items() if member in spec},
+    )
+
+
+def names_on_networks(spec: Spec, container_id: str) -> list[str]:
+    """Return the names by which other containers find this one: its name, short id and aliases.
+
+    A container name that is not a valid host name is left out.
+    """
+    if networks_of(spec) in WITHOUT_NAMES:
+        return []
+    name = spec.get("name") or ""
+    own = [name] if resolv_conf.is_pod_name(name) else []
+    return list(dict.fromkeys([*own, container_id[:_SHORT], *spec.get("network_aliases", ())]))
+
+
+def _app(spec: Spec, image_id: str, host_name: str) -> AppRequest:
+    user, _, group = str(spec.get("user") or "").partition(":")
+    program, arguments = _program(spec)
+    app = AppRequest(
+        image=image_id,
+        name=APP,
+        exec=program,
+        arguments=arguments,
+        user=user or None,
+        group=spec.get("group") or group,
+        docker_environment=True,
+        environment={"HOSTNAME": host_name, **(spec.get("env") or {})},
+        caps_retain=_capabilities(spec),
+        seccomp=_NO_FILTER if spec.get("seccomp") == UNCONFINED else None,
+        cpu=round(spec["cpus"] * 1000) if "cpus" in spec else None,
+        **{field: spec[member] for member, field in _UNCHANGED.items() if member in spec},
+    )
+    if spec.get("tty"):
+        app.stdin = app.stdout = app.stderr = "tty"
+    elif spec.get("stdin"):
+        app.stdin = "stream"
+    return app
+
+
+def _capabilities(spec: Spec) -> list[str] | None:
+    added, dropped = spec.get("cap_add") or [], spec.get("cap_drop") or []
+    if not added and not dropped:
+        return None
+    retained = set() if ALL in dropped else set(DEFAULT_CAPABILITIES)
+    if ALL in added or (spec.get("privileged") and ALL not in dropped):
+        retained = set(CAPABILITIES)
+    retained |= {capability(name) for name in added if name != ALL}
+    retained -= {capability(name) for name in dropped if name != ALL}
+    return sorted(retained)
+
+
+def _program(spec: Spec) -> tuple[str | None, list[str] | None]:
+    """Return (program, arguments) that replace the image's; None to keep those of the image."""
+    entry, command = spec.get("entrypoint"), spec.get("command")
+    if entry is None and "rootfs" in spec:
+        entry, command = command, None
+    if entry:
+        return entry[0], [*entry[1:], *(command or ())]
+    if entry is not None and command:  # an empty entrypoint removes the image's
+        return command[0], command[1:]
+    return None, command or None

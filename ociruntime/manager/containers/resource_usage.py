@@ -1,0 +1,167 @@
+"""A container's processes and resource usage, from its cgroups and /proc."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from ociruntime.base.files import read_file, whole_number
+from ociruntime.pods.store import pod_cgroup
+
+_NANOSECONDS = 1_000_000_000
+_MICROSECONDS = 1_000_000
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGESIZE")
+_LONGEST_COMMAND = 4096  # bytes; the process may set its argument area to gigabytes
+_NO_LIMIT = 1 << 60  # v1 writes a number near 2^63
+
+
+def usage(uuid: str, app: str, pid: int = 0) -> dict[str, Any]:
+    """Return the resource usage of an app in the pod ``uuid``.
+
+    The keys are ``cpu_seconds``, ``memory``, ``memory_limit``, ``pids``, ``pids_limit``,
+    ``network_received``, ``network_sent``, ``block_read`` and ``block_written``; memory and
+    traffic in bytes, None if unknown or unlimited.  ``pid`` is the container's init, 0 if it is
+    not running; the traffic of its network namespace is counted unless that is the host's.
+    """
+    files = _files(uuid, app)
+    cpu = _scaled(files.get("cpuacct.usage"), _NANOSECONDS)
+    if cpu is None:
+        cpu = _scaled(_of_table(files.get("cpu.stat"), "usage_usec"), _MICROSECONDS)
+    memory = whole_number(files.get("memory.usage_in_bytes") or files.get("memory.current", ""))
+    limit = whole_number(files.get("memory.limit_in_bytes") or files.get("memory.max", ""))
+    received, sent = _network(pid)
+    read, written = _blocks(files)
+    return {
+        "cpu_seconds": cpu,
+        "memory": memory,
+        "memory_limit": None if limit is None or limit >= _NO_LIMIT else limit,
+        "pids": whole_number(files.get("pids.current", "")),
+        "pids_limit": whole_number(files.get("pids.max", "")),
+        "network_received": received,
+        "network_sent": sent,
+        "block_read": read,
+        "block_written": written,
+    }
+
+
+def _network(pid: int) -> tuple[int | None, int | None]:
+    """Return (bytes received, bytes sent) in a process's network namespace, without loopback."""
+    try:
+        if not pid or os.stat(f"/proc/{pid}/ns/net").st_ino == os.stat("/proc/self/ns/net").st_ino:
+            return None, None
+        table = read_file(f"/proc/{pid}/net/dev").decode(errors="replace")
+    except OSError:
+        return None, None
+    received = sent = 0
+    # Not splitlines() and strip(): a container chooses the names of its interfaces, which may
+    # contain the other characters at which these split.
+    for line in table.split("\n")[2:]:
+        name, _, counters = line.partition(":")
+        fields = counters.split()
+        if name.strip(" ") != "lo" and len(fields) > 8:
+            received, sent = received + int(fields[0]), sent + int(fields[8])
+    return received, sent
+
+
+# The files of v1, the recursive one first, and of v2.
+_BLOCK_FILES = (
+    "blkio.throttle.io_service_bytes_recursive",
+    "blkio.throttle.io_service_bytes",
+    "io.stat",
+)
+
+
+def _blocks(files: dict[str, str]) -> tuple[int | None, int | None]:
+    """Return (bytes read, bytes written) of block devices, parsed from cgroup files."""
+    table = next((files[name] for name in _BLOCK_FILES if name in files), None)
+    if table is None:
+        return None, None
+    counts = {"read": 0, "write": 0, "rbytes": 0, "wbytes": 0}
+    for line in table.splitlines():
+        words = line.split()
+        if len(words) == 3 and whole_number(words[2]) is not None:  # v1: 8:0 Read 4096
+            words = [words[0], f"{words[1].lower()}={words[2]}"]
+        for word in words[1:]:  # v2: 8:0 rbytes=4096 wbytes=0 ...
+            name, _, number = word.partition("=")
+            if name in counts:
+                counts[name] += whole_number(number) or 0
+    return counts["read"] + counts["rbytes"], counts["write"] + counts["wbytes"]
+
+
+_READ = (
+    *("cpuacct.usage", "cpu.stat", "memory.usage_in_bytes", "memory.current"),
+    *("memory.limit_in_bytes", "memory.max", "pids.current", "pids.max"),
+    *_BLOCK_FILES,
+)
+
+
+def _files(uuid: str, app: str) -> dict[str, str]:
+    """Return ``{name: contents}`` of the app's cgroup control files, from all hierarchies."""
+    files = {}
+    for directory in _directories(uuid, app):
+        for name in _READ:
+            try:
+                files[name] = read_file(f"{directory}/{name}").decode(errors="replace").strip()
+            except OSError:
+                continue
+    return files
+
+
+def _directories(uuid: str, app: str) -> list[str]:
+    pods = pod_cgroup.directories(pod_cgroup.hierarchies(), f"ocipod-{uuid}")
+    return [f"{directory}/{app}" for directory in pods]
+
+
+def _scaled(text: str | None, unit: int) -> float | None:
+    number = whole_number(text or "")
+    return None if number is None else number / unit
+
+
+def _of_table(text: str | None, key: str) -> str | None:
+    for line in (text or "").splitlines():
+        name, _, value = line.partition(" ")
+        if name == key:
+            return value
+    return None
+
+
+def processes(uuid: str, app: str) -> list[dict[str, Any]]:
+    """Return the processes of an app, sorted by PID.
+
+    Each is ``{"pid", "ppid", "user", "cpu_seconds", "memory", "command"}``: PIDs and the UID (a
+    string) as seen on the host, memory as resident bytes.
+    """
+    all_processes = (_process(pid) for pid in pod_cgroup.processes(_directories(uuid, app)))
+    return [process for process in all_processes if process is not None]
+
+
+def _process(pid: int) -> dict[str, Any] | None:
+    """Return one process, read from /proc (see proc(5)); None if it has exited meanwhile."""
+    try:
+        stat = read_file(f"/proc/{pid}/stat")
+        argv = _command_line(pid)
+        uid = os.stat(f"/proc/{pid}").st_uid
+    except OSError:
+        return None
+    # The name, in parentheses, may itself contain spaces and parentheses.
+    name, _, numbers = stat.partition(b"(")[2].rpartition(b")")
+    fields = numbers.split()
+    command = argv or b"[" + name + b"]"
+    return {
+        "pid": pid,
+        "ppid": int(fields[1]),
+        "user": str(uid),
+        "cpu_seconds": (int(fields[11]) + int(fields[12])) / _TICKS,
+        "memory": int(fields[21]) * _PAGE,
+        "command": command.decode(errors="replace"),
+    }
+
+
+def _command_line(pid: int) -> bytes:
+    """Return a process's arguments, joined by spaces, up to 4096 bytes.  Raises OSError."""
+    fd = os.open(f"/proc/{pid}/cmdline", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, _LONGEST_COMMAND).replace(b"\0", b" ").strip()
+    finally:
+        os.close(fd)

@@ -1,0 +1,67 @@
+"""Change the limits of a container: in its record, in its pod's manifest, and while it runs.
+
+The OCI runtime comes last: it changes all limits or none, so the files can be restored if it fails.
+The monitor reads the manifest at every start, so later starts use the new limits.  A new pod is
+made from the record, and so has them, too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+
+from ociruntime.base.errors import ManagerError, RuntimeFailure
+from ociruntime.manager.containers.container_records import Record
+from ociruntime.manager.containers.container_spec import Spec, app_limits
+from ociruntime.manager.containers.pod_status import APP
+from ociruntime.manager.containers.shared_services import SharedServices
+from ociruntime.pods.manifest.build_manifest import app_entry
+from ociruntime.pods.manifest.isolators import LIMITS, Isolator
+from ociruntime.pods.manifest.oci_resources import resources
+from ociruntime.pods.store.manifest_file import manifest_lock, read_manifest, write_manifest
+from ociruntime.pods.store.pod import Pod
+
+
+async def apply(
+    services: SharedServices, record: Record, spec: Spec, pod: Pod | None, *, runs: bool
+) -> None:
+    """Set a container's limits and restart policy to those of ``spec``; the caller holds its lock.
+
+    ``pod`` is None if it was removed; ``runs``: the container's program is running.  Raises
+    ManagerError (or another RuntimeFailure), and then restores the old limits.
+    """
+    before, old = record.spec, app_limits(record.spec)
+    new = app_limits(spec)
+    changed = [limit for limit in new if limit not in old]
+    former: list[Isolator] | None = None
+    record.spec = spec
+    try:
+        await services.save(record)
+        if pod is not None and changed:
+            former = await asyncio.to_thread(_set_limits, pod, new)
+            if runs:
+                text = json.dumps(resources(changed)).encode()
+                await services.programs.runtime(pod, "update", "--resources=-", content=text)
+    except BaseException as failure:
+        record.spec = before
+        with suppress(RuntimeFailure):
+            await services.save(record)
+        if pod is not None and former is not None:
+            with suppress(RuntimeFailure):
+                await asyncio.to_thread(_set_limits, pod, former)
+        if isinstance(failure, RuntimeFailure):
+            raise ManagerError(f'update container "{record.name}": {failure}') from None
+        raise
+
+
+def _set_limits(pod: Pod, limits: list[Isolator]) -> list[Isolator]:
+    """Replace the limits in the pod's manifest; return the old ones.  Raises RuntimeFailure."""
+    with manifest_lock(pod):
+        manifest = read_manifest(pod)
+        app = app_entry(manifest, APP)["app"]
+        former = [isolator for isolator in app["isolators"] if isolator["name"] in LIMITS]
+        others = [isolator for isolator in app["isolators"] if isolator["name"] not in LIMITS]
+        app["isolators"] = [*limits, *others]
+        write_manifest(pod, manifest)
+    return former

@@ -1,0 +1,132 @@
+"""Change the limits in the control files of a container's cgroup: all of them or none."""
+
+from __future__ import annotations
+
+import posix
+from collections.abc import Mapping
+from typing import Any
+
+from ociruntime.base.errors import ContainerError, RuntimeFailure
+from ociruntime.runtime.cgroups import control_files
+from ociruntime.runtime.cgroups.cgroup import Cgroup
+from ociruntime.runtime.cgroups.control_files import read
+from ociruntime.runtime.cgroups.shared_settings import Setting
+
+
+class Update:
+    """A change of a container's limits: ``write`` applies all of them or none, ``undo`` reverts.
+
+    The constructor checks ``resources`` and raises ConfigError or ContainerError.  Device rules
+    cannot be changed: on v1, the list would have to be emptied before it is replaced.
+    """
+
+    def __init__(self, cgroup: Cgroup, resources: Mapping[str, Any], where: str) -> None:
+        if resources and not cgroup.placements:
+            raise ContainerError(
+                "change the container's limits: it has no cgroup of its own",
+                "create it again in a delegated cgroup, without --cgroup-manager=disabled",
+            )
+        self._cgroup = cgroup
+        self._found = cgroup.settings(resources, where)
+        self._before: list[Setting] = []  # in the order of putting back
+
+    def write(self) -> None:
+        """Write all limits; if the kernel refuses one, restore all previous values.
+
+        Raises HostError, and ConfigError if checkBeforeUpdate is set and a limit is below the
+        usage, before anything is written.
+        """
+        directories = self._cgroup.directories()
+        for setting in self._found:
+            if setting.floor:
+                control_files.check_floor(setting, directories[setting.controller])
+        if not self._found:
+            return
+        for setting in self._found:
+            previous_value = previous(setting, directories[setting.controller])
+            if previous_value is not None:
+                self._before.insert(0, previous_value)
+        try:
+            self._cgroup.set_unit_properties(self._found)
+            control_files.apply(self._found, directories)
+        except RuntimeFailure as failure:
+            errors = self.undo()
+            if errors:
+                failure.message += f"; not restored: {', '.join(errors)}"
+            raise
+
+    def undo(self) -> list[str]:
+        """Restore the previous limits; return a message for each value that the kernel refuses."""
+        errors = []
+        previous_values = self._before
+        if previous_values:
+            try:
+                self._cgroup.set_unit_properties(previous_values)
+            except RuntimeFailure as failure:
+                errors.append(failure.message)
+        for kind in {setting.coupled: None for setting in previous_values}:
+            group = [setting for setting in previous_values if setting.coupled == kind]
+            for settings in [group] if kind else [[setting] for setting in group]:
+                try:
+                    control_files.apply(settings, self._cgroup.directories())
+                except RuntimeFailure as failure:
+                    errors.append(failure.message)
+        return errors
+
+
+# The previous value of a control file, as a setting that restores it.
+#
+# Most files read as they are written.  Per-device files have a line for each device with a value of
+# its own; a device without one must be reset.
+
+_NO_LIMIT = "{} rbps=max wbps=max riops=max wiops=max"
+# (prefix of the file's name, line that resets a device); the first match counts.
+_BY_DEVICE = (
+    ("io.max", _NO_LIMIT),
+    ("io.weight", "{} default"),
+    ("io.bfq.weight", "{} default"),
+    ("blkio.weight_device", "{} 0"),
+    ("blkio.leaf_weight_device", "{} 0"),
+    ("blkio.bfq.weight_device", "{} default"),
+    ("blkio.throttle.", "{} 0"),
+    ("rdma.max", "{} hca_handle=max hca_object=max"),
+)
+
+
+def previous(setting: Setting, directory: str) -> Setting | None:
+    """Return the setting that restores the control file's current value after ``setting``.
+
+    Returns None if the file is missing or unreadable.
+    """
+    for file, value in setting.files:
+        path = f"{directory}/{file}"
+        if not posix.access(path, posix.F_OK):
+            continue
+        try:
+            content = read(path)
+        except OSError:
+            return None
+        files = ((file, restoring(file, content, value)),)
+        controller, where = setting.controller, setting.where
+        return Setting(setting.version, controller, files, where, setting.coupled, optional=True)
+    return None
+
+
+def restoring(file: str, content: str, value: str) -> str:
+    """Return the text that restores the ``content`` of a file to which ``value`` was written."""
+    if file == "memory.oom_control":
+        return content.split()[1]  # of "oom_kill_disable 0"
+    for beginning, reset_line in _BY_DEVICE:
+        if file.startswith(beginning):
+            return _by_device(content, value, reset_line)
+    return content.strip()
+
+
+def _by_device(content: str, value: str, reset_line: str) -> str:
+    present = {line.split()[0]: line for line in content.splitlines() if line.strip()}
+    lines = []
+    for line in value.splitlines():
+        # A bare weight is the default for devices without one of their own.
+        device = line.split()[0] if " " in line.strip() else "default"
+        lines.append(present.get(device) or reset_line.format(device))
+    return "\n".join(lines)

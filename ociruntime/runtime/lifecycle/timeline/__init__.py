@@ -1,1 +1,0 @@
-"""The option ``--timeline``: record the duration of each step of a command."""
